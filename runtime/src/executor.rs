@@ -54,6 +54,8 @@ pub struct Interface {
     pub mask_values: MaskValues,
     /// Whether it has recurrent states, and so takes only batches with equally many tokens of each sequence.
     pub recurrent: bool,
+    /// Whether tokens attend to later tokens of the batch too, and to none of earlier batches.
+    pub both_ways: bool,
     /// Its states, a part per place.
     pub states: Vec<StateInfo>,
 }
@@ -74,6 +76,7 @@ impl Interface {
                 false => MaskValues::Zero,
             },
             recurrent: has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::StateCells)),
+            both_ways: has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::MaskBatch)),
             states: StateInfo::of(graph),
         }
     }

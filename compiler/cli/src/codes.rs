@@ -67,4 +67,14 @@ tpc_ir::codes! {
     )
     .example("`--compare \"llama-bench -m missing.gguf\"`.")
     .cure("try the command alone; llama-bench's table, `-o json` and `-o jsonl` are read.");
+
+    BOTH_WAYS = error(
+        "TPC0428",
+        "a model that does not generate token by token",
+        "Tokens of the model attend to later ones too: it generates by diffusion, which fills in the tokens of a whole \
+         sequence in any order. `tpc run` appends token after token. `tpc eval` must give the model all tokens in one \
+         batch.",
+    )
+    .example("`tpc run llada.gguf -p Hello`; `tpc eval` of 600 tokens with `--ubatch-size 512`.")
+    .cure("`tpc plan` and `tpc eval` take such models; give `eval` an `--ubatch-size` that holds all tokens.");
 }

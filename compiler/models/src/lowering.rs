@@ -4,7 +4,8 @@ use tpc_ir::{Dim, Graph, Symbol, Value};
 
 use super::blocks::builder::Builder;
 use super::blocks::context::{Context, LayerContext};
-use super::blocks::{embedding, head, layer, nextn, per_layer, residual};
+use super::blocks::layer::Beside;
+use super::blocks::{embedding, head, layer, nextn, norm, per_layer, residual};
 use super::description::Arch;
 use super::error::ArchError;
 use super::families::find;
@@ -63,11 +64,24 @@ pub(super) fn assemble(
     let name = hparams.name.as_deref().unwrap_or(arch.name);
     let mut b = Builder::new(name, batch_tokens(arch), source);
     let mut x = embedding::embedding(&mut b, &model)?;
-    let per_layer = per_layer::inputs(&mut b, &model, x)?;
-    for layer in &hparams.layers {
-        b.enter(Some(layer.index));
-        let cx = LayerContext { model, layer };
-        x = layer::layer(&mut b, &cx, per_layer, x)?;
+    let beside = Beside {
+        per_layer: per_layer::inputs(&mut b, &model, x)?,
+        first: Some(x),
+    };
+    let loops = hparams
+        .layers
+        .chunks(hparams.layers.len() / hparams.loops.count);
+    for (n, layers) in loops.enumerate() {
+        if n > 0 && hparams.loops.normed {
+            let norm =
+                |b: &mut Builder<'_>| norm::stream(b, &model, arch.head.norm, x, "loop_norm");
+            x = b.with_model_tensors(norm)?;
+        }
+        for layer in layers {
+            b.enter(Some(layer));
+            let cx = LayerContext { model, layer };
+            x = layer::layer(&mut b, &cx, beside, x)?;
+        }
     }
     b.enter(None);
     if let Join::Attended { .. } = hparams.join {
@@ -86,13 +100,13 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
         return Ok(());
     };
     for (draft, layer) in (1..).zip(&model.hparams.drafts) {
-        b.enter(Some(layer.index));
+        b.enter(Some(layer));
         let cx = LayerContext { model, layer };
         if draft == 1 {
             x = nextn::first_hidden(b, &cx, form, x)?;
         }
         let y = nextn::input(b, &cx, draft, x)?;
-        let y = layer::layer(b, &cx, None, y)?;
+        let y = layer::layer(b, &cx, Beside::default(), y)?;
         let output = nextn::output(b, &cx, form, y)?;
         x = output.hidden;
         let name = match draft {

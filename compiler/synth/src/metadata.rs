@@ -52,8 +52,8 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         put(key, count(n));
     }
     match arch.head.logit_scale {
-        LogitScale::None | LogitScale::OverWidth(_) => {}
-        LogitScale::Factor => put("logit_scale", LOGIT_SCALE.into()),
+        LogitScale::None | LogitScale::OverWidth(_) | LogitScale::DivisorOrOverWidth(_) => {}
+        LogitScale::Factor | LogitScale::FactorOr(_) => put("logit_scale", LOGIT_SCALE.into()),
         LogitScale::Divisor => put("logit_scale", (1.0 / LOGIT_SCALE).into()),
     }
     if arch.residual == Residual::ByKey {

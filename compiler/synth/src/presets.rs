@@ -18,6 +18,11 @@ const TINY: &str =
 /// Further keys of the tiny models of some architectures, as files of the family have them.
 const TINY_OF: &[(&str, &str)] = &[
     (
+        "afmoe",
+        "layers=4,window=16,afmoe.leading_dense_block_count=1,afmoe.expert_shared_count=1,afmoe.expert_weights_norm=true,\
+         afmoe.expert_weights_scale=2.5",
+    ),
+    (
         "bailingmoe2",
         "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2",
     ),
@@ -27,9 +32,20 @@ const TINY_OF: &[(&str, &str)] = &[
          bailingmoe3.swiglu_clamp_shexp=5.0",
     ),
     ("bloom", "kv_heads=8"),
+    ("cogvlm", "kv_heads=8"),
     ("cohere2", "layers=4,window=16,tied=1"),
+    (
+        "cohere2moe",
+        "layers=4,window=16,cohere2moe.leading_dense_block_count=1,cohere2moe.expert_shared_count=2,\
+         cohere2moe.expert_weights_norm=true",
+    ),
     ("command-r", "tied=1,biases=1"),
     ("dbrx", "dbrx.attention.clamp_kqv=8.0"),
+    (
+        "deci",
+        "layers=5,deci.attention.head_count=8/8/0/0/8,deci.attention.head_count_kv=4/0/0/0/4,\
+         deci.feed_forward_length=512/512/512/0/512",
+    ),
     (
         "deepseek",
         "deepseek.leading_dense_block_count=1,deepseek.expert_shared_count=2",
@@ -57,6 +73,16 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
+    (
+        "granite_swa",
+        "window=16,granite_swa.attention.sliding_window_pattern=1/0",
+    ),
+    ("grok", "grok.attention.output_scale=0.25"),
+    (
+        "hunyuan_vl",
+        "hunyuan_vl.rope.dimension_sections=8/4/4/0,hunyuan_vl.rope.scaling.alpha=1000.0",
+    ),
+    ("jais", "jais.attention.max_alibi_bias=8.0"),
     ("jamba", "kv_heads=4/0"),
     (
         "kimi-k3",
@@ -68,16 +94,46 @@ const TINY_OF: &[(&str, &str)] = &[
         "kimi-linear",
         "kv_heads=4/0,kimi-linear.attention.q_lora_rank=0",
     ),
+    (
+        "laguna",
+        "layers=4,window=16,laguna.leading_dense_block_count=1,laguna.rope.dimension_count=16,\
+         laguna.rope.dimension_count_swa=32,laguna.rope.freq_base_swa=500.0,laguna.expert_weights_norm=true",
+    ),
     ("lfm2", "kv_heads=4/0"),
+    (
+        "lfm2moe",
+        "layers=3,kv_heads=4/0/4,lfm2moe.leading_dense_block_count=1,lfm2moe.expert_gating_func=2",
+    ),
+    (
+        "maple",
+        "layers=4,window=16,maple.attention.sliding_window_pattern=1/1/1/0,maple.swiglu_clamp_exp=0.5",
+    ),
+    ("mellum", "layers=4,window=16"),
     (
         "minimax-01",
         "minimax-01.full_attention_interval=2,minimax-01.residual_scale=3.5",
     ),
     ("muse-glimmer", "layers=4,window=16"),
+    ("nanbeige", "nanbeige.num_loops=2"),
+    ("olmo", "olmo.attention.clamp_kqv=8.0"),
+    ("paddleocr", "paddleocr.rope.dimension_sections=8/4/4/0"),
     ("phi3", "ctx=512"),
     ("plamo2", "kv_heads=4/0"),
+    (
+        "plamo3",
+        "window=16,plamo3.attention.sliding_window_pattern=2",
+    ),
     ("pockettts", "kv_heads=8,tied=1"),
+    ("qwen", "kv_heads=8"),
     ("qwen35", "layers=4"),
+    (
+        "smallthinker",
+        "layers=5,window=16,smallthinker.expert_gating_func=2",
+    ),
+    (
+        "spark2_5",
+        "layers=4,window=16,spark2_5.attention.sliding_window_pattern=1/1/1/0,spark2_5.rope.freq_base_swa=500.0",
+    ),
 ];
 
 /// Models of published sizes, as headers.

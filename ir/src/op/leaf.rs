@@ -146,6 +146,9 @@ pub enum InputKind {
     Mask,
     /// The same for layers with a [`Window`](crate::Window), `f32[n_kv_swa, n_tokens]`.
     MaskSwa,
+    /// 0 where a token and a token of the batch are of one sequence and −∞ elsewhere, `f32[n_tokens, n_tokens]`: a model
+    /// with this mask attends to later tokens too.
+    MaskBatch,
     /// Positions in the batch of the tokens whose logits are computed, `i32[n_outputs]`.
     OutputRows,
     /// Cell of the recurrent states of each sequence of the batch, `i32[n_seqs]`.
@@ -160,7 +163,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    const NAMED: [(&'static str, InputKind); 10] = [
+    const NAMED: [(&'static str, InputKind); 11] = [
         ("tokens", InputKind::Tokens),
         ("positions", InputKind::Positions),
         ("positions_mrope", InputKind::PositionsMrope),
@@ -168,6 +171,7 @@ impl InputKind {
         ("cache_rows_swa", InputKind::CacheRowsSwa),
         ("mask", InputKind::Mask),
         ("mask_swa", InputKind::MaskSwa),
+        ("mask_batch", InputKind::MaskBatch),
         ("output_rows", InputKind::OutputRows),
         ("state_cells", InputKind::StateCells),
         ("state_kept", InputKind::StateKept),
@@ -245,7 +249,7 @@ impl OpDef for Input {
         let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
-            expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, output_rows, \
+            expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, mask_batch, output_rows, \
                        state_cells, state_kept, temperature or next_tokens",
         })
     }

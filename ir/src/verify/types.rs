@@ -144,6 +144,10 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
         InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, tokens),
         InputKind::Mask => mask(Symbol::NKv),
         InputKind::MaskSwa => mask(Symbol::NKvSwa),
+        InputKind::MaskBatch => {
+            let dims = [tokens.clone(), tokens.clone()];
+            Some(TensorType::new(DType::F32, dims))
+        }
         InputKind::OutputRows => row(DType::I32, &Symbol::NOutputs.into()),
         InputKind::StateCells => row(DType::I32, &Symbol::NSeqs.into()),
         InputKind::StateKept => {

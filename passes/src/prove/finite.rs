@@ -192,7 +192,10 @@ fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
         let Op::Input(input) = &data.op else {
             return None;
         };
-        let by_kind = matches!(input.kind, InputKind::Mask | InputKind::MaskSwa);
+        let by_kind = matches!(
+            input.kind,
+            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch
+        );
         let by_use = data.results.iter().any(|v| read[v.index()]);
         Some((inst, by_kind || by_use))
     });

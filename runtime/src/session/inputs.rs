@@ -24,6 +24,24 @@ pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) observer: Option<&'a mut Observer<'c>>,
 }
 
+impl BatchInputs<'_, '_, '_> {
+    /// Writes the mask of tokens that attend to all of their sequence in the batch.
+    fn batch_mask(&self, to: Slot<'_>) -> Result<(), ExecError> {
+        let tokens = self.tokens;
+        to.rows([tokens.len(), tokens.len()], |i, row| {
+            for (to, other) in row.iter_mut().zip(tokens) {
+                let distance = other.pos.abs_diff(tokens[i].pos);
+                *to = match self.mask_values {
+                    _ if other.seq != tokens[i].seq => f32::NEG_INFINITY,
+                    MaskValues::Zero => 0.0,
+                    // Contexts are shorter than 2²⁴ tokens.
+                    MaskValues::Distance => -(distance as f32),
+                };
+            }
+        })
+    }
+}
+
 impl Host for BatchInputs<'_, '_, '_> {
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError> {
         let Batch {
@@ -55,6 +73,7 @@ impl Host for BatchInputs<'_, '_, '_> {
             }
             (InputKind::Mask, _) => full.mask(self.tokens, self.mask_values, to),
             (InputKind::MaskSwa, Some(cells)) => cells.mask(self.tokens, self.mask_values, to),
+            (InputKind::MaskBatch, _) => self.batch_mask(to),
             (InputKind::OutputRows, _) => indices(to, output_rows.iter().map(|&r| r.into())),
             (InputKind::StateCells, _) => indices(to, states.iter().map(|s| s.cell as i64)),
             (InputKind::StateKept, _) => {

@@ -95,6 +95,9 @@ struct Work {
 /// A model with recurrent states runs on parts of a batch that have equally many tokens of each sequence. A sequence
 /// has its cell from its first token until it is removed.
 ///
+/// A model whose tokens attend to later ones too ([`InputKind::MaskBatch`]) has no caches: a batch holds the whole of its
+/// sequences, and the next batch knows nothing of it.
+///
 /// Decoding by [`Self::step`] allocates nothing when batches of the same form have been decoded before, if the executor
 /// does not.
 ///
@@ -364,7 +367,9 @@ impl<E: Executor> Session<E> {
     ) -> Result<E::Run, ExecError> {
         let Work { keys, seqs } = &mut self.work;
         batch.write_seqs(seqs);
-        self.cells.place(keys, seqs)?;
+        if !self.executor.interface().both_ways {
+            self.cells.place(keys, seqs)?;
+        }
         let cells = &self.cells;
         let sizes = sizes(&self.config, cells, batch, seqs.len());
         let mut host = BatchInputs {

@@ -7,8 +7,9 @@ use tpc_artefact::Artefact;
 use tpc_core::pipeline::{Compiled, ModelSize};
 use tpc_core::placement::{Placement, spell_devices};
 use tpc_gguf::GgufFile;
+use tpc_ir::op::InputKind;
 use tpc_ir::program::Program;
-use tpc_ir::{Output, Symbol, Window};
+use tpc_ir::{Graph, Op, Output, Symbol, Window};
 
 use crate::args::PlacementArgs;
 use crate::artefact;
@@ -125,6 +126,8 @@ pub(crate) struct Ready {
     pub(crate) n_vocab: usize,
     /// The number of further tokens that it drafts.
     pub(crate) n_draft: usize,
+    /// Whether tokens attend to later ones too, and a batch holds whole sequences.
+    pub(crate) both_ways: bool,
     /// The window of the layers that have one.
     pub(super) window: Option<Window>,
     pub(super) n_ctx: u64,
@@ -152,6 +155,12 @@ fn count(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
+/// Whether tokens attend to later ones too.
+fn both_ways(graph: &Graph) -> bool {
+    let is_mask = |op: &Op| matches!(op, Op::Input(i) if i.kind == InputKind::MaskBatch);
+    graph.insts().any(|(_, i)| is_mask(&i.op))
+}
+
 impl Ready {
     fn planned(compiled: Compiled, placement: &Placement) -> Ready {
         let summary = &compiled.model.summary;
@@ -162,6 +171,7 @@ impl Ready {
             devices: spell_devices(&placement.devices),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
+            both_ways: both_ways(&compiled.model.graph),
             window: summary.window,
             n_ctx: compiled.caches.n_ctx,
             n_ctx_swa: compiled.caches.n_ctx_swa,
@@ -192,6 +202,7 @@ impl Ready {
             devices: devices(&manifest.options.words),
             n_vocab: count(logits.unwrap_or(0)),
             n_draft: program.graph.outputs.iter().filter(drafts).count(),
+            both_ways: both_ways(&program.graph),
             window: manifest.model.window.map(Window::from),
             n_ctx: most.get(Symbol::NCtx),
             n_ctx_swa: most.get(Symbol::NCtxSwa),

@@ -74,6 +74,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let batch = ready.ubatch.min(most).clamp(1, tokens.len());
+    if ready.both_ways && batch < tokens.len() {
+        let n = tokens.len();
+        let message = format!("{n} tokens attend to one another, and a batch has at most {batch}");
+        let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
+        return Err(Failure::usage(d.help(format!("--ubatch-size {n}"))));
+    }
     let loading = Loading {
         name: args.subject.path(),
         file: &opened.file,

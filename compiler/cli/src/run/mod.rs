@@ -178,6 +178,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut prompter = asker.prompter()?;
     let prompts = asker.prompts()?;
     let ready = opened.plan()?;
+    if ready.both_ways {
+        let message = "the model generates by diffusion, not token by token";
+        let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
+        return Err(Failure::usage(d.help(
+            "`tpc eval` gives the logits of a whole sequence, and `tpc plan` its plan",
+        )));
+    }
     let batch = ready.ubatch.max(1);
     // Of each sequence the next token and what was drafted have logits.
     let rows = ready.n_draft + 1;

@@ -106,6 +106,17 @@ fn a_seed_decides_what_is_drawn() {
 }
 
 #[test]
+fn models_of_diffusion_are_refused_in_words() {
+    let scratch = Scratch::new();
+    let model = scratch.model("dream-tiny");
+    let model = model.to_str().unwrap();
+    refuses(&run(model, &IDS), 2, "TPC0428");
+    let eval = |ubatch: &str| tpc(["eval", model, "--tokens", "1,2,3,4,5", "-ub", ubatch]);
+    refuses(&eval("4"), 2, "TPC0428");
+    assert_eq!(eval("5").status, 0);
+}
+
+#[test]
 fn the_end_of_the_context_is_told() {
     let model = golden();
     let ran = run(

@@ -7,10 +7,11 @@ use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheInputs, CacheKind};
 use super::norm;
-use super::qk_norm::{Heads, heads};
+use super::qk_norm::{Heads, QUERIES, heads};
 use super::rotation::Rotation;
 use crate::description::{
-    OutGate, Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm, ValueSource,
+    Direction, GateWidth, OutGate, Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm,
+    ValueSource,
 };
 use crate::error::ArchError;
 use crate::hparams::{HeadElements, RopeUse};
@@ -34,7 +35,7 @@ pub(crate) fn attention(
     let (hp, layer) = (cx.model.hparams, cx.layer);
     let qkv = project(b, cx, x)?;
     let queries = Heads {
-        norm: "attn_q_norm",
+        norm: QUERIES,
         other_norm: "attn_k_norm",
         width: layer.q_width,
         other_width: layer.k_width,
@@ -122,6 +123,11 @@ pub(super) fn attend_to_new(
     sizes: HeadElements,
     scale: f32,
 ) -> Result<Value, ArchError> {
+    if let (Some([k, v]), Direction::BothWays) = (new, cx.model.arch.attention.direction) {
+        let k = b.swap_heads(k, "k")?;
+        let v = b.swap_heads(v, "v")?;
+        return attend_by(b, cx, [q, k, v], InputKind::MaskBatch, scale);
+    }
     let options = cx.model.options;
     let key_rotation = Rotation::for_keys(options.cache_type_k, sizes.dk);
     let value_rotation = Rotation::for_values(options.cache_type_v, sizes.dv);
@@ -157,9 +163,21 @@ pub(super) fn attend(
     [q, k, v]: [Value; 3],
     scale: f32,
 ) -> Result<Value, ArchError> {
+    let mask = CacheInputs::new(cx.layer.reach).mask;
+    attend_by(b, cx, [q, k, v], mask, scale)
+}
+
+/// The same by the mask of that kind.
+fn attend_by(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    [q, k, v]: [Value; 3],
+    mask: InputKind,
+    scale: f32,
+) -> Result<Value, ArchError> {
     let (hp, layer) = (cx.model.hparams, cx.layer);
     let q = b.swap_heads(q, "q")?;
-    let mask = b.input(CacheInputs::new(layer.reach).mask);
+    let mask = b.input(mask);
     let mut operands = vec![q, k, v, mask];
     let sinks = b.tensor_name("attn_sinks", "weight");
     let n_head = Size {
@@ -181,16 +199,16 @@ pub(super) fn attend(
 fn out_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    x: Value,
+    q: Value,
 ) -> Result<(Value, Option<Value>), ArchError> {
     match cx.model.arch.attention.out_gate {
-        OutGate::None | OutGate::PerHead(_) | OutGate::PerElement(_) => return Ok((x, None)),
+        OutGate::None | OutGate::Projected(..) => return Ok((q, None)),
         OutGate::WithQueries => {}
     }
     let layer = cx.layer;
     let HeadElements { dk, dv } = layer.heads;
     let both = [(dk + dv).into(), layer.n_head.into(), b.n_tokens()];
-    let x = b.reshape(x, both, "Qcur_full")?;
+    let x = b.reshape(q, both, "Qcur_full")?;
     let q = b.slice(x, 0, 0, dk.into(), "Qcur")?;
     let gate = b.slice(x, 0, dk, dv.into(), "gate")?;
     let gate = b.reshape(gate, [layer.out_width.n.into(), b.n_tokens()], "gate")?;
@@ -209,21 +227,26 @@ pub(super) fn gated(
 ) -> Result<Value, ArchError> {
     const TENSOR: &str = "attn_gate";
     let heads = cx.layer.n_head;
-    let (presence, each) = match cx.model.arch.attention.out_gate {
-        OutGate::None | OutGate::WithQueries => return Ok(y),
-        OutGate::PerHead(presence) => (presence, 1),
-        OutGate::PerElement(presence) => (presence, dv),
+    let OutGate::Projected(kind, width, presence) = cx.model.arch.attention.out_gate else {
+        return Ok(y);
+    };
+    let weight = b.tensor_name(TENSOR, "weight");
+    let each = match width {
+        GateWidth::Heads => 1,
+        GateWidth::Elements => dv,
+        GateWidth::HeadsOrElements => match b.columns(&weight) {
+            Some(columns) if columns != heads => dv,
+            _ => 1,
+        },
     };
     let from = "attention.head_count × the gate's numbers per head";
     let sizes = [cx.model.hparams.embd(), Size::product(heads, each, from)?];
-    let weight = b.tensor_name(TENSOR, "weight");
     let Some(weight) = b.optional(&weight, &sizes, TensorRole::Matrix, presence)? else {
         return Ok(y);
     };
     let gate = b.mul_mat(weight, x, "attn_gate")?;
     let gate = b.reshape(gate, [each.into(), heads.into(), b.n_tokens()], "attn_gate")?;
-    let kind = UnaryKind::Sigmoid;
-    let gate = b.push(Unary { kind }, vec![gate], "attn_gate_sigmoid")?;
+    let gate = b.push(Unary { kind }, vec![gate], "attn_gate_act")?;
     b.mul(y, gate, "attn_gated")
 }
 
@@ -240,7 +263,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let (fused, separate) = match form.qkv {
         QkvForm::Separate => (Form::Unusual, Form::Usual),
-        QkvForm::Fused => (Form::Usual, Form::Unusual),
+        QkvForm::Fused | QkvForm::FusedThirds => (Form::Usual, Form::Unusual),
     };
     let has_fused = b.offers(&b.tensor_name("attn_qkv", "weight"), fused);
     let has_separate = b.offers(&b.tensor_name("attn_q", "weight"), separate);
@@ -254,13 +277,17 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
         return Ok(Qkv { q, kv: None });
     }
     // The error about a file with neither form names the tensor of the usual one.
-    if has_fused || (form.qkv == QkvForm::Fused && !has_separate) {
+    if has_fused || (form.qkv != QkvForm::Separate && !has_separate) {
         let y = one(b, "attn_qkv", layer.qkv_width, "wqkv")?;
         let (q, k, v) = (layer.q_projected.n, layer.k_width.n, layer.v_width.n);
+        let [keys, values] = match form.qkv {
+            QkvForm::FusedThirds => [embd.n, 2 * embd.n],
+            QkvForm::Separate | QkvForm::Fused => [q, q + k],
+        };
         let mut part = |start, len: u64, name| b.slice(y, 0, start, Dim::constant(len), name);
         return Ok(Qkv {
             q: part(0, q, "Qcur")?,
-            kv: Some([part(q, k, "Kcur")?, part(q + k, v, "Vcur")?]),
+            kv: Some([part(keys, k, "Kcur")?, part(values, v, "Vcur")?]),
         });
     }
     let q = one(b, "attn_q", layer.q_projected, "Qcur")?;

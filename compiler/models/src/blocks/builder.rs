@@ -78,9 +78,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts the following instructions into a layer, or into none.
-    pub(crate) fn enter(&mut self, layer: Option<u32>) {
-        (self.layer, self.names) = (layer, layer);
+    /// Puts the following instructions into a layer, or into none. Names of tensors are those of the layer's block.
+    pub(crate) fn enter(&mut self, layer: Option<&LayerHParams>) {
+        self.layer = layer.map(|l| l.index);
+        self.names = layer.map(|l| l.block);
     }
 
     /// Runs `build` with tensor names of the model instead of the current layer.
@@ -127,6 +128,11 @@ impl<'a> Builder<'a> {
     /// Notes that the block knows the tensor of that name and does not use it.
     pub(crate) fn ignore(&mut self, name: &str) {
         self.source.ignore(name);
+    }
+
+    /// The columns of the matrix of that name, if the source knows.
+    pub(crate) fn columns(&self, name: &str) -> Option<u64> {
+        self.source.columns(name)
     }
 
     /// Whether to ask for the tensor of that name, which belongs to the given form.
@@ -231,6 +237,7 @@ impl<'a> Builder<'a> {
             InputKind::CacheRowsSwa => ("cache_rows_swa", DType::I64, [n_tokens(), Dim::ONE]),
             InputKind::Mask => ("mask", DType::F32, [Symbol::NKv.into(), n_tokens()]),
             InputKind::MaskSwa => ("mask_swa", DType::F32, [Symbol::NKvSwa.into(), n_tokens()]),
+            InputKind::MaskBatch => ("mask_batch", DType::F32, [n_tokens(), n_tokens()]),
             InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
             InputKind::StateCells => ("state_cells", DType::I32, [Symbol::NSeqs.into(), Dim::ONE]),
             InputKind::StateKept => ("state_kept", DType::F32, [Dim::ONE, Symbol::NSeqs.into()]),

@@ -14,7 +14,11 @@ use crate::source::TensorRole;
 /// The token embedding, `[n_embd, n_vocab]`.
 pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
-    b.required("token_embd.weight", &sizes, TensorRole::Embedding)
+    let (name, role) = ("token_embd.weight", TensorRole::Embedding);
+    match b.optional(name, &sizes, role, cx.arch.embedding.table)? {
+        Some(table) => Ok(table),
+        None => b.required("output.weight", &sizes, TensorRole::Output),
+    }
 }
 
 /// The size of the vocabulary, with its key.
@@ -40,7 +44,7 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     if form.plain_norm {
         x = norm::plain(b, cx, x, "inp_norm")?;
     }
-    if norm::exists(b, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
+    if norm::exists(b, cx, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
         x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
     }
     if form.positions == Presence::Never {

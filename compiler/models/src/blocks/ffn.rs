@@ -9,16 +9,25 @@ use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
 
+/// The inputs of the feed-forward sublayer, `[n_embd, n_tokens]` each.
+#[derive(Clone, Copy)]
+pub(crate) struct FfnInput {
+    /// Its own.
+    pub(crate) x: Value,
+    /// That of the layer.
+    pub(crate) layer: Value,
+}
+
 /// The output of the feed-forward sublayer: `[n_embd, n_tokens]`.
 pub(crate) fn ffn(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &LayerFfn,
-    x: Value,
+    input: FfnInput,
 ) -> Result<Value, ArchError> {
     match form {
-        LayerFfn::Dense(width) => network::dense(b, cx, *width, x),
-        LayerFfn::Experts(widths) => experts(b, cx, widths, x),
+        LayerFfn::Dense(width) => network::dense(b, cx, *width, input.x),
+        LayerFfn::Experts(widths) => experts(b, cx, widths, input),
         LayerFfn::ByRouter {
             dense: width,
             experts: widths,
@@ -26,9 +35,9 @@ pub(crate) fn ffn(
             let has = |tensor, form| b.offers(&b.tensor_name(tensor, "weight"), form);
             // The error about a file with neither names the router.
             if has("ffn_gate_inp", Form::Usual) || !has(network::DENSE.up, Form::Unusual) {
-                experts(b, cx, widths, x)
+                experts(b, cx, widths, input)
             } else {
-                network::dense(b, cx, *width, x)
+                network::dense(b, cx, *width, input.x)
             }
         }
     }
@@ -38,11 +47,11 @@ fn experts(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     widths: &ExpertWidths,
-    x: Value,
+    input: FfnInput,
 ) -> Result<Value, ArchError> {
     let form = cx.model.arch.ffn.experts.form();
     let form = form.expect("invariant: only an architecture with experts has layers with some");
     let hp = cx.model.hparams.experts.as_ref();
     let hp = hp.expect("invariant: only a model with experts has layers with some");
-    moe::moe(b, cx, form, hp, widths, x)
+    moe::moe(b, cx, form, hp, widths, input)
 }

@@ -4,25 +4,37 @@ use tpc_ir::Value;
 
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::{attention, ffn, latent, norm, per_layer, recurrent, residual};
-use crate::description::Presence;
+use super::ffn::{self, FfnInput};
+use super::{attention, latent, norm, per_layer, recurrent, residual};
+use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;
 use crate::hparams::{Join, LayerFfn, Mixer};
 use crate::size::Size;
-use crate::source::TensorRole;
+use crate::source::{Form, TensorRole};
 
-/// The output `[n_embd, n_tokens]` of a layer for the input `x` alike, given the embeddings per layer if there are
-/// some.
+/// What layers may read beside their input.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Beside {
+    /// The embeddings per layer.
+    pub(crate) per_layer: Option<Value>,
+    /// The input of the first layer.
+    pub(crate) first: Option<Value>,
+}
+
+/// The output `[n_embd, n_tokens]` of a layer for the input `x` alike.
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    per_layer: Option<Value>,
+    beside: Beside,
     x: Value,
 ) -> Result<Value, ArchError> {
+    for matrix in cx.model.arch.of_images {
+        b.ignore(&b.tensor_name(matrix, "weight"));
+    }
     let (Some(mixer), Some(ffn)) = (cx.layer.mixer, &cx.layer.ffn) else {
         return single(b, cx, x);
     };
-    let sublayers = Sublayers { mixer, ffn };
+    let sublayers = Pair { mixer, ffn };
     let pre_ffn = cx.model.arch.norms.pre_ffn;
     let x = match cx.model.hparams.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
@@ -32,32 +44,60 @@ pub(crate) fn layer(
         Join::ByFfnNorm if has_norm(b, cx, pre_ffn)? => sequential(b, cx, sublayers, x)?,
         Join::ByFfnNorm => parallel(b, cx, sublayers, None, x)?,
     };
-    let x = match per_layer {
+    let x = match beside.per_layer {
         Some(all) => per_layer::add(b, cx, all, x)?,
         None => x,
     };
-    let scale = b.tensor_name("layer_output_scale", "weight");
-    let one = Size::new(1, "one number");
-    let presence = cx.model.arch.layer_scale;
-    match b.optional(&scale, &[one], TensorRole::Scale, presence)? {
+    let x = match beside.first {
+        Some(first) => skip(b, cx, first, x)?,
+        None => x,
+    };
+    match output_scale(b, cx.model.arch.layer_scale)? {
         Some(scale) => b.mul(x, scale, "l_out_scaled"),
         None => Ok(x),
     }
 }
 
+/// The output of a layer plus the scaled input of the first, if the layer has the factor.
+fn skip(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    first: Value,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let Some(scale) = output_scale(b, cx.model.arch.embedding_skip)? else {
+        return Ok(x);
+    };
+    let skip = b.mul(first, scale, "embd_skip")?;
+    b.add(x, skip, "l_out_skip")
+}
+
+/// The number that a layer has for its output.
+fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>, ArchError> {
+    let scale = b.tensor_name("layer_output_scale", "weight");
+    let one = Size::new(1, "one number");
+    b.optional(&scale, &[one], TensorRole::Scale, presence)
+}
+
 /// The two sublayers of most layers.
 #[derive(Clone, Copy)]
-struct Sublayers<'a> {
+struct Pair<'a> {
     mixer: Mixer,
     ffn: &'a LayerFfn,
 }
 
 /// A layer with one sublayer.
 fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
-    let y = normed(b, cx, cx.model.arch.norms.pre_attention, x, "attn_norm")?;
+    let norms = &cx.model.arch.norms;
+    let norm = match (cx.model.arch.sublayers, &cx.layer.ffn) {
+        (Sublayers::ByCounts, None) => return Ok(x),
+        (Sublayers::ByCounts, Some(_)) => norms.pre_ffn,
+        (Sublayers::Both | Sublayers::Mixer | Sublayers::Either, _) => norms.pre_attention,
+    };
+    let y = normed(b, cx, norm, x, "attn_norm")?;
     let y = match (cx.layer.mixer, &cx.layer.ffn) {
         (Some(mixer), _) => mix(b, cx, mixer, y)?,
-        (None, Some(form)) => ffn::ffn(b, cx, form, y)?,
+        (None, Some(form)) => ffn::ffn(b, cx, form, FfnInput { x: y, layer: x })?,
         (None, None) => return Ok(x),
     };
     let y = scaled(b, cx, y)?;
@@ -68,7 +108,7 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
 fn sequential(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Sublayers<'_>,
+    sublayers: Pair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
@@ -76,10 +116,11 @@ fn sequential(
     let y = mix(b, cx, sublayers.mixer, y)?;
     let y = post_normed(b, cx, norms.post_attention, y, "attn_post_norm")?;
     let y = scaled(b, cx, y)?;
+    let layer = x;
     let x = b.add(y, x, "ffn_inp")?;
     let y = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, sublayers.ffn, y)?;
-    let y = post_normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
+    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer })?;
+    let y = post_normed(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
     let y = scaled(b, cx, y)?;
     b.add(y, x, "l_out")
 }
@@ -88,7 +129,7 @@ fn sequential(
 fn attended(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Sublayers<'_>,
+    sublayers: Pair<'_>,
     period: u64,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -103,7 +144,7 @@ fn attended(
     let x = if keeps { y } else { b.add(x, y, "ffn_inp")? };
     let input = residual::mixed(b, &cx.model, "ffn_res_score", x)?;
     let y = normed(b, cx, norms.pre_ffn, input, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, sublayers.ffn, y)?;
+    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer: input })?;
     b.add(x, y, "l_out")
 }
 
@@ -111,16 +152,17 @@ fn attended(
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Sublayers<'_>,
+    sublayers: Pair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let input = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, input)?;
     let kept = scaled(b, cx, input)?;
+    let layer = x;
     let x = b.add(y, kept, "ffn_inp")?;
     let input = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
+    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: input, layer })?;
     let kept = scaled(b, cx, input)?;
     b.add(y, kept, "l_out")
 }
@@ -129,7 +171,7 @@ fn from_norms(
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Sublayers<'_>,
+    sublayers: Pair<'_>,
     pre_ffn: Option<&str>,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -147,8 +189,9 @@ fn parallel(
         Some(_) => normed(b, cx, pre_ffn, x, "ffn_norm")?,
         None => shared,
     };
+    let input = FfnInput { x: input, layer: x };
     let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
-    let y = post_normed(b, cx, norms.post_ffn, y, "ffn_post_norm")?;
+    let y = post_normed(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
     let y = scaled(b, cx, y)?;
     let x = b.add(x, y, "ffn_inp")?;
     b.add(x, attn, "l_out")
@@ -167,6 +210,11 @@ fn mix(
             let attn = attend(b, cx, x)?;
             let y = recurrent::recurrent(b, cx, hp, x)?;
             b.add(attn, y, "mixers_out")
+        }
+        (Mixer::Matrix, _) => {
+            let embd = cx.model.hparams.embd();
+            let (sizes, role) = ([embd, embd], TensorRole::Matrix);
+            b.linear("attn_output", x, sizes, Presence::Never, role, "attn_out")
         }
         (Mixer::Attention | Mixer::Recurrent | Mixer::Both, _) => attend(b, cx, x),
     }
@@ -208,6 +256,19 @@ fn post_normed(
     }
 }
 
+/// The tensor of the norm on the output of the feed-forward sublayer.
+fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
+    let norms = &cx.model.arch.norms;
+    let other = norms.post_ffn_or.filter(|other| {
+        let offered = b.offers(&b.tensor_name(other, "weight"), Form::Unusual);
+        offered
+            && !norms
+                .post_ffn
+                .is_some_and(|n| b.offers(&b.tensor_name(n, "weight"), Form::Usual))
+    });
+    other.or(norms.post_ffn)
+}
+
 /// Whether the layer has the norm of that tensor.
 fn has_norm(
     b: &mut Builder<'_>,
@@ -216,7 +277,7 @@ fn has_norm(
 ) -> Result<bool, ArchError> {
     let sizes = [cx.model.hparams.embd()];
     tensor.map_or(Ok(false), |tensor| {
-        norm::exists(b, tensor, &sizes, Presence::Optional)
+        norm::exists(b, &cx.model, tensor, &sizes, Presence::Optional)
     })
 }
 

@@ -14,7 +14,7 @@ pub(crate) mod layer;
 mod moe;
 mod network;
 pub(crate) mod nextn;
-mod norm;
+pub(crate) mod norm;
 pub(crate) mod per_layer;
 mod qk_norm;
 mod recurrent;

@@ -6,10 +6,12 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::network::{self, SHARED};
-use super::norm;
+use super::ffn::FfnInput;
 use super::router::{self, Routing};
-use crate::description::{Activation, ExpertForm, Presence, SharedForm, WeightedSide};
+use super::{network, norm};
+use crate::description::{
+    Activation, ExpertForm, ExpertInput, Presence, RouterInput, SharedForm, WeightedSide,
+};
 use crate::error::ArchError;
 use crate::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
 use crate::size::Size;
@@ -22,15 +24,40 @@ pub(super) fn moe(
     form: &ExpertForm,
     hp: &ExpertHParams,
     widths: &ExpertWidths,
-    x: Value,
+    input: FfnInput,
 ) -> Result<Value, ArchError> {
-    let routing = router::route(b, cx, form, hp, x)?;
-    let y = selected(b, cx, form, hp, widths.each, &routing, x)?;
-    let (Some(form), Some(width)) = (&form.shared, widths.shared) else {
-        return Ok(y);
+    let x = match form.input {
+        ExpertInput::Sublayer => input.x,
+        ExpertInput::Layer(norm) => norm::stream(b, &cx.model, norm, input.layer, norm)?,
     };
-    let shared = shared(b, cx, form, width, x)?;
-    b.add(y, shared, "ffn_moe_out_merged")
+    let routed_by = match form.router_input {
+        RouterInput::Experts => x,
+        RouterInput::Layer => input.layer,
+    };
+    let routing = router::route(b, cx, form, hp, routed_by)?;
+    let mut y = selected(b, cx, form, hp, widths, &routing, x)?;
+    if let (Some(form), Some(width)) = (&form.shared, widths.shared) {
+        let shared = shared(b, cx, form, width, x)?;
+        y = b.add(y, shared, "ffn_moe_out_merged")?;
+        y = scaled(b, form.scale, y)?;
+    }
+    if let (Some(form), Some(width)) = (&form.dense, widths.dense)
+        && (form.presence == Presence::Required
+            || b.offers(&b.tensor_name(network::DENSE.up, "weight"), Form::Unusual))
+    {
+        let dense = network::dense(b, cx, width, input.x)?;
+        y = b.add(y, dense, "ffn_out_merged")?;
+        y = scaled(b, form.scale, y)?;
+    }
+    Ok(y)
+}
+
+/// The sum of two networks as the sublayer gives it.
+fn scaled(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError> {
+    if scale == 1.0 {
+        return Ok(y);
+    }
+    b.scale(y, scale, "ffn_merged_scaled")
 }
 
 /// The weighted sum of the outputs of the selected experts for `x: [n_embd, n_tokens]`.
@@ -39,10 +66,11 @@ fn selected(
     cx: &LayerContext<'_>,
     form: &ExpertForm,
     hp: &ExpertHParams,
-    width: FfnWidth,
+    widths: &ExpertWidths,
     routing: &Routing,
     mut x: Value,
 ) -> Result<Value, ArchError> {
+    let width = widths.each;
     let model = cx.model.hparams;
     let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let embd = match hp.latent {
@@ -86,7 +114,7 @@ fn selected(
         return Ok(y);
     };
     const NORM: &str = "ffn_routed_norm";
-    if norm::exists(b, NORM, &[latent], Presence::Optional)? {
+    if norm::exists(b, &cx.model, NORM, &[latent], Presence::Optional)? {
         y = norm::weighted(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
     }
     let sizes = [latent, model.embd()];
@@ -122,7 +150,7 @@ fn shared(
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let y = network::network(b, cx, &SHARED, width, x)?;
+    let y = network::shared(b, cx, form, width, x)?;
     let gate = b.tensor_name("ffn_gate_inp_shexp", "weight");
     let embd = cx.model.hparams.embd();
     let Some(gate) = b.optional(&gate, &[embd], TensorRole::Router, form.gate)? else {

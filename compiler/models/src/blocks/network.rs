@@ -6,7 +6,7 @@ use tpc_ir::op::{Binary, BinaryKind, Glu};
 use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
-use crate::description::{Activation, Presence};
+use crate::description::{Activation, Presence, SharedForm, SharedGate};
 use crate::error::ArchError;
 use crate::hparams::FfnWidth;
 use crate::size::Size;
@@ -31,7 +31,7 @@ pub(super) const DENSE: NetworkTensors = NetworkTensors {
 };
 
 /// The tensors of the shared expert.
-pub(super) const SHARED: NetworkTensors = NetworkTensors {
+const SHARED: NetworkTensors = NetworkTensors {
     gate: "ffn_gate_shexp",
     up: "ffn_up_shexp",
     down: "ffn_down_shexp",
@@ -58,24 +58,42 @@ pub(super) fn dense(
         bias: form.bias,
         act_scales: form.act_scales,
     };
-    if let Activation::GatedFused(glu) = &form.activation
-        && !b.offers(&b.tensor_name(DENSE.gate, "weight"), Form::Unusual)
-    {
-        let embd = cx.model.hparams.embd();
-        let sizes = [embd, width.gate_up];
-        let both = b.linear(DENSE.up, x, sizes, form.bias, TensorRole::Matrix, DENSE.up)?;
-        let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
-        let y = activation::gated(b, cx, Some(glu), limit, both, DENSE.act)?;
-        return down(b, cx, &DENSE, extras, width.n, y);
+    match &form.activation {
+        Activation::GatedFused(glu) if is_fused(b, &DENSE) => {
+            fused(b, cx, &DENSE, extras, glu, width, x)
+        }
+        _ => separate(b, cx, &DENSE, extras, width.n, x),
     }
-    separate(b, cx, &DENSE, extras, width.n, x)
 }
 
-/// The output of a network of these tensors and that width, without biases.
-pub(super) fn network(
+/// Whether a network that usually has gate and up in one tensor does.
+fn is_fused(b: &Builder<'_>, names: &NetworkTensors) -> bool {
+    !b.offers(&b.tensor_name(names.gate, "weight"), Form::Unusual)
+}
+
+/// A network with gate and up in one matrix.
+fn fused(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
+    extras: Extras,
+    glu: &Glu,
+    width: FfnWidth,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let sizes = [cx.model.hparams.embd(), width.gate_up];
+    let role = TensorRole::Matrix;
+    let both = b.linear(names.up, x, sizes, extras.bias, role, names.up)?;
+    let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
+    let y = activation::gated(b, cx, Some(glu), limit, both, names.act)?;
+    down(b, cx, names, extras, width.n, y)
+}
+
+/// The output of a shared expert of that width: `[n_embd, n_tokens]`.
+pub(super) fn shared(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &SharedForm,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -83,7 +101,16 @@ pub(super) fn network(
         bias: Presence::Never,
         act_scales: Presence::Never,
     };
-    separate(b, cx, names, extras, width, x)
+    match &cx.model.arch.ffn.activation {
+        Activation::Gated(glu) if form.gate_up == SharedGate::Fused && is_fused(b, &SHARED) => {
+            let width = FfnWidth {
+                n: width,
+                gate_up: Size::product(2, width.n, "twice the width of the shared expert")?,
+            };
+            fused(b, cx, &SHARED, extras, glu, width, x)
+        }
+        _ => separate(b, cx, &SHARED, extras, width, x),
+    }
 }
 
 /// A network with each matrix in a tensor of its own.

@@ -113,7 +113,13 @@ fn normed(
 ) -> Result<Value, ArchError> {
     let model = &cx.model;
     for tensor in form.norms {
-        if norm::exists(b, tensor, &[model.hparams.embd()], Presence::Optional)? {
+        if norm::exists(
+            b,
+            model,
+            tensor,
+            &[model.hparams.embd()],
+            Presence::Optional,
+        )? {
             return norm::stream(b, model, tensor, x, name);
         }
     }

@@ -1,16 +1,17 @@
-//! Normalisation with learned weights.
+//! Normalisation.
 
 use tpc_ir::Value;
 use tpc_ir::op::Norm;
 
 use super::builder::Builder;
 use super::context::Context;
-use crate::description::Presence;
+use crate::description::{BlockNorms, Presence};
 use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The normalised residual stream `[n_embd, n]`, times the weight of that tensor, plus its bias.
+/// The normalised residual stream `[n_embd, n]`, times the weight of that tensor, plus its bias, as far as the
+/// description has them.
 pub(crate) fn stream(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -18,7 +19,11 @@ pub(crate) fn stream(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    affine(b, cx, tensor, cx.hparams.embd(), cx.arch.norm.bias, x, name)
+    let form = &cx.arch.norm;
+    if form.weight == Presence::Never {
+        return plain(b, cx, x, name);
+    }
+    affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
 }
 
 /// As [`stream`] without a bias, with an epsilon of its own.
@@ -34,7 +39,7 @@ pub(crate) fn with_eps(
         kind: cx.arch.norm.kind,
         eps,
     };
-    let full_name = weight_name(b, tensor);
+    let full_name = weight_name(b, &cx.arch.norms, tensor);
     let y = b.push(norm, vec![x], "norm")?;
     let weight = b.required(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
     b.mul(y, weight, name)
@@ -63,7 +68,7 @@ pub(super) fn weighted(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let full_name = weight_name(b, tensor);
+    let full_name = weight_name(b, &cx.arch.norms, tensor);
     let y = plain(b, cx, x, "norm")?;
     let weight = b.required(&full_name, sizes, TensorRole::NormWeight)?;
     b.mul(y, weight, name)
@@ -77,7 +82,7 @@ pub(crate) fn plain(
     name: &str,
 ) -> Result<Value, ArchError> {
     let norm = Norm {
-        kind: cx.arch.norm.kind,
+        kind: cx.hparams.norm,
         eps: cx.hparams.eps,
     };
     b.push(norm, vec![x], name)
@@ -86,19 +91,25 @@ pub(crate) fn plain(
 /// Whether the source has the weight of a norm.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
+    cx: &Context<'_>,
     tensor: &str,
     sizes: &[Size],
     presence: Presence,
 ) -> Result<bool, ArchError> {
-    let full_name = weight_name(b, tensor);
+    let full_name = weight_name(b, &cx.arch.norms, tensor);
     let found = b.find(&full_name, sizes, TensorRole::NormWeight, presence)?;
     Ok(found.is_some())
 }
 
 /// The name of the weight of a norm. Some files leave out `weight`.
-fn weight_name(b: &Builder<'_>, tensor: &str) -> String {
+fn weight_name(b: &Builder<'_>, norms: &BlockNorms, tensor: &str) -> String {
     let bare = b.bare_name(tensor);
-    if b.offers(&bare, Form::Unusual) {
+    let form = if norms.bare.contains(&tensor) {
+        Form::Usual
+    } else {
+        Form::Unusual
+    };
+    if b.offers(&bare, form) {
         return bare;
     }
     b.tensor_name(tensor, "weight")

@@ -10,6 +10,9 @@ use crate::error::ArchError;
 use crate::hparams::RopeUse;
 use crate::size::Size;
 
+/// Tensor that normalises queries.
+pub(super) const QUERIES: &str = "attn_q_norm";
+
 /// Queries or keys, which are treated alike.
 pub(super) struct Heads<'a> {
     /// Tensor that normalises them.
@@ -56,11 +59,12 @@ fn over_all(
         | QkNorm::Head
         | QkNorm::OptionalHead
         | QkNorm::OptionalHeads
+        | QkNorm::QueriesByHead
         | QkNorm::UnweightedUnlessExperts(_) => return Ok(x),
         QkNorm::All => Presence::Never,
         QkNorm::OptionalAll => {
             let queries = &[cx.layer.q_width];
-            if !norm::exists(b, "attn_q_norm", queries, Presence::Optional)? {
+            if !norm::exists(b, &cx.model, QUERIES, queries, Presence::Optional)? {
                 return Ok(x);
             }
             Presence::Optional
@@ -97,6 +101,12 @@ fn per_head(
                 norm::plain(b, &cx.model, x, &normed)
             };
         }
+        QkNorm::QueriesByHead if which.norm == QUERIES => {
+            let one = Size::new(1, "one number");
+            let sizes = [one, count(which.count)];
+            return norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed);
+        }
+        QkNorm::QueriesByHead => return norm::plain(b, &cx.model, x, &normed),
         QkNorm::OptionalHead => (vec![dk], vec![dk]),
         QkNorm::OptionalHeads => (
             vec![dk, count(which.count)],
@@ -104,8 +114,8 @@ fn per_head(
         ),
     };
     let optional = Presence::Optional;
-    let here = norm::exists(b, which.norm, &sizes, optional)?;
-    let there = norm::exists(b, which.other_norm, &others, optional)?;
+    let here = norm::exists(b, &cx.model, which.norm, &sizes, optional)?;
+    let there = norm::exists(b, &cx.model, which.other_norm, &others, optional)?;
     match (here, there) {
         (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed),
         (false, false) => Ok(x),

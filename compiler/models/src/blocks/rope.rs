@@ -32,7 +32,10 @@ pub(super) fn rotate(
     let mut operands = vec![x, positions];
     let divided = match (cx.layer.reach, form.windowed) {
         (Reach::Full, _) | (_, WindowedRope::Same | WindowedRope::OwnBase) => true,
-        (Reach::Window, WindowedRope::Unscaled | WindowedRope::Local(_)) => false,
+        (
+            Reach::Window,
+            WindowedRope::Unscaled | WindowedRope::UnscaledOwnBase | WindowedRope::Local(_),
+        ) => false,
     };
     if divided {
         operands.extend(factors(b, &cx.model, form, rope.n_dims)?);

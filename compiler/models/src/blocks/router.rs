@@ -59,7 +59,7 @@ pub(super) fn route(
         Gating::SoftmaxOfSelected => logits,
         Gating::Sigmoid => b.unary(&[UnaryKind::Sigmoid], logits, "ffn_moe_probs")?,
     };
-    let bias = b.tensor_name("exp_probs_b", "bias");
+    let bias = b.bare_name(form.selection_tensor);
     let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
         Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
         // Logits have the order of their sigmoids, and large ones still differ when their sigmoids are rounded to 1.

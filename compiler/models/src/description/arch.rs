@@ -3,19 +3,21 @@
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 use super::attention::{
-    Alibi, AttentionForm, HeadSizes, OutGate, QkNorm, QkNormOrder, QkvForm, ScaleOn, ScaleRule,
-    TemperatureForm, ValueNorm, ValueSource, Window, WindowKind,
+    Alibi, AttentionForm, Direction, HeadSizes, OutGate, QkNorm, QkNormOrder, QkvForm, ScaleOn,
+    ScaleRule, TemperatureForm, ValueNorm, ValueSource, Window, WindowKind,
 };
 use super::drafts::DraftForm;
 use super::embedding::{EmbeddingForm, EmbeddingScale};
 use super::experts::Experts;
-use super::ffn::{Activation, FfnForm, SwigluLimits};
+use super::ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 use super::head::{HeadForm, LogitScale};
 use super::models::Models;
 use super::norms::{BlockNorms, NormForm, Residual, ResidualScale};
 use super::presence::{KeyUse, Presence};
 use super::recurrent::{RecurrentForm, Sublayers};
-use super::rope::{RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};
+use super::rope::{
+    RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor,
+};
 
 /// The description of an architecture: how it computes logits from tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +36,13 @@ pub struct Arch {
     pub residual_scale: ResidualScale,
     /// `layer_output_scale`, a factor on the output of a layer.
     pub layer_scale: Presence,
+    /// `layer_output_scale`, a factor on the input of the first layer, which is added to the output of every layer.
+    pub embedding_skip: Presence,
+    /// Whether `num_loops` says how often all layers run. The norm of the output stands between, unless
+    /// `skip_loop_final_norm` is true.
+    pub loops: KeyUse,
+    /// Matrices of a layer that images use in place of others.
+    pub of_images: &'static [&'static str],
     /// The sublayers of a layer.
     pub sublayers: Sublayers,
     /// Attention.
@@ -54,6 +63,7 @@ impl Arch {
     pub const CLASSIC: Arch = Arch {
         name: "",
         embedding: EmbeddingForm {
+            table: Presence::Required,
             scale: EmbeddingScale::One,
             norm: Presence::Never,
             plain_norm: false,
@@ -62,14 +72,20 @@ impl Arch {
         },
         norm: NormForm {
             kind: NormKind::Rms,
+            rms: KeyUse::Ignored,
+            weight: Presence::Required,
             bias: Presence::Never,
         },
         norms: BlockNorms::PRE,
         residual: Residual::Sequential,
         residual_scale: ResidualScale::One,
         layer_scale: Presence::Never,
+        embedding_skip: Presence::Never,
+        loops: KeyUse::Ignored,
+        of_images: &[],
         sublayers: Sublayers::Both,
         attention: AttentionForm {
+            direction: Direction::Back,
             qkv: QkvForm::Separate,
             qkv_bias: Presence::Optional,
             clamp: KeyUse::Ignored,
@@ -99,6 +115,7 @@ impl Arch {
         ffn: FfnForm {
             activation: Activation::Gated(Glu::new(GluKind::Swiglu)),
             limits: SwigluLimits::Ignored,
+            width: DenseWidth::Given,
             act_scales: Presence::Never,
             bias: Presence::Never,
             experts: Experts::Never,
@@ -117,9 +134,11 @@ impl Arch {
     pub const CLASSIC_ROPE: RopeForm = RopeForm {
         mode: RopeMode::Neox,
         sections: Sections::Ignored,
+        base: RopeBase::Given,
         layers: RopeLayers::All,
         factors: RopeFactors::None,
         windowed: WindowedRope::Same,
         yarn: YarnFactor::OnElements,
+        beta_fast: 32.0,
     };
 }

@@ -1,5 +1,7 @@
 //! Attention.
 
+use tpc_ir::op::UnaryKind;
+
 use super::models::Models;
 use super::presence::{KeyUse, Presence};
 use super::rope::RopeForm;
@@ -7,6 +9,8 @@ use super::rope::RopeForm;
 /// The attention of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionForm {
+    /// The tokens that a token attends to.
+    pub direction: Direction,
     /// The usual form of the projections to queries, keys and values.
     pub qkv: QkvForm,
     /// Biases of the projections to queries, keys and values.
@@ -76,10 +80,28 @@ pub enum OutGate {
     None,
     /// The sigmoid of a gate. `attn_q` projects to it too: for each head the query and then the gate.
     WithQueries,
-    /// The sigmoid of `attn_gate`'s product with the layer's normalised input, a number per head.
-    PerHead(Presence),
-    /// As [`Self::PerHead`], a number per element.
-    PerElement(Presence),
+    /// A function of `attn_gate`'s product with the layer's normalised input, in layers that have the tensor.
+    Projected(UnaryKind, GateWidth, Presence),
+}
+
+/// The numbers of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateWidth {
+    /// One per element.
+    Elements,
+    /// One per head.
+    Heads,
+    /// As the tensor says; usually one per head.
+    HeadsOrElements,
+}
+
+/// The tokens of its sequence that a token attends to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Those up to itself.
+    Back,
+    /// All, also later ones, as models that generate by diffusion do. There are no caches: a batch holds whole sequences.
+    BothWays,
 }
 
 /// The usual form of the projections to queries, keys and values. Either form is read.
@@ -89,6 +111,9 @@ pub enum QkvForm {
     Separate,
     /// `attn_qkv`: the rows of queries, then keys, then values.
     Fused,
+    /// `attn_qkv`, with three times the rows of queries: those of keys start at row `embedding_length`, those of values
+    /// at twice that.
+    FusedThirds,
 }
 
 /// Normalisation of queries and keys by `attn_q_norm` and `attn_k_norm`, of the kind of the other norms.
@@ -106,6 +131,8 @@ pub enum QkNorm {
     All,
     /// As [`Self::All`], if the file has the norm of queries, with optional biases.
     OptionalAll,
+    /// Each head by itself: queries with one number per head, `[1, heads]`, keys without weight.
+    QueriesByHead,
     /// Each head by itself without weight, in layers that rotate. Models with this number of experts have none.
     UnweightedUnlessExperts(u64),
 }
@@ -142,6 +169,9 @@ pub enum ValueNorm {
 pub enum HeadSizes {
     /// `attention.key_length` and `attention.value_length` in all.
     Same,
+    /// As [`Self::Same`], but `rope.dimension_count_swa` or else `rope.dimension_count` elements rotate in layers with a
+    /// window.
+    WindowedRotation,
     /// As [`Self::Same`], but `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa`
     /// in layers with a window.
     WindowedOwn,
@@ -178,10 +208,14 @@ pub enum Alibi {
 }
 
 /// Factor on the dot products if `attention.scale` is absent or 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScaleRule {
     /// `1 / √head size`
     Head,
+    /// `1 / head size`
+    HeadSquared,
+    /// `attention.output_scale` or else this number, whatever `attention.scale` is.
+    OutputKey(f32),
     /// `1 / √(embedding_length / heads)` in these models, else as [`Self::Head`].
     WidthIn(Models),
     /// 1
@@ -207,6 +241,8 @@ pub enum Window {
     All,
     /// All but the last of every this many.
     AllButEvery(u32),
+    /// All but the first of every this many.
+    AllButFirstOfEvery(u32),
     /// Those that `attention.sliding_window_pattern` lists; none without it.
     Listed,
 }
@@ -216,6 +252,8 @@ pub enum Window {
 pub enum WindowKind {
     /// The last `attention.sliding_window` tokens.
     Sliding,
+    /// The last this many tokens. The key says only whether there is a window.
+    SlidingBy(u64),
     /// The chunk, of this many tokens, that holds the token. A key of 0 means no window; other values have no effect.
     Chunks(u64),
 }

@@ -5,6 +5,8 @@ use super::presence::{KeyUse, Presence};
 /// The input of the first layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingForm {
+    /// `token_embd`, the table. A file without it uses the matrix of the projection to logits.
+    pub table: Presence,
     /// Factor on the token embedding.
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the token embedding.
@@ -27,6 +29,8 @@ pub enum EmbeddingScale {
     RootOfWidth,
     /// `embedding_scale`, if present and not 0.
     Key,
+    /// `embedding_scale`, or without that key this number; 0 means none.
+    KeyOr(f32),
     /// This number.
     Fixed(f32),
 }

@@ -41,19 +41,27 @@ pub struct ExpertForm {
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
-    /// `exp_probs_b`, added to the weights for the selection alone.
+    /// A bias added to the weights for the selection alone.
     pub selection_bias: Presence,
+    /// Its tensor.
+    pub selection_tensor: &'static str,
     /// The weights of a token's experts.
     pub weights: ExpertWeights,
     /// Whether `expert_weights_scale` multiplies the weights.
     pub weights_scale: KeyUse,
     /// The side of the experts that is multiplied by their weights.
     pub weighted: WeightedSide,
+    /// The input of the experts.
+    pub input: ExpertInput,
+    /// The input of the router.
+    pub router_input: RouterInput,
     /// Biases of the experts.
     pub bias: Presence,
     /// Whether the selected experts read and write a latent vector of `expert_latent_length` elements, if that key is
     /// present and not 0: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
     pub latent: KeyUse,
+    /// A dense network beside the experts, whose output is added to theirs.
+    pub dense: Option<DenseBeside>,
     /// The shared expert.
     pub shared: Option<SharedForm>,
 }
@@ -68,11 +76,15 @@ impl ExpertForm {
         gating_key: KeyUse::Ignored,
         router_bias: Presence::Never,
         selection_bias: Presence::Never,
+        selection_tensor: "exp_probs_b.bias",
         weights: ExpertWeights::SumToOne,
         weights_scale: KeyUse::Ignored,
         weighted: WeightedSide::Outputs,
+        input: ExpertInput::Sublayer,
+        router_input: RouterInput::Experts,
         bias: Presence::Never,
         latent: KeyUse::Ignored,
+        dense: None,
         shared: None,
     };
 
@@ -89,9 +101,38 @@ impl ExpertForm {
     };
 }
 
+/// The input of the experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpertInput {
+    /// That of the sublayer.
+    Sublayer,
+    /// The layer's input, normalised by this tensor.
+    Layer(&'static str),
+}
+
+/// The input of the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouterInput {
+    /// That of the experts.
+    Experts,
+    /// The layer's input, before its norm.
+    Layer,
+}
+
+/// A dense network beside the experts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DenseBeside {
+    /// Whether there is one, which `ffn_up` shows.
+    pub presence: Presence,
+    /// Factor on the sum of both.
+    pub scale: f32,
+}
+
 /// The width of an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertWidth {
+    /// `feed_forward_length`
+    AsDense,
     /// `expert_feed_forward_length` or else `feed_forward_length`.
     GivenOrDense,
     /// `expert_feed_forward_length` or else an equal share of `feed_forward_length`, which the experts of a token have
@@ -151,6 +192,10 @@ pub enum WeightedSide {
 pub struct SharedForm {
     /// Its width.
     pub width: SharedWidth,
+    /// The usual form of its gate and up. Either form is read.
+    pub gate_up: SharedGate,
+    /// Factor on the sum of its output and that of the experts.
+    pub scale: f32,
     /// `ffn_gate_inp_shexp`: the sigmoid of its product with the input multiplies the output.
     pub gate: Presence,
 }
@@ -160,6 +205,8 @@ impl SharedForm {
     pub const fn plain(width: SharedWidth) -> SharedForm {
         SharedForm {
             width,
+            gate_up: SharedGate::Separate,
+            scale: 1.0,
             gate: Presence::Never,
         }
     }
@@ -167,10 +214,19 @@ impl SharedForm {
     /// A shared expert behind a gate.
     pub const fn gated(width: SharedWidth) -> SharedForm {
         SharedForm {
-            width,
             gate: Presence::Required,
+            ..SharedForm::plain(width)
         }
     }
+}
+
+/// The form of gate and up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedGate {
+    /// A tensor each.
+    Separate,
+    /// In the tensor of up: the rows of the gate, then those of up.
+    Fused,
 }
 
 /// The width of the shared expert.
@@ -185,8 +241,14 @@ pub enum SharedWidth {
     /// `expert_shared_count` times `expert_shared_feed_forward_length` or else the width of an expert; models without
     /// a count have no shared expert.
     Counted,
-    /// `expert_shared_feed_forward_length` or else `expert_shared_count` times the width of an expert, once without a count.
+    /// `expert_shared_feed_forward_length` or else `expert_shared_count` times the width of an expert; models without a
+    /// count have no shared expert.
+    GivenIfCounted,
+    /// `expert_shared_feed_forward_length` or else `expert_shared_count`, which is 1 without that key, times the width of
+    /// an expert.
     GivenOrCounted,
+    /// `expert_shared_count` times the width of an expert; models without a count have no shared expert.
+    CountedAsExpert,
     /// The width of an expert.
     AsExpert,
 }

@@ -12,6 +12,8 @@ pub struct FfnForm {
     pub activation: Activation,
     /// Bounds of the activation.
     pub limits: SwigluLimits,
+    /// The width of dense layers.
+    pub width: DenseWidth,
     /// `ffn.act.scales`, which divides the output of the activation in dense layers without a gate.
     pub act_scales: Presence,
     /// Biases of dense layers.
@@ -30,6 +32,17 @@ pub enum SwigluLimits {
     OnGate,
     /// The activated gate is at most the bound.
     OnActivated,
+}
+
+/// The width of a dense layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenseWidth {
+    /// `feed_forward_length`
+    Given,
+    /// `embedding_length`
+    Embedding,
+    /// Half of `feed_forward_length`, which counts gate and up.
+    Half,
 }
 
 /// The activation of a feed-forward network.

@@ -24,8 +24,12 @@ pub enum LogitScale {
     None,
     /// It multiplies them.
     Factor,
+    /// It multiplies them; without the key this number does.
+    FactorOr(f32),
     /// It divides them.
     Divisor,
+    /// It divides them; without the key this number divided by `embedding_length` does.
+    DivisorOrOverWidth(f32),
     /// None: the factor is this number divided by `embedding_length`.
     OverWidth(f32),
 }

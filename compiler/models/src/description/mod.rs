@@ -19,16 +19,17 @@ mod rope;
 
 pub use arch::Arch;
 pub use attention::{
-    Alibi, AttentionForm, HeadSizes, LatentForm, OutGate, QkNorm, QkNormOrder, QkvForm, ScaleOn,
-    ScaleRule, TemperatureForm, ValueNorm, ValueSource, Window, WindowKind,
+    Alibi, AttentionForm, Direction, GateWidth, HeadSizes, LatentForm, OutGate, QkNorm,
+    QkNormOrder, QkvForm, ScaleOn, ScaleRule, TemperatureForm, ValueNorm, ValueSource, Window,
+    WindowKind,
 };
 pub use drafts::{DraftForm, DraftInput};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
-    ExpertForm, ExpertLayers, ExpertWeights, ExpertWidth, Experts, Gating, SharedForm, SharedWidth,
-    WeightedSide,
+    DenseBeside, ExpertForm, ExpertInput, ExpertLayers, ExpertWeights, ExpertWidth, Experts,
+    Gating, RouterInput, SharedForm, SharedGate, SharedWidth, WeightedSide,
 };
-pub use ffn::{Activation, FfnForm, SwigluLimits};
+pub use ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale};
 pub use models::Models;
 pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
@@ -37,4 +38,4 @@ pub use recurrent::{
     DecayShape, DeltaNetForm, GateForm, KdaDecay, KdaForm, KeyHeads, Mamba1Form, RecurrentForm,
     RecurrentLayers, RecurrentMixer, ScanHeads, ScanNorms, Sublayers,
 };
-pub use rope::{RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};
+pub use rope::{RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};

@@ -2,13 +2,17 @@
 
 use tpc_ir::op::NormKind;
 
-use super::presence::Presence;
+use super::presence::{KeyUse, Presence};
 
-/// A normalisation with learned weights.
+/// A normalisation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormForm {
     /// The statistic. It also decides which key holds epsilon.
     pub kind: NormKind,
+    /// Whether `attention.layer_norm_rms_epsilon` makes them RMS norms.
+    pub rms: KeyUse,
+    /// A learned weight.
+    pub weight: Presence,
     /// A bias after the weight.
     pub bias: Presence,
 }
@@ -17,6 +21,8 @@ impl NormForm {
     /// Layer norms with a bias.
     pub const LAYER: NormForm = NormForm {
         kind: NormKind::Layer,
+        rms: KeyUse::Ignored,
+        weight: Presence::Required,
         bias: Presence::Required,
     };
 }
@@ -38,6 +44,10 @@ pub struct BlockNorms {
     pub post_ffn: Option<&'static str>,
     /// Epsilon of the norms on outputs, if it is not the model's.
     pub post_eps: Option<f32>,
+    /// The tensor of that norm in files without the first.
+    pub post_ffn_or: Option<&'static str>,
+    /// Those whose tensors usually lack the part `weight` of their names. Either name is read.
+    pub bare: &'static [&'static str],
 }
 
 impl BlockNorms {
@@ -49,6 +59,8 @@ impl BlockNorms {
         pre_ffn: Some("ffn_norm"),
         post_ffn: None,
         post_eps: None,
+        post_ffn_or: None,
+        bare: &[],
     };
     /// As [`Self::PRE`], in files that call the norm on the input of the feed-forward sublayer one after attention.
     pub const PRE_AS_POST: BlockNorms = BlockNorms {
@@ -63,6 +75,8 @@ impl BlockNorms {
         pre_ffn: None,
         post_ffn: Some("post_ffw_norm"),
         post_eps: None,
+        post_ffn_or: None,
+        bare: &[],
     };
     /// Norms on input and output of both sublayers.
     pub const SANDWICH: BlockNorms = BlockNorms {
@@ -86,6 +100,8 @@ pub enum ResidualScale {
     Key,
     /// This number divided by the root of `block_count`.
     OverRootOfDepth(f32),
+    /// `residual_scale`, or without that key this number divided by the root of `block_count`; 0 means none.
+    KeyOrOverRootOfDepth(f32),
 }
 
 /// How the two sublayers of a layer join the residual stream.

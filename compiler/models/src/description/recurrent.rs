@@ -146,4 +146,7 @@ pub enum Sublayers {
     Mixer,
     /// A feed-forward network if `feed_forward_length` is above 0, else a token mixer.
     Either,
+    /// None if `feed_forward_length` is 0. Else a feed-forward network, after attention if `attention.head_count` and
+    /// `attention.head_count_kv` are above 0, or after `attn_output` alone if only the first is.
+    ByCounts,
 }

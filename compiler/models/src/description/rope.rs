@@ -11,6 +11,8 @@ pub struct RopeForm {
     pub mode: RopeMode,
     /// Whether tokens have several positions.
     pub sections: Sections,
+    /// The base of the frequencies.
+    pub base: RopeBase,
     /// The layers that rotate.
     pub layers: RopeLayers,
     /// Factors that divide the frequencies. Their tensors are optional.
@@ -19,6 +21,8 @@ pub struct RopeForm {
     pub windowed: WindowedRope,
     /// The place of YaRN's factor.
     pub yarn: YarnFactor,
+    /// YaRN's fast bound if `rope.scaling.yarn_beta_fast` gives none.
+    pub beta_fast: f32,
 }
 
 /// The place of YaRN's factor, which is `m(x) = 1 + 0.1 x ln(s)` for a context extended by the factor `s`.
@@ -41,6 +45,18 @@ pub enum Sections {
     Imrope,
 }
 
+/// The base of the frequencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopeBase {
+    /// `rope.freq_base`
+    Given,
+    /// 10,000 without scaling, and all elements rotate, whatever the keys say.
+    Fixed,
+    /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that key
+    /// is present and above 0.
+    TimesAlpha,
+}
+
 /// The layers that rotate their queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeLayers {
@@ -56,12 +72,20 @@ pub enum RopeLayers {
     /// Both keys say the same where both are meant. llama.cpp writes the pattern of a model that it has in memory, and
     /// `false` for a flag that it did not read: a file with both goes by the pattern.
     Listed,
+    /// Those that `attention.rope_pattern` lists; all without a list.
+    ListedOrAll,
     /// All but the last of every this many.
     AllButEvery(u32),
     /// All but the last of every this many, or all in a model without windows.
     AllButEveryIfWindowed(u32),
+    /// All but the first of every this many. All in a model without windows, or of just this many layers.
+    AllButFirstOfEveryIfWindowed(u32),
     /// Those with a window, or all in a model without windows.
     Windowed,
+    /// Those with a window, and the first `leading_dense_block_count`.
+    WindowedOrLeading,
+    /// Those with a window.
+    OnlyWindowed,
 }
 
 /// The usual form of the factors that divide the frequencies. Unless [`Self::None`], either form is read.
@@ -80,10 +104,12 @@ pub enum RopeFactors {
 pub enum WindowedRope {
     /// The same as in the others.
     Same,
+    /// The same but for the base, which is `rope.freq_base_swa` if that key is present.
+    OwnBase,
     /// The same base without scaling or factors.
     Unscaled,
-    /// The same scaling, with the base `rope.freq_base_swa` or else that of the others.
-    OwnBase,
+    /// Without scaling or factors, with the base `rope.freq_base_swa` or else the same.
+    UnscaledOwnBase,
     /// Without scaling or factors, with the base `rope.freq_base_swa` or else this number.
     Local(f32),
 }

@@ -1,10 +1,10 @@
 //! Ling and Ring.
 
-use tpc_ir::op::RopeMode;
+use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
     Arch, AttentionForm, DecayShape, DraftForm, ExpertForm, ExpertWeights, Experts, FfnForm,
-    Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, QkNorm, QkvForm,
+    GateWidth, Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, QkNorm, QkvForm,
     RecurrentForm, RecurrentLayers, RecurrentMixer, RopeFactors, RopeForm, Sections, SharedForm,
     SharedWidth, SwigluLimits,
 };
@@ -65,7 +65,7 @@ pub(crate) const BAILINGMOE3: Arch = Arch {
             sections: Sections::Mrope,
             ..Arch::CLASSIC_ROPE
         }),
-        out_gate: OutGate::PerHead(Presence::Required),
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Heads, Presence::Required),
         ..Arch::CLASSIC.attention
     },
     recurrent: Some(RecurrentForm {

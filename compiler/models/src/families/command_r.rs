@@ -1,10 +1,11 @@
-//! Command R, R+ and R7B.
+//! Command R, R+ and R7B, and the later mixture of experts.
 
 use tpc_ir::op::{NormKind, RopeMode};
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, HeadForm, LogitScale, NormForm, Presence, QkNorm, Residual,
-    RopeForm, RopeLayers, Window,
+    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, Gating, HeadForm, KeyUse,
+    LogitScale, NormForm, Presence, QkNorm, Residual, RopeForm, RopeLayers, SharedForm,
+    SharedWidth, Window,
 };
 
 /// `command-r`: parallel sublayers with one layer norm without bias for both. R+ normalises the heads of queries and
@@ -14,6 +15,7 @@ pub(crate) const COMMAND_R: Arch = Arch {
     norm: NormForm {
         kind: NormKind::Layer,
         bias: Presence::Never,
+        ..Arch::CLASSIC.norm
     },
     norms: BlockNorms::SHARED,
     residual: Residual::Parallel,
@@ -47,6 +49,38 @@ pub(crate) const COHERE2: Arch = Arch {
     head: HeadForm {
         output: Presence::Never,
         ..COMMAND_R.head
+    },
+    ..COMMAND_R
+};
+
+/// `cohere2moe`: layer or RMS norms, dense layers first, then experts by sigmoids, whose output is averaged with that of
+/// shared ones. The first of four layers has full attention; it rotates if it is dense.
+pub(crate) const COHERE2MOE: Arch = Arch {
+    name: "cohere2moe",
+    norm: NormForm {
+        rms: KeyUse::Read,
+        ..COMMAND_R.norm
+    },
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            layers: RopeLayers::WindowedOrLeading,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButFirstOfEvery(4),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            gating: Gating::Sigmoid,
+            selection_bias: Presence::Never,
+            shared: Some(SharedForm {
+                scale: 0.5,
+                ..SharedForm::plain(SharedWidth::GivenIfCounted)
+            }),
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
     },
     ..COMMAND_R
 };

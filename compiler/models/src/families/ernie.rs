@@ -1,9 +1,9 @@
-//! ERNIE 4.5.
+//! ERNIE 4.5, and PaddleOCR-VL, which builds on it.
 
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Presence, RopeForm,
+    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Presence, RopeForm, Sections,
     SharedForm, SharedWidth,
 };
 
@@ -33,4 +33,18 @@ pub(crate) const ERNIE4_5_MOE: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     ..ERNIE4_5
+};
+
+/// `paddleocr`: the text part of PaddleOCR-VL, whose tokens have positions in time and space.
+pub(crate) const PADDLEOCR: Arch = Arch {
+    name: "paddleocr",
+    attention: AttentionForm {
+        out_bias: Presence::Optional,
+        rope: Some(RopeForm {
+            sections: Sections::Mrope,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
 };

@@ -3,12 +3,13 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, Experts, FfnForm, HeadForm,
-    LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
-    RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth,
+    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, ExpertWidth, Experts, FfnForm,
+    HeadForm, LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
+    RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
 };
 
-/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys say which layers rotate.
+/// `granite`: multipliers on embeddings, attention, residuals and logits. Keys say which layers rotate. Experts if the
+/// file counts some, beside a shared one if it gives its width.
 pub(crate) const GRANITE: Arch = Arch {
     name: "granite",
     embedding: EmbeddingForm {
@@ -28,6 +29,7 @@ pub(crate) const GRANITE: Arch = Arch {
     },
     ffn: FfnForm {
         bias: Presence::Optional,
+        experts: Experts::IfCounted(EXPERTS),
         ..Arch::CLASSIC.ffn
     },
     head: HeadForm {
@@ -37,13 +39,39 @@ pub(crate) const GRANITE: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `granitemoe`: experts, beside a shared one if the file gives its width.
+const EXPERTS: ExpertForm = ExpertForm {
+    width: ExpertWidth::AsDense,
+    shared: Some(SharedForm::plain(SharedWidth::Given)),
+    ..ExpertForm::CLASSIC
+};
+
+/// `granitemoe`: the name of mixtures of experts.
 pub(crate) const GRANITEMOE: Arch = Arch {
     name: "granitemoe",
+    ..GRANITE
+};
+
+/// `granite_swa`: sinks, and a window in the layers that the file lists.
+pub(crate) const GRANITE_SWA: Arch = Arch {
+    name: "granite_swa",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            layers: RopeLayers::ListedOrAll,
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::Listed,
+        sinks: Presence::Required,
+        ..GRANITE.attention
+    },
     ffn: FfnForm {
         experts: Experts::IfCounted(ExpertForm {
-            shared: Some(SharedForm::plain(SharedWidth::Given)),
-            ..ExpertForm::CLASSIC
+            shared: Some(SharedForm {
+                gate_up: SharedGate::Fused,
+                ..SharedForm::plain(SharedWidth::Given)
+            }),
+            ..EXPERTS
         }),
         ..GRANITE.ffn
     },

@@ -1,7 +1,8 @@
-//! Hunyuan, dense and A13B.
+//! Hunyuan, dense and A13B, the text part of its vision model, and version 3.
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, QkNorm, QkNormOrder, SharedForm, SharedWidth,
+    Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, ExpertWidth, Experts, FfnForm,
+    Gating, QkNorm, QkNormOrder, RopeBase, RopeForm, Sections, SharedForm, SharedWidth,
 };
 
 /// `hunyuan-dense`: norms on the heads of queries and keys, after their rotation.
@@ -26,4 +27,41 @@ pub(crate) const HUNYUAN_MOE: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     ..HUNYUAN_DENSE
+};
+
+/// `hunyuan_vl`: the text part. Tokens have positions in space if the file has sections, and a key stretches the
+/// context.
+pub(crate) const HUNYUAN_VL: Arch = Arch {
+    name: "hunyuan_vl",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            sections: Sections::Mrope,
+            base: RopeBase::TimesAlpha,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..HUNYUAN_DENSE.attention
+    },
+    ..HUNYUAN_DENSE
+};
+
+/// `hy_v3`: norms on heads, then experts beside a shared one by biased sigmoids in layers with a router.
+pub(crate) const HY_V3: Arch = Arch {
+    name: "hy_v3",
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::WithRouter,
+            width: ExpertWidth::GivenOrShareOfDense,
+            gating: Gating::Sigmoid,
+            selection_tensor: "exp_probs_b",
+            shared: Some(SharedForm::plain(SharedWidth::GivenOrExpert)),
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    drafts: Some(DraftForm::CLASSIC),
+    ..Arch::CLASSIC
 };

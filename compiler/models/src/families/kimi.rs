@@ -1,8 +1,10 @@
 //! Kimi's models with delta attention.
 
+use tpc_ir::op::UnaryKind;
+
 use crate::description::{
     Activation, Arch, AttentionForm, DecayShape, ExpertForm, ExpertWeights, Experts, FfnForm,
-    Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, RecurrentForm,
+    GateWidth, Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, RecurrentForm,
     RecurrentLayers, RecurrentMixer, Residual, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
@@ -44,7 +46,7 @@ pub(crate) const KIMI_K3: Arch = Arch {
     name: "kimi-k3",
     residual: Residual::Attended,
     attention: AttentionForm {
-        out_gate: OutGate::PerElement(Presence::Optional),
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Elements, Presence::Optional),
         ..KIMI_LINEAR.attention
     },
     recurrent: Some(RecurrentForm {

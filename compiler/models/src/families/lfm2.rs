@@ -1,7 +1,8 @@
-//! LFM 2.
+//! LFM 2 and its mixture of experts.
 
 use crate::description::{
-    Arch, AttentionForm, HeadForm, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, Window,
+    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, HeadForm, KeyUse,
+    Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, Window,
 };
 
 /// `lfm2`: short convolutions, with attention in some layers, which has a window if the file gives one.
@@ -22,4 +23,24 @@ pub(crate) const LFM2: Arch = Arch {
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
+};
+
+/// `lfm2moe`: dense layers first, then experts by biased sigmoids; no windows.
+pub(crate) const LFM2MOE: Arch = Arch {
+    name: "lfm2moe",
+    attention: AttentionForm {
+        window: Window::None,
+        ..LFM2.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            layers: ExpertLayers::AfterLeading,
+            gating: Gating::Sigmoid,
+            gating_key: KeyUse::Read,
+            selection_bias: Presence::Required,
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..LFM2
 };

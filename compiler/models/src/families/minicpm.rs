@@ -1,8 +1,34 @@
-//! MiniCPM 3.
+//! MiniCPM 1 and 2, and MiniCPM 3.
 
+use super::granite::GRANITE;
 use crate::description::{
     Arch, AttentionForm, EmbeddingForm, EmbeddingScale, HeadForm, LatentForm, LogitScale,
-    ResidualScale, RopeFactors, RopeForm,
+    ResidualScale, RopeFactors, RopeForm, RopeLayers,
+};
+use tpc_ir::op::RopeMode;
+
+/// `minicpm`: as Granite, with multipliers of its own where no key holds them.
+pub(crate) const MINICPM: Arch = Arch {
+    name: "minicpm",
+    embedding: EmbeddingForm {
+        scale: EmbeddingScale::KeyOr(12.0),
+        ..GRANITE.embedding
+    },
+    residual_scale: ResidualScale::KeyOrOverRootOfDepth(1.4),
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            layers: RopeLayers::All,
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..GRANITE.attention
+    },
+    head: HeadForm {
+        logit_scale: LogitScale::DivisorOrOverWidth(256.0),
+        ..GRANITE.head
+    },
+    ..GRANITE
 };
 
 /// `minicpm3`: keys and values from a latent vector, cached by heads, and multipliers that no key holds.

@@ -1,13 +1,19 @@
 //! The architectures: a constant per architecture, a file per family.
 
+mod afmoe;
 mod arcee;
+mod arctic;
 mod baichuan;
 mod bailing;
 mod bloom;
+mod codeshell;
+mod cogvlm;
 mod command_r;
 mod dbrx;
+mod deci;
 mod deepseek;
 mod deepseek2;
+mod diffusion;
 mod dots;
 mod ernie;
 mod exaone;
@@ -19,23 +25,31 @@ mod gpt2;
 mod gpt_oss;
 mod gptneox;
 mod granite;
+mod grok;
 mod hunyuan;
 mod internlm;
+mod jais;
 mod jamba;
 mod kimi;
+mod laguna;
 mod lfm2;
 mod llama;
 mod llama4;
+mod maincoder;
 mod mamba;
+mod maple;
+mod mellum;
 mod mimo;
 mod minicpm;
 mod minimax;
 mod mpt;
 mod muse;
+mod nanbeige;
 mod nemotron;
 mod olmo2;
 mod openelm;
 mod orion;
+mod pangu;
 mod phi;
 mod plamo;
 mod pocket_tts;
@@ -43,9 +57,12 @@ mod qwen;
 mod qwen_hybrid;
 mod refact;
 mod seed_oss;
+mod smallthinker;
 mod smollm;
+mod spark;
 mod stablelm;
 mod starcoder;
+mod talkie;
 mod xverse;
 
 use crate::description::Arch;
@@ -53,19 +70,26 @@ use crate::error::ArchError;
 
 /// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
+    &afmoe::AFMOE,
     &arcee::ARCEE,
+    &arctic::ARCTIC,
     &baichuan::BAICHUAN,
     &bailing::BAILINGMOE,
     &bailing::BAILINGMOE2,
     &bailing::BAILINGMOE3,
     &bloom::BLOOM,
     &glm::CHATGLM,
+    &codeshell::CODESHELL,
+    &cogvlm::COGVLM,
     &command_r::COHERE2,
+    &command_r::COHERE2MOE,
     &command_r::COMMAND_R,
     &dbrx::DBRX,
+    &deci::DECI,
     &deepseek::DEEPSEEK,
     &deepseek2::DEEPSEEK2,
     &dots::DOTS1,
+    &diffusion::DREAM,
     &ernie::ERNIE4_5,
     &ernie::ERNIE4_5_MOE,
     &exaone::EXAONE,
@@ -83,20 +107,34 @@ pub const ARCHS: &[&Arch] = &[
     &gpt2::GPT2,
     &gptneox::GPTNEOX,
     &granite::GRANITE,
+    &granite::GRANITE_SWA,
     &granite::GRANITEHYBRID,
     &granite::GRANITEMOE,
+    &grok::GROK,
     &hunyuan::HUNYUAN_DENSE,
     &hunyuan::HUNYUAN_MOE,
+    &hunyuan::HUNYUAN_VL,
+    &hunyuan::HY_V3,
     &internlm::INTERNLM2,
+    &jais::JAIS,
+    &jais::JAIS2,
     &jamba::JAMBA,
     &kimi::KIMI_K3,
     &kimi::KIMI_LINEAR,
+    &laguna::LAGUNA,
     &lfm2::LFM2,
+    &lfm2::LFM2MOE,
+    &diffusion::LLADA,
+    &diffusion::LLADA_MOE,
     &llama::LLAMA,
     &llama4::LLAMA4,
+    &maincoder::MAINCODER,
     &mamba::MAMBA,
     &mamba::MAMBA2,
+    &maple::MAPLE,
+    &mellum::MELLUM,
     &mimo::MIMO2,
+    &minicpm::MINICPM,
     &minicpm::MINICPM3,
     &minimax::MINIMAX_01,
     &minimax::MINIMAX_M2,
@@ -104,19 +142,25 @@ pub const ARCHS: &[&Arch] = &[
     &deepseek2::MISTRAL4,
     &mpt::MPT,
     &muse::MUSE_GLIMMER,
+    &nanbeige::NANBEIGE,
     &nemotron::NEMOTRON,
     &nemotron::NEMOTRON_H,
     &nemotron::NEMOTRON_H_MOE,
+    &olmo2::OLMO,
     &olmo2::OLMO2,
     &olmo2::OLMOE,
     &openelm::OPENELM,
     &orion::ORION,
+    &ernie::PADDLEOCR,
+    &pangu::PANGU_EMBEDDED,
     &phi::PHI2,
     &phi::PHI3,
     &phi::PHIMOE,
     &plamo::PLAMO,
     &plamo::PLAMO2,
+    &plamo::PLAMO3,
     &pocket_tts::POCKETTTS,
+    &qwen::QWEN,
     &qwen::QWEN2,
     &qwen::QWEN2MOE,
     &qwen::QWEN2VL,
@@ -129,11 +173,15 @@ pub const ARCHS: &[&Arch] = &[
     &qwen::QWEN3VL,
     &qwen::QWEN3VLMOE,
     &refact::REFACT,
+    &diffusion::RND1,
     &seed_oss::SEED_OSS,
+    &smallthinker::SMALLTHINKER,
     &smollm::SMOLLM3,
+    &spark::SPARK2_5,
     &stablelm::STABLELM,
     &starcoder::STARCODER,
     &starcoder::STARCODER2,
+    &talkie::TALKIE,
     &xverse::XVERSE,
 ];
 

@@ -17,6 +17,7 @@ pub(crate) const MPT: Arch = Arch {
     norm: NormForm {
         kind: NormKind::Layer,
         bias: Presence::Optional,
+        ..Arch::CLASSIC.norm
     },
     attention: AttentionForm {
         qkv: QkvForm::Fused,

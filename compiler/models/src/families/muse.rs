@@ -1,10 +1,10 @@
 //! Muse.
 
-use tpc_ir::op::RopeMode;
+use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, EmbeddingForm, HeadForm, KeyUse, LogitScale, OutGate,
-    Presence, QkNorm, RopeForm, RopeLayers, Window, WindowedRope,
+    Arch, AttentionForm, BlockNorms, EmbeddingForm, GateWidth, HeadForm, KeyUse, LogitScale,
+    OutGate, Presence, QkNorm, RopeForm, RopeLayers, Window, WindowedRope,
 };
 
 /// `muse-glimmer`: gated attention, three of four layers with a window and positions, norms on input and output of
@@ -28,7 +28,7 @@ pub(crate) const MUSE_GLIMMER: Arch = Arch {
             ..Arch::CLASSIC_ROPE
         }),
         window: Window::AllButEvery(4),
-        out_gate: OutGate::PerElement(Presence::Required),
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Elements, Presence::Required),
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {

@@ -1,8 +1,29 @@
-//! OLMo 2 and 3, and OLMoE.
+//! OLMo, and OLMoE.
+
+use tpc_ir::op::{NormKind, RopeMode};
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertWeights, Experts, FfnForm, QkNorm, RopeForm,
-    Window, WindowedRope,
+    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertWeights, Experts, FfnForm, KeyUse, NormForm,
+    Presence, QkNorm, RopeForm, Window, WindowedRope,
+};
+
+/// `olmo`: the first. Layer norms without weights, and a bound on projections if the file gives one.
+pub(crate) const OLMO: Arch = Arch {
+    name: "olmo",
+    norm: NormForm {
+        kind: NormKind::Layer,
+        weight: Presence::Never,
+        ..Arch::CLASSIC.norm
+    },
+    attention: AttentionForm {
+        clamp: KeyUse::Read,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
 };
 
 /// `olmo2`: norms on the output of both sublayers, and on queries and keys over all heads. OLMo 3 adds a window in

@@ -1,10 +1,11 @@
-//! PLaMo.
+//! PLaMo 1 and 3.
 
 use tpc_ir::op::{Glu, GluKind};
 
 use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, FfnForm, Mamba1Form, Presence, QkNorm, QkvForm,
-    RecurrentForm, RecurrentLayers, RecurrentMixer, Residual, ScanHeads, ScanNorms,
+    RecurrentForm, RecurrentLayers, RecurrentMixer, Residual, RopeForm, ScanHeads, ScanNorms,
+    Window, WindowedRope,
 };
 
 /// `plamo`: parallel sublayers with one norm for both.
@@ -32,6 +33,32 @@ pub(crate) const PLAMO2: Arch = Arch {
         }),
         layers: RecurrentLayers::WithoutKvHeads,
     }),
+    ffn: FfnForm {
+        activation: Activation::GatedFused(Glu::new(GluKind::Swiglu)),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `plamo3`: fused projections, norms on input and output of both sublayers and on heads. Seven layers of eight have a
+/// window.
+pub(crate) const PLAMO3: Arch = Arch {
+    name: "plamo3",
+    norms: BlockNorms {
+        bare: &["post_attention_norm", "post_ffw_norm"],
+        ..BlockNorms::SANDWICH
+    },
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qkv_bias: Presence::Never,
+        qk_norm: QkNorm::Head,
+        rope: Some(RopeForm {
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::AllButEvery(8),
+        ..Arch::CLASSIC.attention
+    },
     ffn: FfnForm {
         activation: Activation::GatedFused(Glu::new(GluKind::Swiglu)),
         ..Arch::CLASSIC.ffn

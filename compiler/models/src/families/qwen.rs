@@ -1,8 +1,27 @@
-//! Qwen 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of their vision models.
+//! Qwen 1, 2 and 2.5, Qwen 3, their mixtures of experts, and the text parts of their vision models.
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertWeights, ExpertWidth, Experts, FfnForm, HeadForm,
-    Presence, QkNorm, RopeForm, Sections, SharedForm, SharedWidth,
+    Arch, AttentionForm, DenseWidth, ExpertForm, ExpertWeights, ExpertWidth, Experts, FfnForm,
+    HeadForm, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
+};
+
+/// `qwen`: the first. Fused projections with biases, and a width of gate and up together.
+pub(crate) const QWEN: Arch = Arch {
+    name: "qwen",
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qkv_bias: Presence::Required,
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        width: DenseWidth::Half,
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
 };
 
 /// `qwen2`: biases on queries, keys and values.

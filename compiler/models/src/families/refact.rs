@@ -1,14 +1,18 @@
 //! Refact.
 
-use crate::description::{Alibi, Arch, AttentionForm, Models};
+use crate::description::{Alibi, Arch, AttentionForm, Experts, FfnForm, Models};
 
-/// `refact`: ALiBi, without a key for it.
+/// `refact`: ALiBi, without a key for it. llama.cpp loads experts of such files and does not run them.
 pub(crate) const REFACT: Arch = Arch {
     name: "refact",
     attention: AttentionForm {
         rope: None,
         alibi: Alibi::In(Models::All, 8.0),
         ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Refused,
+        ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC
 };

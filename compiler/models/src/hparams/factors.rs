@@ -37,6 +37,7 @@ pub(super) fn embedding_scale(
         EmbeddingScale::One => Ok(None),
         EmbeddingScale::RootOfWidth => Ok(Some((n_embd as f32).sqrt())),
         EmbeddingScale::Key => factor(keys, KeyUse::Read, "embedding_scale"),
+        EmbeddingScale::KeyOr(scale) => factor(keys, KeyUse::ReadOr(scale), "embedding_scale"),
         EmbeddingScale::Fixed(scale) => Ok(Some(scale)),
     }
 }
@@ -47,10 +48,15 @@ pub(super) fn residual_scale(
     form: ResidualScale,
     n_layer: usize,
 ) -> Result<Option<f32>, ArchError> {
+    const KEY: &str = "residual_scale";
+    let over_root = |scale: f32| scale / (n_layer as f32).sqrt();
     match form {
         ResidualScale::One => Ok(None),
-        ResidualScale::Key => factor(keys, KeyUse::Read, "residual_scale"),
-        ResidualScale::OverRootOfDepth(scale) => Ok(Some(scale / (n_layer as f32).sqrt())),
+        ResidualScale::Key => factor(keys, KeyUse::Read, KEY),
+        ResidualScale::OverRootOfDepth(scale) => Ok(Some(over_root(scale))),
+        ResidualScale::KeyOrOverRootOfDepth(scale) => {
+            factor(keys, KeyUse::ReadOr(over_root(scale)), KEY)
+        }
     }
 }
 
@@ -61,14 +67,20 @@ pub(super) fn logit_scale(
     n_embd: u64,
 ) -> Result<Option<f32>, ArchError> {
     const KEY: &str = "logit_scale";
+    let inverse = |divisor: Option<f32>| match divisor {
+        None => Ok(None),
+        Some(x) if (1.0 / x).is_finite() => Ok(Some(1.0 / x)),
+        Some(x) => Err(keys.out_of_range(KEY, x, "a number with an inverse")),
+    };
     match form {
         LogitScale::None => Ok(None),
         LogitScale::Factor => factor(keys, KeyUse::Read, KEY),
-        LogitScale::Divisor => match factor(keys, KeyUse::Read, KEY)? {
-            None => Ok(None),
-            Some(x) if (1.0 / x).is_finite() => Ok(Some(1.0 / x)),
-            Some(x) => Err(keys.out_of_range(KEY, x, "a number with an inverse")),
-        },
+        LogitScale::FactorOr(scale) => factor(keys, KeyUse::ReadOr(scale), KEY),
+        LogitScale::Divisor => inverse(factor(keys, KeyUse::Read, KEY)?),
+        LogitScale::DivisorOrOverWidth(scale) => {
+            let given = KeyUse::ReadOr(scale / n_embd as f32);
+            inverse(factor(keys, given, KEY)?)
+        }
         LogitScale::OverWidth(scale) => Ok(Some(scale / n_embd as f32)),
     }
 }
@@ -122,11 +134,16 @@ pub(super) fn attention_scale(
     dk: u64,
     share: u64,
 ) -> Result<f32, ArchError> {
+    if let ScaleRule::OutputKey(default) = form.scale {
+        let given = keys.positive("attention.output_scale")?;
+        return Ok(given.unwrap_or(default));
+    }
     if let Some(scale) = keys.positive("attention.scale")? {
         return Ok(scale);
     }
     let size = match form.scale {
-        ScaleRule::One => 1,
+        ScaleRule::One | ScaleRule::OutputKey(_) => 1,
+        ScaleRule::HeadSquared => return Ok(1.0 / dk.max(1) as f32),
         ScaleRule::WidthIn(models) if models.include(n_layer) => share,
         ScaleRule::Head | ScaleRule::WidthIn(_) => dk,
     };

@@ -3,12 +3,13 @@
 use super::experts::ExpertHParams;
 use super::keys::Keys;
 use crate::description::{
-    Arch, ExpertForm, ExpertLayers, ExpertWidth, Experts, SharedForm, SharedWidth, Sublayers,
-    SwigluLimits,
+    Arch, DenseWidth, ExpertForm, ExpertLayers, ExpertWidth, Experts, SharedForm, SharedWidth,
+    Sublayers, SwigluLimits,
 };
 use crate::error::ArchError;
 use crate::size::Size;
 
+const WIDTH: &str = "embedding_length";
 const DENSE: &str = "feed_forward_length";
 const EXPERT: &str = "expert_feed_forward_length";
 const STEP: &str = "interleave_moe_layer_step";
@@ -26,6 +27,16 @@ const DENSE_WIDTH: WidthKey = WidthKey {
     key: DENSE,
     once: DENSE,
     twice: "2 × feed_forward_length",
+};
+const HALF_OF_DENSE: WidthKey = WidthKey {
+    key: DENSE,
+    once: "feed_forward_length / 2",
+    twice: DENSE,
+};
+const AS_EMBEDDING: WidthKey = WidthKey {
+    key: WIDTH,
+    once: WIDTH,
+    twice: "2 × embedding_length",
 };
 const EXPERT_WIDTH: WidthKey = WidthKey {
     key: EXPERT,
@@ -54,7 +65,7 @@ pub(crate) struct FfnWidth {
 }
 
 /// The feed-forward sublayer of a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LayerFfn {
     Dense(FfnWidth),
     Experts(ExpertWidths),
@@ -66,10 +77,12 @@ pub(crate) enum LayerFfn {
 }
 
 /// The widths of a layer's experts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertWidths {
     /// The width of one expert.
     pub(crate) each: FfnWidth,
+    /// The width of the dense network beside them.
+    pub(crate) dense: Option<FfnWidth>,
     /// The width of the shared expert.
     pub(crate) shared: Option<Size>,
 }
@@ -80,41 +93,58 @@ pub(super) fn read(
     arch: &Arch,
     n_layer: usize,
 ) -> Result<(Option<ExpertHParams>, Vec<Option<LayerFfn>>), ArchError> {
-    let dense = || keys.require_count_per_layer(DENSE, n_layer);
+    let dense = || dense_widths(keys, arch, n_layer);
     let has_ffn: Vec<bool> = match arch.sublayers {
         Sublayers::Both => vec![true; n_layer],
         Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
-        Sublayers::Either => dense()?.into_iter().map(|n| n > 0).collect(),
+        Sublayers::Either | Sublayers::ByCounts => dense()?.into_iter().map(|n| n > 0).collect(),
     };
     let Some(form) = described(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
         let layers = widths.map(|(il, n)| {
-            let width = has_ffn[il].then(|| ffn_width(keys, il, n, DENSE_WIDTH));
+            let width = has_ffn[il].then(|| ffn_width(keys, il, n, key_of(arch.ffn.width)));
             Ok(width.transpose()?.map(LayerFfn::Dense))
         });
         return Ok((None, layers.collect::<Result<_, ArchError>>()?));
     };
-    let expert = keys.count_per_layer(EXPERT, n_layer)?;
+    let expert = match form.width {
+        ExpertWidth::AsDense => None,
+        ExpertWidth::GivenOrDense | ExpertWidth::GivenOrShareOfDense => {
+            keys.count_per_layer(EXPERT, n_layer)?
+        }
+    };
     let (expert, expert_key) = match expert.filter(|widths| widths.iter().any(|&n| n != 0)) {
         Some(widths) => (widths, EXPERT_WIDTH),
         None => match form.width {
-            ExpertWidth::GivenOrDense => (dense()?, EXPERT_WIDTH_AS_DENSE),
+            ExpertWidth::AsDense => (given_widths(keys, n_layer)?, DENSE_WIDTH),
+            ExpertWidth::GivenOrDense => (given_widths(keys, n_layer)?, EXPERT_WIDTH_AS_DENSE),
             ExpertWidth::GivenOrShareOfDense => {
                 let used = keys.require_count("expert_used_count")?;
-                let shares = dense()?.into_iter().map(|n| n / used).collect();
+                let shares = given_widths(keys, n_layer)?
+                    .into_iter()
+                    .map(|n| n / used)
+                    .collect();
                 (shares, EXPERT_WIDTH_OF_DENSE)
             }
         },
     };
+    let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], key_of(arch.ffn.width));
     let of_expert = |il: usize| -> Result<ExpertWidths, ArchError> {
         let each = ffn_width(keys, il, expert[il], expert_key)?;
         let shared = match &form.shared {
             Some(shared) => shared_width(keys, shared, each.n, il, n_layer)?,
             None => None,
         };
-        Ok(ExpertWidths { each, shared })
+        let dense = match form.dense {
+            Some(_) => Some(of_dense(il)?),
+            None => None,
+        };
+        Ok(ExpertWidths {
+            each,
+            dense,
+            shared,
+        })
     };
-    let of_dense = |il: usize| ffn_width(keys, il, dense()?[il], DENSE_WIDTH);
     let layers = layer_kinds(keys, form.layers, n_layer)?;
     let layers = layers.into_iter().enumerate().map(|(il, kind)| {
         if !has_ffn[il] {
@@ -131,6 +161,30 @@ pub(super) fn read(
     });
     let layers = layers.collect::<Result<_, ArchError>>()?;
     Ok((Some(ExpertHParams::read(keys, form)?), layers))
+}
+
+fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> {
+    keys.require_count_per_layer(DENSE, n_layer)
+}
+
+/// The widths of dense layers.
+fn dense_widths(keys: &Keys<'_>, arch: &Arch, n_layer: usize) -> Result<Vec<u64>, ArchError> {
+    Ok(match arch.ffn.width {
+        DenseWidth::Given => given_widths(keys, n_layer)?,
+        DenseWidth::Half => {
+            let both = given_widths(keys, n_layer)?;
+            both.into_iter().map(|n| n / 2).collect()
+        }
+        DenseWidth::Embedding => vec![keys.require_count(WIDTH)?; n_layer],
+    })
+}
+
+const fn key_of(form: DenseWidth) -> WidthKey {
+    match form {
+        DenseWidth::Given => DENSE_WIDTH,
+        DenseWidth::Half => HALF_OF_DENSE,
+        DenseWidth::Embedding => AS_EMBEDDING,
+    }
 }
 
 /// The form of the experts, if the file has some.
@@ -206,6 +260,11 @@ fn shared_width(
         .count(SHARED)?
         .map(|n| Size::checked(n, SHARED))
         .transpose()?;
+    let count = || keys.count("expert_shared_count");
+    let times = |count: Option<u64>, each: Size| {
+        let of = "expert_shared_count × the width of an expert";
+        count.map(|n| Size::product(n, each.n, of)).transpose()
+    };
     Ok(match form.width {
         SharedWidth::Given => given,
         SharedWidth::GivenOrDense => match given {
@@ -216,21 +275,16 @@ fn shared_width(
             }
         },
         SharedWidth::GivenOrExpert => Some(given.unwrap_or(expert)),
-        SharedWidth::Counted => match keys.count("expert_shared_count")? {
-            Some(count) => Some(Size::product(
-                count,
-                given.unwrap_or(expert).n,
-                "expert_shared_count × the width of an expert",
-            )?),
-            None => None,
+        SharedWidth::Counted => times(count()?, given.unwrap_or(expert))?,
+        SharedWidth::CountedAsExpert => times(count()?, expert)?,
+        SharedWidth::GivenIfCounted => match (count()?, given) {
+            (None, _) => None,
+            (_, Some(given)) => Some(given),
+            (count, None) => times(count, expert)?,
         },
         SharedWidth::GivenOrCounted => match given {
             Some(given) => Some(given),
-            None => Some(Size::product(
-                keys.count("expert_shared_count")?.unwrap_or(1),
-                expert.n,
-                "expert_shared_count × the width of an expert",
-            )?),
+            None => times(Some(count()?.unwrap_or(1)), expert)?,
         },
         SharedWidth::AsExpert => Some(expert),
     })

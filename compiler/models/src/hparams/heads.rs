@@ -65,7 +65,7 @@ pub(super) fn elements(
         dv: head_size("attention.value_length")?,
     };
     let windowed = match form {
-        HeadSizes::Same => full,
+        HeadSizes::Same | HeadSizes::WindowedRotation => full,
         HeadSizes::WindowedOwn => HeadElements {
             dk: keys.count("attention.key_length_swa")?.unwrap_or(full.dk),
             dv: keys.count("attention.value_length_swa")?.unwrap_or(full.dv),
@@ -103,6 +103,12 @@ pub(super) fn rope_uses(
             .map(|n| RopeUse::rotated_if(!n.is_multiple_of(period as usize)))
             .collect()
     };
+    let windowed = |leading: u64| {
+        let rotated = |(il, &reach): (usize, &Reach)| {
+            RopeUse::rotated_if(reach == Reach::Window || (il as u64) < leading)
+        };
+        reaches.iter().enumerate().map(rotated).collect()
+    };
     let Some(rope) = &arch.attention.rope else {
         return Ok(all(false));
     };
@@ -115,13 +121,27 @@ pub(super) fn rope_uses(
             Some(Pattern::Period(any)) => all(any != 0),
             None => all(keys.flag("rope.scaling.finetuned")?.unwrap_or(true)),
         },
+        RopeLayers::ListedOrAll => match keys.pattern("attention.rope_pattern", n_layer)? {
+            Some(Pattern::Layers(layers)) => layers.into_iter().map(RopeUse::rotated_if).collect(),
+            Some(Pattern::Period(_)) | None => all(true),
+        },
         RopeLayers::AllButEvery(period) => all_but_every(period),
-        RopeLayers::AllButEveryIfWindowed(_) | RopeLayers::Windowed if !has_windows => all(true),
+        RopeLayers::AllButEveryIfWindowed(_)
+        | RopeLayers::AllButFirstOfEveryIfWindowed(_)
+        | RopeLayers::Windowed
+            if !has_windows =>
+        {
+            all(true)
+        }
         RopeLayers::AllButEveryIfWindowed(period) => all_but_every(period),
-        RopeLayers::Windowed => reaches
-            .iter()
-            .map(|&reach| RopeUse::rotated_if(reach == Reach::Window))
+        RopeLayers::AllButFirstOfEveryIfWindowed(period) if period as usize == n_layer => all(true),
+        RopeLayers::AllButFirstOfEveryIfWindowed(period) => (0..n_layer)
+            .map(|il| RopeUse::rotated_if(!il.is_multiple_of(period as usize)))
             .collect(),
+        RopeLayers::Windowed | RopeLayers::OnlyWindowed => windowed(0),
+        RopeLayers::WindowedOrLeading => {
+            windowed(keys.count("leading_dense_block_count")?.unwrap_or(0))
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use super::mixers::{self, Mixer};
 use super::recurrent::Heads;
 use super::windows::{self, Reach};
 use super::{experts::ExpertHParams, factors, ffn};
-use crate::description::{Arch, OutGate};
+use crate::description::{Arch, OutGate, QkvForm};
 use crate::error::ArchError;
 use crate::size::Size;
 use tpc_ir::Window;
@@ -16,6 +16,8 @@ use tpc_ir::Window;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LayerHParams {
     pub(crate) index: u32,
+    /// The block of the file that has its tensors.
+    pub(crate) block: u32,
     /// The token mixer, if the layer has one.
     pub(crate) mixer: Option<Mixer>,
     pub(crate) n_head: u64,
@@ -87,7 +89,7 @@ impl LayerTable {
         let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
         let heads = heads::elements(&keys, arch.attention.head_sizes, n_embd, some_heads)?;
         let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
-        let mixers = mixers::mixers(&keys, arch, &n_head_kv, &ffn)?;
+        let mixers = mixers::mixers(&keys, arch, [&n_head, &n_head_kv], &ffn)?;
         let (window, reaches) = windows::windows(&keys, &arch.attention, n_layer)?;
         let ropes = heads::rope_uses(&keys, arch, &reaches)?;
         let kv_from = heads::cache_owners(&keys, arch.attention.shared_kv, &reaches, &n_head_kv)?;
@@ -143,10 +145,21 @@ impl LayerTable {
             [0, 0]
         };
         let widths = Widths::new(model.arch, n_head, n_head_kv, heads)?;
+        let thirds = model.arch.attention.qkv == QkvForm::FusedThirds;
+        if thirds && 2 * model.n_embd + widths.v.n > widths.qkv.n {
+            return Err(ArchError::Contradiction {
+                key: model.keys.name("embedding_length"),
+                found: model.n_embd.to_string(),
+                with: format!("{} rows of attn_qkv in layer {il}", widths.qkv.n),
+                expected: "a third of them".into(),
+            });
+        }
         let share = model.n_embd.checked_div(n_head).unwrap_or(dk);
         let (keys, form) = (&model.keys, &model.arch.attention);
+        let block = u32::try_from(il).expect("invariant: at most MAX_LAYERS");
         Ok(LayerHParams {
-            index: u32::try_from(il).expect("invariant: at most MAX_LAYERS"),
+            index: block,
+            block,
             mixer,
             n_head,
             n_head_kv,
@@ -204,7 +217,7 @@ impl Widths {
     ) -> Result<Widths, ArchError> {
         let q = Size::product(n_head, dk, "attention.head_count × attention.key_length")?;
         let q_projected = match arch.attention.out_gate {
-            OutGate::None | OutGate::PerHead(_) | OutGate::PerElement(_) => q,
+            OutGate::None | OutGate::Projected(..) => q,
             OutGate::WithQueries => Size::product(
                 n_head,
                 dk + dv,
@@ -222,10 +235,11 @@ impl Widths {
             "attention.head_count_kv × attention.value_length",
         )?;
         // Each of the three is bounded, so the sum does not overflow.
-        let qkv = Size::checked(
-            q_projected.n + k.n + v.n,
-            "the heads of queries, keys and values",
-        )?;
+        let rows = match arch.attention.qkv {
+            QkvForm::FusedThirds => 3 * q_projected.n,
+            QkvForm::Separate | QkvForm::Fused => q_projected.n + k.n + v.n,
+        };
+        let qkv = Size::checked(rows, "the heads of queries, keys and values")?;
         Ok(Widths {
             q,
             q_projected,

@@ -12,15 +12,26 @@ pub(crate) enum Mixer {
     Recurrent,
     /// Both, side by side.
     Both,
+    /// A matrix in place of attention: each token by itself.
+    Matrix,
 }
 
-/// The token mixer of every layer, given its KV heads and feed-forward sublayer; `None` for layers without one.
+/// The token mixer of every layer, given its heads, KV heads and feed-forward sublayer; `None` for layers without one.
 pub(super) fn mixers(
     keys: &Keys<'_>,
     arch: &Arch,
-    n_head_kv: &[u64],
+    [n_head, n_head_kv]: [&[u64]; 2],
     ffn: &[Option<LayerFfn>],
 ) -> Result<Vec<Option<Mixer>>, ArchError> {
+    if arch.sublayers == Sublayers::ByCounts {
+        let counts = n_head.iter().zip(n_head_kv);
+        let mixers = counts.map(|counts| match counts {
+            (0, _) => None,
+            (_, 0) => Some(Mixer::Matrix),
+            _ => Some(Mixer::Attention),
+        });
+        return Ok(mixers.collect());
+    }
     let n_layer = n_head_kv.len();
     let mixers = match arch.recurrent.map(|form| form.layers) {
         None => vec![Mixer::Attention; n_layer],

@@ -14,6 +14,7 @@ mod heads;
 mod keys;
 mod latent;
 mod layers;
+mod loops;
 mod mixers;
 mod model;
 mod recurrent;

@@ -8,9 +8,10 @@ use super::factors::{self, bound, factor};
 use super::keys::Keys;
 use super::latent::LatentHParams;
 use super::layers::{LayerHParams, LayerTable, Model};
+use super::loops::Loops;
 use super::recurrent::RecurrentHParams;
 use super::{drafts, rope};
-use crate::description::{Activation, Arch, AttentionForm, KeyUse, Residual};
+use crate::description::{Activation, Arch, AttentionForm, KeyUse, NormForm, Residual};
 use crate::error::ArchError;
 use crate::options::Drafting;
 use crate::size::Size;
@@ -18,7 +19,7 @@ use tpc_gguf::{Header, Metadata};
 
 /// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
 /// can cause.
-const MAX_LAYERS: u64 = 2048;
+pub(super) const MAX_LAYERS: u64 = 2048;
 
 /// The hyper-parameters of a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub(crate) struct HParams {
     pub(crate) per_layer: Option<[Size; 2]>,
     pub(crate) n_ctx_train: u64,
     pub(crate) n_ctx_orig: u64,
+    /// The statistic of every norm.
+    pub(crate) norm: NormKind,
     /// Added under the root of every norm.
     pub(crate) eps: f32,
     /// The rotation of layers with full attention and with a window.
@@ -59,8 +62,10 @@ pub(crate) struct HParams {
     pub(crate) logit_scale: Option<f32>,
     /// The bound of the logits.
     pub(crate) final_softcap: Option<f32>,
-    /// The layers that logits depend on.
+    /// The layers that logits depend on, in the order in which they run.
     pub(crate) layers: Vec<LayerHParams>,
+    /// How often they run.
+    pub(crate) loops: Loops,
     /// The draft blocks to lower, which follow the layers.
     pub(crate) drafts: Vec<LayerHParams>,
     /// Number of layers and draft blocks of the file.
@@ -107,8 +112,9 @@ impl HParams {
         };
         let table = LayerTable::read(model)?;
         let n_main = drafts::main_layers(&keys, n_layer)?;
-        let layers = (0..n_main).map(|il| table.layer(model, il));
-        let layers = layers.collect::<Result<_, _>>()?;
+        let loops = Loops::read(&keys, arch.loops, n_main)?;
+        let layers = in_loops(&table, model, n_main, loops)?;
+        let norm = norm(&keys, &arch.norm)?;
         let drafts = drafts::lowered(&keys, arch, drafting, n_main..n_layer)?;
         let drafts = drafts.map(|il| table.draft(model, il));
         let drafts = drafts.collect::<Result<_, _>>()?;
@@ -122,7 +128,8 @@ impl HParams {
             n_vocab: vocabulary(&keys, metadata, tensors)?,
             n_ctx_train,
             n_ctx_orig,
-            eps: epsilon(&keys, arch.norm.kind)?,
+            norm,
+            eps: epsilon(&keys, norm)?,
             latent: latent(&keys, attention, rope.as_ref())?,
             rope,
             max_alibi_bias: factors::alibi(&keys, attention.alibi, n_layer)?,
@@ -150,6 +157,7 @@ impl HParams {
             logit_scale: factors::logit_scale(&keys, arch.head.logit_scale, n_embd)?,
             final_softcap: factor(&keys, arch.head.softcap, "final_logit_softcapping")?,
             layers,
+            loops,
             drafts,
             n_layer_all: n_layer,
         })
@@ -159,6 +167,23 @@ impl HParams {
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
     }
+}
+
+/// The layers in the order in which they run.
+fn in_loops(
+    table: &LayerTable,
+    model: Model<'_>,
+    n_main: usize,
+    loops: Loops,
+) -> Result<Vec<LayerHParams>, ArchError> {
+    let layers = (0..n_main * loops.count).map(|n| {
+        let layer = table.layer(model, n % n_main)?;
+        Ok(LayerHParams {
+            index: u32::try_from(n).expect("invariant: at most MAX_LAYERS"),
+            ..layer
+        })
+    });
+    layers.collect()
 }
 
 const fn embd(n: u64) -> Size {
@@ -173,6 +198,19 @@ fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
         return Err(keys.out_of_range(KEY, n, format!("at most {MAX_LAYERS}")));
     }
     Ok(usize::try_from(n).expect("invariant: at most MAX_LAYERS"))
+}
+
+/// The statistic of norms.
+fn norm(keys: &Keys<'_>, form: &NormForm) -> Result<NormKind, ArchError> {
+    let rms = match form.rms {
+        KeyUse::Ignored => None,
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.above_0("attention.layer_norm_rms_epsilon")?,
+    };
+    Ok(if rms.is_some() {
+        NormKind::Rms
+    } else {
+        form.kind
+    })
 }
 
 fn epsilon(keys: &Keys<'_>, norm: NormKind) -> Result<f32, ArchError> {

@@ -3,7 +3,9 @@
 use tpc_ir::op::{Rope, RopeMode};
 
 use super::keys::Keys;
-use crate::description::{AttentionForm, HeadSizes, RopeForm, Sections, WindowedRope, YarnFactor};
+use crate::description::{
+    AttentionForm, HeadSizes, RopeBase, RopeForm, Sections, WindowedRope, YarnFactor,
+};
 use crate::error::ArchError;
 use tpc_diag::suggest::shorten;
 
@@ -37,17 +39,22 @@ pub(super) fn read(
     let Some(form) = &attention.rope else {
         return Ok(None);
     };
+    if form.base == RopeBase::Fixed {
+        return Ok(Some(dk.map(|dk| fixed(form, dk, n_ctx_orig))));
+    }
     let scaling = Scaling::read(keys, n_ctx_train, n_ctx_orig)?;
     let n_dims = dimensions(keys, "rope.dimension_count", dk[0])?;
     let full = Rope {
         mode: mode(keys, form)?,
         n_dims,
         n_ctx_orig,
-        freq_base: keys.positive("rope.freq_base")?.unwrap_or(10_000.0),
+        freq_base: base(keys, form.base, dk[0])?,
         freq_scale: scaling.freq_scale,
         ext_factor: scaling.ext_factor,
         attn_factor: scaling.attention_factor(keys, form.yarn)?,
-        beta_fast: keys.above_0("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+        beta_fast: keys
+            .above_0("rope.scaling.yarn_beta_fast")?
+            .unwrap_or(form.beta_fast),
         beta_slow: keys.above_0("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
     };
     let unscaled = Rope {
@@ -56,28 +63,63 @@ pub(super) fn read(
         attn_factor: 1.0,
         ..full.clone()
     };
+    let with_base = |rope: Rope, base: f32| -> Result<Rope, ArchError> {
+        Ok(Rope {
+            freq_base: keys.positive("rope.freq_base_swa")?.unwrap_or(base),
+            ..rope
+        })
+    };
     let windowed = match form.windowed {
         WindowedRope::Same => full.clone(),
+        WindowedRope::OwnBase => with_base(full.clone(), full.freq_base)?,
         WindowedRope::Unscaled => unscaled,
-        WindowedRope::OwnBase => Rope {
-            freq_base: keys
-                .positive("rope.freq_base_swa")?
-                .unwrap_or(full.freq_base),
-            ..full.clone()
-        },
-        WindowedRope::Local(base) => Rope {
-            freq_base: keys.positive("rope.freq_base_swa")?.unwrap_or(base),
-            ..unscaled
-        },
+        WindowedRope::UnscaledOwnBase => with_base(unscaled, full.freq_base)?,
+        WindowedRope::Local(base) => with_base(unscaled, base)?,
     };
     let windowed = Rope {
         n_dims: match attention.head_sizes {
             HeadSizes::Same => n_dims,
+            HeadSizes::WindowedRotation => {
+                dimensions_or(keys, "rope.dimension_count_swa", dk[1], n_dims)?
+            }
             HeadSizes::WindowedOwn => dimensions(keys, "rope.dimension_count_swa", dk[1])?,
         },
         ..windowed
     };
     Ok(Some([full, windowed]))
+}
+
+/// The rotation of all `dk` elements that no key changes.
+fn fixed(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
+    Rope {
+        mode: form.mode,
+        n_dims: dk,
+        n_ctx_orig,
+        freq_base: 10_000.0,
+        freq_scale: 1.0,
+        ext_factor: 0.0,
+        attn_factor: 1.0,
+        beta_fast: form.beta_fast,
+        beta_slow: 1.0,
+    }
+}
+
+/// The base of the frequencies for heads of `dk` elements.
+fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
+    const ALPHA: &str = "rope.scaling.alpha";
+    let given = keys.positive("rope.freq_base")?.unwrap_or(10_000.0);
+    let alpha = match form {
+        RopeBase::Given | RopeBase::Fixed => None,
+        RopeBase::TimesAlpha => keys.above_0(ALPHA)?,
+    };
+    let Some(alpha) = alpha.filter(|_| dk > 2) else {
+        return Ok(given);
+    };
+    let stretched = given * alpha.powf(dk as f32 / (dk - 2) as f32);
+    if stretched.is_finite() && stretched > 0.0 {
+        return Ok(stretched);
+    }
+    Err(keys.out_of_range(ALPHA, alpha, "a factor that leaves the base finite"))
 }
 
 /// The pairing: the description's, or by sections if it reads them and the key gives some.
@@ -114,7 +156,12 @@ fn scaling_type(keys: &Keys<'_>) -> Result<ScalingType, ArchError> {
 
 /// The number of elements of a head that are rotated: an even number, at most `dk`.
 fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
-    let n = keys.count(key)?.unwrap_or(dk);
+    dimensions_or(keys, key, dk, dk)
+}
+
+/// The same, with this number if the key gives none.
+fn dimensions_or(keys: &Keys<'_>, key: &str, dk: u64, default: u64) -> Result<u64, ArchError> {
+    let n = keys.count(key)?.unwrap_or(default);
     if n % 2 == 0 && n <= dk {
         return Ok(n);
     }

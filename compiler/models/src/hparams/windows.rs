@@ -43,14 +43,16 @@ pub(super) fn windows(
         Window::None => return Ok(none),
         // With period 0 every layer has a window.
         Window::All | Window::Listed => 0,
-        Window::AllButEvery(n) => n,
+        Window::AllButEvery(n) | Window::AllButFirstOfEvery(n) => n,
     };
+    let first = matches!(form.window, Window::AllButFirstOfEvery(_));
     if !form.window_in.include(n_layer) {
         return Ok(none);
     }
     const KEY: &str = "attention.sliding_window";
     let window = match form.window_kind {
         WindowKind::Sliding => keys.count(KEY)?.or(form.window_default).map(Span::Sliding),
+        WindowKind::SlidingBy(n) => keys.count(KEY)?.map(|_| Span::Sliding(n)),
         WindowKind::Chunks(n) => (!keys.is_zero(KEY)?).then_some(Span::Chunks(n)),
     };
     let Some(window) = window else {
@@ -60,7 +62,8 @@ pub(super) fn windows(
         (0..n_layer)
             .map(|il| {
                 let period = period as usize;
-                Reach::window_if(period == 0 || il % period < period - 1)
+                let full = if first { 0 } else { period.saturating_sub(1) };
+                Reach::window_if(period == 0 || il % period != full)
             })
             .collect()
     };

@@ -141,6 +141,10 @@ impl TensorSource for FileTensors<'_> {
         self.header.tensor(name).is_some()
     }
 
+    fn columns(&self, name: &str) -> Option<u64> {
+        self.header.tensor(name).map(|t| t.ne[1])
+    }
+
     fn ignore(&mut self, name: &str) {
         if self.header.tensor(name).is_some() {
             self.ignored.insert(name.to_owned());

@@ -87,6 +87,9 @@ pub(crate) trait TensorSource {
     /// Whether to ask for the tensor of that name, which belongs to the given form.
     fn offers(&self, name: &str, form: Form) -> bool;
 
+    /// The columns of the matrix of that name, if the source has it and knows.
+    fn columns(&self, name: &str) -> Option<u64>;
+
     /// Notes that the lowering knows the tensor of that name and does not use it.
     fn ignore(&mut self, name: &str);
 }

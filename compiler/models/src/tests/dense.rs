@@ -1,11 +1,11 @@
 //! Graphs of dense architectures, choice by choice.
 
-use tpc_ir::op::{Clamp, FlashAttn, InputKind, Op, RopeMode, Scale};
+use tpc_ir::op::{Clamp, FlashAttn, InputKind, NormKind, Op, RopeMode, Scale};
 use tpc_ir::{Graph, Window};
 
 use super::*;
 
-fn count(graph: &Graph, is: impl Fn(&Op) -> bool) -> usize {
+pub(super) fn count(graph: &Graph, is: impl Fn(&Op) -> bool) -> usize {
     graph.insts().filter(|(_, i)| is(&i.op)).count()
 }
 
@@ -17,7 +17,7 @@ fn rotated(graph: &Graph) -> Vec<u32> {
     layers
 }
 
-fn attentions(graph: &Graph) -> Vec<FlashAttn> {
+pub(super) fn attentions(graph: &Graph) -> Vec<FlashAttn> {
     let found = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::FlashAttn(op) => Some(op.clone()),
         _ => None,
@@ -25,7 +25,7 @@ fn attentions(graph: &Graph) -> Vec<FlashAttn> {
     found.collect()
 }
 
-fn states(graph: &Graph) -> Vec<String> {
+pub(super) fn states(graph: &Graph) -> Vec<String> {
     let states = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::State(s) => Some(format!("{} {}", s.name, graph.value(i.results[0]).ty)),
         _ => None,
@@ -42,7 +42,7 @@ fn scales(graph: &Graph) -> Vec<f32> {
 }
 
 /// The smallest model of this many layers.
-fn deep(arch: &str, layers: u32) -> Graph {
+pub(super) fn deep(arch: &str, layers: u32) -> Graph {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), layers);
     lower_smallest(&pairs).graph
@@ -55,7 +55,7 @@ fn with(arch: &str, key: &str, value: impl Into<MetaValue>) -> Graph {
     lower_smallest(&pairs).graph
 }
 
-fn refused(arch: &str, key: &str, value: impl Into<MetaValue>) -> String {
+pub(super) fn refused(arch: &str, key: &str, value: impl Into<MetaValue>) -> String {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.{key}"), value);
     let error = lower(&header(&pairs, &[]), &OPTIONS).unwrap_err();
@@ -103,6 +103,10 @@ fn some_layers_do_not_rotate() {
     assert!(deep.len() == 48 && deep.iter().all(|il| il % 4 != 3));
     let unrotated = with("granite", "rope.scaling.finetuned", false);
     assert!(rotated(&unrotated).is_empty());
+    let flag = with("granite_swa", "rope.scaling.finetuned", false);
+    assert_eq!(rotated(&flag), [0, 1]);
+    let list = with("granite_swa", "attention.rope_pattern", vec![0u32, 1]);
+    assert_eq!(rotated(&list), [1]);
 }
 
 #[test]
@@ -314,4 +318,132 @@ fn arcee_has_squared_relu_and_no_gate() {
     assert_eq!(count(&graph, |op| op.name() == "relu"), 2);
     assert_eq!(count(&graph, |op| op.name() == "sqr"), 2);
     assert!(graph.values().all(|(_, v)| !v.name.contains("ffn_gate")));
+}
+
+#[test]
+fn the_norms_of_olmo_have_no_weights() {
+    let graph = deep("olmo", 2);
+    assert_eq!(count(&graph, |op| matches!(op, Op::Norm(_))), 5);
+    let weights = graph.insts().filter_map(|(_, i)| match &i.op {
+        Op::Weight(w) => Some(w.tensor.clone()),
+        _ => None,
+    });
+    assert!(weights.into_iter().all(|name| !name.contains("norm")));
+}
+
+#[test]
+fn the_width_of_the_first_qwen_counts_gate_and_up() {
+    let tensors = expected::tensors(&metadata("qwen"), |_| false);
+    let shape = |name: &str| tensors.iter().find(|t| t.0 == name).unwrap().1;
+    assert_eq!(shape("blk.0.ffn_gate.weight"), [96, 80, 1, 1]);
+    assert_eq!(shape("blk.1.ffn_down.weight"), [80, 96, 1, 1]);
+}
+
+#[test]
+fn codeshell_may_have_one_matrix_under_the_name_of_the_output() {
+    let pairs = metadata("codeshell");
+    let table = |keep: bool| {
+        let tensors = expected::tensors(&pairs, |t| keep && t.name == "token_embd.weight");
+        let graph = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
+        let mut rows = graph
+            .insts()
+            .filter(|(_, i)| matches!(i.op, Op::GetRows(_)));
+        let (_, first) = rows.next().unwrap();
+        graph.value(first.operands[0]).name.clone()
+    };
+    assert_eq!(table(true), "token_embd.weight");
+    assert_eq!(table(false), "output.weight");
+}
+
+#[test]
+fn minicpm_has_multipliers_where_no_key_holds_them() {
+    let mut pairs = metadata("minicpm");
+    pairs.retain(|(key, _)| key != "minicpm.logit_scale");
+    let root = 1.4 / 2f32.sqrt();
+    let graph = lower_smallest(&pairs).graph;
+    assert_eq!(
+        scales(&graph),
+        [12.0, root, root, root, root, 1.0 / (256.0 / 96.0)]
+    );
+    for (key, value) in [
+        ("embedding_scale", 3.0f32),
+        ("residual_scale", 0.5),
+        ("logit_scale", 4.0),
+    ] {
+        set(&mut pairs, &format!("minicpm.{key}"), value);
+    }
+    let graph = lower_smallest(&pairs).graph;
+    assert_eq!(scales(&graph), [3.0, 0.5, 0.5, 0.5, 0.5, 0.25]);
+}
+
+#[test]
+fn a_key_stretches_the_rotation_of_hunyuan_vl() {
+    let base = |graph: &Graph| {
+        let ropes = graph.insts().find_map(|(_, i)| match &i.op {
+            Op::Rope(rope) => Some(rope.freq_base),
+            _ => None,
+        });
+        ropes.unwrap()
+    };
+    assert_eq!(base(&deep("hunyuan_vl", 2)), 10_000.0);
+    let none = with("hunyuan_vl", "rope.scaling.alpha", -1.0f32);
+    assert_eq!(base(&none), 10_000.0);
+    let stretched = with("hunyuan_vl", "rope.scaling.alpha", 1000.0f32);
+    assert_eq!(base(&stretched), 10_000.0 * 1000f32.powf(32.0 / 30.0));
+    let endless = refused("hunyuan_vl", "rope.scaling.alpha", 1e38f32);
+    assert!(endless.starts_with("TPC0151 "), "{endless}");
+}
+
+#[test]
+fn gates_have_a_number_per_head_or_per_element() {
+    let gate = |arch: &str, columns: Option<u64>| {
+        let pairs = metadata(arch);
+        let mut tensors = expected::tensors(&pairs, |_| false);
+        for (name, ne) in &mut tensors {
+            if let (true, Some(n)) = (name.contains("attn_gate"), columns) {
+                ne[1] = n;
+            }
+        }
+        let lowered = lower(&header(&pairs, &tensors), &OPTIONS);
+        lowered.map(|l| {
+            let gate = l.graph.values().find(|(_, v)| v.name == "attn_gate-0");
+            gate.unwrap().1.ty.dims[0].to_string()
+        })
+    };
+    assert_eq!(gate("afmoe", None).unwrap(), "192");
+    assert_eq!(gate("spark2_5", None).unwrap(), "6");
+    assert_eq!(gate("laguna", None).unwrap(), "6");
+    assert_eq!(gate("laguna", Some(192)).unwrap(), "192");
+    assert_eq!(gate("laguna", Some(7)).unwrap_err().code(), "TPC0157");
+    assert_eq!(gate("spark2_5", Some(192)).unwrap_err().code(), "TPC0157");
+}
+
+#[test]
+fn attention_of_grok_and_jais_has_factors_of_its_own() {
+    let grok = deep("grok", 2);
+    let [first, ..] = &attentions(&grok)[..] else {
+        panic!("attention")
+    };
+    assert_eq!((first.scale, first.softcap), (0.088_388_346, 30.0));
+    let given = with("grok", "attention.output_scale", 0.5f32);
+    assert_eq!(attentions(&given)[0].scale, 0.5);
+    let ignored = with("grok", "attention.scale", 0.25f32);
+    assert_eq!(attentions(&ignored)[0].scale, 0.088_388_346);
+    assert_eq!(attentions(&deep("jais", 2))[0].scale, 1.0 / 32.0);
+}
+
+#[test]
+fn cohere2moe_has_the_norms_whose_epsilon_the_file_gives() {
+    let kind = |pairs: &[_]| {
+        let graph = lower_smallest(pairs).graph;
+        let mut norms = graph.insts().filter_map(|(_, i)| match &i.op {
+            Op::Norm(n) => Some((n.kind, n.eps)),
+            _ => None,
+        });
+        norms.next().unwrap()
+    };
+    let mut pairs = metadata("cohere2moe");
+    assert_eq!(kind(&pairs), (NormKind::Rms, 1e-6));
+    pairs.retain(|(key, _)| !key.contains("rms"));
+    assert_eq!(kind(&pairs), (NormKind::Layer, 1e-5));
 }

@@ -212,3 +212,133 @@ fn glm_normalises_heads_if_the_file_has_both_norms() {
     let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
     assert_eq!(error.code(), "TPC0159");
 }
+
+#[test]
+fn granite_takes_the_dense_width_for_its_experts() {
+    let up = |arch: &str| shape(&metadata(arch), "blk.0.ffn_up_exps.weight").unwrap()[1];
+    for arch in ["granite", "granitemoe", "granite_swa", "minicpm"] {
+        assert_eq!(up(arch), 160, "{arch}");
+    }
+    assert_eq!(up("llama"), 64);
+}
+
+#[test]
+fn the_shared_expert_of_granite_swa_has_gate_and_up_in_one_matrix() {
+    let pairs = metadata("granite_swa");
+    let together = shape(&pairs, "blk.0.ffn_up_shexp.weight");
+    assert_eq!(together, Some([96, 96, 1, 1]));
+    assert_eq!(shape(&pairs, "blk.0.ffn_gate_shexp.weight"), None);
+    let separate = shape(&metadata("granitemoe"), "blk.0.ffn_up_shexp.weight");
+    assert_eq!(separate, Some([96, 48, 1, 1]));
+}
+
+#[test]
+fn lfm_has_dense_layers_first_and_a_bias_for_the_selection() {
+    let pairs = metadata("lfm2moe");
+    assert_eq!(routed(&pairs), [1]);
+    assert!(names(&pairs, "").contains(&"blk.1.exp_probs_b.bias".to_owned()));
+    let graph = lower_smallest(&pairs).graph;
+    assert!(graph.insts().any(|(_, i)| i.op.name() == "sigmoid"));
+}
+
+#[test]
+fn experts_that_llama_cpp_does_not_run_are_refused() {
+    let mut pairs = metadata("refact");
+    set(&mut pairs, "refact.expert_count", 8u32);
+    assert_eq!(code(&pairs), "TPC0151");
+    set(&mut pairs, "refact.expert_count", 0u32);
+    assert_eq!(code(&pairs), "none");
+}
+
+/// The operand that the first op with this tensor multiplies, by name.
+fn reads(graph: &Graph, tensor: &str) -> String {
+    let op = graph.insts().find_map(|(_, i)| {
+        let weight = i.operands.first().map(|&w| &graph.value(w).name);
+        weight.is_some_and(|n| n == tensor).then(|| i.operands[1])
+    });
+    graph.value(op.unwrap()).name.clone()
+}
+
+#[test]
+fn routers_and_experts_may_read_the_input_of_the_layer() {
+    let graph = lower_smallest(&metadata("smallthinker")).graph;
+    assert_eq!(reads(&graph, "blk.0.ffn_gate_inp.weight"), "embd");
+    assert_eq!(reads(&graph, "blk.1.ffn_gate_inp.weight"), "l_out-0");
+    let graph = lower_smallest(&metadata("arctic")).graph;
+    let name = reads(&graph, "blk.0.ffn_gate_inp.weight");
+    assert_eq!(name, "ffn_norm_exps-0");
+    assert_eq!(reads(&graph, "blk.0.ffn_up.weight"), "ffn_norm-0");
+    assert_eq!(
+        shape(&metadata("arctic"), "blk.0.ffn_up.weight"),
+        Some([96, 96, 1, 1])
+    );
+}
+
+#[test]
+fn sums_with_experts_may_be_scaled() {
+    let scales = |graph: &Graph| {
+        let found = graph.insts().filter_map(|(_, i)| match &i.op {
+            Op::Scale(s) => Some((i.layer?, s.scale)),
+            _ => None,
+        });
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        scales(&lower_smallest(&metadata("cohere2moe")).graph),
+        [(1, 0.5)]
+    );
+    let mut pairs = metadata("cohere2moe");
+    set(&mut pairs, "cohere2moe.expert_shared_count", 0u32);
+    assert_eq!(scales(&lower_smallest(&pairs).graph), []);
+    let pairs = metadata("grok");
+    let mut tensors = expected::tensors(&pairs, |_| false);
+    assert_eq!(scales(&lower_smallest(&pairs).graph), []);
+    for (stem, ne) in [
+        ("ffn_gate", [96, 160, 1, 1]),
+        ("ffn_up", [96, 160, 1, 1]),
+        ("ffn_down", [160, 96, 1, 1]),
+    ] {
+        tensors.push((format!("blk.1.{stem}.weight"), ne));
+    }
+    let graph = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
+    assert_eq!(scales(&graph), [(1, std::f32::consts::FRAC_1_SQRT_2)]);
+}
+
+#[test]
+fn a_bound_per_layer_limits_the_activation() {
+    let mut pairs = metadata("maple");
+    set(&mut pairs, "maple.swiglu_clamp_exp", vec![0.0f32, 7.0]);
+    let graph = lower_smallest(&pairs).graph;
+    let names = graph.insts().map(|(_, i)| i.op.name());
+    let glus = names.filter(|n| n.starts_with("swiglu"));
+    assert_eq!(glus.collect::<Vec<_>>(), ["swiglu", "swiglu_clamp"]);
+}
+
+#[test]
+fn shared_experts_are_as_wide_as_their_count_says() {
+    const KEY: &str = "expert_shared_feed_forward_length";
+    let width = |arch: &str, changes: &[(&str, u32)]| {
+        let mut pairs = metadata(arch);
+        for &(key, n) in changes {
+            set(&mut pairs, &format!("{arch}.{key}"), n);
+        }
+        shape(&pairs, "blk.1.ffn_up_shexp.weight").map(|ne| ne[1])
+    };
+    let count = ("expert_shared_count", 2);
+    assert_eq!(width("afmoe", &[count]), Some(128));
+    assert_eq!(width("laguna", &[count]), Some(48));
+    assert_eq!(width("laguna", &[count, (KEY, 0)]), Some(128));
+    assert_eq!(
+        width("laguna", &[("expert_shared_count", 0), (KEY, 0)]),
+        Some(64)
+    );
+    assert_eq!(width("cohere2moe", &[count]), Some(48));
+    assert_eq!(width("cohere2moe", &[count, (KEY, 0)]), Some(128));
+    assert_eq!(width("cohere2moe", &[("expert_shared_count", 0)]), None);
+}
+
+#[test]
+fn the_bias_of_hunyuan_3_has_a_name_of_its_own() {
+    let names = names(&metadata("hy_v3"), "exp_probs");
+    assert!(names.contains(&"blk.0.exp_probs_b".to_owned()));
+}

@@ -7,6 +7,7 @@ mod expected;
 mod experts;
 mod graphs;
 mod hostile;
+mod layers;
 mod recurrent;
 mod rotations;
 mod shapes;

@@ -111,12 +111,14 @@ fn values_are_scaled_if_a_key_says_so() {
 }
 
 #[test]
-fn hunyuan_normalises_after_the_rotation() {
-    let graph = lower_smallest(&metadata("hunyuan-moe")).graph;
-    for (_, inst) in graph.insts() {
-        if matches!(inst.op, Op::Rope(_)) {
-            let name = &graph.value(inst.operands[0]).name;
-            assert!(!name.contains("normed"), "{name}");
+fn some_normalise_after_the_rotation() {
+    for arch in ["hunyuan-moe", "hunyuan_vl", "maincoder"] {
+        let graph = lower_smallest(&metadata(arch)).graph;
+        for (_, inst) in graph.insts() {
+            if matches!(inst.op, Op::Rope(_)) {
+                let name = &graph.value(inst.operands[0]).name;
+                assert!(!name.contains("normed"), "{name}");
+            }
         }
     }
 }
@@ -130,4 +132,106 @@ fn every_fourth_layer_of_k_exaone_has_full_attention_and_does_not_rotate() {
     assert_eq!(windowed(&lowered.graph), [0, 1, 2, 4, 5, 6]);
     let rotates = |op: &Op| matches!(op, Op::Rope(_));
     assert_eq!(layers(&lowered.graph, rotates), [0, 1, 2, 4, 5, 6]);
+}
+
+#[test]
+fn windowed_layers_of_mellum_do_not_scale_their_rotation() {
+    let mut pairs = metadata("mellum");
+    set(&mut pairs, "mellum.block_count", 4u32);
+    set(&mut pairs, "mellum.rope.scaling.type", "yarn");
+    set(&mut pairs, "mellum.rope.scaling.factor", 4.0f32);
+    let graph = lower_smallest(&pairs).graph;
+    assert_eq!(windowed(&graph), [0, 1, 2]);
+    let scaled = |op: &Op| matches!(op, Op::Rope(rope) if rope.freq_scale != 1.0);
+    assert_eq!(layers(&graph, scaled), [3]);
+}
+
+#[test]
+fn a_list_gives_layers_of_granite_a_window() {
+    let mut pairs = metadata("granite_swa");
+    let list = vec![1u32, 0];
+    set(
+        &mut pairs,
+        "granite_swa.attention.sliding_window_pattern",
+        list,
+    );
+    let lowered = lower_smallest(&pairs);
+    assert_eq!(windowed(&lowered.graph), [0]);
+    let with_sinks =
+        |i: &tpc_ir::InstData| matches!(i.op, Op::FlashAttn(_)) && i.operands.len() == 5;
+    let graph = &lowered.graph;
+    assert_eq!(graph.insts().filter(|(_, i)| with_sinks(i)).count(), 2);
+}
+
+/// The layers with a window and those that rotate, of a model of eight layers.
+fn of_eight(arch: &str, more: &[(&str, MetaValue)]) -> [Vec<u32>; 2] {
+    let mut pairs = metadata(arch);
+    set(&mut pairs, &format!("{arch}.block_count"), 8u32);
+    for (key, value) in more {
+        set(&mut pairs, &format!("{arch}.{key}"), value.clone());
+    }
+    let graph = lower_smallest(&pairs).graph;
+    let rotates = |op: &Op| matches!(op, Op::Rope(_));
+    [windowed(&graph), layers(&graph, rotates)]
+}
+
+#[test]
+fn full_attention_comes_first_or_last_and_may_not_rotate() {
+    let (last, first) = (vec![0, 1, 2, 4, 5, 6], vec![1, 2, 3, 5, 6, 7]);
+    let all: Vec<u32> = (0..8).collect();
+    assert_eq!(of_eight("afmoe", &[]), [last.clone(), last]);
+    assert_eq!(of_eight("laguna", &[]), [first.clone(), all.clone()]);
+    assert_eq!(
+        of_eight("smallthinker", &[]),
+        [first.clone(), first.clone()]
+    );
+    // The first layer is dense.
+    let rotated = vec![0, 1, 2, 3, 5, 6, 7];
+    assert_eq!(of_eight("cohere2moe", &[]), [first, rotated]);
+    let none = [("attention.sliding_window", 0u32.into())];
+    assert_eq!(of_eight("smallthinker", &none), [vec![], all]);
+    let list: MetaValue = vec![0u32, 1, 0, 0, 0, 0, 0, 1].into();
+    let list = [("attention.sliding_window_pattern", list)];
+    assert_eq!(of_eight("maple", &list), [vec![1, 7], vec![1, 7]]);
+    assert_eq!(of_eight("maple", &[]), [vec![0u32; 0], vec![0u32; 0]]);
+}
+
+#[test]
+fn smallthinker_has_a_window_of_fixed_length() {
+    let lowered = lower_smallest(&metadata("smallthinker"));
+    assert_eq!(lowered.summary.window, Some(Window::Sliding(4096)));
+}
+
+#[test]
+fn windowed_layers_may_have_a_rotation_of_their_own() {
+    let bases = |arch: &str, more: &[(&str, MetaValue)]| {
+        let mut pairs = metadata(arch);
+        let list: MetaValue = vec![0u32, 1].into();
+        set(
+            &mut pairs,
+            &format!("{arch}.attention.sliding_window_pattern"),
+            list,
+        );
+        set(&mut pairs, &format!("{arch}.rope.scaling.factor"), 2.0f32);
+        for (key, value) in more {
+            set(&mut pairs, &format!("{arch}.{key}"), value.clone());
+        }
+        let graph = lower_smallest(&pairs).graph;
+        let ropes = graph.insts().filter_map(|(_, i)| match &i.op {
+            Op::Rope(r) => Some((i.layer?, r.freq_base, r.freq_scale, r.n_dims)),
+            _ => None,
+        });
+        let mut ropes: Vec<_> = ropes.collect();
+        ropes.dedup();
+        ropes
+    };
+    let own = [
+        ("rope.freq_base_swa", 500.0f32.into()),
+        ("rope.dimension_count_swa", 16u32.into()),
+    ];
+    let full = (0, 10_000.0, 0.5, 32);
+    assert_eq!(bases("spark2_5", &[]), [full, (1, 10_000.0, 0.5, 32)]);
+    assert_eq!(bases("spark2_5", &own), [full, (1, 500.0, 0.5, 16)]);
+    assert_eq!(bases("laguna", &own), [full, (1, 500.0, 1.0, 16)]);
+    assert_eq!(bases("afmoe", &own), [full, (1, 500.0, 0.5, 32)][..]);
 }

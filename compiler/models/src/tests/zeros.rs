@@ -5,7 +5,7 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts of which 0 says the same as no key.
-const COUNTS: [&str; 30] = [
+const COUNTS: [&str; 31] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -32,6 +32,7 @@ const COUNTS: [&str; 30] = [
     "full_attention_interval",
     "leading_dense_block_count",
     "nextn_predict_layers",
+    "num_loops",
     "vocab_size",
     "block_count",
     "context_length",
@@ -39,9 +40,10 @@ const COUNTS: [&str; 30] = [
 ];
 
 /// Factors, bounds and parameters of which 0 says the same as no key.
-const REALS: [&str; 22] = [
+const REALS: [&str; 24] = [
     "attention.scale",
     "attention.max_alibi_bias",
+    "attention.output_scale",
     "attention.clamp_kqv",
     "attention.value_scale",
     "attention.temperature_scale",
@@ -57,6 +59,7 @@ const REALS: [&str; 22] = [
     "rope.freq_base_swa",
     "rope.scale_linear",
     "rope.scaling.factor",
+    "rope.scaling.alpha",
     "rope.scaling.attn_factor",
     "rope.scaling.yarn_attn_factor",
     "rope.scaling.yarn_log_multiplier",
@@ -66,6 +69,15 @@ const REALS: [&str; 22] = [
 
 /// Lists of which zeros say the same as no key, where a list is not required.
 const LISTS: [&str; 1] = ["rope.dimension_sections"];
+
+/// Architectures with a number of their own where a key is absent. A 0 says that there is none.
+const DEFAULTS: [(&str, &str); 5] = [
+    ("grok", "embedding_scale"),
+    ("grok", "logit_scale"),
+    ("minicpm", "embedding_scale"),
+    ("minicpm", "residual_scale"),
+    ("minicpm", "logit_scale"),
+];
 
 /// The graph of the smallest model of these metadata; `None` where they are refused.
 fn graph(pairs: &[(String, MetaValue)]) -> Option<String> {
@@ -87,6 +99,9 @@ fn a_zero_is_an_absent_key() {
         let reals = REALS.map(|k| (k, MetaValue::F32(0.0)));
         let lists = LISTS.map(|k| (k, MetaValue::from(vec![0u32; 4])));
         for (key, zero) in counts.into_iter().chain(reals).chain(lists) {
+            if DEFAULTS.contains(&(arch, key)) {
+                continue;
+            }
             let key = format!("{arch}.{key}");
             let mut with = usual.clone();
             set(&mut with, &key, zero);
@@ -132,6 +147,7 @@ const NOT_IN_LIST: &[&str] = &[
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     // Not numbers.
+    "skip_loop_final_norm",
     "expert_weights_norm",
     "ssm.dt_b_c_rms",
     "rope.scaling.finetuned",

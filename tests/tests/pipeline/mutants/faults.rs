@@ -809,7 +809,10 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let own = d.lines[at].operands[rank];
     let place = d.cells[own].place;
     let is_mask = |v: usize| match &d.lines[d.def(v)].op {
-        Op::Input(i) => matches!(i.kind, InputKind::Mask | InputKind::MaskSwa),
+        Op::Input(i) => matches!(
+            i.kind,
+            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch
+        ),
         _ => false,
     };
     let mask = d.lines[..at].iter().find_map(|l| {

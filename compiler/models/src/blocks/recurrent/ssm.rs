@@ -89,7 +89,7 @@ fn grouped_norm(
     y: Value,
 ) -> Result<Value, ArchError> {
     let sizes = [hp.normed, hp.groups];
-    if !norm::exists(b, "ssm_norm", &sizes, Presence::Optional)? {
+    if !norm::exists(b, &cx.model, "ssm_norm", &sizes, Presence::Optional)? {
         return Ok(y);
     }
     let by_group = [hp.normed.n.into(), hp.groups.n.into(), b.n_tokens()];

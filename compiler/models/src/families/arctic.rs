@@ -1,0 +1,34 @@
+//! Snowflake Arctic.
+
+use tpc_ir::op::RopeMode;
+
+use crate::description::{
+    Arch, AttentionForm, DenseBeside, DenseWidth, ExpertForm, ExpertInput, ExpertWidth, Experts,
+    FfnForm, Presence, RopeForm,
+};
+
+/// `arctic`: a dense network as wide as the embedding, beside experts that read the layer's input.
+pub(crate) const ARCTIC: Arch = Arch {
+    name: "arctic",
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        width: DenseWidth::Embedding,
+        experts: Experts::Always(ExpertForm {
+            width: ExpertWidth::AsDense,
+            input: ExpertInput::Layer("ffn_norm_exps"),
+            dense: Some(DenseBeside {
+                presence: Presence::Required,
+                scale: 1.0,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};

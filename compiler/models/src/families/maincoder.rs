@@ -1,0 +1,20 @@
+//! Maincoder.
+
+use tpc_ir::op::RopeMode;
+
+use crate::description::{Arch, AttentionForm, QkNorm, QkNormOrder, RopeForm};
+
+/// `maincoder`: norms on the heads of queries and keys, after their rotation.
+pub(crate) const MAINCODER: Arch = Arch {
+    name: "maincoder",
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        qk_norm_order: QkNormOrder::RotationFirst,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};

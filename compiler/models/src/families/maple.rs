@@ -1,0 +1,33 @@
+//! Maple.
+
+use super::qwen::QWEN3;
+use crate::description::{
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, HeadForm, HeadSizes, Presence, RopeForm,
+    RopeLayers, SwigluLimits, Window, WindowedRope,
+};
+
+/// `maple`: norms on heads, experts with a bounded activation. The file lists the layers with a window, and only those
+/// rotate.
+pub(crate) const MAPLE: Arch = Arch {
+    name: "maple",
+    attention: AttentionForm {
+        head_sizes: HeadSizes::WindowedRotation,
+        rope: Some(RopeForm {
+            layers: RopeLayers::OnlyWindowed,
+            windowed: WindowedRope::OwnBase,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::Listed,
+        ..QWEN3.attention
+    },
+    ffn: FfnForm {
+        limits: SwigluLimits::OnGate,
+        experts: Experts::Always(ExpertForm::CLASSIC),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
+    ..QWEN3
+};

@@ -1,0 +1,20 @@
+//! Nanbeige.
+
+use tpc_ir::op::RopeMode;
+
+use crate::description::{Arch, AttentionForm, KeyUse, RopeFactors, RopeForm};
+
+/// `nanbeige`: layers that run several times if the file says so.
+pub(crate) const NANBEIGE: Arch = Arch {
+    name: "nanbeige",
+    loops: KeyUse::Read,
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            factors: RopeFactors::One,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};

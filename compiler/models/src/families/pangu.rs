@@ -1,0 +1,13 @@
+//! openPangu Embedded.
+
+use crate::description::{Arch, AttentionForm, Presence};
+
+/// `pangu-embedded`: a bias on the output of attention.
+pub(crate) const PANGU_EMBEDDED: Arch = Arch {
+    name: "pangu-embedded",
+    attention: AttentionForm {
+        out_bias: Presence::Required,
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
