@@ -12,16 +12,18 @@
 mod codes;
 pub mod driver;
 pub mod executor;
+mod folders;
 pub mod kernels;
 #[expect(unsafe_code, reason = "it calls a C library")]
 pub mod nvrtc;
 
 pub use codes::CODES;
 pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};
-pub use driver::real::CudaDriver;
+pub use driver::real::{CudaDriver, cards};
 pub use driver::{
-    Args, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind, Endpoint,
-    Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module, ModuleHandle,
-    Node, SetNode, Side, Work,
+    Args, Bound, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind,
+    Endpoint, Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module,
+    ModuleHandle, Node, SetNode, Side, Work,
 };
 pub use executor::{CudaExecutor, CudaOptions, CudaTarget};
+pub use folders::kept;

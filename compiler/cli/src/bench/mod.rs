@@ -135,7 +135,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    let executor = args.engine.executor(ExecutorKind::Cpu);
+    let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
     let mut opened = (args.subject).open(&args.placement, || {
         engine::placement(&args.placement, defaults, executor)
     })?;
@@ -159,6 +159,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor,
         threads: args.engine.threads(),
         profile: args.profile,
+        verbose: args.engine.verbose(),
     };
     if cells > loading.n_ctx() {
         let message = format!(
@@ -217,7 +218,9 @@ fn subject(args: &Args, ready: &Ready) -> Subject {
         model: ready.name.clone(),
         file: args.subject.path().display().to_string(),
         size: ready.size,
-        backend: args.engine.executor(ExecutorKind::Cpu).name(),
+        backend: (args.engine)
+            .executor(&args.placement, ExecutorKind::Cpu)
+            .name(),
         devices: ready.devices.clone(),
         threads: args.engine.threads(),
         split_mode: ready.split_mode.clone(),

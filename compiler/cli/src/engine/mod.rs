@@ -1,5 +1,6 @@
 //! A model that runs: from a file and placement options to a session on an executor.
 //!
+//! - `cards` binds the devices of a plan to cards;
 //! - `options` has the executor and the threads of the command line;
 //! - `cores` counts the processor's cores that this process may use;
 //! - `subject` is what a command runs: a model that is planned now, or an artefact;
@@ -8,6 +9,7 @@
 //!
 //! The steps are those of every command that runs a model: [`SubjectArgs::open`], a plan, [`Loading::load`].
 
+mod cards;
 mod cores;
 mod options;
 mod shapes;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
-use tpc_cuda::{Build, CudaExecutor, CudaOptions, EmulatedDriver, EmulatedOptions};
+use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
@@ -198,18 +200,27 @@ pub(super) fn placement(
     let placement = match args.names_a_machine() {
         true => args.placement(defaults)?,
         false => {
-            let cpu = DeviceList::parse("cpu").map_err(Failure::usage)?;
-            args.placement_on(&cpu, defaults)?
+            let one = match executor {
+                ExecutorKind::Cuda => "cuda:0",
+                _ => "cpu",
+            };
+            let one = DeviceList::parse(one).map_err(Failure::usage)?;
+            args.placement_on(&one, defaults)?
         }
     };
     let card = (placement.devices.iter())
         .find(|d| matches!(d.kind, DeviceKind::Cuda(_)) || d.card.is_some());
     match card {
-        Some(card) if executor.emulated().is_none() => {
-            let message = format!("programs run on the CPU only yet, not on {}", card.name);
+        Some(card) if !executor.takes_cards() => {
+            let message = format!(
+                "{} is a card, and the {} executor runs on the processor",
+                card.name,
+                executor.name()
+            );
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
             Err(Failure::usage(d.help(
-                "--devices cpu; `cpu,cpu` divides the model over two devices of this process",
+                "`--executor cuda` runs it on cards; without one, `--executor emulated-cuda` runs the same kernels slowly, and \
+                 `--devices cpu` or `cpu,cpu` runs on the processor",
             )))
         }
         _ => Ok(Placement {
@@ -253,6 +264,8 @@ pub(super) struct Loading<'a> {
     pub(super) threads: usize,
     /// Whether kernels are timed.
     pub(super) profile: bool,
+    /// Whether what was decided while loading is said.
+    pub(super) verbose: bool,
 }
 
 impl<'a> Loading<'a> {
@@ -305,9 +318,18 @@ impl<'a> Loading<'a> {
                 let session = self.on_cpu(&weights, config)?;
                 Ok(Box::new(session))
             }
-            ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
-                let session = self.on_emulated_cuda(&weights, config)?;
-                Ok(Box::new(session))
+            ExecutorKind::Cuda => {
+                cards::no_processor(&self.subject.kinds)?;
+                let driver = cards::real(&self.subject.kinds);
+                Ok(Box::new(self.on_cuda(driver, &weights, config)?))
+            }
+            ExecutorKind::EmulatedCuda => {
+                let driver = cards::emulated(&self.subject.kinds, Build::Plain);
+                Ok(Box::new(self.on_cuda(driver, &weights, config)?))
+            }
+            ExecutorKind::CheckedCuda => {
+                let driver = cards::emulated(&self.subject.kinds, Build::Checked);
+                Ok(Box::new(self.on_cuda(driver, &weights, config)?))
             }
         }
     }
@@ -332,34 +354,33 @@ impl<'a> Loading<'a> {
         session.map_err(|e| execution_failure(&e))
     }
 
-    /// A session on emulated CUDA devices.
-    fn on_emulated_cuda(
+    /// A session on the devices of a driver.
+    fn on_cuda<D: Driver>(
         &self,
+        driver: Result<Bound<D>, DriverError>,
         weights: &FileWeights<'_>,
         config: SessionConfig,
-    ) -> Result<Session<CudaExecutor<EmulatedDriver>>, Failure> {
+    ) -> Result<Session<CudaExecutor<Bound<D>>>, Failure> {
+        let failed = |e: DriverError| execution_failure(&tpc_cuda::executor::error(e));
+        let driver = driver.map_err(failed)?;
         let Code::Planned(compiled) = &self.subject.code else {
             let d = Diagnostic::new(
                 &codes::UNSUPPORTED_OPTION,
                 "--executor",
-                "the artefact stores weights as CPUs do, so emulated CUDA devices cannot run it",
+                "the artefact stores weights as CPUs do, so CUDA devices cannot run it",
             );
             return Err(Failure::usage(
                 d.help("give the model instead of the artefact"),
             ));
         };
         let program = self.assembled(compiled, &config)?;
-        let driver = EmulatedDriver::new(EmulatedOptions {
-            devices: program.graph.devices.len(),
-            build: self.executor.emulated().unwrap_or(Build::Plain),
-            ..EmulatedOptions::default()
-        });
         let options = CudaOptions::with_threads(self.threads);
-        let executor = driver
-            .map_err(tpc_cuda::executor::error)
-            .and_then(|driver| CudaExecutor::new(program, weights, driver, options));
-        let session = executor.and_then(|e| Session::with_executor(e, config));
-        session.map_err(|e| execution_failure(&e))
+        let executor = CudaExecutor::new(program, weights, driver, options);
+        let executor = executor.map_err(|e| execution_failure(&e))?;
+        if self.verbose {
+            cards::tell_apart(executor.apart());
+        }
+        Session::with_executor(executor, config).map_err(|e| execution_failure(&e))
     }
 
     /// The program of a plan for the executor, which is verified.

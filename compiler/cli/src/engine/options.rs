@@ -2,11 +2,13 @@
 
 use clap::ValueEnum;
 use tpc_cpu::CpuTarget;
-use tpc_cuda::{Build, CudaTarget};
+use tpc_cuda::CudaTarget;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::program::Target;
 
-use super::cores;
+use super::{cards, cores};
+use crate::args::PlacementArgs;
+use crate::values::DeviceLists;
 
 /// The most threads that may be asked for.
 const MAX_THREADS: usize = 1024;
@@ -16,6 +18,8 @@ const MAX_THREADS: usize = 1024;
 pub(crate) enum ExecutorKind {
     /// Kernels on threads of the processor.
     Cpu,
+    /// Kernels of CUDA on graphics cards.
+    Cuda,
     /// Kernels of CUDA on devices that the processor emulates, to find faults of plans: slow. It needs a C++ compiler.
     EmulatedCuda,
     /// The same, which also checks every access to memory: bounds, devices, races.
@@ -28,12 +32,15 @@ pub(crate) enum ExecutorKind {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Execution")]
 pub(crate) struct EngineArgs {
-    /// The executor of the programs [default: cpu; of eval: reference].
+    /// The executor of the programs [default: cuda for devices such as cuda:0, else cpu; of eval: reference].
     #[arg(long, value_enum)]
     executor: Option<ExecutorKind>,
     /// Threads of all devices together, or of each, such as `1,1` [default: the cores that this process may use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<usize>,
+    /// Say how the devices exchange.
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 impl ExecutorKind {
@@ -41,6 +48,7 @@ impl ExecutorKind {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             ExecutorKind::Cpu => "CPU",
+            ExecutorKind::Cuda => "CUDA",
             ExecutorKind::EmulatedCuda => "emulated CUDA",
             ExecutorKind::CheckedCuda => "checked CUDA",
             ExecutorKind::Reference => "reference",
@@ -51,16 +59,17 @@ impl ExecutorKind {
     pub(crate) const fn target(self) -> &'static dyn Target {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => &CpuTarget,
-            ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => &CudaTarget,
+            ExecutorKind::Cuda | ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
+                &CudaTarget
+            }
         }
     }
 
-    /// How emulated devices have their kernels compiled; `None` where it runs on none.
-    pub(crate) const fn emulated(self) -> Option<Build> {
+    /// Whether its devices may be cards.
+    pub(crate) const fn takes_cards(self) -> bool {
         match self {
-            ExecutorKind::Cpu | ExecutorKind::Reference => None,
-            ExecutorKind::EmulatedCuda => Some(Build::Plain),
-            ExecutorKind::CheckedCuda => Some(Build::Checked),
+            ExecutorKind::Cpu | ExecutorKind::Reference => false,
+            ExecutorKind::Cuda | ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => true,
         }
     }
 }
@@ -71,9 +80,22 @@ impl EngineArgs {
         self.threads.unwrap_or_else(cores::usable)
     }
 
-    /// What executes the programs, where the command's default is `default`.
-    pub(crate) fn executor(&self, default: ExecutorKind) -> ExecutorKind {
-        self.executor.unwrap_or(default)
+    /// Whether what was decided while loading is said.
+    pub(crate) const fn verbose(&self) -> bool {
+        self.verbose
+    }
+
+    /// What executes the programs: as said, cards where all devices are such, or else the command's `default`.
+    pub(crate) fn executor(&self, devices: &PlacementArgs, default: ExecutorKind) -> ExecutorKind {
+        let on_cards = || match devices.devices() {
+            Some(Ok(DeviceLists { lists, .. })) => lists.iter().all(cards::are_cards),
+            _ => false,
+        };
+        match self.executor {
+            Some(executor) => executor,
+            None if on_cards() => ExecutorKind::Cuda,
+            None => default,
+        }
     }
 }
 

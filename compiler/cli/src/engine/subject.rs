@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tpc_artefact::Artefact;
 use tpc_core::pipeline::{Compiled, ModelSize};
-use tpc_core::placement::{Placement, spell_devices};
+use tpc_core::placement::{DeviceKind, Placement, spell_devices};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::InputKind;
 use tpc_ir::program::Program;
 use tpc_ir::{Graph, Op, Output, Symbol, Window};
 
+use super::cards;
 use crate::args::PlacementArgs;
 use crate::artefact;
 use crate::input;
@@ -48,6 +49,7 @@ impl SubjectArgs {
             return Ok(Opened {
                 file: input::with_data(input::open_whole(&self.model)?, &self.model)?,
                 name: self.model.clone(),
+                asked: None,
                 source: Source::Model(Box::new(placement)),
             });
         };
@@ -57,6 +59,7 @@ impl SubjectArgs {
         Ok(Opened {
             file,
             name: named.artefact.to_owned(),
+            asked: options.devices().and_then(Result::ok).map(|d| d.text),
             source: Source::Artefact(Box::new(artefact)),
         })
     }
@@ -72,6 +75,8 @@ pub(crate) struct Opened {
     /// The model's file.
     pub(crate) file: GgufFile,
     name: PathBuf,
+    /// The devices that an artefact is to be bound to, where that is said.
+    asked: Option<String>,
     source: Source,
 }
 
@@ -101,7 +106,7 @@ impl Opened {
                 let compiled = super::plan(&self.name, &self.file, placement)?;
                 Ok(Ready::planned(compiled, placement))
             }
-            Source::Artefact(artefact) => Ok(Ready::of_artefact(artefact)),
+            Source::Artefact(artefact) => Ok(Ready::of_artefact(artefact, self.asked.as_deref())),
         }
     }
 }
@@ -123,6 +128,8 @@ pub(crate) struct Ready {
     /// How the devices share it.
     pub(crate) split_mode: String,
     pub(crate) devices: String,
+    /// What each device is bound to.
+    pub(super) kinds: Vec<DeviceKind>,
     pub(crate) n_vocab: usize,
     /// The number of further tokens that it drafts.
     pub(crate) n_draft: usize,
@@ -169,6 +176,7 @@ impl Ready {
             size: compiled.size,
             split_mode: compiled.mode.name().to_owned(),
             devices: spell_devices(&placement.devices),
+            kinds: placement.devices.iter().map(|d| d.kind).collect(),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
             both_ways: both_ways(&compiled.model.graph),
@@ -181,8 +189,9 @@ impl Ready {
         }
     }
 
-    fn of_artefact(artefact: &Artefact) -> Ready {
+    fn of_artefact(artefact: &Artefact, asked: Option<&str>) -> Ready {
         let (manifest, program) = (artefact.manifest(), artefact.program());
+        let planned = devices(&manifest.options.words);
         let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
         let drafts =
             |o: &&Output| matches!(o, Output::Named(name, _) if name.starts_with("draft_logits"));
@@ -199,7 +208,8 @@ impl Ready {
                 bytes: manifest.model.bytes,
             },
             split_mode: manifest.options.split_mode.clone(),
-            devices: devices(&manifest.options.words),
+            kinds: cards::kinds(asked.unwrap_or(&planned), manifest.devices.len()),
+            devices: planned,
             n_vocab: count(logits.unwrap_or(0)),
             n_draft: program.graph.outputs.iter().filter(drafts).count(),
             both_ways: both_ways(&program.graph),

@@ -65,13 +65,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(golden) = &golden {
         same_vocabulary(golden, ready.n_vocab)?;
     }
-    let executor = args.engine.executor(ExecutorKind::Reference);
+    let executor = (args.engine).executor(&args.placement, ExecutorKind::Reference);
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
-        ExecutorKind::Cpu | ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
-            ready.outputs.unwrap_or(usize::MAX)
-        }
+        _ => ready.outputs.unwrap_or(usize::MAX),
     };
     let batch = ready.ubatch.min(most).clamp(1, tokens.len());
     if ready.both_ways && batch < tokens.len() {
@@ -92,6 +90,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor,
         threads: args.engine.threads(),
         profile: false,
+        verbose: args.engine.verbose(),
     };
     let mut model = loading.load()?;
     let evaluation = execute(model.as_mut(), &tokens, (batch, ready.n_draft))

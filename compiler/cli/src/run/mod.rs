@@ -163,7 +163,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    let executor = args.engine.executor(ExecutorKind::Cpu);
+    let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
     let opened = (args.subject).open(&args.placement, || {
         engine::placement(&args.placement, defaults, executor)
     })?;
@@ -202,6 +202,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor,
         threads: args.engine.threads(),
         profile: false,
+        verbose: args.engine.verbose(),
     };
     let begin = Begin {
         args,

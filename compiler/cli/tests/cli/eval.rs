@@ -32,8 +32,6 @@ fn the_cpu_agrees_with_the_reference() {
         let ran = tpc(cpu.iter().chain(options));
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{options:?}");
     }
-    let ran = tpc(["eval", model, "--golden", golden, "--executor", "cuda"]);
-    refuses(&ran, 2, "TPC0400");
 }
 
 #[test]
@@ -53,6 +51,9 @@ fn emulated_devices_agree_with_the_reference() {
         &["-ub", "2"],
         &["--devices", "cpu,cpu"],
         &["--devices", "2", "-ngl", "1"],
+        // Two devices that are one card, and cards by their numbers.
+        &["--devices", "cuda:0,cuda:0"],
+        &["--devices", "cuda:5,cuda:1,cuda:5"],
     ] {
         let ran = tpc(emulated.iter().chain(options));
         if ran.stderr.contains("no compiler for the kernels") {

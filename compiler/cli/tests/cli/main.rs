@@ -6,6 +6,8 @@ mod addresses;
 mod artefact;
 mod bench;
 mod captures;
+#[cfg(target_os = "linux")]
+mod cards;
 mod contract;
 mod devices;
 mod diff;

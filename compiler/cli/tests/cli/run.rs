@@ -155,7 +155,14 @@ fn wrong_usage_is_told() {
         (&["--tokens", "1", "-t", "0"], "TPC0400"),
         (&["--tokens", "1", "-t", "1,2"], "TPC0400"),
         (&["--tokens", "1", "--devices", "2x3090"], "TPC0401"),
-        (&["--tokens", "1", "--devices", "cuda:0"], "TPC0401"),
+        (
+            &["--tokens", "1", "--devices", "cuda:0", "--executor", "cpu"],
+            "TPC0401",
+        ),
+        (
+            &["--tokens", "1", "--devices", "cpu", "--executor", "cuda"],
+            "TPC0401",
+        ),
         (&["--tokens", "1", "--temp", "-1"], "TPC0570"),
         (&["--tokens", "1", "--mirostat", "2"], "TPC0400"),
         (&["--tokens", "1", "--gramar", "x"], "TPC0400"),

@@ -29,6 +29,12 @@ pub enum DriverError {
         capability: (u32, u32),
         why: String,
     },
+    #[error("{device} ({name}) has compute capability {}.{}: kernels need one from 7.5 to 12.1", capability.0, capability.1)]
+    Capability {
+        device: Device,
+        name: String,
+        capability: (u32, u32),
+    },
     #[error("the kernels of module {module} do not compile:\n{log}")]
     Compile { module: String, log: String },
     #[error("there is no compiler for the kernels: {what}")]
@@ -68,7 +74,9 @@ impl DriverError {
             DriverError::Missing { .. } => &codes::DRIVER_MISSING,
             DriverError::TooOld { .. } => &codes::DRIVER_TOO_OLD,
             DriverError::NoDevice { .. } => &codes::NO_DEVICE,
-            DriverError::Architecture { .. } => &codes::ARCHITECTURE,
+            DriverError::Architecture { .. } | DriverError::Capability { .. } => {
+                &codes::ARCHITECTURE
+            }
             DriverError::Compile { .. } => &codes::COMPILE,
             DriverError::NoCompiler { .. } => &codes::NO_COMPILER,
             DriverError::NoFunction { .. } => &codes::NO_FUNCTION,

@@ -3,6 +3,7 @@
 //! A graph is made once per shape of batches, of explicit nodes and edges, and launched again and again. Its edges are the
 //! only order: two nodes that no path joins may run at the same time, or in any order.
 
+mod bound;
 #[expect(
     unsafe_code,
     reason = "it runs compiled code on stacks and in memory of its own"
@@ -16,6 +17,7 @@ pub mod real;
 
 use std::fmt;
 
+pub use bound::Bound;
 pub use error::{DriverError, HostError};
 pub use graph::{
     Args, CopyNode, Edge, EdgeKind, Endpoint, GraphSpec, HostWork, KernelNode, Node, SetNode, Side,
@@ -59,6 +61,8 @@ handle!(
 pub struct DeviceInfo {
     /// The name that the driver gives it.
     pub name: String,
+    /// The number of the card. Devices of one number share its memory.
+    pub card: u32,
     /// The compute capability: major and minor.
     pub capability: (u32, u32),
     /// The streaming multiprocessors.

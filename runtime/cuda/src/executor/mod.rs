@@ -12,9 +12,11 @@ mod launches;
 mod load;
 mod memory;
 mod options;
+mod ready;
 mod wanted;
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use tpc_cpu::View as HostView;
@@ -58,6 +60,7 @@ pub struct CudaExecutor<D: Driver> {
     shown: Vec<OnceCell<Vec<u8>>>,
     changed: Vec<Value>,
     batches: Batches,
+    apart: Vec<(u32, u32)>,
 }
 
 impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
@@ -80,14 +83,20 @@ impl<D: Driver> CudaExecutor<D> {
         mut driver: D,
         options: CudaOptions,
     ) -> Result<CudaExecutor<D>, ExecError> {
+        ready::ready(&program, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
         let infos = driver.devices().to_vec();
-        let mut reach = |reader: usize, owner: usize| match driver
-            .grant(Device(reader as u32), Device(owner as u32))
-        {
-            Ok(()) => Ok(true),
-            Err(DriverError::NoPeerAccess { .. }) => Ok(false),
-            Err(e) => Err(error(e)),
+        let mut apart = BTreeSet::new();
+        let mut reach = |reader: usize, owner: usize| {
+            let [from, to] = [reader, owner].map(|d| Device(d as u32));
+            match driver.grant(from, to) {
+                Ok(()) => Ok(true),
+                Err(DriverError::NoPeerAccess { .. }) => {
+                    apart.insert((infos[reader].card, infos[owner].card));
+                    Ok(false)
+                }
+                Err(e) => Err(error(e)),
+            }
         };
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
         let frames = Frames::new(&launches, &mut driver)?;
@@ -120,6 +129,7 @@ impl<D: Driver> CudaExecutor<D> {
             hosted,
             graphs,
             faults,
+            apart: apart.into_iter().collect(),
             batches: Batches::default(),
             program,
         })
@@ -128,6 +138,11 @@ impl<D: Driver> CudaExecutor<D> {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The pairs of cards that exchange through memory of the host: the first does not reach the memory of the second.
+    pub fn apart(&self) -> &[(u32, u32)] {
+        &self.apart
     }
 
     /// The views of a batch of these sizes, written where they have changed.

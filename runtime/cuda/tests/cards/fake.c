@@ -16,15 +16,15 @@ R cuDriverGetVersion(int *v) { *v = (int)set("FAKE_VERSION", 13000); return OK; 
 R cuDeviceGetCount(int *n) { *n = (int)set("FAKE_DEVICES", 2); return OK; }
 R cuDeviceGet(int *d, int i) { *d = 10 + i; return OK; }
 R cuDeviceGetName(char *s, int n, int d) { strncpy(s, d == 10 ? "first" : "second", n); return OK; }
-R cuDeviceTotalMem_v2(size_t *n, int d) { *n = 1 << 20; return OK; }
+R cuDeviceTotalMem_v2(size_t *n, int d) { *n = set("FAKE_MEMORY", 1 << 20); return OK; }
 R cuDeviceGetAttribute(int *v, int a, int d) { *v = a == 75 ? (int)set("FAKE_MAJOR", 9) : a == 76 ? 0 : a == 16 ? 132 : a == 97 ? 232448 : -1; return OK; }
 R cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)(intptr_t)(100 + d); return OK; }
 R cuDevicePrimaryCtxRelease_v2(int d) { return OK; }
 R cuCtxSetCurrent(void *c) { return c ? OK : INVALID; }
 R cuCtxEnablePeerAccess(void *c, unsigned f) { return OK; }
 R cuDeviceCanAccessPeer(int *can, int a, int b) { *can = (int)set("FAKE_PEERS", 1); return OK; }
-R cuMemGetInfo_v2(size_t *f, size_t *t) { *t = 1 << 20; *f = *t - used; return OK; }
-R cuMemAlloc_v2(P *p, size_t n) { if (used + n > 1 << 20) return NO_MEMORY; used += n; *p = (P)malloc(n); return OK; }
+R cuMemGetInfo_v2(size_t *f, size_t *t) { *t = set("FAKE_MEMORY", 1 << 20); *f = *t - used; return OK; }
+R cuMemAlloc_v2(P *p, size_t n) { if (used + n > set("FAKE_MEMORY", 1 << 20)) return NO_MEMORY; used += n; *p = (P)malloc(n); return OK; }
 R cuMemFree_v2(P p) { free((void *)p); return OK; }
 R cuMemHostAlloc(void **p, size_t n, unsigned f) { *p = malloc(n); return f == 3 ? OK : INVALID; }
 R cuMemFreeHost(void *p) { free(p); return OK; }

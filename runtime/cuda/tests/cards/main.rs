@@ -62,7 +62,10 @@ fn with(name: &str, lacking: &str, variables: &[(&str, &str)], test: impl FnOnce
 }
 
 fn driver() -> Result<CudaDriver, DriverError> {
-    CudaDriver::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cards"))
+    CudaDriver::new(
+        &[0, 1],
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("cards"),
+    )
 }
 
 fn at(memory: Memory) -> Endpoint {

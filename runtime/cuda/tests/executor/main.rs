@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use tpc_cuda::{
-    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
-    Links,
+    Bound, Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver,
+    EmulatedOptions, Links,
 };
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Program, verify};
@@ -144,6 +144,80 @@ fn devices_exchange_with_and_without_links() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Devices that are one card have arenas of their own in its memory.
+#[test]
+fn devices_may_be_one_card() {
+    let (program, weights) = (program(), weights());
+    let reference = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
+    let mut reference = reference.expect("it loads");
+    let wanted = run(&mut reference, 5);
+    for cards in [[0, 0, 0], [1, 0, 1], [2, 1, 0]] {
+        let Some(driver) = emulated(Links::HostOnly, 1) else {
+            return;
+        };
+        let driver = Bound::new(driver, &cards).expect("three cards");
+        let options = CudaOptions::with_threads(1);
+        let executor = CudaExecutor::new(Arc::clone(&program), &weights, driver, options);
+        let mut executor = executor.unwrap_or_else(|e| panic!("{cards:?}: {e}"));
+        let found = run(&mut executor, 5);
+        let near = |(f, w): (&f64, &f64)| (f - w).abs() <= 1e-5 * w.abs().max(1.0);
+        assert!(found.iter().zip(&wanted).all(near), "{cards:?}");
+        let apart = executor.apart();
+        assert!(apart.iter().all(|(a, b)| a != b), "{apart:?}");
+        assert_eq!(apart.is_empty(), cards == [0, 0, 0], "{apart:?}");
+    }
+    let Some(driver) = emulated(Links::Peers, 0) else {
+        return;
+    };
+    let e = Bound::new(driver, &[0, 3])
+        .err()
+        .expect("there is no fourth");
+    assert_eq!(e.to_string(), "there is no device cuda:3: 3 are here");
+}
+
+/// What is wrong with the devices is told before a weight is read.
+#[test]
+fn devices_that_cannot_run_it_are_told_first() {
+    let program = program();
+    let bytes = |device: usize| -> u64 {
+        let place = tpc_ir::Place::Device(tpc_ir::Device::new(device));
+        let arenas = program.arenas.iter().filter(|a| a.place == place);
+        arenas.map(|a| a.bytes).sum()
+    };
+    let most = (0..3).map(bytes).max().expect("three");
+    for (cards, memory, capability, wanted) in [
+        ([0, 1, 2], 1 << 20, (7, 0), Some("TPC0543")),
+        ([0, 1, 2], 1 << 20, (13, 0), Some("TPC0543")),
+        ([0, 1, 2], most - 1, (8, 6), Some("TPC0548")),
+        // Each fits, and not all together.
+        ([1, 1, 1], most + 100, (8, 6), Some("TPC0548")),
+        ([0, 1, 2], 1 << 20, (8, 6), None),
+    ] {
+        let driver = EmulatedDriver::new(EmulatedOptions {
+            devices: 3,
+            memory,
+            capability,
+            cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
+            ..EmulatedOptions::default()
+        });
+        let driver = match driver {
+            Err(DriverError::NoCompiler { .. }) => return,
+            driver => driver.expect("devices"),
+        };
+        let driver = Bound::new(driver, &cards).expect("three cards");
+        let options = CudaOptions::with_threads(1);
+        let executor =
+            CudaExecutor::new(Arc::clone(&program), &MemoryWeights::new(), driver, options);
+        let e = executor.expect_err("there are no weights");
+        let none = matches!(e, ExecError::MissingWeight { .. });
+        assert_eq!(none, wanted.is_none(), "{e}");
+        if let Some(code) = wanted {
+            assert_eq!(e.code().id, code, "{e}");
+            assert!(e.to_string().contains("emulated device"), "{e}");
         }
     }
 }

@@ -232,27 +232,3 @@ fn has(feature: &str) -> bool {
         _ => false,
     }
 }
-
-/// The folder of what was compiled before: that of the variable `TPC_CUDA_CACHE`, or the user's cache. What lies there is run,
-/// so that no folder will do that others may write to.
-///
-/// # Errors
-/// Where the user has neither.
-pub(super) fn cache() -> Result<PathBuf, DriverError> {
-    let set = |name: &str| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
-    let home = || Some(set("HOME")?.join(".cache"));
-    let user = || set("XDG_CACHE_HOME").or_else(home).map(|c| c.join("tpc"));
-    let base = set("TPC_CUDA_CACHE").or_else(user);
-    let base = base.ok_or_else(|| DriverError::Io {
-        what: "the folder of compiled kernels".into(),
-        cause: std::io::Error::new(
-            std::io::ErrorKind::NotFound,
-            "none of TPC_CUDA_CACHE, XDG_CACHE_HOME and HOME is set; let TPC_CUDA_CACHE name a folder of yours",
-        ),
-    })?;
-    Ok(base.join("emulated-cuda"))
-}

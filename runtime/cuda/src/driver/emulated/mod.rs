@@ -37,6 +37,7 @@ use super::{
     Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Function, Graph, Memory, Module,
     ModuleHandle,
 };
+use crate::folders::kept;
 use checked::Watch;
 use checks::{Checks, Reach};
 use compiler::Compiler;
@@ -61,6 +62,8 @@ pub struct EmulatedOptions {
     pub devices: usize,
     /// The bytes of memory of each.
     pub memory: u64,
+    /// The compute capability that they tell.
+    pub capability: (u32, u32),
     /// Whether they reach each other's memory.
     pub links: Links,
     /// The most blocks that a device runs at once. Blocks that wait for others beyond these wait for ever.
@@ -78,6 +81,7 @@ impl Default for EmulatedOptions {
         EmulatedOptions {
             devices: 1,
             memory: 16 << 30,
+            capability: (9, 0),
             links: Links::Peers,
             blocks_at_once: 64,
             build: Build::Plain,
@@ -124,10 +128,12 @@ impl EmulatedDriver {
     /// # Errors
     /// [`DriverError::NoCompiler`] where no C++ compiler is found.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
-        let cache = options.cache.clone().map_or_else(compiler::cache, Ok)?;
+        let cache = options.cache.clone();
+        let cache = cache.map_or_else(|| kept("emulated-cuda"), Ok)?;
         let info = |i: usize| DeviceInfo {
             name: format!("emulated device {i}"),
-            capability: (9, 0),
+            card: i as u32,
+            capability: options.capability,
             multiprocessors: 16,
             memory: options.memory,
             shared_per_block: 227 << 10,

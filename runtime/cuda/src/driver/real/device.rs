@@ -26,7 +26,7 @@ pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     })
 }
 
-/// A device with its primary context.
+/// A device with its primary context, which is null until it is opened.
 pub(super) struct Context {
     pub(super) device: sys::CUdevice,
     pub(super) context: sys::CUcontext,
@@ -45,7 +45,7 @@ pub(super) fn contexts() -> Result<Vec<Context>, DriverError> {
 }
 
 fn context(number: i32) -> Result<Context, DriverError> {
-    let (mut device, mut context, mut bytes) = (0, std::ptr::null_mut(), 0);
+    let (mut device, mut bytes) = (0, 0);
     let mut name = [0 as c_char; 256];
     // SAFETY: as above; the name's length is told.
     unsafe {
@@ -74,6 +74,7 @@ fn context(number: i32) -> Result<Context, DriverError> {
         name: unsafe { CStr::from_ptr(name.as_ptr()) }
             .to_string_lossy()
             .into_owned(),
+        card: number.unsigned_abs(),
         capability: (
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
@@ -84,18 +85,29 @@ fn context(number: i32) -> Result<Context, DriverError> {
             Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
         )?,
     };
-    // Last, so that nothing is kept of a device that cannot be asked.
-    // SAFETY: as above.
-    let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut context, device) };
-    check("opening a device", result)?;
     Ok(Context {
         device,
-        context,
+        context: std::ptr::null_mut(),
         info,
     })
 }
 
 impl Context {
+    /// Whether it can be used.
+    pub(super) fn is_open(&self) -> bool {
+        !self.context.is_null()
+    }
+
+    /// Opens it, once.
+    pub(super) fn open(&mut self) -> Result<(), DriverError> {
+        if self.is_open() {
+            return Ok(());
+        }
+        // SAFETY: a device of the driver, and room for its context.
+        let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut self.context, self.device) };
+        check("opening a device", result)
+    }
+
     /// Makes it the one that calls concern.
     pub(super) fn enter(&self) -> Result<(), DriverError> {
         // SAFETY: the context is retained while this lives.
@@ -107,7 +119,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: it was retained once.
-        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        if self.is_open() {
+            // SAFETY: it was retained once.
+            unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+        }
     }
 }

@@ -46,6 +46,8 @@ pub struct CudaDriver {
     failed: Failed,
     infos: Vec<DeviceInfo>,
     contexts: Vec<Context>,
+    /// The first one that is open, which calls without a device concern.
+    home: usize,
     cache: Cache,
 }
 
@@ -53,19 +55,25 @@ pub struct CudaDriver {
 unsafe impl Send for CudaDriver {}
 
 impl CudaDriver {
-    /// All devices of the machine. What NVRTC compiles is kept in the folder.
+    /// All devices of the machine, of which those of these numbers are opened: others cannot be used, and keep nothing. What
+    /// NVRTC compiles is kept in the folder.
     ///
     /// # Errors
-    /// When there is no driver, it is too old, or it has no device.
-    pub fn new(cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
-        present::present()?;
-        let contexts = contexts()?;
-        let Some(first) = contexts.first() else {
-            return Err(DriverError::Missing {
-                what: "the driver is there, and no device".into(),
-            });
-        };
-        first.enter()?;
+    /// When there is no driver, it is too old, it has no device, or none of a number.
+    pub fn new(cards: &[u32], cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
+        let mut contexts = found()?;
+        let count = contexts.len();
+        for card in cards {
+            let device = Device(*card);
+            let none = DriverError::NoDevice {
+                device,
+                found: count,
+            };
+            contexts.get_mut(*card as usize).ok_or(none)?.open()?;
+        }
+        let home = cards.first().map_or(0, |card| *card as usize);
+        contexts[home].open()?;
+        contexts[home].enter()?;
         let mut stream = std::ptr::null_mut();
         // SAFETY: a new stream that does not wait for the default one.
         let result = unsafe { sys::cuStreamCreate(&raw mut stream, 1) };
@@ -79,6 +87,7 @@ impl CudaDriver {
             failed: Failed::default(),
             infos: contexts.iter().map(|c| c.info.clone()).collect(),
             contexts,
+            home,
             cache: Cache::new(cache),
         })
     }
@@ -86,7 +95,9 @@ impl CudaDriver {
     fn context(&self, device: Device) -> Result<&Context, DriverError> {
         let found = self.contexts.len();
         let context = self.contexts.get(device.0 as usize);
-        context.ok_or(DriverError::NoDevice { device, found })
+        context
+            .filter(|c| c.is_open())
+            .ok_or(DriverError::NoDevice { device, found })
     }
 
     /// The code of a module for a device: made ahead of time, or compiled now.
@@ -172,7 +183,7 @@ impl CudaDriver {
 
     /// The copy that [`Driver::write`] and [`Driver::read`] are.
     fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<(), DriverError> {
-        self.contexts[0].enter()?;
+        self.contexts[self.home].enter()?;
         // SAFETY: both ranges are there; addresses are unified, and the host's are among them.
         check("copying", unsafe { sys::cuMemcpy(to, from, bytes) })
     }
@@ -265,7 +276,7 @@ impl Driver for CudaDriver {
     }
 
     fn allocate_host(&mut self, bytes: u64) -> Result<Memory, DriverError> {
-        self.contexts[0].enter()?;
+        self.contexts[self.home].enter()?;
         let mut pointer = std::ptr::null_mut();
         let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
         // Portable: all contexts know it. Mapped: kernels reach it, at the same address.
@@ -302,7 +313,7 @@ impl Driver for CudaDriver {
             });
         }
         self.memories.remove(&memory.address);
-        release(&self.contexts, memory)
+        release(&self.contexts, self.home, memory)
     }
 
     fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError> {
@@ -363,7 +374,7 @@ impl Driver for CudaDriver {
                 Work::Host(_) | Work::Join => {}
             }
         }
-        let first = &self.contexts[0];
+        let first = &self.contexts[self.home];
         first.enter()?;
         let made = build(spec, first.context, &self.failed, &|kernel| {
             self.site(kernel)
@@ -380,7 +391,7 @@ impl Driver for CudaDriver {
     }
 
     fn launch(&mut self, graph: Graph) -> Result<(), DriverError> {
-        self.contexts[0].enter()?;
+        self.contexts[self.home].enter()?;
         let found = self.graphs.get(graph.0 as usize);
         let found = found
             .and_then(Option::as_ref)
@@ -392,7 +403,7 @@ impl Driver for CudaDriver {
     }
 
     fn synchronize(&mut self) -> Result<(), DriverError> {
-        self.contexts[0].enter()?;
+        self.contexts[self.home].enter()?;
         // SAFETY: the stream is there.
         let result = unsafe { sys::cuStreamSynchronize(self.stream) };
         let host = self
@@ -411,11 +422,31 @@ fn no_graph(graph: Graph) -> DriverError {
     }
 }
 
+/// The devices of the driver, none of them open.
+fn found() -> Result<Vec<Context>, DriverError> {
+    present::present()?;
+    let contexts = contexts()?;
+    match contexts.is_empty() {
+        true => Err(DriverError::Missing {
+            what: "the driver is there, and no device".into(),
+        }),
+        false => Ok(contexts),
+    }
+}
+
+/// The cards of this machine, of which nothing is taken.
+///
+/// # Errors
+/// When there is no driver, it is too old, or it has no device.
+pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
+    Ok(found()?.into_iter().map(|c| c.info.clone()).collect())
+}
+
 /// Gives memory back to the driver.
-fn release(contexts: &[Context], memory: Memory) -> Result<(), DriverError> {
+fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), DriverError> {
     let of = match memory.side {
         Side::Device(device) => device.0 as usize,
-        Side::Host => 0,
+        Side::Host => home,
     };
     contexts[of].enter()?;
     // SAFETY: it was allocated once, in this way, and is not used any more.
@@ -434,7 +465,7 @@ impl Drop for CudaDriver {
         let _ = self.synchronize();
         self.graphs.clear();
         for (_, memory) in self.memories.drain() {
-            let _ = release(&self.contexts, memory);
+            let _ = release(&self.contexts, self.home, memory);
         }
         for module in self.modules.drain(..) {
             if let Some(context) = self.contexts.get(module.device.0 as usize) {
@@ -458,7 +489,7 @@ mod tests {
         if unsafe { sys::is_culib_present() } {
             return;
         }
-        let error = CudaDriver::new(std::env::temp_dir()).err();
+        let error = CudaDriver::new(&[0], std::env::temp_dir()).err();
         match error {
             Some(DriverError::Missing { what }) => {
                 assert!(what.contains("install NVIDIA's driver"), "{what}");
