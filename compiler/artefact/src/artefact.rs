@@ -5,6 +5,7 @@ use tpc_ir::program::{Program, text, verify};
 
 use crate::archive::{self, Entry};
 use crate::error::ArtefactError;
+use crate::kernels::{self, KernelModule};
 use crate::manifest::Manifest;
 
 /// The entry of the manifest, the first one.
@@ -12,11 +13,12 @@ const MANIFEST: &str = "manifest.ron";
 /// The entry of the program.
 pub const MAIN: &str = "programs/main.program";
 
-/// What an artefact holds: a manifest, and a program that the verifier accepts.
+/// What an artefact holds: a manifest, a program that the verifier accepts, and kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artefact {
     manifest: Manifest,
     program: Program,
+    kernels: Vec<KernelModule>,
 }
 
 /// An entry of a file.
@@ -60,7 +62,29 @@ impl Artefact {
             refused(first)
         })?;
         agree(&manifest, &program)?;
-        Ok(Artefact { manifest, program })
+        Ok(Artefact {
+            manifest,
+            program,
+            kernels: Vec::new(),
+        })
+    }
+
+    /// With kernels, which the manifest must tell of if there are any.
+    ///
+    /// # Errors
+    /// When it says otherwise.
+    pub fn with_kernels(self, kernels: Vec<KernelModule>) -> Result<Artefact, ArtefactError> {
+        match self.manifest.has_kernels() == kernels.is_empty() {
+            true => Err(ArtefactError::Manifest(
+                "sections: the kernels are otherwise".to_owned(),
+            )),
+            false => Ok(Artefact { kernels, ..self }),
+        }
+    }
+
+    /// The kernels that were compiled ahead of time, in their order.
+    pub fn kernels(&self) -> &[KernelModule] {
+        &self.kernels
     }
 
     /// What it says of itself.
@@ -85,14 +109,16 @@ impl Artefact {
     pub fn to_bytes(&self) -> Result<Vec<u8>, ArtefactError> {
         let manifest = self.manifest.to_text()?;
         let program = self.program.to_string();
-        let entries = [(MANIFEST, &manifest), (MAIN, &program)];
-        let entries = entries.map(|(name, text)| Entry {
-            name,
-            data: text.as_bytes(),
-        });
+        let kernels = kernels::entries(&self.kernels)?;
+        let mut entries = Vec::new();
+        for (name, text) in [(MANIFEST, &manifest), (MAIN, &program)] {
+            let data = text.as_bytes();
+            entries.push(Entry { name, data });
+        }
+        entries.extend(kernels.iter().map(|(name, data)| Entry { name, data }));
         let all: u64 = entries.iter().map(|e| e.data.len() as u64).sum();
         if all > archive::MAX_BYTES / 2 {
-            let what = format!("its programs have {all} bytes");
+            let what = format!("its programs and kernels have {all} bytes");
             return Err(ArtefactError::Archive(what));
         }
         let mut out = Vec::new();
@@ -105,7 +131,7 @@ impl Artefact {
     /// # Errors
     /// Those of the container and of the manifest.
     pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
-        Ok(opened(bytes)?.0)
+        Ok(opened(bytes)?.manifest)
     }
 
     /// Reads a file, and verifies its program.
@@ -113,7 +139,11 @@ impl Artefact {
     /// # Errors
     /// Whatever is wrong with it: an [`ArtefactError`] of each kind.
     pub fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
-        let (manifest, program) = opened(bytes)?;
+        let Opened {
+            manifest,
+            program,
+            kernels,
+        } = opened(bytes)?;
         let refused = |what: String| ArtefactError::Program {
             entry: MAIN.to_owned(),
             what,
@@ -128,25 +158,48 @@ impl Artefact {
             }))
         })?;
         let program = parsed.program().map_err(|e| refused(e.to_string()))?;
-        Artefact::new(manifest, program)
+        let kernels = match kernels.is_empty() {
+            true => Vec::new(),
+            false => kernels::read(&kernels)?,
+        };
+        Artefact::new(manifest, program)?.with_kernels(kernels)
     }
 }
 
-/// The manifest and the text of the program.
-fn opened(bytes: &[u8]) -> Result<(Manifest, &[u8]), ArtefactError> {
+/// The parts of a file, of which only the manifest is read.
+struct Opened<'a> {
+    manifest: Manifest,
+    program: &'a [u8],
+    kernels: Vec<Entry<'a>>,
+}
+
+fn opened(bytes: &[u8]) -> Result<Opened<'_>, ArtefactError> {
     let entries = archive::read(bytes)?;
     let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == MANIFEST) else {
         let what = format!("its first entry is not {MANIFEST}");
         return Err(ArtefactError::Archive(what));
     };
     let manifest = Manifest::parse(first.data)?;
-    let names: Vec<&str> = rest.iter().map(|e| e.name).collect();
     match rest {
-        [program] if names == [MAIN] && manifest.programs == [MAIN] => Ok((manifest, program.data)),
-        _ => Err(ArtefactError::Manifest(format!(
-            "programs: an artefact of format 1 has one program, `{MAIN}`, and no other entry; here are {}",
-            names.join(", ")
-        ))),
+        [program, kernels @ ..]
+            if program.name == MAIN
+                && manifest.programs == [MAIN]
+                && manifest.has_kernels() != kernels.is_empty() =>
+        {
+            Ok(Opened {
+                manifest,
+                program: program.data,
+                kernels: kernels.to_vec(),
+            })
+        }
+        _ => {
+            let names: Vec<&str> = rest.iter().map(|e| e.name).take(8).collect();
+            Err(ArtefactError::Manifest(format!(
+                "programs: an artefact of format 1 has one program, `{MAIN}`, and no other entry but kernels that it tells of; \
+                 here are {}",
+                names.join(", ")
+            )))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The codes of artefacts, TPC0580 to TPC0590.
+//! The codes of artefacts, TPC0580 to TPC0591.
 
 tpc_ir::codes! {
     pub static;
@@ -95,4 +95,13 @@ tpc_ir::codes! {
          its program by the verifier.",
     )
     .cure("`--model PATH`, or put the file beside the artefact.");
+
+    KERNELS = error(
+        "TPC0591",
+        "unusable kernels in an artefact",
+        "The section of kernels is not what its index says: a module is missing, has another length or hash, is no machine code \
+         for cards, or has a name that none can have. The message has the module.",
+    )
+    .example("an artefact in which somebody changed a kernel.")
+    .cure("compile it again.");
 }

@@ -18,6 +18,11 @@ impl Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
+    /// Its bytes.
+    pub const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The hash of that text; `None` for other texts.
     pub fn parse(text: &str) -> Option<Digest> {
         let digits = text.strip_prefix(PREFIX)?.as_bytes();

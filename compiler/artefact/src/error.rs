@@ -36,6 +36,9 @@ pub enum ArtefactError {
     /// A section that this version does not have.
     #[error("this tpc knows no section `{0}`")]
     UnknownSection(String),
+    /// The kernels.
+    #[error("kernels: {0}")]
+    Kernels(String),
     /// The program.
     #[error("{entry}: {what}")]
     Program {
@@ -52,6 +55,7 @@ impl ArtefactError {
         match self {
             ArtefactError::Archive(_) | ArtefactError::Entry { .. } => &codes::DAMAGED,
             ArtefactError::Manifest(_) => &codes::MANIFEST,
+            ArtefactError::Kernels(_) => &codes::KERNELS,
             ArtefactError::Newer { .. } | ArtefactError::UnknownSection(_) => &codes::NEWER,
             ArtefactError::Program { .. } => &codes::PROGRAM,
         }
@@ -66,7 +70,9 @@ impl ArtefactError {
             ArtefactError::Newer { .. } | ArtefactError::UnknownSection(_) => {
                 "update tpc, or compile the model again with this one"
             }
-            ArtefactError::Manifest(_) | ArtefactError::Program { .. } => {
+            ArtefactError::Manifest(_)
+            | ArtefactError::Kernels(_)
+            | ArtefactError::Program { .. } => {
                 "compile the model again: tpc compile MODEL -o FILE.tpc"
             }
         }

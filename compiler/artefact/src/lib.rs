@@ -7,6 +7,7 @@
 //! - `archive` is the container: a zip of stored entries at page boundaries, of which one form exists;
 //! - `entry_defect` and `error` are what can be wrong;
 //! - `manifest` is what the file says of itself, in RON;
+//! - `kernels` is the section of machine code for cards;
 //! - `digest` are hashes: of a model's header, of a text;
 //! - `artefact` joins them: [`Artefact::to_bytes`], [`Artefact::read`];
 //! - `depfile` is the rule of a Makefile that names what was read.
@@ -26,6 +27,7 @@ mod depfile;
 mod digest;
 mod entry_defect;
 mod error;
+mod kernels;
 mod manifest;
 
 #[cfg(test)]
@@ -39,6 +41,7 @@ pub use depfile::rule;
 pub use digest::{Digest, of_model};
 pub use entry_defect::{ALIGNMENT, EntryDefect};
 pub use error::ArtefactError;
+pub use kernels::{KernelModule, KernelRecord};
 pub use manifest::{
     CacheOptions, FORMAT, Manifest, ModelRecord, OptionRecord, SectionVersion, StoredVersion,
     TargetRecord, WindowRecord,

@@ -8,6 +8,7 @@ use tpc_ir::{DType, Window};
 
 use crate::digest::Digest;
 use crate::error::ArtefactError;
+use crate::kernels;
 
 /// The newest format of artefacts that is known.
 pub const FORMAT: u32 = 1;
@@ -58,7 +59,7 @@ pub struct SectionVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetRecord {
-    /// The executor: `cpu`.
+    /// The executor: `cpu` or `cuda`.
     pub executor: String,
     /// The forms in which it stores weights.
     pub stored: Vec<StoredVersion>,
@@ -170,16 +171,27 @@ struct Head {
 }
 
 /// The versions of the sections that are known.
-const SECTIONS: [(&str, u32); 1] = [("programs", 1)];
+const SECTIONS: [(&str, u32); 2] = [("programs", 1), (kernels::SECTION, 1)];
+/// How many of them every artefact has.
+const NEEDED: usize = 1;
 
 impl Manifest {
-    /// The versions of the sections that this tpc writes.
-    pub fn section_versions() -> Vec<SectionVersion> {
-        let each = SECTIONS.into_iter().map(|(name, version)| SectionVersion {
-            name: name.to_owned(),
-            version,
-        });
+    /// The versions of the sections that this tpc writes, of kernels only where there are some.
+    pub fn section_versions(kernels: bool) -> Vec<SectionVersion> {
+        let count = if kernels { SECTIONS.len() } else { NEEDED };
+        let each = SECTIONS
+            .into_iter()
+            .take(count)
+            .map(|(name, version)| SectionVersion {
+                name: name.to_owned(),
+                version,
+            });
         each.collect()
+    }
+
+    /// Whether it says that there are kernels.
+    pub(crate) fn has_kernels(&self) -> bool {
+        self.sections.iter().any(|s| s.name == kernels::SECTION)
     }
 
     /// Its text.
@@ -247,7 +259,7 @@ impl Manifest {
             }
         }
         let missing = |(name, _): &&(&str, u32)| !self.sections.iter().any(|s| s.name == *name);
-        if let Some((name, _)) = SECTIONS.iter().find(missing) {
+        if let Some((name, _)) = SECTIONS[..NEEDED].iter().find(missing) {
             return Err(wrong(&format!("section `{name}` is missing")));
         }
         if let Some(text) = self.texts().find(|t| !is_plain(t)) {

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use tpc_artefact::{
     Artefact, CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord, OptionRecord,
     TargetRecord, WindowRecord, of_model, rule,
@@ -17,17 +16,11 @@ use tpc_ir::{DType, Program, Symbol};
 use tpc_models::Drafting;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::artefact::{EXECUTOR, stored_versions};
+use crate::artefact::{CPU, CUDA, stored_versions};
 use crate::engine::{self, ExecutorKind};
 use crate::input;
+use crate::kernels::{self, Target};
 use crate::output::{self, Failure};
-
-/// What an artefact is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Target {
-    /// Threads of the processor.
-    Cpu,
-}
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -39,36 +32,57 @@ pub(super) struct Args {
     /// Write a rule for make that names every file that was read.
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// What runs it.
-    #[arg(long, value_enum, default_value = "cpu")]
-    target: Target,
+    /// What runs it: cpu, cuda, or cards of some kinds, such as cuda:sm_90a,sm_120f [default: cuda for devices such as
+    /// cuda:0, else cpu].
+    #[arg(long, value_name = "TARGET", value_parser = kernels::target)]
+    target: Option<Target>,
+    /// Print what each kernel needs of a card.
+    #[arg(long, short)]
+    verbose: bool,
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let Target::Cpu = args.target;
+    let (target, executor) = target(args);
     let placement = engine::placement(
         &args.placement,
         Defaults {
             cache: DType::F16,
             split_mode: SplitMode::Auto,
         },
-        ExecutorKind::Cpu,
+        executor,
     )?;
+    if executor == ExecutorKind::Cuda {
+        engine::on_cards(&placement)?;
+    }
     let file = input::open_whole(&args.model)?;
     is_no_input(args, &file)?;
     let topology = args.placement.topology_bytes()?;
     let compiled = engine::plan(&args.model, &file, &placement)?;
-    let program = engine::program(&compiled, &placement)?;
-    let manifest = manifest(&file, &compiled, &placement, &program, topology.as_deref())?;
+    let program = engine::program(&compiled, &placement, executor.target())?;
+    let kernels = match &target {
+        Target::Cpu => None,
+        Target::Cuda(targets) => Some(kernels::compiled(&program, targets)?),
+    };
+    let modules = kernels.as_ref().map_or(Vec::new(), |k| k.modules.clone());
+    let made = Made {
+        target: &target,
+        kernels: !modules.is_empty(),
+        program: &program,
+    };
+    let manifest = manifest(&file, &compiled, &placement, made, topology.as_deref())?;
     let name = args.output.display().to_string();
     let refused = |e: tpc_artefact::ArtefactError| Failure::findings(vec![e.diagnostic(&name)]);
-    let artefact = Artefact::new(manifest, program).map_err(refused)?;
+    let artefact = Artefact::new(manifest, program).and_then(|a| a.with_kernels(modules));
+    let artefact = artefact.map_err(refused)?;
     let written = artefact.to_bytes().map_err(refused)?;
     output::replace(&args.output, &written)?;
     if let Some(depfile) = &args.depfile {
         output::replace(depfile, rule(&name, &dependencies(args, &file)).as_bytes())?;
+    }
+    if let Some(kernels) = kernels.filter(|k| args.verbose && !k.modules.is_empty()) {
+        output::result(&kernels.table())?;
     }
     let devices = match placement.devices.len() {
         1 => "1 device".to_owned(),
@@ -79,6 +93,29 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         compiled.model.summary.name,
         bytes(written.len() as u64)
     ))
+}
+
+/// What it is compiled for: what is said, or what the devices are.
+fn target(args: &Args) -> (Target, ExecutorKind) {
+    let by_devices = || match engine::names_cards(&args.placement) {
+        true => Target::cards(),
+        false => Target::Cpu,
+    };
+    let target = args.target.clone().unwrap_or_else(by_devices);
+    let executor = match target {
+        Target::Cpu => ExecutorKind::Cpu,
+        Target::Cuda(_) => ExecutorKind::Cuda,
+    };
+    (target, executor)
+}
+
+/// What is written beside the manifest.
+#[derive(Clone, Copy)]
+struct Made<'a> {
+    target: &'a Target,
+    /// Whether there are kernels.
+    kernels: bool,
+    program: &'a Program,
 }
 
 /// The output must not be one of the files that are read.
@@ -122,9 +159,10 @@ fn manifest(
     file: &GgufFile,
     compiled: &Compiled,
     placement: &Placement,
-    program: &Program,
+    made: Made<'_>,
     topology: Option<&[u8]>,
 ) -> Result<Manifest, Failure> {
+    let program = made.program;
     let summary = &compiled.model.summary;
     let missing = || {
         let d = Diagnostic::new(
@@ -143,9 +181,13 @@ fn manifest(
     Ok(Manifest {
         format: FORMAT,
         producer: concat!("tpc ", env!("CARGO_PKG_VERSION")).to_owned(),
-        sections: Manifest::section_versions(),
+        sections: Manifest::section_versions(made.kernels),
         target: TargetRecord {
-            executor: EXECUTOR.to_owned(),
+            executor: match made.target {
+                Target::Cpu => CPU,
+                Target::Cuda(_) => CUDA,
+            }
+            .to_owned(),
             stored: stored_versions(),
             host: Vec::new(),
         },

@@ -21,6 +21,7 @@ mod explain;
 mod habits;
 mod input;
 mod inspect;
+mod kernels;
 mod lint;
 mod man;
 mod output;

@@ -4,14 +4,17 @@ use std::path::Path;
 
 use tpc_artefact::{self as artefacts, Artefact, Manifest, StoredVersion, codes};
 use tpc_cpu::CpuTarget;
+use tpc_cuda::CudaTarget;
 use tpc_ggml::llama_cpp::quoted;
 use tpc_gguf::GgufFile;
-use tpc_ir::program::StoredFormat;
+use tpc_ir::program::{StoredFormat, Target};
 use tpc_ir::{Code, Op};
 use tpc_passes::layout::Layouts;
 
-/// The executor that programs are compiled for.
-pub(crate) const EXECUTOR: &str = "cpu";
+/// The executor of programs for the processor.
+pub(crate) const CPU: &str = "cpu";
+/// The executor of programs for cards.
+pub(crate) const CUDA: &str = "cuda";
 /// The version of the forms in which the executor stores weights.
 const STORED_VERSION: u32 = 1;
 
@@ -51,13 +54,10 @@ impl Mismatch {
 pub(crate) fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
     let target = &artefact.manifest().target;
     let mut out = Vec::new();
-    if target.executor != EXECUTOR {
+    if ![CPU, CUDA].contains(&target.executor.as_str()) {
         let found = target.executor.clone();
-        out.push(Mismatch::rebuild(
-            "target.executor",
-            found,
-            EXECUTOR.to_owned(),
-        ));
+        let wanted = format!("{CPU} or {CUDA}");
+        out.push(Mismatch::rebuild("target.executor", found, wanted));
     }
     let here = stored_versions();
     let differs = |s: &&StoredVersion| !here.contains(s);
@@ -83,7 +83,11 @@ pub(crate) fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
 fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
     let program = artefact.program();
     let graph = &program.graph;
-    let layouts = Layouts::of(graph, &CpuTarget);
+    let target: &dyn Target = match artefact.manifest().target.executor.as_str() {
+        CUDA => &CudaTarget,
+        _ => &CpuTarget,
+    };
+    let layouts = Layouts::of(graph, target);
     let Some(layouts) = layouts else {
         let wanted = "sizes that do not overflow".to_owned();
         return Some(Mismatch::rebuild(
@@ -148,6 +152,9 @@ pub(crate) fn command(path: &Path, manifest: &Manifest, model: Option<&Path>) ->
     for option in &manifest.options.words {
         out.push(' ');
         out.push_str(&quoted(option));
+    }
+    if manifest.target.executor == CUDA {
+        out.push_str(" --target cuda");
     }
     if manifest.topology.is_some() {
         out.push_str(" --topology FILE.ron");

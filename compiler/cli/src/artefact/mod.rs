@@ -14,7 +14,7 @@ use crate::args::PlacementArgs;
 use crate::input;
 use crate::output::Failure;
 pub(super) use bind::{
-    EXECUTOR, Mismatch, command, mismatches, of_model, on_devices, stored_versions,
+    CPU, CUDA, Mismatch, command, mismatches, of_model, on_devices, stored_versions,
 };
 
 /// An artefact, and where its model is if that is said.

@@ -139,6 +139,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut opened = (args.subject).open(&args.placement, || {
         engine::placement(&args.placement, defaults, executor)
     })?;
+    let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
     let cells = cells.saturating_mul(sequences);
     // The context is as large as the largest test, unless it is said.
@@ -170,7 +171,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::usage(d.help("leave -c out, or make it larger")));
     }
     let mut model = loading.load()?;
-    let subject = subject(args, &ready);
+    let subject = subject(args, &ready, executor);
     let mut bench = Bench {
         model: model.as_mut(),
         n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
@@ -213,14 +214,12 @@ fn measure(
     each.collect()
 }
 
-fn subject(args: &Args, ready: &Ready) -> Subject {
+fn subject(args: &Args, ready: &Ready, executor: ExecutorKind) -> Subject {
     Subject {
         model: ready.name.clone(),
         file: args.subject.path().display().to_string(),
         size: ready.size,
-        backend: (args.engine)
-            .executor(&args.placement, ExecutorKind::Cpu)
-            .name(),
+        backend: executor.name(),
         devices: ready.devices.clone(),
         threads: args.engine.threads(),
         split_mode: ready.split_mode.clone(),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tpc_core::cards::{Card, Found, find, short_name, table};
 use tpc_core::format::printable;
+use tpc_cuda::DeviceInfo;
 
 /// The longest that the driver's program may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -43,7 +44,7 @@ pub(super) struct Gpu {
     pub(super) memory_bytes: Option<u64>,
     /// The part that is free now.
     pub(super) free_bytes: Option<u64>,
-    /// Its address on the bus.
+    /// Its address on the bus, or the number by which the driver knows it.
     pub(super) bus: String,
     /// Generation of PCI Express.
     pub(super) pcie_gen: Option<u32>,
@@ -72,7 +73,11 @@ pub(super) fn present() -> Present {
     };
     match ask() {
         Ok(text) => out.gpus = gpus(&text),
-        Err(why) => out.notes.push(why),
+        // A container may have the driver's library without its program.
+        Err(why) => match tpc_cuda::cards() {
+            Ok(cards) => out.gpus = cards.iter().take(GPUS).map(of_driver).collect(),
+            Err(_) => out.notes.push(why),
+        },
     }
     let known: Option<Vec<&str>> = out.gpus.iter().map(|g| g.card).collect();
     let known = known.filter(|k| !k.is_empty());
@@ -86,6 +91,20 @@ pub(super) fn present() -> Present {
     out.notes.extend(out.gpus.iter().filter_map(differs));
     out.notes.dedup();
     out
+}
+
+/// A GPU as the driver's library tells of it.
+fn of_driver(card: &DeviceInfo) -> Gpu {
+    let name = printable(&card.name.chars().take(80).collect::<String>());
+    Gpu {
+        card: card_named(&name).map(|c| c.name.as_str()),
+        name,
+        memory_bytes: Some(card.memory),
+        free_bytes: None,
+        bus: format!("cuda:{}", card.card),
+        pcie_gen: None,
+        pcie_lanes: None,
+    }
 }
 
 /// What a GPU has that the card of its name has not.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
-use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
@@ -36,6 +36,7 @@ use tpc_runtime::{
 use crate::args::{Defaults, PlacementArgs};
 use crate::output::Failure;
 use crate::progress::Progress;
+use crate::values::DeviceLists;
 pub(super) use options::{EngineArgs, ExecutorKind};
 use subject::Code;
 pub(super) use subject::{Ready, SubjectArgs};
@@ -187,8 +188,7 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<usize>, Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    let placement = placement(args, defaults, ExecutorKind::Cpu)?;
-    Ok(Some(placement.devices.len()))
+    Ok(Some(args.placement(defaults)?.devices.len()))
 }
 
 /// The placement that the options ask for: one CPU device unless they name others. Emulated devices go by any name.
@@ -228,6 +228,23 @@ pub(super) fn placement(
             ..placement
         }),
     }
+}
+
+/// Whether the devices are all cards by their numbers.
+pub(super) fn names_cards(args: &PlacementArgs) -> bool {
+    match args.devices() {
+        Some(Ok(DeviceLists { lists, .. })) => lists.iter().all(cards::are_cards),
+        _ => false,
+    }
+}
+
+/// Fails where a device is the processor.
+///
+/// # Errors
+/// TPC0401.
+pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {
+    let kinds: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
+    cards::no_processor(&kinds)
 }
 
 /// The plan of a model, which must be proved.
@@ -305,6 +322,7 @@ impl<'a> Loading<'a> {
             progress: &progress,
         };
         let config = self.config();
+        self.subject.fits(self.executor)?;
         match self.executor {
             ExecutorKind::Reference => {
                 let graph = match &self.subject.code {
@@ -363,19 +381,13 @@ impl<'a> Loading<'a> {
     ) -> Result<Session<CudaExecutor<Bound<D>>>, Failure> {
         let failed = |e: DriverError| execution_failure(&tpc_cuda::executor::error(e));
         let driver = driver.map_err(failed)?;
-        let Code::Planned(compiled) = &self.subject.code else {
-            let d = Diagnostic::new(
-                &codes::UNSUPPORTED_OPTION,
-                "--executor",
-                "the artefact stores weights as CPUs do, so CUDA devices cannot run it",
-            );
-            return Err(Failure::usage(
-                d.help("give the model instead of the artefact"),
-            ));
+        let program = match &self.subject.code {
+            Code::Planned(compiled) => self.assembled(compiled, &config)?,
+            Code::Program(program) => Arc::clone(program),
         };
-        let program = self.assembled(compiled, &config)?;
         let options = CudaOptions::with_threads(self.threads);
-        let executor = CudaExecutor::new(program, weights, driver, options);
+        let executor =
+            CudaExecutor::with_code(program, weights, driver, options, &self.subject.prebuilt);
         let executor = executor.map_err(|e| execution_failure(&e))?;
         if self.verbose {
             cards::tell_apart(executor.apart());
@@ -427,16 +439,20 @@ fn program_for(
 /// The tokens of a batch of an artefact whose logits can be asked for, at least; one per sequence, if these are more.
 const OUTPUTS: usize = 16;
 
-/// The program of a plan on the CPU for whatever batches come: of as many tokens and sequences as the placement says.
+/// The program of a plan for whatever batches come: of as many tokens and sequences as the placement says.
 ///
 /// # Errors
 /// Where sizes overflow.
-pub(super) fn program(compiled: &Compiled, placement: &Placement) -> Result<Program, Failure> {
+pub(super) fn program(
+    compiled: &Compiled,
+    placement: &Placement,
+    target: &dyn Target,
+) -> Result<Program, Failure> {
     let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let (tokens, sequences) = (count(placement.ubatch_size), count(placement.parallel));
     let caches = compiled.caches;
     let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
     let config = shapes::config(cells, compiled.model.summary.window, sequences);
     let outputs = OUTPUTS.max(sequences).min(tokens);
-    program_for(compiled, &config, [tokens, outputs], &CpuTarget)
+    program_for(compiled, &config, [tokens, outputs], target)
 }

@@ -6,9 +6,9 @@ use tpc_cuda::CudaTarget;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::program::Target;
 
-use super::{cards, cores};
+use super::{cores, names_cards};
 use crate::args::PlacementArgs;
-use crate::values::DeviceLists;
+use crate::artefact;
 
 /// The most threads that may be asked for.
 const MAX_THREADS: usize = 1024;
@@ -65,6 +65,17 @@ impl ExecutorKind {
         }
     }
 
+    /// The executor in artefacts that it runs; `None` where it runs all.
+    pub(crate) const fn artefacts(self) -> Option<&'static str> {
+        match self {
+            ExecutorKind::Reference => None,
+            ExecutorKind::Cpu => Some(artefact::CPU),
+            ExecutorKind::Cuda | ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
+                Some(artefact::CUDA)
+            }
+        }
+    }
+
     /// Whether its devices may be cards.
     pub(crate) const fn takes_cards(self) -> bool {
         match self {
@@ -80,6 +91,11 @@ impl EngineArgs {
         self.threads.unwrap_or_else(cores::usable)
     }
 
+    /// Whether the executor is said.
+    pub(crate) const fn says_executor(&self) -> bool {
+        self.executor.is_some()
+    }
+
     /// Whether what was decided while loading is said.
     pub(crate) const fn verbose(&self) -> bool {
         self.verbose
@@ -87,13 +103,9 @@ impl EngineArgs {
 
     /// What executes the programs: as said, cards where all devices are such, or else the command's `default`.
     pub(crate) fn executor(&self, devices: &PlacementArgs, default: ExecutorKind) -> ExecutorKind {
-        let on_cards = || match devices.devices() {
-            Some(Ok(DeviceLists { lists, .. })) => lists.iter().all(cards::are_cards),
-            _ => false,
-        };
         match self.executor {
             Some(executor) => executor,
-            None if on_cards() => ExecutorKind::Cuda,
+            None if names_cards(devices) => ExecutorKind::Cuda,
             None => default,
         }
     }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use tpc_artefact::Artefact;
 use tpc_core::pipeline::{Compiled, ModelSize};
 use tpc_core::placement::{DeviceKind, Placement, spell_devices};
+use tpc_cuda::executor::Prebuilt;
+use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::InputKind;
 use tpc_ir::program::Program;
 use tpc_ir::{Graph, Op, Output, Symbol, Window};
 
-use super::cards;
+use super::{EngineArgs, ExecutorKind, cards};
 use crate::args::PlacementArgs;
 use crate::artefact;
 use crate::input;
@@ -96,6 +98,19 @@ impl Opened {
         }
     }
 
+    /// What executes it: as said or else, of an artefact for cards, cards.
+    pub(crate) fn executor(&self, engine: &EngineArgs, otherwise: ExecutorKind) -> ExecutorKind {
+        match &self.source {
+            Source::Artefact(artefact)
+                if !engine.says_executor()
+                    && artefact.manifest().target.executor == artefact::CUDA =>
+            {
+                ExecutorKind::Cuda
+            }
+            _ => otherwise,
+        }
+    }
+
     /// Plans the model; an artefact is planned.
     ///
     /// # Errors
@@ -130,6 +145,10 @@ pub(crate) struct Ready {
     pub(crate) devices: String,
     /// What each device is bound to.
     pub(super) kinds: Vec<DeviceKind>,
+    /// The executor that an artefact is for.
+    executor: Option<String>,
+    /// The kernels of an artefact.
+    pub(super) prebuilt: Prebuilt,
     pub(crate) n_vocab: usize,
     /// The number of further tokens that it drafts.
     pub(crate) n_draft: usize,
@@ -168,7 +187,39 @@ fn both_ways(graph: &Graph) -> bool {
     graph.insts().any(|(_, i)| is_mask(&i.op))
 }
 
+/// The kernels of an artefact, by their source.
+fn prebuilt(artefact: &Artefact) -> Prebuilt {
+    let mut out = Prebuilt::default();
+    for module in artefact.kernels() {
+        let record = &module.record;
+        let code = Arc::clone(&module.code);
+        out.add(*record.source.bytes(), &record.target, code);
+    }
+    out
+}
+
 impl Ready {
+    /// Fails where an artefact is for another executor: its weights are stored otherwise.
+    ///
+    /// # Errors
+    /// TPC0401.
+    pub(super) fn fits(&self, executor: ExecutorKind) -> Result<(), Failure> {
+        let (Some(made), Some(asked)) = (&self.executor, executor.artefacts()) else {
+            return Ok(());
+        };
+        if made == asked {
+            return Ok(());
+        }
+        let message = format!(
+            "the artefact is for {made}, and the {} executor stores weights otherwise",
+            executor.name()
+        );
+        let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--executor", message);
+        Err(Failure::usage(d.help(format!(
+            "leave it out, or compile the model with --target {asked}"
+        ))))
+    }
+
     fn planned(compiled: Compiled, placement: &Placement) -> Ready {
         let summary = &compiled.model.summary;
         Ready {
@@ -177,6 +228,8 @@ impl Ready {
             split_mode: compiled.mode.name().to_owned(),
             devices: spell_devices(&placement.devices),
             kinds: placement.devices.iter().map(|d| d.kind).collect(),
+            executor: None,
+            prebuilt: Prebuilt::default(),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
             both_ways: both_ways(&compiled.model.graph),
@@ -210,6 +263,8 @@ impl Ready {
             split_mode: manifest.options.split_mode.clone(),
             kinds: cards::kinds(asked.unwrap_or(&planned), manifest.devices.len()),
             devices: planned,
+            executor: Some(manifest.target.executor.clone()),
+            prebuilt: prebuilt(artefact),
             n_vocab: count(logits.unwrap_or(0)),
             n_draft: program.graph.outputs.iter().filter(drafts).count(),
             both_ways: both_ways(&program.graph),

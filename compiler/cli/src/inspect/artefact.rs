@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use tpc_artefact::{Artefact, Manifest, Section, sections};
+use tpc_artefact::{Artefact, KernelRecord, Manifest, Section, sections};
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::program::Program;
@@ -25,6 +25,9 @@ struct Report<'a> {
     arenas: Vec<ArenaReport>,
     /// Launches by kernel.
     kernels: BTreeMap<&'a str, usize>,
+    /// Kernels that were compiled ahead of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    modules: Vec<&'a KernelRecord>,
 }
 
 #[derive(Serialize)]
@@ -81,6 +84,7 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
         shapes: shapes(program),
         arenas: arenas(program),
         kernels,
+        modules: read.kernels().iter().map(|m| &m.record).collect(),
     }
 }
 
@@ -172,6 +176,16 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
     out.push_str("\nlaunches\n");
     for (kernel, n) in &report.kernels {
         let _ = writeln!(out, "  {kernel:<20} {n:>6}");
+    }
+    if !report.modules.is_empty() {
+        out.push_str("\nkernels for cards\n");
+    }
+    for m in &report.modules {
+        let _ = writeln!(
+            out,
+            "  {:<12} {:<8} {:>10} bytes by {}",
+            m.module, m.target, m.bytes, m.compiler
+        );
     }
     out.push_str("\nsections\n");
     for s in &report.sections {

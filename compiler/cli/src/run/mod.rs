@@ -167,6 +167,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let opened = (args.subject).open(&args.placement, || {
         engine::placement(&args.placement, defaults, executor)
     })?;
+    let executor = opened.executor(&args.engine, executor);
     let file = &opened.file;
     let tokenizer = tokenizer(args, file)?;
     let asker = Asker {

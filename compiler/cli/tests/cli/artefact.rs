@@ -339,7 +339,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     fs::copy(data("golden", &format!("{GOLDEN}.gguf")), &model).unwrap();
     // Other executors, other forms of weights.
     for (from, to, field) in [
-        ("executor: \"cpu\"", "executor: \"cuda\"", "target.executor"),
+        ("executor: \"cpu\"", "executor: \"tpu\"", "target.executor"),
         (
             "name: \"rows16\",\n                version: 1",
             "name: \"rows16\",\n                version: 2",

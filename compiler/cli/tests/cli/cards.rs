@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::support::{Ran, Scratch, TPC, refuses, tpc};
 
@@ -13,7 +14,9 @@ fn driver() -> Option<PathBuf> {
         env!("CARGO_MANIFEST_DIR"),
         "/../../runtime/cuda/tests/cards/fake.c"
     );
-    let own = folder.join(format!("{}.so", std::process::id()));
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let n = COUNT.fetch_add(1, Ordering::Relaxed);
+    let own = folder.join(format!("{}-{n}.so", std::process::id()));
     let made = Command::new("cc")
         .args(["-shared", "-fPIC", "-w", "-o"])
         .args([&own, Path::new(source)])
@@ -100,6 +103,22 @@ fn what_cards_lack_is_told_before_anything_is_loaded() {
 }
 
 #[test]
+fn cards_are_listed_by_the_driver_where_its_program_is_missing() {
+    let Some(driver) = driver() else { return };
+    let mut command = Command::new(TPC);
+    command
+        .arg("devices")
+        .env("PATH", "/nowhere")
+        .env("LD_LIBRARY_PATH", driver);
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for card in ["  first, 1.00 MiB", "  second, 1.00 MiB"] {
+        assert!(ran.stdout.contains(card), "{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("nvidia-smi"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_machine_without_a_driver_says_how_to_run_otherwise() {
     let scratch = Scratch::new();
     let model = scratch.model("llama-tiny");
@@ -117,4 +136,119 @@ fn a_machine_without_a_driver_says_how_to_run_otherwise() {
         "{}",
         ran.stderr
     );
+}
+
+/// `tpc compile` of the model in the folder for cards.
+fn compile(scratch: &Scratch, out: &str, nvrtc: Option<&str>, options: &[&str]) -> Ran {
+    let mut command = Command::new(TPC);
+    command
+        .arg("compile")
+        .arg(scratch.path("model.gguf"))
+        .arg("-o")
+        .arg(scratch.path(out))
+        .args(["-c", "64", "-ub", "4"])
+        .args(options)
+        .env("TPC_CUDA_CACHE", scratch.path("kept"));
+    if let Some(nvrtc) = nvrtc {
+        command.env("TPC_NVRTC", nvrtc);
+    }
+    command.output().unwrap().into()
+}
+
+#[test]
+fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
+    let scratch = Scratch::new();
+    scratch.model("llama-tiny");
+    let ran = compile(
+        &scratch,
+        "m.tpc",
+        Some("/nowhere"),
+        &["--devices", "cuda:0,cuda:1"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("TPC0554"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("pip download"), "{}", ran.stderr);
+    let out = scratch.path("m.tpc");
+    let out = out.to_str().unwrap();
+    let shown = tpc(["inspect", out]).stdout;
+    assert!(shown.contains("cuda; weights as"), "{shown}");
+    assert!(!shown.contains("kernels for cards"), "{shown}");
+    let run = ["run", out, "--tokens", "1,2", "-n", "2", "-t", "1"];
+    let ran = tpc(run.iter().chain(&["--executor", "cpu"]));
+    refuses(&ran, 2, "TPC0401");
+    let checked = tpc(["check", out]);
+    assert_eq!(checked.status, 0, "{}", checked.stderr);
+    // The artefact asks for cards by itself, and takes others than those that it was planned for.
+    for (options, told) in [
+        (&[][..], "cuda:1"),
+        (&["--devices", "cuda:7,cuda:9"], "cuda:7"),
+    ] {
+        let Some(driver) = driver() else { return };
+        let mut command = Command::new(TPC);
+        command
+            .args(run)
+            .args(options)
+            .env("LD_LIBRARY_PATH", driver)
+            .env("FAKE_DEVICES", "1")
+            .env("TPC_CUDA_CACHE", scratch.path("kept"));
+        let ran: Ran = command.output().unwrap().into();
+        refuses(&ran, 1, "TPC0542");
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+    let ran = tpc(run.iter().chain(&["--executor", "emulated-cuda"]));
+    if ran.stderr.contains("no compiler for the kernels") {
+        return;
+    }
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn kernels_are_in_the_artefact_the_same_each_time() {
+    let scratch = Scratch::new();
+    scratch.model("llama-tiny");
+    let options = ["--target", "cuda:sm_80,sm_90", "-v"];
+    let ran = compile(&scratch, "a.tpc", None, &options);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    if ran.stderr.contains("TPC0554") {
+        eprintln!("skipped: there is no NVRTC");
+        return;
+    }
+    assert!(ran.stdout.starts_with("kernel "), "{}", ran.stdout);
+    let line = ran
+        .stdout
+        .lines()
+        .find(|l| l.starts_with("mul_mat_"))
+        .unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words.len(), 6, "{line}");
+    let numbers: Vec<u64> = words[2..].iter().map(|w| w.parse().unwrap()).collect();
+    assert!(
+        numbers[0] > 8 && numbers[1] == 0 && numbers[3] > 100,
+        "{line}"
+    );
+    let shown = tpc(["inspect", scratch.path("a.tpc").to_str().unwrap()]).stdout;
+    for target in ["sm_80", "sm_90a"] {
+        let line = shown
+            .lines()
+            .find(|l| l.contains("matmul") && l.contains(target));
+        assert!(line.is_some_and(|l| l.contains("NVRTC")), "{shown}");
+    }
+    // From the cache, and without it in another folder.
+    compile(&scratch, "b.tpc", None, &options);
+    let other = Scratch::new();
+    other.model("llama-tiny");
+    compile(&other, "c.tpc", None, &options);
+    let first = std::fs::read(scratch.path("a.tpc")).unwrap();
+    assert!(first == std::fs::read(scratch.path("b.tpc")).unwrap());
+    assert!(first == std::fs::read(other.path("c.tpc")).unwrap());
+    let none = compile(&scratch, "d.tpc", None, &["--target", "cuda:sm_61"]);
+    refuses(&none, 2, "TPC0400");
+    let cpu = compile(
+        &scratch,
+        "d.tpc",
+        None,
+        &["--target", "cuda", "--devices", "cpu"],
+    );
+    refuses(&cpu, 2, "TPC0401");
+    assert!(!scratch.path("d.tpc").exists());
 }

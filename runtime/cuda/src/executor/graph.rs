@@ -1,21 +1,29 @@
 //! Graphs from the queues of a program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use tpc_cpu::host::named;
 use tpc_ir::Launch;
 use tpc_ir::program::{Phase, Program, Step};
-use tpc_runtime::ExecError;
+use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
 use super::hosted::Hosted;
 use super::launches::{Launches, Run, Task};
 use super::memory::{Faults, Frames, error};
+use super::modules::{Prebuilt, modules};
 use crate::driver::{
-    Args, Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Module, Work,
+    Args, Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work,
 };
-use crate::kernels::ENTRY;
+use crate::kernels::Kernel;
+
+/// A kernel: the name of its module, and its own.
+type Entry = (&'static str, String);
+
+fn entry(kernel: &Kernel) -> Entry {
+    (kernel.instance.module(), kernel.instance.entry())
+}
 
 /// What nodes are made from.
 struct Source<'a> {
@@ -24,8 +32,8 @@ struct Source<'a> {
     frames: &'a Frames,
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<Hosted>>,
-    /// Per device, the functions by the source of their module.
-    functions: Vec<BTreeMap<Arc<str>, Function>>,
+    /// Per device, the functions.
+    functions: Vec<BTreeMap<Entry, Function>>,
     /// Per device, the parameters and their address.
     constants: Vec<(Constants, u64)>,
 }
@@ -40,6 +48,7 @@ pub(super) fn graphs(
     (frames, faults): (&Frames, &Faults),
     hosted: &Arc<Mutex<Hosted>>,
     driver: &mut impl Driver,
+    code: (&Prebuilt, Options),
 ) -> Result<Vec<Vec<Graph>>, ExecError> {
     let mut source = Source {
         program,
@@ -50,7 +59,7 @@ pub(super) fn graphs(
         functions: vec![BTreeMap::new(); launches.of_device.len()],
         constants: Vec::new(),
     };
-    source.load(driver)?;
+    source.load(driver, code)?;
     let mut out = Vec::new();
     for shape in 0..program.shapes.len() {
         let mut of_shape = Vec::new();
@@ -74,27 +83,31 @@ struct Queued {
 
 impl Source<'_> {
     /// Loads modules and parameters.
-    fn load(&mut self, driver: &mut impl Driver) -> Result<(), ExecError> {
+    fn load(
+        &mut self,
+        driver: &mut impl Driver,
+        (prebuilt, options): (&Prebuilt, Options),
+    ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
-        for task in self.launches.tasks.iter().flatten() {
-            let Task::Device {
-                device, kernels, ..
-            } = task
-            else {
-                continue;
-            };
-            for kernel in kernels.iter().flat_map(|run| &run.kernels) {
-                constants[*device].add(&kernel.params);
-                let known = &mut self.functions[*device];
-                if known.contains_key(&kernel.source) {
+        // Per device, its kernels by their module and name.
+        let mut needed: Vec<BTreeSet<Entry>> = vec![BTreeSet::new(); constants.len()];
+        for (device, kernel) in self.launches.kernels() {
+            constants[device].add(&kernel.params);
+            needed[device].insert(entry(kernel));
+        }
+        for module in modules(self.program, options)? {
+            let module = prebuilt.with_code(module);
+            for (d, needed) in needed.iter().enumerate() {
+                let mut mine = needed.iter().filter(|(m, _)| *m == module.name).peekable();
+                if mine.peek().is_none() {
                     continue;
                 }
-                let module = Module::new(kernel.name.clone(), Arc::clone(&kernel.source));
-                let module = driver.load(Device(*device as u32), &module);
-                let module = module.map_err(error)?;
-                let function = driver.function(module, ENTRY).map_err(error)?;
-                known.insert(Arc::clone(&kernel.source), function);
+                let loaded = driver.load(Device(d as u32), &module).map_err(error)?;
+                for entry in mine {
+                    let function = driver.function(loaded, &entry.1).map_err(error)?;
+                    self.functions[d].insert(entry.clone(), function);
+                }
             }
         }
         for (d, constants) in constants.into_iter().enumerate() {
@@ -221,7 +234,7 @@ impl Source<'_> {
         let (constants, address) = &mut self.constants[device];
         let views = self.frames.slot(self.launches, device, run.slots.start);
         KernelNode {
-            function: self.functions[device][&kernel.source],
+            function: self.functions[device][&entry(kernel)],
             grid: kernel.geometry.grid,
             block: [kernel.geometry.threads, 1, 1],
             shared_bytes: kernel.geometry.shared_bytes,

@@ -96,6 +96,21 @@ impl Launches {
         Ok(out)
     }
 
+    /// All kernels, each with its device.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
+        let tasks = self.tasks.iter().flatten();
+        let runs = tasks.filter_map(move |task| match task {
+            Task::Device {
+                device, kernels, ..
+            } => Some((*device, kernels)),
+            Task::Host { .. } => None,
+        });
+        runs.flat_map(|(d, runs)| {
+            runs.iter()
+                .flat_map(move |r| r.kernels.iter().map(move |k| (d, k)))
+        })
+    }
+
     /// Slots for the views of a kernel.
     fn see(&mut self, wanted: &WantedKernel) {
         for seen in wanted.operands.iter().chain(&wanted.results) {

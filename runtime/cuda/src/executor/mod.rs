@@ -11,6 +11,7 @@ mod hosted;
 mod launches;
 mod load;
 mod memory;
+mod modules;
 mod options;
 mod ready;
 mod wanted;
@@ -35,6 +36,7 @@ use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
 
 pub use memory::error;
+pub use modules::{Prebuilt, SourceHash, modules};
 pub use options::{CudaOptions, CudaTarget};
 
 /// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.
@@ -80,8 +82,22 @@ impl<D: Driver> CudaExecutor<D> {
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
+        driver: D,
+        options: CudaOptions,
+    ) -> Result<CudaExecutor<D>, ExecError> {
+        CudaExecutor::with_code(program, weights, driver, options, &Prebuilt::default())
+    }
+
+    /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
+    ///
+    /// # Errors
+    /// Those of [`CudaExecutor::new`].
+    pub fn with_code(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
         mut driver: D,
         options: CudaOptions,
+        prebuilt: &Prebuilt,
     ) -> Result<CudaExecutor<D>, ExecError> {
         ready::ready(&program, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
@@ -110,6 +126,7 @@ impl<D: Driver> CudaExecutor<D> {
             (&frames, &faults),
             &hosted,
             &mut driver,
+            (prebuilt, options.options),
         )?;
         load::weights(&program, &arenas, weights, &mut driver)?;
         arenas.clear_states(&program, &mut driver)?;

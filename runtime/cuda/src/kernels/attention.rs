@@ -7,9 +7,12 @@ use super::kernel::{
     GRID, Geometry, OPERANDS, Request, Selected, float, instance, kernel, per_row, real,
 };
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("attention.cu");
+const FAMILY: Family = Family {
+    name: "attention",
+    text: include_str!("attention.cu"),
+};
 
 /// Cells that a warp takes before there are more warps.
 const CELLS: usize = 64;
@@ -87,7 +90,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
         threads: 32 * warps as u32,
         shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
     };
-    kernel(&template, params, geometry)
+    kernel(template, params, geometry)
 }
 
 pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
@@ -102,5 +105,5 @@ pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
     let types = [x.dtype, mask.map_or(DType::F32, |m| m.dtype), y.dtype];
     let template = instance(FAMILY, "soft_max", &types, Needs::Params);
     let params = Params::new().f32(op.scale).u32(mask.is_some().into());
-    kernel(&template, params, per_row(x.rows(), x.most[0]))
+    kernel(template, params, per_row(x.rows(), x.most[0]))
 }

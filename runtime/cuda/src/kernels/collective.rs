@@ -5,9 +5,12 @@ use tpc_ir::{DType, Op};
 use super::axis;
 use super::kernel::{Kernel, Request, Selected, Unsupported, flat, instance, kernel};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("collective.cu");
+const FAMILY: Family = Family {
+    name: "collective",
+    text: include_str!("collective.cu"),
+};
 
 /// The most devices that take part, by the room for sums that wait.
 const MOST: usize = 64;
@@ -46,14 +49,14 @@ fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selected {
         }
         let template = instance(FAMILY, "sum_parts", &[], Needs::Params);
         let units = flat(y.elements(), request);
-        kernel(&template, params(axis, start, 0)?, units)
+        kernel(template, params(axis, start, 0)?, units)
     };
     let joins = |axis: usize, start: u64, join: usize| {
         let block = y.dtype.block_len();
         let start = if axis == 0 { start / block } else { start };
         let template = instance(FAMILY, "join_parts", &[y.dtype], Needs::Params);
         let units = y.elements() / block as usize;
-        kernel(&template, params(axis, start, join)?, flat(units, request))
+        kernel(template, params(axis, start, join)?, flat(units, request))
     };
     match op {
         Op::AllReduce(_) => sums(0, 0),

@@ -1,12 +1,10 @@
 //! Kernels: an op on elements of known types, for batches of up to some sizes.
 
-use std::sync::Arc;
-
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
 
 use super::params::Params;
-use super::source::{Instance, Needs};
+use super::source::{Family, Instance, Needs};
 
 /// A tensor that a kernel is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +58,8 @@ pub struct Geometry {
 /// one: as axis 0 of a view of nothing. All lie in the memory of the device, as do its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// What diagnostics call it: the template and its arguments.
-    pub name: String,
-    /// Its source, in which it is called [`ENTRY`](super::source::ENTRY).
-    pub source: Arc<str>,
+    /// What it is compiled from.
+    pub instance: Instance,
     /// The bytes of its parameters.
     pub params: Vec<u8>,
     /// The blocks and threads for the largest batch.
@@ -181,21 +177,15 @@ pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
 }
 
 /// A kernel of these parts.
-pub(super) fn kernel(instance: &Instance<'_>, params: Params, geometry: Geometry) -> Selected {
+pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> Selected {
     Ok(Kernel {
-        name: instance.name(),
-        source: instance.source(),
+        instance,
         params: params.into_bytes(),
         geometry,
     })
 }
 
 /// An instance of a template of a family, on these types.
-pub(super) fn instance<'a>(
-    family: &'static str,
-    template: &'a str,
-    types: &[DType],
-    needs: Needs,
-) -> Instance<'a> {
+pub(super) fn instance(family: Family, template: &str, types: &[DType], needs: Needs) -> Instance {
     Instance::new(family, template, types, needs)
 }

@@ -7,9 +7,12 @@ use super::kernel::{
     GRID, Geometry, OPERANDS, Request, Selected, index, instance, kernel, lanes, real,
 };
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("matmul.cu");
+const FAMILY: Family = Family {
+    name: "matmul",
+    text: include_str!("matmul.cu"),
+};
 
 /// Columns that a thread has at once, where there are several.
 const COLUMNS: usize = 8;
@@ -50,7 +53,7 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
         b.most[1].div_ceil(at_once),
         b.most[2] * b.most[3],
     );
-    kernel(&template, params(lanes, None)?, geometry)
+    kernel(template, params(lanes, None)?, geometry)
 }
 
 pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
@@ -65,5 +68,5 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
     let template = instance(FAMILY, "mul_mat_id", &types, Needs::Faults);
     let lanes = lanes(a.most[0], EACH);
     let geometry = geometry(a.most[1], lanes, ids.most[0] * ids.most[1], 1);
-    kernel(&template, params(lanes, op.window)?, geometry)
+    kernel(template, params(lanes, op.window)?, geometry)
 }

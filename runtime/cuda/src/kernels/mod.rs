@@ -18,7 +18,7 @@ mod special;
 
 pub use collective::select_collective;
 pub use kernel::{Geometry, Kernel, Request, Tensor, Unsupported};
-pub use source::ENTRY;
+pub use source::{Instance, modules};
 
 use tpc_ir::{DType, Op, RANK};
 

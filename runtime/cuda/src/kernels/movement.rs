@@ -6,9 +6,12 @@ use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
 use super::axis;
 use super::kernel::{Request, Selected, Tensor, flat, float, instance, kernel};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("movement.cu");
+const FAMILY: Family = Family {
+    name: "movement",
+    text: include_str!("movement.cu"),
+};
 
 /// The operand and the result: of one type, or reals that are converted.
 fn moved(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
@@ -32,7 +35,7 @@ fn blocks(y: &Tensor) -> usize {
 pub(super) fn flatten(request: &Request<'_>) -> Selected {
     let (x, y) = moved(request)?;
     let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Needs::Views);
-    kernel(&template, Params::new(), flat(blocks(&y), request))
+    kernel(template, Params::new(), flat(blocks(&y), request))
 }
 
 pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selected {
@@ -45,7 +48,7 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selected {
         params = params.u32(axis(to)? as u32);
     }
     let template = instance(FAMILY, "permute", &[x.dtype, y.dtype], Needs::Params);
-    kernel(&template, params, flat(blocks(&y), request))
+    kernel(template, params, flat(blocks(&y), request))
 }
 
 /// The start is the size of the launch.
@@ -53,7 +56,7 @@ pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selected {
     let (x, y) = moved(request)?;
     let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Needs::Params);
     let params = Params::new().u32(axis(op.axis)? as u32);
-    kernel(&template, params, flat(blocks(&y), request))
+    kernel(template, params, flat(blocks(&y), request))
 }
 
 /// The type that all operands and the result have.
@@ -72,13 +75,13 @@ pub(super) fn concat(op: &Concat, request: &Request<'_>) -> Selected {
     let params = Params::new()
         .u32(axis(op.axis)? as u32)
         .u32(request.operands.len() as u32);
-    kernel(&template, params, flat(blocks(&request.result()?), request))
+    kernel(template, params, flat(blocks(&request.result()?), request))
 }
 
 pub(super) fn repeat(request: &Request<'_>) -> Selected {
     let template = instance(FAMILY, "repeat", &[same(request)?], Needs::Views);
     let units = flat(blocks(&request.result()?), request);
-    kernel(&template, Params::new(), units)
+    kernel(template, Params::new(), units)
 }
 
 pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
@@ -86,7 +89,7 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
     let block = if axis == 0 { dtype.block_len() } else { 1 };
     let template = instance(FAMILY, "pad", &[dtype], Needs::Params);
     let params = Params::new().u32(axis as u32).size(op.before / block)?;
-    kernel(&template, params, flat(blocks(&request.result()?), request))
+    kernel(template, params, flat(blocks(&request.result()?), request))
 }
 
 pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
@@ -99,13 +102,13 @@ pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
     };
     let template = instance(FAMILY, "tri", &[x.dtype, y.dtype], Needs::Params);
     let params = Params::new().u64(op.offset).u32(keep).f32(op.fill);
-    kernel(&template, params, flat(y.elements(), request))
+    kernel(template, params, flat(y.elements(), request))
 }
 
 pub(super) fn diag(request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "diag", &[x.dtype, y.dtype], Needs::Views);
-    kernel(&template, Params::new(), flat(y.elements(), request))
+    kernel(template, Params::new(), flat(y.elements(), request))
 }
 
 pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selected {
@@ -113,12 +116,12 @@ pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selected {
     let unit = 1.0 / (op.n as f64).sqrt();
     let template = instance(FAMILY, "hadamard", &[y.dtype], Needs::Params);
     let params = Params::new().f32(unit as f32);
-    kernel(&template, params, flat(y.elements(), request))
+    kernel(template, params, flat(y.elements(), request))
 }
 
 pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selected {
     let ([], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "arange", &[y.dtype], Needs::Params);
     let params = Params::new().f32(op.start).f32(op.step);
-    kernel(&template, params, flat(y.elements(), request))
+    kernel(template, params, flat(y.elements(), request))
 }

@@ -4,9 +4,12 @@ use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 
 use super::kernel::{Request, Selected, float, instance, kernel, per_row};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("norm.cu");
+const FAMILY: Family = Family {
+    name: "norm",
+    text: include_str!("norm.cu"),
+};
 
 fn params(kind: NormKind, eps: f32, n: u64) -> Params {
     let kind = match kind {
@@ -21,7 +24,7 @@ pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "norm", &[x.dtype, y.dtype], Needs::Params);
     kernel(
-        &template,
+        template,
         params(op.kind, op.eps, 0),
         per_row(x.rows(), x.most[0]),
     )
@@ -31,7 +34,7 @@ pub(super) fn norm_stats(op: &NormStats, request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "norm_stats", &[x.dtype, y.dtype], Needs::Params);
     kernel(
-        &template,
+        template,
         params(op.kind, 0.0, 0),
         per_row(x.rows(), x.most[0]),
     )
@@ -43,7 +46,7 @@ pub(super) fn norm_apply(op: &NormApply, request: &Request<'_>) -> Selected {
     let types = [x.dtype, stats.dtype, y.dtype];
     let template = instance(FAMILY, "norm_apply", &types, Needs::Params);
     kernel(
-        &template,
+        template,
         params(op.kind, op.eps, op.n),
         per_row(x.rows(), x.most[0]),
     )

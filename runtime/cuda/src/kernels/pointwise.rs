@@ -7,13 +7,16 @@ use tpc_runtime::Gelu;
 
 use super::kernel::{Request, Selected, flat, instance, kernel};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = concat!(
-    include_str!("pointwise.cuh"),
-    "\n",
-    include_str!("pointwise.cu")
-);
+const FAMILY: Family = Family {
+    name: "pointwise",
+    text: concat!(
+        include_str!("pointwise.cuh"),
+        "\n#line 1 \"pointwise.cu\"\n",
+        include_str!("pointwise.cu")
+    ),
+};
 
 fn numbers(numbers: [f32; 4]) -> Params {
     numbers.iter().fold(Params::new(), |p, x| p.f32(*x))
@@ -24,7 +27,7 @@ fn of_one(function: &str, given: [f32; 4], request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "unary", &types, Needs::Params).with(function);
-    kernel(&template, numbers(given), flat(y.elements(), request))
+    kernel(template, numbers(given), flat(y.elements(), request))
 }
 
 pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selected {
@@ -102,7 +105,7 @@ fn of_two(function: &str, given: [f32; 4], request: &Request<'_>) -> Selected {
     let ([a, b], y) = (request.reals()?, request.real_result()?);
     let types = [a.dtype, b.dtype, y.dtype];
     let template = instance(FAMILY, "binary", &types, Needs::Params).with(function);
-    kernel(&template, numbers(given), flat(y.elements(), request))
+    kernel(template, numbers(given), flat(y.elements(), request))
 }
 
 pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
@@ -125,5 +128,5 @@ pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "halves", &types, Needs::Params).with(function);
-    kernel(&template, numbers(given), flat(y.elements(), request))
+    kernel(template, numbers(given), flat(y.elements(), request))
 }

@@ -7,9 +7,12 @@ use super::kernel::{
     Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, lanes, real,
 };
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("recurrent.cu");
+const FAMILY: Family = Family {
+    name: "recurrent",
+    text: include_str!("recurrent.cu"),
+};
 
 /// Elements of a row of a state that a lane takes at least.
 const EACH: usize = 16;
@@ -18,7 +21,7 @@ pub(super) fn ssm_conv(request: &Request<'_>) -> Selected {
     let ([x, taps], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, taps.dtype, y.dtype];
     let template = instance(FAMILY, "ssm_conv", &types, Needs::Views);
-    kernel(&template, Params::new(), flat(y.elements(), request))
+    kernel(template, Params::new(), flat(y.elements(), request))
 }
 
 /// The results: what the recurrence gives, and its state.
@@ -70,7 +73,7 @@ pub(super) fn ssm_scan(request: &Request<'_>) -> Selected {
     let template = instance(FAMILY, "ssm_scan", &types, Needs::Faults);
     let (lanes, geometry) = rows(&state, &x, request);
     let params = Params::new().u32(lanes as u32).u32(ids.is_some().into());
-    kernel(&template, params, geometry)
+    kernel(template, params, geometry)
 }
 
 pub(super) fn gated_delta_net(request: &Request<'_>) -> Selected {
@@ -82,5 +85,5 @@ pub(super) fn gated_delta_net(request: &Request<'_>) -> Selected {
     let template = instance(FAMILY, "gated_delta_net", &types, Needs::Params);
     let (lanes, geometry) = rows(&state, &v, request);
     let params = Params::new().u32(lanes as u32).u32(0);
-    kernel(&template, params, geometry)
+    kernel(template, params, geometry)
 }

@@ -5,9 +5,12 @@ use tpc_ir::op::{ArgSort, SortOrder, Sum};
 use super::axis;
 use super::kernel::{Request, Selected, flat, index, instance, kernel, lanes};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("reduce.cu");
+const FAMILY: Family = Family {
+    name: "reduce",
+    text: include_str!("reduce.cu"),
+};
 
 /// Elements that a lane adds at least.
 const EACH: usize = 16;
@@ -21,7 +24,7 @@ fn along(axis: usize, mean: bool, request: &Request<'_>) -> Selected {
         .u32(mean.into())
         .u32(lanes as u32);
     let units = y.elements().saturating_mul(lanes);
-    kernel(&template, params, flat(units, request))
+    kernel(template, params, flat(units, request))
 }
 
 pub(super) fn sum(op: &Sum, request: &Request<'_>) -> Selected {
@@ -36,7 +39,7 @@ pub(super) fn mean(request: &Request<'_>) -> Selected {
 pub(super) fn cumsum(request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "cumsum", &[x.dtype, y.dtype], Needs::Views);
-    kernel(&template, Params::new(), flat(x.rows(), request))
+    kernel(template, Params::new(), flat(x.rows(), request))
 }
 
 fn order(ascending: bool, request: &Request<'_>) -> Selected {
@@ -44,7 +47,7 @@ fn order(ascending: bool, request: &Request<'_>) -> Selected {
     index(y.dtype)?;
     let template = instance(FAMILY, "order", &[x.dtype, y.dtype], Needs::Params);
     let params = Params::new().u32(ascending.into());
-    kernel(&template, params, flat(x.elements(), request))
+    kernel(template, params, flat(x.elements(), request))
 }
 
 /// The width of the result says how many.

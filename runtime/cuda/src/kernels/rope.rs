@@ -7,9 +7,12 @@ use tpc_ir::op::{Rope, RopeMode};
 
 use super::kernel::{OPERANDS, Request, Selected, flat, float, index, instance, kernel, real};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("rope.cu");
+const FAMILY: Family = Family {
+    name: "rope",
+    text: include_str!("rope.cu"),
+};
 
 /// The pair at which a wave turns `rotations` times over the context of training.
 fn corner(op: &Rope, rotations: f64) -> f64 {
@@ -92,5 +95,5 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
     let template = instance(FAMILY, "rope", &types, Needs::Params);
     let each = x.most[0].saturating_sub(pairs as usize);
     let units = each.saturating_mul(x.most[2]).saturating_mul(x.most[3]);
-    kernel(&template, params, flat(units, request))
+    kernel(template, params, flat(units, request))
 }

@@ -6,10 +6,13 @@ use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
 use super::axis;
 use super::kernel::{OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 use super::writable;
 
-const FAMILY: &str = include_str!("rows.cu");
+const FAMILY: Family = Family {
+    name: "rows",
+    text: include_str!("rows.cu"),
+};
 
 fn window(window: Option<Interval>) -> Result<Params, &'static str> {
     let (start, len) = window.map_or((0, 0), |w| (w.start, w.len));
@@ -37,7 +40,7 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
     };
     let types = [x.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, template, &types, Needs::Faults);
-    kernel(&template, window(op.window)?, flat(y.elements(), request))
+    kernel(template, window(op.window)?, flat(y.elements(), request))
 }
 
 pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selected {
@@ -50,7 +53,7 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selected {
     index(ids.dtype)?;
     let types = [x.dtype, bias.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, "add_id", &types, Needs::Faults);
-    kernel(&template, window(op.window)?, flat(y.elements(), request))
+    kernel(template, window(op.window)?, flat(y.elements(), request))
 }
 
 /// Fails unless the result is of the destination's type, and blocks stay whole.
@@ -80,7 +83,7 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
     let types = [x.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, "set_rows", &types, Needs::Faults);
     let params = Params::new().u32(axis as u32);
-    kernel(&template, params, flat(blocks(x, &y), request))
+    kernel(template, params, flat(blocks(x, &y), request))
 }
 
 pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
@@ -93,5 +96,5 @@ pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "set_slice", &types, Needs::Params);
     let params = Params::new().u32(axis as u32);
-    kernel(&template, params, flat(blocks(x, &y), request))
+    kernel(template, params, flat(blocks(x, &y), request))
 }

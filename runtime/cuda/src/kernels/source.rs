@@ -1,17 +1,17 @@
 //! The sources of modules: a family of kernels, and the instance that a launch needs.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use tpc_ir::DType;
 use tpc_runtime::quant::grid;
 
+use crate::driver::Module;
+
 const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
-
-/// The name of the kernel of a module.
-pub const ENTRY: &str = "entry";
 
 /// What a template is given besides the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,64 +23,138 @@ pub(super) enum Needs {
     Faults,
 }
 
-/// A template with its arguments.
+/// Templates of kernels that belong together: those of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    pub(super) text: &'static str,
+}
+
+/// A template with its arguments: what a kernel is compiled from. Its name says all of it.
 #[derive(Clone, Debug)]
-pub(super) struct Instance<'a> {
-    family: &'static str,
-    template: &'a str,
-    arguments: Vec<String>,
+pub struct Instance {
+    family: Family,
+    name: String,
     dtypes: Vec<DType>,
     needs: Needs,
 }
 
-impl<'a> Instance<'a> {
-    pub(super) fn new(
-        family: &'static str,
-        template: &'a str,
-        types: &[DType],
-        needs: Needs,
-    ) -> Instance<'a> {
+impl PartialEq for Instance {
+    fn eq(&self, other: &Instance) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Instance {}
+
+impl PartialOrd for Instance {
+    fn partial_cmp(&self, other: &Instance) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Instance {
+    fn cmp(&self, other: &Instance) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl Instance {
+    pub(super) fn new(family: Family, template: &str, types: &[DType], needs: Needs) -> Instance {
+        let types_named: Vec<&str> = types.iter().map(|t| tag(*t)).collect();
         Instance {
             family,
-            template,
-            arguments: types.iter().map(|t| tag(*t).to_owned()).collect(),
+            name: match types {
+                [] => template.to_owned(),
+                _ => format!("{template}<{}>", types_named.join(", ")),
+            },
             dtypes: types.to_vec(),
             needs,
         }
     }
 
     /// With a further argument behind the types.
-    pub(super) fn with(mut self, argument: impl Into<String>) -> Instance<'a> {
-        self.arguments.push(argument.into());
+    pub(super) fn with(mut self, argument: impl std::fmt::Display) -> Instance {
+        let open = match self.name.pop() {
+            Some('>') => format!("{}, {argument}>", self.name),
+            last => format!("{}{}<{argument}>", self.name, last.unwrap_or_default()),
+        };
+        self.name = open;
         self
     }
 
+    fn key(&self) -> (&'static str, &str) {
+        (self.family.name, &self.name)
+    }
+
     /// The template with its arguments.
-    pub(super) fn name(&self) -> String {
-        match self.arguments.as_slice() {
-            [] => self.template.to_owned(),
-            arguments => format!("{}<{}>", self.template, arguments.join(", ")),
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of the module of kernels of its family.
+    pub fn module(&self) -> &'static str {
+        self.family.name
+    }
+
+    /// The name of its kernel: that of the template with its arguments, in letters that a name may have.
+    pub fn entry(&self) -> String {
+        let words = self
+            .name
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
+        match words.as_slice() {
+            // The template has that name already.
+            [only] => format!("{only}_plain"),
+            words => words.join("_"),
         }
     }
 
-    /// The source of a module that holds it.
-    pub(super) fn source(&self) -> Arc<str> {
-        let mut source = tables(&self.dtypes);
-        for part in [ELEMENTS, BLOCKS, GRIDS, self.family] {
-            source.push_str(part);
-            source.push('\n');
-        }
+    /// A module with this kernel alone.
+    pub fn alone(&self) -> Module {
+        module(self.family, &[self])
+    }
+
+    fn kernel(&self) -> String {
         let given = match self.needs {
             Needs::Views => "views",
             Needs::Params => "views, params",
             Needs::Faults => "views, params, fault, launch",
         };
-        let template = self.name();
-        source.push_str(&format!(
-            "KERNEL({ENTRY}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    {template}({given});\n}}\n"
-        ));
-        source.into()
+        format!(
+            "KERNEL({}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    {}({given});\n}}\n",
+            self.entry(),
+            self.name
+        )
     }
+}
+
+/// The modules for these instances: one per family, in the order of names.
+pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Module> {
+    let all: Vec<&Instance> = instances.iter().collect();
+    let alike = |a: &&Instance, b: &&Instance| a.family == b.family;
+    let of = |group: &[&Instance]| module(group[0].family, group);
+    all.chunk_by(alike).map(of).collect()
+}
+
+/// A module of instances of a family.
+fn module(family: Family, instances: &[&Instance]) -> Module {
+    let dtypes = instances.iter().flat_map(|i| i.dtypes.iter().copied());
+    let mut source = tables(&dtypes.collect::<Vec<_>>());
+    let own = format!("{}.cu", family.name);
+    for (name, part) in [
+        ("elements.cuh", ELEMENTS),
+        ("blocks.cuh", BLOCKS),
+        ("grids.cuh", GRIDS),
+        (own.as_str(), family.text),
+    ] {
+        source.push_str(&format!("#line 1 \"{name}\"\n{part}\n"));
+    }
+    source.push_str("#line 1 \"instances\"\n");
+    for instance in instances {
+        source.push_str(&instance.kernel());
+    }
+    Module::new(family.name, source)
 }
 
 /// The tables that formats among these need.

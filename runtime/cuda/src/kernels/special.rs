@@ -4,9 +4,12 @@ use tpc_ir::op::{HcComb, Pool2d, PoolKind};
 
 use super::kernel::{Geometry, Request, Selected, flat, instance, kernel};
 use super::params::Params;
-use super::source::Needs;
+use super::source::{Family, Needs};
 
-const FAMILY: &str = include_str!("special.cu");
+const FAMILY: Family = Family {
+    name: "special",
+    text: include_str!("special.cu"),
+};
 
 pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
     let ([x, scale, base], y) = (request.reals()?, request.real_result()?);
@@ -21,14 +24,14 @@ pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
         shared_bytes: u32::try_from(bytes).map_err(|_| "its matrices are too large")?,
         ..flat(y.most[2].div_ceil(THREADS), request)
     };
-    kernel(&template, params, geometry)
+    kernel(template, params, geometry)
 }
 
 pub(super) fn lightning_indexer(request: &Request<'_>) -> Selected {
     let ([q, k, w], y) = (request.reals()?, request.real_result()?);
     let types = [q, k, w, y].map(|t| t.dtype);
     let template = instance(FAMILY, "lightning_indexer", &types, Needs::Views);
-    kernel(&template, Params::new(), flat(y.elements(), request))
+    kernel(template, Params::new(), flat(y.elements(), request))
 }
 
 pub(super) fn pool_2d(op: &Pool2d, request: &Request<'_>) -> Selected {
@@ -39,5 +42,5 @@ pub(super) fn pool_2d(op: &Pool2d, request: &Request<'_>) -> Selected {
     }
     let params = params.u32((op.kind == PoolKind::Avg).into());
     let template = instance(FAMILY, "pool_2d", &[x.dtype, y.dtype], Needs::Params);
-    kernel(&template, params, flat(y.elements(), request))
+    kernel(template, params, flat(y.elements(), request))
 }

@@ -3,9 +3,11 @@
 //! The same source and target give the same bytes on every machine: the options are fixed, the name of the program is, and line
 //! tables, which hold the folder, are left out. A kernel whose registers spill is refused.
 
+mod build;
 mod cache;
 mod library;
 mod report;
+mod sizes;
 
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ use tpc_ir::Code;
 use crate::codes;
 use crate::kernels::PRELUDE;
 
+pub use build::{Built, Progress, build};
 pub use cache::Cache;
 pub use library::Nvrtc;
 pub use report::Resources;
@@ -109,6 +112,13 @@ pub struct Compiled {
     pub cubin: Vec<u8>,
     /// What each kernel needs.
     pub kernels: Vec<Resources>,
+}
+
+impl Compiled {
+    /// The kernels and the bytes of their code.
+    pub fn sizes(&self) -> std::collections::BTreeMap<String, u64> {
+        sizes::sizes(&self.cubin)
+    }
 }
 
 /// The whole text of a module: the prelude, then its source.

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use tpc_cuda::kernels::{ENTRY, Kernel, Request, Tensor as Sizes, select};
+use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
 use tpc_cuda::{
     Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, KernelNode, Memory, Module, Work,
+    GraphSpec, KernelNode, Memory, Work,
 };
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Dim};
@@ -68,14 +68,13 @@ impl Rig {
     }
 
     fn function(&mut self, kernel: &Kernel) -> Result<Function, DriverError> {
-        if let Some(known) = self.functions.get(&*kernel.source) {
+        let name = kernel.instance.entry();
+        if let Some(known) = self.functions.get(&name) {
             return Ok(*known);
         }
-        let module = Module::new(kernel.name.clone(), kernel.source.clone());
-        let module = self.driver.load(Device(0), &module)?;
-        let function = self.driver.function(module, ENTRY)?;
-        let source = kernel.source.to_string();
-        self.functions.insert(source, function);
+        let module = self.driver.load(Device(0), &kernel.instance.alone())?;
+        let function = self.driver.function(module, &name)?;
+        self.functions.insert(name, function);
         Ok(function)
     }
 
@@ -126,7 +125,7 @@ impl Rig {
                 .u64(fault.address)
                 .u32(0),
         };
-        spec.push(kernel.name.clone(), Work::Kernel(node), &[]);
+        spec.push(kernel.instance.name(), Work::Kernel(node), &[]);
         let graph = self.driver.instantiate(spec)?;
         self.driver.launch(graph)?;
         let done = self.driver.synchronize();

@@ -27,8 +27,9 @@ fn products_with_every_format_compile_for_cards() {
             multiprocessors: 132,
         };
         let kernel = select(&MulMat.into(), &request).unwrap_or_else(|e| panic!("{e}"));
-        match nvrtc.compile(&kernel.name, &whole(&kernel.source), target) {
-            Ok(compiled) => println!("{} on {target}: {:?}", kernel.name, compiled.kernels),
+        let (name, module) = (kernel.instance.name(), kernel.instance.alone());
+        match nvrtc.compile(name, &whole(&module.source), target) {
+            Ok(compiled) => println!("{name} on {target}: {:?}", compiled.kernels),
             Err(e) => failed.push(e.to_string()),
         }
     }

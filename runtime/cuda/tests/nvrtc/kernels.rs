@@ -1,9 +1,9 @@
 //! The kernels of every op are compiled by NVRTC: what a C++ compiler takes is CUDA, too, and no kernel spills.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use tpc_cuda::kernels::{ENTRY, Request, Tensor, select};
+use tpc_cuda::kernels::{Instance, Request, Tensor, select};
 use tpc_cuda::nvrtc::{Nvrtc, TARGETS, whole};
 use tpc_ir::op::Op;
 use tpc_op_cases::{Case, Random, generator};
@@ -13,8 +13,8 @@ use crate::nvrtc;
 /// Cases per op.
 const CASES: u64 = 3;
 
-/// The source of the kernel of a case, by its name.
-fn source(case: &Case) -> Option<(String, String)> {
+/// What the kernel of a case is compiled from.
+fn instance(case: &Case) -> Option<Instance> {
     let operands = case.operands.iter().map(|a| Tensor {
         dtype: a.dtype,
         most: a.dims,
@@ -30,16 +30,22 @@ fn source(case: &Case) -> Option<(String, String)> {
         multiprocessors: 132,
     };
     let kernel = select(&case.op, &request).ok()?;
-    Some((kernel.source.to_string(), kernel.name))
+    Some(kernel.instance)
 }
 
 /// What is wrong with a kernel on a target, in words.
-fn compile(nvrtc: &Nvrtc, name: &str, text: &str, target: &str) -> Option<String> {
-    match nvrtc.compile(name, &whole(text), target) {
+fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
+    let (name, module) = (instance.name(), instance.alone());
+    match nvrtc.compile(name, &whole(&module.source), target) {
         Err(e) => Some(format!("{name}: {e}")),
         Ok(compiled) => {
+            let sized = compiled
+                .sizes()
+                .get(&instance.entry())
+                .is_some_and(|n| *n > 0);
             let names: Vec<&str> = compiled.kernels.iter().map(|k| k.kernel.as_str()).collect();
-            (names != [ENTRY]).then(|| format!("{name} on {target}: {names:?}"))
+            (names != [instance.entry()] || !sized)
+                .then(|| format!("{name} on {target}: {names:?}"))
         }
     }
 }
@@ -47,15 +53,17 @@ fn compile(nvrtc: &Nvrtc, name: &str, text: &str, target: &str) -> Option<String
 #[test]
 fn kernels_of_every_op_compile_for_cards() {
     let Some(nvrtc) = nvrtc() else { return };
-    let mut sources = BTreeMap::new();
+    let mut sources = BTreeSet::new();
     for name in Op::NAMES.iter().flat_map(|names| names.iter().copied()) {
         let Some(generate) = generator(name) else {
             continue;
         };
         let cases = (0..CASES).map(|seed| generate(name, &Random::new(name, seed)));
-        sources.extend(cases.filter_map(|case| source(&case)));
+        sources.extend(cases.filter_map(|case| instance(&case)));
     }
     assert!(sources.len() > 50, "{} kernels", sources.len());
+    let names: BTreeSet<String> = sources.iter().map(Instance::entry).collect();
+    assert_eq!(names.len(), sources.len(), "each has a name of its own");
     // Each for one target: all targets are met many times.
     let work = sources.iter().zip(TARGETS.iter().cycle());
     let (work, wrong) = (Mutex::new(work), Mutex::new(Vec::new()));
@@ -64,10 +72,10 @@ fn kernels_of_every_op_compile_for_cards() {
             scope.spawn(|| {
                 loop {
                     let next = work.lock().expect("no panic").next();
-                    let Some(((text, name), target)) = next else {
+                    let Some((instance, target)) = next else {
                         return;
                     };
-                    let found = compile(&nvrtc, name, text, target);
+                    let found = compile(&nvrtc, instance, target);
                     wrong.lock().expect("no panic").extend(found);
                 }
             });

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 
+use super::present::present;
 use crate::driver::{DeviceInfo, DriverError};
 
 /// The error of a call.
@@ -34,7 +35,7 @@ pub(super) struct Context {
 }
 
 /// All devices of the driver.
-pub(super) fn contexts() -> Result<Vec<Context>, DriverError> {
+fn contexts() -> Result<Vec<Context>, DriverError> {
     let mut count = 0;
     // SAFETY: the driver is there and has these calls.
     unsafe {
@@ -90,6 +91,26 @@ fn context(number: i32) -> Result<Context, DriverError> {
         context: std::ptr::null_mut(),
         info,
     })
+}
+
+/// The devices of the driver, none of them open.
+pub(super) fn found() -> Result<Vec<Context>, DriverError> {
+    present()?;
+    let contexts = contexts()?;
+    match contexts.is_empty() {
+        true => Err(DriverError::Missing {
+            what: "the driver is there, and no device".into(),
+        }),
+        false => Ok(contexts),
+    }
+}
+
+/// The cards of this machine, of which nothing is taken.
+///
+/// # Errors
+/// When there is no driver, it is too old, or it has no device.
+pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
+    Ok(found()?.into_iter().map(|c| c.info.clone()).collect())
 }
 
 impl Context {

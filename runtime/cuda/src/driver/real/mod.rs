@@ -19,7 +19,8 @@ use super::{
     Device, DeviceInfo, Driver, DriverError, Function, Graph, Memory, Module, ModuleHandle,
 };
 use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, whole};
-use device::{Context, check, contexts};
+pub use device::cards;
+use device::{Context, check, found};
 use graph::{Executable, Failed, Site, build};
 
 struct Loaded {
@@ -420,26 +421,6 @@ fn no_graph(graph: Graph) -> DriverError {
     DriverError::Malformed {
         what: format!("there is no {graph}"),
     }
-}
-
-/// The devices of the driver, none of them open.
-fn found() -> Result<Vec<Context>, DriverError> {
-    present::present()?;
-    let contexts = contexts()?;
-    match contexts.is_empty() {
-        true => Err(DriverError::Missing {
-            what: "the driver is there, and no device".into(),
-        }),
-        false => Ok(contexts),
-    }
-}
-
-/// The cards of this machine, of which nothing is taken.
-///
-/// # Errors
-/// When there is no driver, it is too old, or it has no device.
-pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
-    Ok(found()?.into_iter().map(|c| c.info.clone()).collect())
 }
 
 /// Gives memory back to the driver.

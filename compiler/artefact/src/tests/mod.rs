@@ -1,5 +1,7 @@
 //! Round trips, and files that nobody vouches for.
 
+mod kernels;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -7,7 +9,7 @@ use crate::archive::{self, Entry};
 use crate::{ALIGNMENT, Artefact, ArtefactError, Digest, MAIN, Manifest, codes};
 
 /// An artefact that stays as it was written: it must be read, or refused in words, by every later version.
-const KEPT: &[u8] = include_bytes!("../../../tests/data/artefacts/format-1.tpc");
+const KEPT: &[u8] = include_bytes!("../../../../tests/data/artefacts/format-1.tpc");
 
 /// The longest that reading a file of this size may take.
 const SLOWEST: Duration = Duration::from_secs(2);
@@ -89,8 +91,8 @@ fn newer_formats_are_refused_by_their_number() {
         "TPC0582",
         "section `programs` has format 7",
     );
-    let unknown = manifest.replacen("\"programs\",", "\"kernels\",", 1);
-    refuses(&of(&unknown, &program), "TPC0582", "no section `kernels`");
+    let unknown = manifest.replacen("\"programs\",", "\"pictures\",", 1);
+    refuses(&of(&unknown, &program), "TPC0582", "no section `pictures`");
     let colour = manifest.replacen("format: 1,", "format: 1,\n    colour: \"red\",", 1);
     refuses(&of(&colour, &program), "TPC0581", "colour");
     refuses(&of("", &program), "TPC0581", "manifest.ron");

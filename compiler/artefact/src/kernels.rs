@@ -1,0 +1,308 @@
+//! The section of kernels: machine code for cards, compiled ahead of time.
+//!
+//! `kernels/index.ron` names each module of kernels with the target that its code is for, the source that it was made of, and
+//! hash and length of the code. The codes follow it, an entry each, in the order of the index. A module is used where what
+//! loads it would compile the same source for the same target, so code that is out of date is left alone.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::archive::Entry;
+use crate::digest::Digest;
+use crate::error::ArtefactError;
+
+/// The name of the section.
+pub(crate) const SECTION: &str = "kernels";
+/// The entry of the index.
+const INDEX: &str = "kernels/index.ron";
+/// The longest index, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+/// The most modules.
+const MAX_MODULES: usize = 1000;
+/// The longest word in an index, in bytes.
+const MAX_WORD: usize = 40;
+
+/// A module of kernels for a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelModule {
+    /// What the index says of it.
+    pub record: KernelRecord,
+    /// Its code.
+    pub code: Arc<[u8]>,
+}
+
+/// What an index says of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelRecord {
+    /// The target as its compiler names it: `sm_90a`.
+    pub target: String,
+    /// The name of the module, which is once per target.
+    pub module: String,
+    /// The compiler and its version.
+    pub compiler: String,
+    /// The hash of the whole source.
+    pub source: Digest,
+    /// The hash of the code.
+    pub hash: Digest,
+    /// The bytes of the code.
+    pub bytes: u64,
+}
+
+/// The index as the file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Index {
+    modules: Vec<KernelRecord>,
+}
+
+impl KernelModule {
+    /// A module of this code, made of a source of this hash.
+    pub fn new(
+        target: &str,
+        module: &str,
+        compiler: &str,
+        source: Digest,
+        code: Arc<[u8]>,
+    ) -> KernelModule {
+        KernelModule {
+            record: KernelRecord {
+                target: target.to_owned(),
+                module: module.to_owned(),
+                compiler: compiler.to_owned(),
+                source,
+                hash: Digest::of(&code),
+                bytes: code.len() as u64,
+            },
+            code,
+        }
+    }
+
+    /// The entry of its code.
+    pub fn entry(&self) -> String {
+        self.record.entry()
+    }
+}
+
+impl KernelRecord {
+    fn entry(&self) -> String {
+        format!("{SECTION}/{}/{}.cubin", self.target, self.module)
+    }
+}
+
+fn wrong(what: impl Into<String>) -> ArtefactError {
+    ArtefactError::Kernels(what.into())
+}
+
+/// Whether a word may name a target or a module.
+fn is_word(word: &str) -> bool {
+    let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    (1..=MAX_WORD).contains(&word.len()) && word.bytes().all(known)
+}
+
+/// The text of the index.
+fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
+    let pretty = ron::ser::PrettyConfig::new()
+        .new_line("\n")
+        .struct_names(false);
+    let index = Index {
+        modules: modules.iter().map(|m| m.record.clone()).collect(),
+    };
+    ron::ser::to_string_pretty(&index, pretty).map_err(|e| wrong(e.to_string()))
+}
+
+/// The name of an entry, and its data.
+type Named<'a> = (String, Cow<'a, [u8]>);
+
+/// The entries of the section, none where there are no modules.
+///
+/// # Errors
+/// For what a reader would refuse.
+pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, ArtefactError> {
+    if modules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let text = index(modules)?;
+    records(text.as_bytes())?;
+    let mut out = vec![(INDEX.to_owned(), text.into_bytes().into())];
+    for module in modules {
+        out.push((module.entry(), module.code[..].into()));
+    }
+    Ok(out)
+}
+
+/// The records of an index, which are checked by themselves.
+fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(wrong(format!("the index is longer than {MAX_BYTES} bytes")));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let at = e.valid_up_to();
+        wrong(format!("byte {at} of the index is not UTF-8 text"))
+    })?;
+    let index: Index = ron::from_str(text).map_err(|e| {
+        let shown: String = e.to_string().escape_default().take(200).collect();
+        wrong(format!("the index: {shown}"))
+    })?;
+    if index.modules.is_empty() || index.modules.len() > MAX_MODULES {
+        return Err(wrong(format!(
+            "the index has {} modules: 1 to {MAX_MODULES} are allowed",
+            index.modules.len()
+        )));
+    }
+    let mut seen = BTreeSet::new();
+    for record in &index.modules {
+        if !is_word(&record.target) || !is_word(&record.module) {
+            return Err(wrong(
+                "a target or a module has a name that none can have: small letters, digits and underlines",
+            ));
+        }
+        let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+        if record.compiler.len() > MAX_WORD || !record.compiler.chars().all(plain) {
+            return Err(wrong(format!(
+                "{} has a compiler with a name that none can have",
+                record.entry()
+            )));
+        }
+        if !seen.insert(record.entry()) {
+            return Err(wrong(format!("{} is in the index twice", record.entry())));
+        }
+    }
+    Ok(index.modules)
+}
+
+/// The modules of a section whose entries these are: all that follow the programs.
+///
+/// # Errors
+/// [`ArtefactError::Kernels`] where an entry is missing, in another place, or is not what the index says.
+pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactError> {
+    let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == INDEX) else {
+        return Err(wrong(format!("there is no {INDEX} before the modules")));
+    };
+    let records = records(first.data)?;
+    if records.len() != rest.len() {
+        return Err(wrong(format!(
+            "the index has {} modules, and the file {}",
+            records.len(),
+            rest.len()
+        )));
+    }
+    let module = |(record, entry): (KernelRecord, &Entry<'_>)| {
+        let name = record.entry();
+        if entry.name != name {
+            return Err(wrong(format!("{} stands where {name} is due", entry.name)));
+        }
+        if entry.data.len() as u64 != record.bytes {
+            return Err(wrong(format!(
+                "{name} has {} bytes, and the index says {}",
+                entry.data.len(),
+                record.bytes
+            )));
+        }
+        if Digest::of(entry.data) != record.hash {
+            return Err(wrong(format!(
+                "{name} has another hash than the index says"
+            )));
+        }
+        if !is_code(entry.data) {
+            return Err(wrong(format!("{name} is no code for a card")));
+        }
+        Ok(KernelModule {
+            record,
+            code: Arc::from(entry.data),
+        })
+    };
+    records.into_iter().zip(rest).map(module).collect()
+}
+
+/// Whether bytes begin as ELF files of CUDA do: 64 bits, little-endian, of machine 190.
+fn is_code(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF\x02\x01") && bytes.get(18..20) == Some(&[190, 0])
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Bytes that begin as code does.
+    pub(crate) fn code(n: u8) -> Arc<[u8]> {
+        let mut bytes = vec![0; 64];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[18] = 190;
+        bytes[63] = n;
+        bytes.into()
+    }
+
+    pub(crate) fn modules() -> Vec<KernelModule> {
+        let of = |target: &str, module: &str, n| {
+            KernelModule::new(target, module, "NVRTC 13.0", Digest::of(b"source"), code(n))
+        };
+        vec![
+            of("sm_80", "matmul", 1),
+            of("sm_80", "norm", 2),
+            of("sm_90a", "matmul", 3),
+        ]
+    }
+
+    /// What reading these entries says.
+    fn refused(entries: &[(String, Vec<u8>)]) -> String {
+        let entries: Vec<Entry<'_>> = entries
+            .iter()
+            .map(|(name, data)| Entry { name, data })
+            .collect();
+        match read(&entries) {
+            Err(ArtefactError::Kernels(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_section_is_read_as_it_was_written_or_not_at_all() {
+        let modules = modules();
+        let written = entries(&modules).expect("a section");
+        let owned: Vec<(String, Vec<u8>)> = (written.into_iter())
+            .map(|(n, d)| (n, d.into_owned()))
+            .collect();
+        let all: Vec<Entry<'_>> = owned
+            .iter()
+            .map(|(name, data)| Entry { name, data })
+            .collect();
+        assert_eq!(read(&all).expect("the same"), modules);
+
+        let text = String::from_utf8(owned[0].1.clone()).expect("text");
+        let with = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}: {text}");
+            let mut changed = owned.clone();
+            changed[0].1 = text.replacen(from, to, 1).into_bytes();
+            refused(&changed)
+        };
+        assert!(with("\"norm\"", "\"../norm\"").contains("a name that none can have"));
+        assert!(with("\"norm\"", "\"matmul\"").contains("twice"));
+        assert!(with("\"norm\"", "\"rope\"").contains("kernels/sm_80/rope.cubin is due"));
+        assert!(with("bytes: 64", "bytes: 65").contains("the index says 65"));
+        assert!(with("NVRTC 13.0", "NVRTC \\u{1b}[31m").contains("compiler"));
+        assert!(with("modules", "modulos").contains("the index"));
+        assert!(with("(", "(colour: 1,").contains("the index"));
+
+        let mut other = owned.clone();
+        other[2].1[63] ^= 1;
+        assert!(refused(&other).contains("another hash"));
+        assert!(refused(&owned[..3]).contains("and the file 2"));
+        assert!(refused(&owned[1..]).contains("there is no kernels/index.ron"));
+        let mut swapped = owned;
+        swapped.swap(1, 2);
+        assert!(refused(&swapped).contains("stands where"));
+        let text = KernelModule::new("sm_80", "m", "x", Digest::of(b""), Arc::from(&b"text"[..]));
+        let written = entries(std::slice::from_ref(&text)).expect("a section");
+        let written: Vec<_> = written
+            .into_iter()
+            .map(|(n, d)| (n, d.into_owned()))
+            .collect();
+        assert!(refused(&written).contains("no code for a card"));
+        assert!(entries(&[]).expect("none").is_empty());
+        entries(&[text.clone(), text]).expect_err("two of one name");
+    }
+}

@@ -1,0 +1,71 @@
+//! The modules of kernels that a program needs, and what was compiled of them ahead of time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tpc_ir::program::Program;
+use tpc_runtime::{ExecError, Options};
+
+use super::launches::Launches;
+use super::options::CudaOptions;
+use crate::driver::{Cubin, DeviceInfo, Module};
+use crate::kernels;
+use crate::nvrtc::whole;
+
+/// The modules that a program needs, one per family of kernels: whatever devices run it, and whether they reach each other's
+/// memory or not. Programs that need the same kernels have the same modules.
+///
+/// # Errors
+/// When an op has no kernel.
+pub fn modules(program: &Program, options: Options) -> Result<Vec<Module>, ExecError> {
+    let some = DeviceInfo {
+        name: String::new(),
+        card: 0,
+        capability: (9, 0),
+        multiprocessors: 1,
+        memory: 0,
+        shared_per_block: 0,
+    };
+    let infos = vec![some; program.graph.devices.len()];
+    let options = CudaOptions {
+        threads: 1,
+        options,
+    };
+    let mut instances = BTreeSet::new();
+    for joined in [true, false] {
+        let launches = Launches::new(program, &infos, &mut |_, _| Ok(joined), options)?;
+        let kernels = launches.kernels().map(|(_, k)| k.instance.clone());
+        instances.extend(kernels);
+        if infos.len() < 2 {
+            break;
+        }
+    }
+    Ok(kernels::modules(&instances))
+}
+
+/// The hash of a module's whole source, by which code that was compiled of it is known.
+pub type SourceHash = [u8; 32];
+
+/// Code that was compiled ahead of time, by the source that it was made of.
+#[derive(Clone, Debug, Default)]
+pub struct Prebuilt(BTreeMap<SourceHash, Vec<Cubin>>);
+
+impl Prebuilt {
+    /// Adds code for a target, as NVRTC names it.
+    pub fn add(&mut self, source: SourceHash, target: &str, code: Arc<[u8]>) {
+        self.0.entry(source).or_default().push(Cubin {
+            target: target.to_owned(),
+            code,
+        });
+    }
+
+    /// The module with the code that there is of its source.
+    pub(super) fn with_code(&self, mut module: Module) -> Module {
+        if !self.0.is_empty() {
+            let hash: SourceHash = Sha256::digest(whole(&module.source)).into();
+            module.cubins = self.0.get(&hash).cloned().unwrap_or_default();
+        }
+        module
+    }
+}

@@ -1,0 +1,84 @@
+//! Modules for targets, compiled ahead of time.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::{Cache, Compiled, Nvrtc, NvrtcError, whole};
+use crate::driver::Module;
+
+/// A module that was compiled for a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// The module's name.
+    pub module: String,
+    /// The target.
+    pub target: String,
+    /// The whole text that was compiled.
+    pub source: String,
+    /// What came of it.
+    pub compiled: Compiled,
+}
+
+/// Is told of each module that is done.
+pub type Progress<'a> = dyn Fn() + Sync + 'a;
+
+/// Compiles modules for targets on so many threads: all modules of the first target, then those of the next. What is in the
+/// cache is taken from there.
+///
+/// # Errors
+/// The first in that order; those of [`Nvrtc::compile`].
+pub fn build(
+    (modules, targets): (&[Module], &[String]),
+    (nvrtc, cache): (&Nvrtc, Option<&Cache>),
+    threads: usize,
+    progress: &Progress<'_>,
+) -> Result<Vec<Built>, NvrtcError> {
+    let work: Vec<(&Module, &String)> = targets
+        .iter()
+        .flat_map(|target| modules.iter().map(move |module| (module, target)))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let mut done: Vec<Mutex<Option<Result<Built, NvrtcError>>>> = Vec::new();
+    done.resize_with(work.len(), Mutex::default);
+    let compile = |module: &Module, target: &String| {
+        let source = whole(&module.source);
+        let compiled = match cache {
+            Some(cache) => cache.compile(nvrtc, &module.name, &source, target),
+            None => nvrtc.compile(&module.name, &source, target),
+        };
+        Ok(Built {
+            module: module.name.clone(),
+            target: target.clone(),
+            source,
+            compiled: compiled?,
+        })
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, work.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((module, target)) = work.get(at) else {
+                        return;
+                    };
+                    let built = compile(module, target);
+                    if let Ok(mut slot) = done[at].lock() {
+                        *slot = Some(built);
+                    }
+                    progress();
+                }
+            });
+        }
+    });
+    let lost = |module: &str, target: &str| NvrtcError::Compile {
+        module: module.to_owned(),
+        target: target.to_owned(),
+        log: "the compiler panicked".to_owned(),
+    };
+    let taken = done.into_iter().zip(&work).map(|(slot, (module, target))| {
+        let built = slot.into_inner().ok().flatten();
+        built.unwrap_or_else(|| Err(lost(&module.name, target)))
+    });
+    taken.collect()
+}
