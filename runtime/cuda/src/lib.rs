@@ -12,7 +12,6 @@
 mod codes;
 pub mod driver;
 pub mod executor;
-mod folders;
 pub mod kernels;
 #[expect(unsafe_code, reason = "it calls a C library")]
 pub mod nvrtc;
@@ -23,7 +22,6 @@ pub use driver::real::{CudaDriver, cards};
 pub use driver::{
     Args, Bound, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind,
     Endpoint, Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module,
-    ModuleHandle, Node, SetNode, Side, Work,
+    ModuleHandle, Node, SetNode, Side, Work, kept,
 };
 pub use executor::{CudaExecutor, CudaOptions, CudaTarget};
-pub use folders::kept;

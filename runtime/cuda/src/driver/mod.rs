@@ -10,6 +10,7 @@ mod bound;
 )]
 pub mod emulated;
 mod error;
+mod folders;
 mod graph;
 mod module;
 #[expect(unsafe_code, reason = "it calls the driver's C library")]
@@ -19,6 +20,7 @@ use std::fmt;
 
 pub use bound::Bound;
 pub use error::{DriverError, HostError};
+pub use folders::kept;
 pub use graph::{
     Args, CopyNode, Edge, EdgeKind, Endpoint, GraphSpec, HostWork, KernelNode, Node, SetNode, Side,
     Work,

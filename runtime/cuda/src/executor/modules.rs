@@ -10,7 +10,7 @@ use tpc_runtime::{ExecError, Options};
 use super::launches::Launches;
 use super::options::CudaOptions;
 use crate::driver::{Cubin, DeviceInfo, Module};
-use crate::kernels;
+use crate::kernels::{self, Source};
 use crate::nvrtc::whole;
 
 /// The modules that a program needs, one per family of kernels: whatever devices run it, and whether they reach each other's
@@ -18,7 +18,7 @@ use crate::nvrtc::whole;
 ///
 /// # Errors
 /// When an op has no kernel.
-pub fn modules(program: &Program, options: Options) -> Result<Vec<Module>, ExecError> {
+pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
     let some = DeviceInfo {
         name: String::new(),
         card: 0,
@@ -60,8 +60,9 @@ impl Prebuilt {
         });
     }
 
-    /// The module with the code that there is of its source.
-    pub(super) fn with_code(&self, mut module: Module) -> Module {
+    /// A module with the code that there is of its source.
+    pub(super) fn with_code(&self, source: Source) -> Module {
+        let mut module = Module::new(source.name, source.text);
         if !self.0.is_empty() {
             let hash: SourceHash = Sha256::digest(whole(&module.source)).into();
             module.cubins = self.0.get(&hash).cloned().unwrap_or_default();

@@ -18,7 +18,7 @@ mod special;
 
 pub use collective::select_collective;
 pub use kernel::{Geometry, Kernel, Request, Tensor, Unsupported};
-pub use source::{Instance, modules};
+pub use source::{Instance, Source, modules};
 
 use tpc_ir::{DType, Op, RANK};
 

@@ -7,8 +7,6 @@ use std::fmt::Write;
 use tpc_ir::DType;
 use tpc_runtime::quant::grid;
 
-use crate::driver::Module;
-
 const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
@@ -110,8 +108,8 @@ impl Instance {
         }
     }
 
-    /// A module with this kernel alone.
-    pub fn alone(&self) -> Module {
+    /// The source of a module with this kernel alone.
+    pub fn alone(&self) -> Source {
         module(self.family, &[self])
     }
 
@@ -129,8 +127,17 @@ impl Instance {
     }
 }
 
+/// The source of a module of kernels, without the [prelude](super::PRELUDE).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The name of the module: that of a family.
+    pub name: &'static str,
+    /// The templates, and the instances of them.
+    pub text: String,
+}
+
 /// The modules for these instances: one per family, in the order of names.
-pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Module> {
+pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     let all: Vec<&Instance> = instances.iter().collect();
     let alike = |a: &&Instance, b: &&Instance| a.family == b.family;
     let of = |group: &[&Instance]| module(group[0].family, group);
@@ -138,7 +145,7 @@ pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Module> {
 }
 
 /// A module of instances of a family.
-fn module(family: Family, instances: &[&Instance]) -> Module {
+fn module(family: Family, instances: &[&Instance]) -> Source {
     let dtypes = instances.iter().flat_map(|i| i.dtypes.iter().copied());
     let mut source = tables(&dtypes.collect::<Vec<_>>());
     let own = format!("{}.cu", family.name);
@@ -154,7 +161,10 @@ fn module(family: Family, instances: &[&Instance]) -> Module {
     for instance in instances {
         source.push_str(&instance.kernel());
     }
-    Module::new(family.name, source)
+    Source {
+        name: family.name,
+        text: source,
+    }
 }
 
 /// The tables that formats among these need.

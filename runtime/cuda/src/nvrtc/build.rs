@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::{Cache, Compiled, Nvrtc, NvrtcError, whole};
-use crate::driver::Module;
+use crate::kernels::Source;
 
 /// A module that was compiled for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,26 +29,26 @@ pub type Progress<'a> = dyn Fn() + Sync + 'a;
 /// # Errors
 /// The first in that order; those of [`Nvrtc::compile`].
 pub fn build(
-    (modules, targets): (&[Module], &[String]),
+    (modules, targets): (&[Source], &[String]),
     (nvrtc, cache): (&Nvrtc, Option<&Cache>),
     threads: usize,
     progress: &Progress<'_>,
 ) -> Result<Vec<Built>, NvrtcError> {
-    let work: Vec<(&Module, &String)> = targets
+    let work: Vec<(&Source, &String)> = targets
         .iter()
         .flat_map(|target| modules.iter().map(move |module| (module, target)))
         .collect();
     let next = AtomicUsize::new(0);
     let mut done: Vec<Mutex<Option<Result<Built, NvrtcError>>>> = Vec::new();
     done.resize_with(work.len(), Mutex::default);
-    let compile = |module: &Module, target: &String| {
-        let source = whole(&module.source);
+    let compile = |module: &Source, target: &String| {
+        let source = whole(&module.text);
         let compiled = match cache {
-            Some(cache) => cache.compile(nvrtc, &module.name, &source, target),
-            None => nvrtc.compile(&module.name, &source, target),
+            Some(cache) => cache.compile(nvrtc, module.name, &source, target),
+            None => nvrtc.compile(module.name, &source, target),
         };
         Ok(Built {
-            module: module.name.clone(),
+            module: module.name.to_owned(),
             target: target.clone(),
             source,
             compiled: compiled?,
@@ -78,7 +78,7 @@ pub fn build(
     };
     let taken = done.into_iter().zip(&work).map(|(slot, (module, target))| {
         let built = slot.into_inner().ok().flatten();
-        built.unwrap_or_else(|| Err(lost(&module.name, target)))
+        built.unwrap_or_else(|| Err(lost(module.name, target)))
     });
     taken.collect()
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
 use tpc_cuda::{
     Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, KernelNode, Memory, Work,
+    GraphSpec, KernelNode, Memory, Module, Work,
 };
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Dim};
@@ -72,7 +72,9 @@ impl Rig {
         if let Some(known) = self.functions.get(&name) {
             return Ok(*known);
         }
-        let module = self.driver.load(Device(0), &kernel.instance.alone())?;
+        let source = kernel.instance.alone();
+        let module = Module::new(source.name, source.text);
+        let module = self.driver.load(Device(0), &module)?;
         let function = self.driver.function(module, &name)?;
         self.functions.insert(name, function);
         Ok(function)

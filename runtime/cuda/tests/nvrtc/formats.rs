@@ -28,7 +28,7 @@ fn products_with_every_format_compile_for_cards() {
         };
         let kernel = select(&MulMat.into(), &request).unwrap_or_else(|e| panic!("{e}"));
         let (name, module) = (kernel.instance.name(), kernel.instance.alone());
-        match nvrtc.compile(name, &whole(&module.source), target) {
+        match nvrtc.compile(name, &whole(&module.text), target) {
             Ok(compiled) => println!("{name} on {target}: {:?}", compiled.kernels),
             Err(e) => failed.push(e.to_string()),
         }

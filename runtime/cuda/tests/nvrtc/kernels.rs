@@ -36,7 +36,7 @@ fn instance(case: &Case) -> Option<Instance> {
 /// What is wrong with a kernel on a target, in words.
 fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
     let (name, module) = (instance.name(), instance.alone());
-    match nvrtc.compile(name, &whole(&module.source), target) {
+    match nvrtc.compile(name, &whole(&module.text), target) {
         Err(e) => Some(format!("{name}: {e}")),
         Ok(compiled) => {
             let sized = compiled

@@ -33,11 +33,11 @@ pub use compiler::Build;
 pub use fault::{Fault, FaultKind};
 
 use super::graph::{GraphSpec, KernelNode, Side, Work};
+use super::kept;
 use super::{
     Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Function, Graph, Memory, Module,
     ModuleHandle,
 };
-use crate::folders::kept;
 use checked::Watch;
 use checks::{Checks, Reach};
 use compiler::Compiler;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::driver::DriverError;
+use super::DriverError;
 
 /// A folder of what was compiled before, within that of the variable `TPC_CUDA_CACHE`, or the user's cache. What lies there is
 /// run, so that no folder will do that others may write to.
