@@ -111,7 +111,12 @@ fn models_of_diffusion_are_refused_in_words() {
     let model = scratch.model("dream-tiny");
     let model = model.to_str().unwrap();
     refuses(&run(model, &IDS), 2, "TPC0428");
-    let eval = |ubatch: &str| tpc(["eval", model, "--tokens", "1,2,3,4,5", "-ub", ubatch]);
+    let logits = scratch.path("all.logits");
+    let logits = logits.to_str().unwrap();
+    let eval = |ubatch: &str| {
+        let tokens = ["--tokens", "1,2,3,4,5", "--logits", logits];
+        tpc([&["eval", model, "-ub", ubatch][..], &tokens].concat())
+    };
     refuses(&eval("4"), 2, "TPC0428");
     assert_eq!(eval("5").status, 0);
 }
