@@ -59,6 +59,18 @@ pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     file
 }
 
+/// The metadata of an architecture's tiny model beside its sizes: whole keys and values.
+pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
+    let name = format!("{arch}-tiny");
+    let preset = tpc_synth::presets().into_iter().find(|p| p.name == name);
+    let (prefix, spec) = (format!("{arch}."), preset.expect("every architecture").spec);
+    let pairs = spec.split([':', ',']).filter_map(|p| p.split_once('='));
+    pairs
+        .filter(|(key, _)| key.starts_with(&prefix))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
 /// A placement on devices whose links take this time for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
     let link = Link::new(1e18, latency_us);
@@ -819,7 +831,14 @@ fn random_spec(rng: &mut Rng) -> String {
 fn random_models_run_however_they_are_divided() {
     let mut rng = Rng::new(20);
     for _ in 0..RANDOM_MODELS {
-        let spec = random_spec(&mut rng);
+        let mut spec = random_spec(&mut rng);
+        if try_make(&spec).is_err() {
+            // What a family's files have by other keys than those of sizes.
+            let arch = spec.split(':').next().expect("an architecture").to_owned();
+            for (key, value) in preset_keys(&arch) {
+                spec.push_str(&format!(",{key}={value}"));
+            }
+        }
         let file = make(&spec);
         let devices = rng.range(2, 9) as usize;
         let mut placement = linked(devices, *rng.pick(&[0.0, 10.0]));

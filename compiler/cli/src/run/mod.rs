@@ -180,11 +180,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let prompts = asker.prompts()?;
     let ready = opened.plan()?;
     if ready.both_ways {
-        let message = "the model generates by diffusion, not token by token";
-        let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
-        return Err(Failure::usage(d.help(
-            "`tpc eval` gives the logits of a whole sequence, and `tpc plan` its plan",
-        )));
+        return Err(not_token_by_token());
     }
     let batch = ready.ubatch.max(1);
     // Of each sequence the next token and what was drafted have logits.
@@ -240,6 +236,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let line = generation.speed.line(loaded);
     let _ = writeln!(io::stderr().lock(), "{line}");
     Ok(())
+}
+
+/// The failure of a model of diffusion: TPC0428.
+fn not_token_by_token() -> Failure {
+    let message = "the model generates by diffusion, not token by token";
+    let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
+    Failure::usage(
+        d.help("`tpc eval` gives the logits of a whole sequence, and `tpc plan` its plan"),
+    )
 }
 
 /// What is done when the context is full. A model that cannot shift it says so at once, and not when it is full.
