@@ -40,6 +40,7 @@ mod prover;
 mod readings;
 mod refutation;
 mod relate;
+mod relations;
 mod rules;
 mod sections;
 mod signature;

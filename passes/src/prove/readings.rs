@@ -1,10 +1,8 @@
 //! Readings: the arguments of a term as parts of wholes.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use egg::Id;
-use rustc_hash::FxHashMap;
 use tpc_ir::{Dim, Interval, Op};
 
 use super::index_set::{NotExpressible, Pattern, from_axes, locate, per_axis, selected_dims};
@@ -33,20 +31,26 @@ impl ArgPart {
 
 /// An e-class as a part of its base, where each of its axes is a part of the same axis of the base.
 fn selected(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
+    let base = selection.base;
+    let part = terms
+        .relations
+        .part(base, selection.view(), || part(terms, id, selection))?;
+    Some(ArgPart { base, part })
+}
+
+/// The elements of a selection as a part.
+fn part(terms: &TermGraph, id: Id, selection: &Selection) -> Option<Part> {
     let (own, of) = (terms.ty(id)?, terms.ty(selection.base)?);
-    let axes = per_axis(&selection.indices, &of.dims).ok()?;
+    let axes = per_axis(selection.indices(), &of.dims).ok()?;
     if selected_dims(&axes, &of.dims).ok()? != own.dims {
         return None;
     }
-    Some(ArgPart {
-        base: selection.base,
-        part: Rc::new(Part {
-            ty: of.clone(),
-            indices: selection.indices.clone(),
-            axes,
-            copies: [None, None, None, None],
-            dims: own.dims.clone(),
-        }),
+    Some(Part {
+        ty: of.clone(),
+        indices: selection.indices().to_vec(),
+        axes,
+        copies: [None, None, None, None],
+        dims: own.dims.clone(),
     })
 }
 
@@ -76,7 +80,7 @@ fn repetition(
             // The same elements precede the copies.
             let rest = Dim::product(&base.dims[axis + 1..]).ok_or(NotExpressible)?;
             let dims = [inner.clone(), rest, Dim::ONE, Dim::ONE];
-            if selected_dims(&per_axis(&local.selection.indices, &dims)?, &dims)?[0] != *unit {
+            if selected_dims(&per_axis(local.selection.indices(), &dims)?, &dims)?[0] != *unit {
                 return Err(NotExpressible);
             }
         }
@@ -90,7 +94,7 @@ fn repetition(
         copied.push((a, unit, times, here.map_or(1, |c| c.1)));
         below *= times;
     }
-    let mut axes = per_axis(&local.selection.indices, &once)?;
+    let mut axes = per_axis(local.selection.indices(), &once)?;
     let mut left = selected_dims(&axes, &once)?;
     let mut copies = [None, None, None, None];
     for (a, unit, times, held) in copied {
@@ -111,7 +115,7 @@ fn repetition(
     let indices = from_axes(&axes, &whole.dims)?;
     Ok(ArgPart {
         base: of.result,
-        part: Rc::new(Part {
+        part: terms.relations.shared(Part {
             ty: whole.clone(),
             axes: per_axis(&indices, &whole.dims)?,
             indices,
@@ -172,40 +176,15 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }
 
-/// The relations that were found, and those that there are not, by op and parts: layers, devices and summands have the
-/// same again and again.
-#[derive(Debug, Default)]
-pub(super) struct Relations(RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>);
-
-/// The number of an op, and its operands.
-type OpOnParts = (u32, Vec<Rc<Part>>);
-
-impl Relations {
-    /// Relations that are kept; beyond, all are forgotten.
-    const MOST: usize = 1 << 11;
-    /// Operands of the largest op whose relations are kept.
-    const MAX_OPERANDS: usize = 4;
-}
-
 /// The relation of an op on parts to the op on the wholes.
 pub(super) fn related(terms: &TermGraph, op: &Op, reading: &[ArgPart]) -> Option<Rc<Relation>> {
-    let number = terms.tables().ops.number(op);
-    let kept = |_: &u32| reading.len() <= Relations::MAX_OPERANDS;
-    let Some(number) = number.filter(kept) else {
-        return related_as(op, reading, None).map(Rc::new);
-    };
-    let parts: Vec<Rc<Part>> = reading.iter().map(|s| Rc::clone(&s.part)).collect();
-    let key = (number, parts);
-    let mut known = terms.relations.0.borrow_mut();
-    if let Some(relation) = known.get(&key) {
-        return relation.clone();
+    let parts = || reading.iter().map(|s| Rc::clone(&s.part));
+    match terms.tables().ops.number(op) {
+        Some(number) => terms
+            .relations
+            .relation(number, parts(), || related_as(op, reading, None)),
+        None => related_as(op, reading, None).map(Rc::new),
     }
-    let relation = relate(op, &key.1, None).ok().map(Rc::new);
-    if known.len() >= Relations::MOST {
-        known.clear();
-    }
-    known.insert(key, relation.clone());
-    relation
 }
 
 /// The same, found anew, where an op of the model says what the parts do not.

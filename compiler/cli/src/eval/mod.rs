@@ -69,7 +69,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
-        _ => ready.outputs.unwrap_or(usize::MAX),
+        ExecutorKind::Cpu
+        | ExecutorKind::Cuda
+        | ExecutorKind::EmulatedCuda
+        | ExecutorKind::CheckedCuda => ready.outputs.unwrap_or(usize::MAX),
     };
     let batch = ready.ubatch.min(most).clamp(1, tokens.len());
     if ready.both_ways && batch < tokens.len() {

@@ -41,8 +41,6 @@ pub struct Arch {
     /// Whether `num_loops` says how often all layers run. The norm of the output stands between, unless
     /// `skip_loop_final_norm` is true.
     pub loops: KeyUse,
-    /// Matrices of a layer that images use in place of others.
-    pub of_images: &'static [&'static str],
     /// The sublayers of a layer.
     pub sublayers: Sublayers,
     /// Attention.
@@ -82,7 +80,6 @@ impl Arch {
         layer_scale: Presence::Never,
         embedding_skip: Presence::Never,
         loops: KeyUse::Ignored,
-        of_images: &[],
         sublayers: Sublayers::Both,
         attention: AttentionForm {
             direction: Direction::Back,

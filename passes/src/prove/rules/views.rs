@@ -217,13 +217,13 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
             if !out.is_empty() {
                 selections = term.args.iter().map(|&a| terms.selections(a)).collect();
             }
-            let parts: Option<Vec<([Dim; RANK], &IndexSet)>> = term
+            let parts: Option<Vec<([Dim; RANK], &[Pattern])>> = term
                 .args
                 .iter()
                 .zip(&selections)
                 .map(|(&arg, of_arg)| {
                     let form = of_arg.iter().find(|s| s.base == base)?;
-                    Some((terms.ty(arg)?.dims.clone(), &form.indices))
+                    Some((terms.ty(arg)?.dims.clone(), form.indices()))
                 })
                 .collect();
             if let Some(indices) = parts.and_then(|p| joined(&p, axis).ok()) {
@@ -235,7 +235,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
 };
 
 /// The index set of parts that follow one another along an axis.
-fn joined(parts: &[([Dim; RANK], &IndexSet)], axis: usize) -> Result<IndexSet, NotExpressible> {
+fn joined(parts: &[([Dim; RANK], &[Pattern])], axis: usize) -> Result<IndexSet, NotExpressible> {
     // The factor in which they differ.
     let (_, first) = parts.first().ok_or(NotExpressible)?;
     let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));

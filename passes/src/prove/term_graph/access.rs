@@ -18,16 +18,24 @@ use crate::prove::language::{Args, Head, Mask, Term, View};
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Selection {
     pub(in crate::prove) base: Id,
-    pub(in crate::prove) indices: IndexSet,
+    /// The view that selects them, with its number; `None` for all of the base.
+    view: Option<(u32, Rc<View>)>,
 }
 
 impl Selection {
     /// A value as it is.
     pub(in crate::prove) fn whole(base: Id) -> Selection {
-        Selection {
-            base,
-            indices: IndexSet::new(),
-        }
+        Selection { base, view: None }
+    }
+
+    /// The selected elements of the base.
+    pub(in crate::prove) fn indices(&self) -> &[Pattern] {
+        self.view.as_ref().map_or(&[], |(_, view)| &view.indices)
+    }
+
+    /// The number of the view that selects them; `None` for all of the base.
+    pub(in crate::prove) fn view(&self) -> Option<u32> {
+        self.view.as_ref().map(|v| v.0)
     }
 }
 
@@ -85,10 +93,15 @@ impl TermGraph {
 
     /// The view at the head of a term; `None` for other heads.
     pub(in crate::prove) fn view_of(&self, term: &Term) -> Option<Rc<View>> {
-        let Head::View(view) = term.head else {
+        self.numbered_view_of(term).map(|(_, view)| view)
+    }
+
+    /// The view at the head of a term, with its number.
+    fn numbered_view_of(&self, term: &Term) -> Option<(u32, Rc<View>)> {
+        let Head::View(number) = term.head else {
             return None;
         };
-        let view = self.tables().views.share(view);
+        let view = self.tables().views.share(number);
         // Whoever asks looks at them all.
         self.charge(
             view.indices
@@ -97,7 +110,7 @@ impl TermGraph {
                 .sum::<usize>()
                 / INTERVALS,
         );
-        Some(view)
+        Some((number, view))
     }
 
     /// The ops that an e-class is a result of, each with the index of the result and the arguments.
@@ -228,19 +241,22 @@ impl TermGraph {
     /// The selections that an e-class is, itself included; those nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
-        let mut out: Vec<Selection> = self
-            .views_of(id)
-            .into_iter()
-            .map(|(v, base)| Selection {
-                base: self.graph.find(base),
-                indices: v.indices.clone(),
+        let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
+        let mut out: Vec<Selection> = nodes
+            .iter()
+            .take(MAX_VIEWS)
+            .filter_map(|t| {
+                Some(Selection {
+                    base: t.args[0],
+                    view: Some(self.numbered_view_of(t)?),
+                })
             })
             .filter(|f| f.base != id)
             .collect();
         out.push(Selection::whole(id));
         out.sort_by_key(|f| {
             let data = &self.graph[f.base].data;
-            (data.model.is_none(), f.indices.len(), Reverse(data.age))
+            (data.model.is_none(), f.indices().len(), Reverse(data.age))
         });
         out
     }

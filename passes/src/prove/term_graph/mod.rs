@@ -17,7 +17,7 @@ use tpc_ir::{Budget, Resource};
 use super::analysis::TermAnalysis;
 use super::interner::Tables;
 use super::language::{Args, Head, Term, is_empty};
-use super::readings::Relations;
+use super::relations::Relations;
 use of_model::ModelTerms;
 
 pub(super) use access::Selection;
@@ -62,7 +62,7 @@ pub(super) struct TermGraph {
     /// The number of terms beyond which no more follows.
     pub(super) max_terms: usize,
     model: ModelTerms,
-    /// Relations of ops on parts to ops on wholes.
+    /// Parts, and relations of ops on parts to ops on wholes.
     pub(super) relations: Relations,
     /// Whether the model's own terms are being added.
     pub(super) of_model: bool,

@@ -151,7 +151,7 @@ impl TermGraph {
     /// The selections that an e-class is or repeats.
     fn repetitions(&self, id: Id) -> Vec<Repetition> {
         let selections = self.selections(id);
-        let reshaped = selections.iter().filter(|s| s.indices.is_empty());
+        let reshaped = selections.iter().filter(|s| s.indices().is_empty());
         let mut out = Vec::new();
         for all in reshaped.map(|s| s.base) {
             for (op, _, args) in self.ops_of(all) {

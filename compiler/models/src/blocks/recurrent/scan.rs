@@ -59,3 +59,18 @@ pub(super) fn scan(
     kept.write(b, after)?;
     Ok([y, x])
 }
+
+/// The output of a scan plus its input times `passed`, a number per head: `[head_dim, heads, n_tokens]`.
+pub(super) fn passed_scan(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    sizes: &ScanSizes,
+    inputs: ScanInputs,
+    passed: Value,
+) -> Result<Value, ArchError> {
+    let [y, x] = scan(b, cx, sizes, inputs)?;
+    let x = b.mul(x, passed, "ssm_x_passed")?;
+    let y = b.add(y, x, "ssm_y_passed")?;
+    let by_head = [sizes.head_dim.into(), sizes.heads.into(), b.n_tokens()];
+    b.reshape(y, by_head, "ssm_y")
+}

@@ -74,11 +74,7 @@ fn passed_scan(
         taken,
         read,
     };
-    let [y, x] = scan::scan(b, cx, &sizes, inputs)?;
-    let x = b.mul(x, passed, "ssm_x_passed")?;
-    let y = b.add(y, x, "ssm_y_passed")?;
-    let by_head = [hp.head_dim.into(), hp.heads.n.into(), b.n_tokens()];
-    b.reshape(y, by_head, "ssm_y")
+    scan::passed_scan(b, cx, &sizes, inputs, passed)
 }
 
 /// `y`, with the heads of each group normalised together if the file has the norm.
