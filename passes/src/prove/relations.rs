@@ -1,7 +1,6 @@
 //! Parts of operands and relations of ops on them, found once: layers, devices and summands have the same again and again.
 
 use std::cell::RefCell;
-use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
@@ -19,6 +18,10 @@ pub(super) struct Relations {
     /// By base and number of the view.
     selected: RefCell<FxHashMap<(Id, Option<u32>), Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
+    /// Numbers of views, by those of the inner and the outer.
+    composed: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
+    /// Numbers of views, by those of the one that is selected from and of the one that is looked for.
+    relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
 
 /// The number of an op, and its operands.
@@ -44,7 +47,7 @@ impl Hash for Shared {
 
 impl Relations {
     /// Entries of a kind that are kept; beyond, all are forgotten.
-    const MOST: usize = 1 << 13;
+    const MOST: usize = 1 << 14;
     /// Operands of the largest op whose relations are kept.
     const MAX_OPERANDS: usize = 4;
 
@@ -69,14 +72,9 @@ impl Relations {
         view: Option<u32>,
         found: impl FnOnce() -> Option<Part>,
     ) -> Option<Rc<Part>> {
-        let mut selected = self.selected.borrow_mut();
-        if selected.len() >= Relations::MOST {
-            selected.clear();
-        }
-        match selected.entry((base, view)) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(new) => new.insert(found().map(|p| self.shared(p))).clone(),
-        }
+        known(&self.selected, (base, view), || {
+            found().map(|p| self.shared(p))
+        })
     }
 
     /// The relation of an op, by its number, on these parts.
@@ -89,13 +87,40 @@ impl Relations {
         if parts.len() > Relations::MAX_OPERANDS {
             return found().map(Rc::new);
         }
-        let mut related = self.related.borrow_mut();
-        if related.len() >= Relations::MOST {
-            related.clear();
-        }
-        match related.entry((op, parts.map(Shared).collect())) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(new) => new.insert(found().map(Rc::new)).clone(),
-        }
+        let key = (op, parts.map(Shared).collect());
+        known(&self.related, key, || found().map(Rc::new))
     }
+
+    /// What is known of a view of a view, by the numbers of the inner and the outer.
+    pub(super) fn composed(&self, views: (u32, u32)) -> Option<Option<u32>> {
+        self.composed.borrow().get(&views).copied()
+    }
+
+    /// Keeps the number of the view that is a view of a view, or that there is none.
+    pub(super) fn keep_composed(&self, views: (u32, u32), one: Option<u32>) {
+        known(&self.composed, views, || one);
+    }
+
+    /// What is known of the view of one view that gives another.
+    pub(super) fn relative(&self, views: (u32, u32)) -> Option<Option<u32>> {
+        self.relative.borrow().get(&views).copied()
+    }
+
+    /// Keeps the number of the view of one view that gives another, or that there is none.
+    pub(super) fn keep_relative(&self, views: (u32, u32), rest: Option<u32>) {
+        known(&self.relative, views, || rest);
+    }
+}
+
+/// What is kept under a key, found if it is not known yet.
+fn known<K: Eq + Hash, T: Clone>(
+    all: &RefCell<FxHashMap<K, T>>,
+    key: K,
+    found: impl FnOnce() -> T,
+) -> T {
+    let mut all = all.borrow_mut();
+    if all.len() >= Relations::MOST {
+        all.clear();
+    }
+    all.entry(key).or_insert_with(found).clone()
 }

@@ -66,15 +66,9 @@ fn range(size: &Dim, start: &Dim, len: &Dim) -> Result<Option<Pattern>, NotExpre
 pub(super) const VIEW_OF_VIEW: ProofRule = ProofRule {
     name: "view-of-view",
     equation: "x[p][q] = x[p ∘ q]",
-    apply: |terms, term, _| {
-        let Some(outer) = terms.view_of(term) else {
-            return Vec::new();
-        };
-        let inner = terms.views_of(term.args[0]);
-        let composed = inner
-            .into_iter()
-            .filter_map(|(inner, base)| terms.composed(&inner, base, &outer).ok());
-        composed.collect()
+    apply: |terms, term, _| match terms.numbered_view_of(term) {
+        Some(outer) => terms.add_composed(&outer, term.args[0]),
+        None => Vec::new(),
     },
 };
 
@@ -82,20 +76,11 @@ pub(super) const VIEW_THROUGH_SLICE: ProofRule = ProofRule {
     name: "view-through-slice",
     equation: "x[p ∘ q] = y[q], where the model has y = x[p]",
     apply: |terms, term, id| {
-        let Some(view) = terms.view_of(term) else {
-            return Vec::new();
-        };
         let id = terms.graph.find(id);
-        let mut out = Vec::new();
-        for (slice, indices, _) in terms.model_slices(term.args[0]) {
-            if slice == id {
-                continue;
-            }
-            if let Ok(rest) = relative(&indices, &view.indices) {
-                out.push(terms.view(slice, rest, view.dims.clone()));
-            }
+        match terms.numbered_view_of(term) {
+            Some(view) => terms.add_relative(&view, term.args[0], id),
+            None => Vec::new(),
         }
-        out
     },
 };
 
@@ -137,6 +122,7 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
                 continue;
             };
             for k in 0..args.len() {
+                terms.charge_composed(&view.indices, &[]);
                 let part = segment(terms, &args, axis, k)
                     .and_then(|segment| relative(&segment, &view.indices));
                 if let Ok(indices) = part {

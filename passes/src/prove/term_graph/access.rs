@@ -6,10 +6,10 @@ use std::rc::Rc;
 use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
-use super::{INTERVALS, MAX_VIEWS, TermGraph};
+use super::{COMPOSED, INTERVALS, MAX_VIEWS, TermGraph};
 use crate::prove::finite;
 use crate::prove::index_set::{
-    IndexSet, NotExpressible, Pattern, compose, from_axes, selected_dims,
+    IndexSet, NotExpressible, Pattern, compose, from_axes, relative, selected_dims,
 };
 use crate::prove::interner::Tables;
 use crate::prove::language::{Args, Head, Mask, Term, View};
@@ -19,8 +19,11 @@ use crate::prove::language::{Args, Head, Mask, Term, View};
 pub(in crate::prove) struct Selection {
     pub(in crate::prove) base: Id,
     /// The view that selects them, with its number; `None` for all of the base.
-    view: Option<(u32, Rc<View>)>,
+    view: Option<Numbered>,
 }
+
+/// A view with its number.
+pub(in crate::prove) type Numbered = (u32, Rc<View>);
 
 impl Selection {
     /// A value as it is.
@@ -97,20 +100,20 @@ impl TermGraph {
     }
 
     /// The view at the head of a term, with its number.
-    fn numbered_view_of(&self, term: &Term) -> Option<(u32, Rc<View>)> {
+    pub(in crate::prove) fn numbered_view_of(&self, term: &Term) -> Option<Numbered> {
         let Head::View(number) = term.head else {
             return None;
         };
         let view = self.tables().views.share(number);
         // Whoever asks looks at them all.
-        self.charge(
-            view.indices
-                .iter()
-                .map(|p| p.intervals.len())
-                .sum::<usize>()
-                / INTERVALS,
-        );
+        self.charge(intervals(&view.indices) / INTERVALS);
         Some((number, view))
+    }
+
+    /// Counts the steps of composing index sets, which finds intervals by halving.
+    pub(in crate::prove) fn charge_composed(&self, inner: &[Pattern], outer: &[Pattern]) {
+        let n = intervals(inner) + intervals(outer);
+        self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
     }
 
     /// The ops that an e-class is a result of, each with the index of the result and the arguments.
@@ -183,23 +186,30 @@ impl TermGraph {
 
     /// Adds the selection of `indices` from a value, under the sizes `dims`.
     pub(in crate::prove) fn view(&mut self, base: Id, indices: IndexSet, dims: [Dim; RANK]) -> Id {
-        let full = indices.is_empty() && self.ty(base).is_some_and(|t| t.dims == dims);
+        let number = self.number_of(View { indices, dims });
+        self.numbered_view(base, number)
+    }
+
+    /// The number of a view.
+    fn number_of(&mut self, view: View) -> u32 {
+        let views = &mut self.graph.analysis.tables.views;
+        let known = views.items().len();
+        let number = views.intern(&view);
+        if views.items().len() > known {
+            self.segments.add(intervals(&view.indices));
+        }
+        number
+    }
+
+    /// Adds the view of a value that has this number.
+    fn numbered_view(&mut self, base: Id, number: u32) -> Id {
+        let view = self.tables().views.get(number);
+        let full = view.indices.is_empty() && self.ty(base).is_some_and(|t| t.dims == view.dims);
         if full {
             return self.graph.find(base);
         }
-        let intervals: usize = indices.iter().map(|p| p.intervals.len()).sum();
-        self.steps.add(intervals);
-        let known = self.tables().views.items().len();
-        let view = self
-            .graph
-            .analysis
-            .tables
-            .views
-            .intern(&View { indices, dims });
-        if self.tables().views.items().len() > known {
-            self.segments.add(intervals);
-        }
-        let id = self.add(Head::View(view), vec![base]);
+        self.steps.add(intervals(&view.indices));
+        let id = self.add(Head::View(number), vec![base]);
         self.note_slice(base, id);
         id
     }
@@ -221,35 +231,35 @@ impl TermGraph {
 
     /// The first views that an e-class is, with what is viewed.
     pub(in crate::prove) fn views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
-        self.some_views_of(id, MAX_VIEWS)
+        let views = self.numbered_views_of(id, MAX_VIEWS).into_iter();
+        views.map(|((_, view), base)| (view, base)).collect()
     }
 
     /// All views that an e-class is, with what is viewed.
     pub(in crate::prove) fn all_views_of(&self, id: Id) -> Vec<(Rc<View>, Id)> {
-        self.some_views_of(id, usize::MAX)
+        let views = self.numbered_views_of(id, usize::MAX).into_iter();
+        views.map(|((_, view), base)| (view, base)).collect()
     }
 
-    fn some_views_of(&self, id: Id, most: usize) -> Vec<(Rc<View>, Id)> {
+    /// Views that an e-class is, with their numbers and what is viewed.
+    pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(Numbered, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
         let views = nodes
             .iter()
             .take(most)
-            .filter_map(|t| Some((self.view_of(t)?, t.args[0])));
+            .filter_map(|t| Some((self.numbered_view_of(t)?, t.args[0])));
         views.collect()
     }
 
     /// The selections that an e-class is, itself included; those nearest to the model first.
     pub(in crate::prove) fn selections(&self, id: Id) -> Vec<Selection> {
         let id = self.graph.find(id);
-        let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
-        let mut out: Vec<Selection> = nodes
-            .iter()
-            .take(MAX_VIEWS)
-            .filter_map(|t| {
-                Some(Selection {
-                    base: t.args[0],
-                    view: Some(self.numbered_view_of(t)?),
-                })
+        let mut out: Vec<Selection> = self
+            .numbered_views_of(id, MAX_VIEWS)
+            .into_iter()
+            .map(|(view, base)| Selection {
+                base,
+                view: Some(view),
             })
             .filter(|f| f.base != id)
             .collect();
@@ -261,14 +271,49 @@ impl TermGraph {
         out
     }
 
-    /// Adds the view of a view, as one.
-    pub(in crate::prove) fn composed(
-        &mut self,
-        inner: &View,
-        base: Id,
-        outer: &View,
-    ) -> Result<Id, NotExpressible> {
-        let indices = compose(&inner.indices, &outer.indices)?;
-        Ok(self.view(base, indices, outer.dims.clone()))
+    /// Adds all views of views that a view is, each as one view.
+    pub(in crate::prove) fn add_composed(&mut self, outer: &Numbered, of: Id) -> Vec<Id> {
+        let mut out = Vec::new();
+        for (inner, base) in self.numbered_views_of(of, MAX_VIEWS) {
+            let pair = (inner.0, outer.0);
+            let one = self.relations.composed(pair).unwrap_or_else(|| {
+                self.charge_composed(&inner.1.indices, &outer.1.indices);
+                let indices = compose(&inner.1.indices, &outer.1.indices).ok();
+                self.kept(indices, &outer.1)
+            });
+            self.relations.keep_composed(pair, one);
+            out.extend(one.map(|one| self.numbered_view(base, one)));
+        }
+        out
     }
+
+    /// Adds all views of the model's slices of a value that a view of it is, but those of `but`.
+    pub(in crate::prove) fn add_relative(&mut self, view: &Numbered, of: Id, but: Id) -> Vec<Id> {
+        let mut out = Vec::new();
+        for (slice, held) in self.model_slices(of) {
+            if slice == but {
+                continue;
+            }
+            let pair = (held.0, view.0);
+            let rest = self.relations.relative(pair).unwrap_or_else(|| {
+                self.charge_composed(&held.1.indices, &view.1.indices);
+                let indices = relative(&held.1.indices, &view.1.indices).ok();
+                self.kept(indices, &view.1)
+            });
+            self.relations.keep_relative(pair, rest);
+            out.extend(rest.map(|rest| self.numbered_view(slice, rest)));
+        }
+        out
+    }
+
+    /// The number of the view of these elements under the sizes of another, where there is one.
+    fn kept(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
+        let dims = sizes.dims.clone();
+        indices.map(|indices| self.number_of(View { indices, dims }))
+    }
+}
+
+/// The intervals of an index set.
+fn intervals(indices: &[Pattern]) -> usize {
+    indices.iter().map(|p| p.intervals.len()).sum()
 }

@@ -30,6 +30,8 @@ const MAX_ROUNDS: usize = 24;
 const MAX_TERMS: usize = 400_000;
 /// Intervals of a view that are looked at in a step.
 const INTERVALS: usize = 2;
+/// Comparisons of intervals, as index sets are composed, in a step.
+const COMPOSED: usize = 4;
 /// Arguments beyond which a proof is given up: devices make no sums of so many terms.
 const MAX_ARGS: usize = 1 << 10;
 /// Steps of the budget that a step here takes: it compares and makes terms.

@@ -5,8 +5,8 @@ use egg::Id;
 use rustc_hash::FxHashSet;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
+use super::access::Numbered;
 use super::{MAX_VIEWS, Selection, TermGraph};
-use crate::prove::index_set::IndexSet;
 use crate::prove::language::{Head, Term};
 
 /// The model's terms by kind.
@@ -136,7 +136,8 @@ impl TermGraph {
                     continue;
                 };
                 let reshaped = self.model_slices(all).into_iter();
-                let reshaped = reshaped.filter(|(_, p, _)| p.is_empty()).map(|(id, ..)| id);
+                let reshaped = reshaped.filter(|(_, view)| view.1.indices.is_empty());
+                let reshaped = reshaped.map(|(id, _)| id);
                 for result in std::iter::once(self.graph.find(all)).chain(reshaped) {
                     if result != own {
                         let axes = axes.clone();
@@ -187,8 +188,8 @@ impl TermGraph {
         axes.map(|a| Some((a, times(a)?))).collect()
     }
 
-    /// The views of `base` that the model has, each with its index set and sizes.
-    pub(in crate::prove) fn model_slices(&self, base: Id) -> Vec<(Id, IndexSet, [Dim; RANK])> {
+    /// The views of `base` that the model has.
+    pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, Numbered)> {
         let base = self.graph.find(base);
         let mut out = Vec::new();
         self.steps.add(self.model.slices.len() / 16);
@@ -198,9 +199,9 @@ impl TermGraph {
             }
             if self.graph.find(of) == base {
                 let slice = self.graph.find(slice);
-                for (v, b) in self.views_of(slice) {
-                    if self.graph.find(b) == base {
-                        out.push((slice, v.indices.clone(), v.dims.clone()));
+                for (view, b) in self.numbered_views_of(slice, MAX_VIEWS) {
+                    if b == base {
+                        out.push((slice, view));
                     }
                 }
             }
