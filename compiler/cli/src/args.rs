@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, Parser};
 use tpc_cpu::CpuTarget;
+use tpc_cuda::CudaTarget;
 use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind};
@@ -283,8 +284,12 @@ impl PlacementArgs {
             .map(|split| split.among(devices.len()))
             .transpose()
             .map_err(Failure::usage)?;
-        let all_cpu = devices.iter().all(|d| d.kind == DeviceKind::Cpu);
-        let storage: &dyn Storage = if all_cpu { &CpuTarget } else { &FileTarget };
+        let all = |is: fn(DeviceKind) -> bool| devices.iter().all(|d| is(d.kind));
+        let storage: &dyn Storage = match () {
+            () if all(|k| k == DeviceKind::Cpu) => &CpuTarget,
+            () if all(|k| matches!(k, DeviceKind::Cuda(_))) => &CudaTarget,
+            () => &FileTarget,
+        };
         let [k, v] = self.cache_types()?;
         let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         Ok(Placement {

@@ -3,6 +3,7 @@
 use super::StoredFormat;
 use crate::dims::Bindings;
 use crate::op::Op;
+use crate::place::Place;
 use crate::types::TensorType;
 
 /// How a device stores a weight.
@@ -14,11 +15,12 @@ pub struct Stored {
     pub bytes: u64,
 }
 
-/// A kind of device that programs are made for.
+/// What programs are made for: kinds of devices beside a host.
 pub trait Target: std::fmt::Debug + Sync {
-    /// How it stores a weight of a type that these ops read, each as its operand of that number. `None` when the bytes
+    /// How a place stores a weight of a type that these ops read, each as its operand of that number. `None` when the bytes
     /// overflow.
-    fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored>;
+    fn stored(&self, place: Place, weight: &TensorType, readers: &[(&Op, usize)])
+    -> Option<Stored>;
 
     /// Every buffer begins at a multiple of so many bytes, and these are a multiple of [`ALIGNMENT`](super::ALIGNMENT).
     fn alignment(&self) -> u64;
@@ -29,7 +31,12 @@ pub trait Target: std::fmt::Debug + Sync {
 pub struct FileTarget;
 
 impl Target for FileTarget {
-    fn stored(&self, weight: &TensorType, _readers: &[(&Op, usize)]) -> Option<Stored> {
+    fn stored(
+        &self,
+        _place: Place,
+        weight: &TensorType,
+        _readers: &[(&Op, usize)],
+    ) -> Option<Stored> {
         Some(Stored {
             format: StoredFormat::File,
             bytes: weight.bytes(&Bindings::default())?,

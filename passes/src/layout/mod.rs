@@ -78,7 +78,7 @@ impl Layouts {
     }
 }
 
-/// How the target stores each weight, by what reads it.
+/// How the place of each weight stores it, by what reads it.
 fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
     let mut readers: Vec<Vec<(&Op, usize)>> = vec![Vec::new(); graph.values().len()];
     for (_, data) in graph.insts() {
@@ -91,7 +91,7 @@ fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
     let mut out = vec![None; graph.values().len()];
     for (value, data) in graph.values() {
         if matches!(graph.def_op(value), Op::Weight(_)) {
-            out[value.index()] = Some(target.stored(&data.ty, &readers[value.index()])?);
+            out[value.index()] = Some(target.stored(data.place, &data.ty, &readers[value.index()])?);
         }
     }
     Some(out)

@@ -1,7 +1,7 @@
 //! How the CPU stores weights.
 
 use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target};
-use tpc_ir::{DType, Op, TensorType};
+use tpc_ir::{DType, Op, Place, TensorType};
 
 use crate::product::{Format, Part};
 
@@ -31,7 +31,12 @@ pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
 }
 
 impl Target for CpuTarget {
-    fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored> {
+    fn stored(
+        &self,
+        place: Place,
+        weight: &TensorType,
+        readers: &[(&Op, usize)],
+    ) -> Option<Stored> {
         let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
         let lookup = |op: &Op| matches!(op, Op::GetRows(_));
         let first = |(op, i): &(&Op, usize)| *i == 0 && (product(op) || lookup(op));
@@ -44,7 +49,7 @@ impl Target for CpuTarget {
                 });
             }
         }
-        FileTarget.stored(weight, readers)
+        FileTarget.stored(place, weight, readers)
     }
 
     fn alignment(&self) -> u64 {
@@ -62,11 +67,11 @@ mod tests {
         let ty = TensorType::new(DType::Q8_0, [64.into(), 40.into()]);
         let product = Op::MulMat(MulMat);
         let lookup = Op::GetRows(GetRows { window: None });
-        let stored = |readers: &[(&Op, usize)]| CpuTarget.stored(&ty, readers);
+        let stored = |readers: &[(&Op, usize)]| CpuTarget.stored(Place::Host, &ty, readers);
         let packed = stored(&[(&product, 0)]);
         assert_eq!(packed.map(|s| s.format), Some(StoredFormat::Rows16));
         assert_eq!(stored(&[(&lookup, 0), (&product, 0)]), packed);
-        let file = FileTarget.stored(&ty, &[]);
+        let file = FileTarget.stored(Place::Host, &ty, &[]);
         for readers in [
             &[][..],
             &[(&lookup, 0)],

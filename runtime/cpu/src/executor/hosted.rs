@@ -3,102 +3,105 @@
 
 use tpc_ir::op::Op;
 use tpc_ir::program::Program;
-use tpc_ir::{Bindings, DType, Dim, Value};
-use tpc_runtime::{ExecError, Options};
+use tpc_ir::{Arena, Bindings, TensorType, Value};
+use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 
-use super::launches::{most, select, select_bound};
+use super::launches::Launches;
+use super::product::DeviceScratch;
+use super::{CpuOptions, Own, load, perform};
 use crate::error::KernelError;
-use crate::kernel::Kernel;
-use crate::ops::size_of;
+use crate::product::Isa;
 use crate::team::Team;
 use crate::view::View;
 
-/// An op of a program with its kernel, for executors that run other ops elsewhere. Weights are stored as in the file.
+/// Single ops of a program for executors that run others elsewhere, on threads of their own. Weights of the host are stored as
+/// [`CpuTarget`](crate::CpuTarget) says.
 #[derive(Debug)]
-pub struct HostedOp {
-    kernel: Kernel,
-    /// Copies the operand that is updated, where the result lies elsewhere.
-    copy: Option<Kernel>,
-    operands: usize,
-    /// The size that the kernel works with, where it differs from batch to batch.
-    size: Option<Dim>,
-    scratch: usize,
+pub struct HostedOps {
+    team: Team,
+    isa: Isa,
+    launches: Launches,
+    shared: DeviceScratch,
+    own: Vec<Own>,
 }
 
-impl HostedOp {
-    /// The kernel of an op of a program, with its operands and results.
+impl HostedOps {
+    /// The kernels of these ops, with their operands and results, in a program whose arenas of the host begin there.
     ///
     /// # Errors
-    /// When there is none, or a size has no value.
+    /// When one has no kernel, a size has no value, memory does not suffice, or no thread can be started.
     pub fn new(
         program: &Program,
-        op: &Op,
-        (operands, results): (&[Value], &[Value]),
-        options: Options,
-    ) -> Result<HostedOp, ExecError> {
-        let shape = program.shapes.last().map(|s| s.most).unwrap_or_default();
-        let kernel = select_bound(program, op, (operands, results), &shape, options)?;
-        let mut scratch = 0;
-        for shape in &program.shapes {
-            let of = |values: &[Value]| -> Result<Vec<[usize; 4]>, ExecError> {
-                let sizes = values.iter().map(|v| most(program, *v, &shape.most));
-                sizes.collect()
-            };
-            scratch = scratch.max(kernel.scratch_bytes(&of(operands)?, &of(results)?));
-        }
-        let moved = op.is_update() && program.home(operands[0]) != program.home(results[0]);
-        let dtype: [DType; 1] = [program.graph.value(results[0]).ty.dtype];
-        let copy = Op::Copy(tpc_ir::op::Copy);
-        let copy = moved.then(|| select(&copy, &dtype, &dtype, options));
-        let size = size_of(op).filter(|size| size.as_const().is_none());
-        Ok(HostedOp {
-            kernel,
-            copy: copy.transpose()?,
-            operands: operands.len(),
-            size: size.cloned(),
-            scratch,
+        ops: &[(Op, Vec<Value>, Vec<Value>)],
+        first_byte: &dyn Fn(Arena) -> *mut u8,
+        options: CpuOptions,
+    ) -> Result<HostedOps, ExecError> {
+        let team = Team::new(options.threads.max(1)).map_err(|e| ExecError::Parameter {
+            what: e.to_string(),
+        })?;
+        let launches = Launches::of_ops(program, first_byte, options, ops)?;
+        let shared = DeviceScratch::new(&launches.needs).map_err(|e| ExecError::Size {
+            what: format!("the activations of products of the host ({e})"),
+        })?;
+        Ok(HostedOps {
+            own: (0..team.workers()).map(|_| launches.own()).collect(),
+            isa: Isa::best(),
+            team,
+            launches,
+            shared,
         })
     }
 
-    /// The op works on a batch of these sizes from now on.
+    /// The ops work on batches of these sizes from now on.
     ///
     /// # Errors
-    /// When its size has no value, or it cannot work with it.
+    /// When a size has no value, or an op cannot work with it.
     pub fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
-        let Some(size) = &self.size else {
-            return Ok(());
-        };
-        let value = size.eval(sizes).and_then(|n| usize::try_from(n).ok());
-        let value = value.ok_or_else(|| ExecError::Size {
-            what: size.to_string(),
-        })?;
-        self.kernel.resize(value).map_err(super::io::error)
+        let mut ops = self.launches.prepared.iter_mut();
+        ops.try_for_each(|op| op.resize(sizes))
     }
 
-    /// Runs the op on a team: the views of its operands, then those of its results.
+    /// Runs the op of that number: on the views of its operands, then those of its results.
     ///
     /// # Errors
-    /// Those of [`Kernel::run`].
+    /// Those of [`Kernel::run`](crate::Kernel::run).
     ///
     /// # Safety
-    /// As [`Kernel::run`] on these views.
-    pub unsafe fn run(&self, team: &mut Team, views: &[View]) -> Result<(), KernelError> {
-        let misfit = KernelError::Shape {
-            what: "the views of an op of the host",
-        };
-        let (operands, results) = views.split_at_checked(self.operands).ok_or(misfit)?;
-        if let Some(copy) = &self.copy {
-            // SAFETY: the caller's.
-            team.run(|worker| unsafe { copy.run(worker, &operands[..1], results, &mut []) })?;
+    /// As [`Kernel::run`](crate::Kernel::run) on these views.
+    pub unsafe fn run(&mut self, op: usize, views: &[View]) -> Result<(), KernelError> {
+        let HostedOps {
+            team,
+            isa,
+            launches,
+            shared,
+            own,
+        } = self;
+        let op = &launches.prepared[op];
+        if views.len() < op.operands + op.results {
+            return Err(KernelError::Shape {
+                what: "the views of an op of the host",
+            });
         }
-        let mut updated = operands.to_vec();
-        if self.copy.is_some() {
-            updated[0] = results[0];
-        }
+        let (isa, shared, own) = (*isa, &*shared, &*own);
         team.run(|worker| {
-            let mut scratch = vec![0; self.scratch];
-            // SAFETY: the caller's.
-            unsafe { self.kernel.run(worker, &updated, results, &mut scratch) }
+            // SAFETY: the memory with this worker's number, which no other uses.
+            let own = unsafe { &mut *own[worker.number()].0.get() };
+            // SAFETY: the caller's; one op runs at a time.
+            unsafe { perform(worker, isa, (op, 0), views, shared, own) }
         })
+    }
+
+    /// Stores a weight of this type in panels.
+    ///
+    /// # Errors
+    /// When it is not what the type says, or the memory is not of its size.
+    pub fn pack(
+        &mut self,
+        part: PackedWeight<'_>,
+        ty: &TensorType,
+        to: &mut [u8],
+        source: &dyn WeightSource,
+    ) -> Result<(), ExecError> {
+        load::rows16(part, ty, to, source, &mut self.team)
     }
 }

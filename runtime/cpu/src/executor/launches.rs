@@ -1,11 +1,10 @@
 //! The launches of a program, each with its kernel.
 
 use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, Work};
-use tpc_ir::{Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
+use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
 use tpc_runtime::{ExecError, Options};
 
 use super::collective::Exchange;
-use super::memory::Region;
 use super::product::{Needs, Packed};
 use super::scripts::Script;
 use super::terms::Terms;
@@ -71,10 +70,13 @@ impl Prepared {
 /// What launches are made from.
 struct Source<'a> {
     program: &'a Program,
-    arenas: &'a [Region],
+    first_byte: &'a FirstByte<'a>,
     options: CpuOptions,
     tensors: &'a Tensors,
 }
+
+/// Where arenas begin.
+pub(super) type FirstByte<'a> = dyn Fn(Arena) -> *mut u8 + 'a;
 
 /// The launches of a program, and the values in the slots that they are given.
 #[derive(Debug, Default)]
@@ -93,14 +95,14 @@ impl Launches {
     /// When an op has no kernel, or a size no value.
     pub(super) fn new(
         program: &Program,
-        arenas: &[Region],
+        first_byte: &FirstByte<'_>,
         options: CpuOptions,
     ) -> Result<Launches, ExecError> {
         let mut out = Launches::default();
         let tensors = Tensors::of(&program.graph);
         let source = Source {
             program,
-            arenas,
+            first_byte,
             options,
             tensors: &tensors,
         };
@@ -111,6 +113,31 @@ impl Launches {
             out.prepared.push(prepared);
         }
         out.share_sums(program, &tensors);
+        Ok(out)
+    }
+
+    /// Launches of single ops, each on one place.
+    ///
+    /// # Errors
+    /// As [`Launches::new`].
+    pub(super) fn of_ops(
+        program: &Program,
+        first_byte: &FirstByte<'_>,
+        options: CpuOptions,
+        ops: &[(Op, Vec<Value>, Vec<Value>)],
+    ) -> Result<Launches, ExecError> {
+        let mut out = Launches::default();
+        let source = Source {
+            program,
+            first_byte,
+            options,
+            tensors: &Tensors::of(&program.graph),
+        };
+        for (op, operands, results) in ops {
+            let action = out.action(&source, (op, operands, results))?;
+            let prepared = out.prepared(action, (op, operands, results));
+            out.prepared.push(prepared);
+        }
         Ok(out)
     }
 
@@ -140,38 +167,49 @@ impl Launches {
     fn prepare(&mut self, source: &Source<'_>, launch: Launch) -> Result<Prepared, ExecError> {
         let program = source.program;
         let (op, operands, results) = work(program, launch)?;
-        let size = size_of(&op).filter(|size| size.as_const().is_none());
-        let action = self.action(source, launch, (&op, &operands, &results))?;
+        let work = (&op, operands.as_slice(), results.as_slice());
+        let action = match op.is_collective() {
+            true => {
+                let dtype = [program.graph.value(operands[0]).ty.dtype];
+                let copy = Op::Copy(tpc_ir::op::Copy);
+                let copy = select(&copy, &dtype, &dtype, source.options.options)?;
+                Action::Exchange(Exchange::new(&op, copy), meetings(program, launch))
+            }
+            false => self.action(source, work)?,
+        };
+        Ok(self.prepared(action, work))
+    }
+
+    /// The launch of an op, with slots for its views.
+    fn prepared(
+        &mut self,
+        action: Action,
+        (op, operands, results): (&Op, &[Value], &[Value]),
+    ) -> Prepared {
+        let size = size_of(op).filter(|size| size.as_const().is_none());
         let slots = self.slots.len();
-        self.slots.extend(operands.iter().chain(&results));
-        Ok(Prepared {
+        self.slots.extend(operands.iter().chain(results));
+        Prepared {
             action,
             slots,
             operands: operands.len(),
             results: results.len(),
             size: size.cloned(),
             kept: false,
-        })
+        }
     }
 
     fn action(
         &mut self,
         source: &Source<'_>,
-        launch: Launch,
         (op, operands, results): (&Op, &[Value], &[Value]),
     ) -> Result<Action, ExecError> {
         let (program, options) = (source.program, source.options.options);
         if op.is_collective() {
-            let dtype = [program.graph.value(operands[0]).ty.dtype];
-            let copy = Op::Copy(tpc_ir::op::Copy);
-            let copy = select(&copy, &dtype, &dtype, options)?;
-            return Ok(Action::Exchange(
-                Exchange::new(op, copy),
-                meetings(program, launch),
-            ));
+            return Err(malformed("it runs on several places"));
         }
         let weight = match operands.first() {
-            Some(&first) => packed(program, source.arenas, first)?,
+            Some(&first) => packed(program, source.first_byte, first)?,
             None => None,
         };
         if let Some(weight) = weight {
@@ -297,7 +335,11 @@ pub(super) fn select(
 }
 
 /// The packed weight that a value is, if it is one.
-fn packed(program: &Program, arenas: &[Region], value: Value) -> Result<Option<Packed>, ExecError> {
+fn packed(
+    program: &Program,
+    first_byte: &FirstByte<'_>,
+    value: Value,
+) -> Result<Option<Packed>, ExecError> {
     let Some(home) = program.home(value) else {
         return Ok(None);
     };
@@ -317,9 +359,7 @@ fn packed(program: &Program, arenas: &[Region], value: Value) -> Result<Option<P
         format,
         n,
         stack: [dims[2], dims[3]],
-        ptr: arenas[buffer.arena.index()]
-            .ptr()
-            .wrapping_add(extent.offset as usize),
+        ptr: first_byte(buffer.arena).wrapping_add(extent.offset as usize),
         terms: Terms::One,
     }))
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use tpc_ir::Value;
+use tpc_ir::{TensorType, Value};
 use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::{Program, StoredFormat};
 use tpc_runtime::{ExecError, PackedWeight, WeightData, WeightSource, pack};
@@ -62,24 +62,40 @@ pub(super) fn weights(
                 }
             }
             StoredFormat::Rows16 => {
-                let dims = sizes(&data.ty);
-                let found = dims.and_then(|dims| stack(data.ty.dtype, dims));
-                let (format, n) = found.ok_or_else(|| ExecError::Malformed {
-                    what: format!("{value} cannot be packed"),
-                })?;
-                let to = arena.range(extent.offset, format.bytes() * n)?.as_mut_ptr();
-                let job = Job {
-                    part,
-                    format,
-                    n,
-                    to,
-                };
-                packed(&job, source, team)?;
+                let bytes = usize::try_from(extent.bytes).unwrap_or(usize::MAX);
+                let to = arena.range(extent.offset, bytes)?;
+                rows16(part, &data.ty, to, source, team).map_err(|e| e.at(|| value.to_string()))?;
             }
         }
         source.release(whole.bytes);
     }
     Ok(())
+}
+
+/// Packs a weight of this type into its buffer.
+///
+/// # Errors
+/// When it is not what the type says, or the buffer has not the bytes that it takes.
+pub(super) fn rows16(
+    part: PackedWeight<'_>,
+    ty: &TensorType,
+    to: &mut [u8],
+    source: &dyn WeightSource,
+    team: &mut Team,
+) -> Result<(), ExecError> {
+    let found = sizes(ty).and_then(|dims| stack(ty.dtype, dims));
+    let found = found.filter(|(format, n)| format.bytes() * n == to.len());
+    let (format, n) = found.ok_or_else(|| ExecError::Malformed {
+        what: "a weight that cannot be packed".into(),
+    })?;
+    let to = to.as_mut_ptr();
+    let job = Job {
+        part,
+        format,
+        n,
+        to,
+    };
+    packed(&job, source, team)
 }
 
 /// The part of the file's tensor that the program declares.

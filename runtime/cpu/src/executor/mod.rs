@@ -18,7 +18,7 @@ mod scripts;
 mod terms;
 
 pub(crate) mod shared {
-    pub use super::hosted::HostedOp;
+    pub use super::hosted::HostedOps;
     pub use super::io::{Placed, error, extents, inputs, outputs, read, slot, tensor};
     pub use super::launches::{most, named, work};
 }
@@ -107,6 +107,18 @@ pub struct CpuExecutor {
 /// Memory of one worker.
 struct Own(UnsafeCell<WorkerScratch>);
 
+impl Launches {
+    /// Memory of a worker for any of them.
+    fn own(&self) -> Own {
+        let own = WorkerScratch {
+            tiles: Scratch::new(),
+            row: vec![0.0; self.row],
+            bytes: vec![0; self.scratch],
+        };
+        Own(own.into())
+    }
+}
+
 impl std::fmt::Debug for Own {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Own")
@@ -145,7 +157,8 @@ impl CpuExecutor {
             .map(|a| Region::new(a.bytes))
             .collect();
         let mut arenas = arenas?;
-        let mut launches = Launches::new(&program, &arenas, options)?;
+        let first_byte = |arena: Arena| arenas[arena.index()].ptr();
+        let mut launches = Launches::new(&program, &first_byte, options)?;
         let phases = program.phases.iter();
         let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places)).collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {
@@ -156,11 +169,6 @@ impl CpuExecutor {
         let frame = Frame::new(&program, &launches.slots, |dtype| {
             View::dense(std::ptr::null_mut(), dtype, [0; 4])
         });
-        let own = || WorkerScratch {
-            tiles: Scratch::new(),
-            row: vec![0.0; launches.row],
-            bytes: vec![0; launches.scratch],
-        };
         let first = (0..places.len()).map(|i| i * each).collect();
         let profile = (options.profile).then(|| Profile::new(&program));
         let inputs = io::inputs(&program);
@@ -183,7 +191,7 @@ impl CpuExecutor {
                     what: format!("the activations of products ({e})"),
                 })?,
             own: (0..each * places.len())
-                .map(|_| Own(own().into()))
+                .map(|_| launches.own())
                 .collect(),
             progress: (0..queues).map(|_| Progress::default()).collect(),
             scripts,
@@ -349,50 +357,65 @@ impl Running<'_> {
         rank: usize,
     ) -> Result<(), KernelError> {
         let views = &self.frame.slots()[launch.slots..];
-        let (operands, results) = views.split_at(launch.operands);
-        let results = &results[..launch.results];
         let shared = &self.shared[worker.device()];
         let number = self.first[worker.device()] + worker.index();
         // SAFETY: the memory with this worker's number, which no other uses.
         let own = unsafe { &mut *self.own[number].0.get() };
         // SAFETY: the verifier has found every view inside its arena, and the steps that meet in memory in an order,
         // which the waits above and the barriers keep.
-        unsafe {
-            match &launch.action {
-                Action::Kernel(kernel) => kernel.run(worker, operands, results, &mut own.bytes),
-                Action::Update(copy, kernel) => {
-                    copy.run(worker, &operands[..1], results, &mut own.bytes)?;
-                    worker.barrier()?;
-                    let mut all = [results[0]; 4];
-                    let n = operands.len().min(4);
-                    all[1..n].copy_from_slice(&operands[1..n]);
-                    kernel.run(worker, &all[..n], results, &mut own.bytes)
-                }
-                Action::Product(weight) => product::mul_mat(
-                    worker,
-                    self.isa,
-                    (weight, launch.kept),
-                    [&operands[1], &results[0]],
-                    shared,
-                    own,
-                ),
-                Action::Experts(weight, window) => product::mul_mat_id(
-                    worker,
-                    self.isa,
-                    (weight, *window, launch.kept),
-                    [&operands[1], &operands[2], &results[0]],
-                    shared,
-                    own,
-                ),
-                Action::Rows(weight, window) => gather::get_rows(
-                    worker,
-                    self.isa,
-                    (weight, *window),
-                    [&operands[1], &results[0]],
-                ),
-                Action::Exchange(exchange, _) => {
-                    exchange.run(worker, rank, operands, &results[rank], &mut own.bytes)
-                }
+        unsafe { perform(worker, self.isa, (launch, rank), views, shared, own) }
+    }
+}
+
+/// A worker's share of a launch on the views of its operands and results, as a participant of that rank.
+///
+/// # Safety
+/// As [`crate::Kernel::run`]; the memory that workers share is used by those of this launch alone.
+#[allow(unsafe_code)]
+unsafe fn perform(
+    worker: &Worker<'_>,
+    isa: Isa,
+    (launch, rank): (&Prepared, usize),
+    views: &[View],
+    shared: &DeviceScratch,
+    own: &mut WorkerScratch,
+) -> Result<(), KernelError> {
+    let (operands, results) = views.split_at(launch.operands);
+    let results = &results[..launch.results];
+    // SAFETY: the caller's.
+    unsafe {
+        match &launch.action {
+            Action::Kernel(kernel) => kernel.run(worker, operands, results, &mut own.bytes),
+            Action::Update(copy, kernel) => {
+                copy.run(worker, &operands[..1], results, &mut own.bytes)?;
+                worker.barrier()?;
+                let mut all = [results[0]; 4];
+                let n = operands.len().min(4);
+                all[1..n].copy_from_slice(&operands[1..n]);
+                kernel.run(worker, &all[..n], results, &mut own.bytes)
+            }
+            Action::Product(weight) => product::mul_mat(
+                worker,
+                isa,
+                (weight, launch.kept),
+                [&operands[1], &results[0]],
+                shared,
+                own,
+            ),
+            Action::Experts(weight, window) => product::mul_mat_id(
+                worker,
+                isa,
+                (weight, *window, launch.kept),
+                [&operands[1], &operands[2], &results[0]],
+                shared,
+                own,
+            ),
+            Action::Rows(weight, window) => {
+                let views = [&operands[1], &results[0]];
+                gather::get_rows(worker, isa, (weight, *window), views)
+            }
+            Action::Exchange(exchange, _) => {
+                exchange.run(worker, rank, operands, &results[rank], &mut own.bytes)
             }
         }
     }

@@ -1,20 +1,19 @@
 //! The ops that the host runs within graphs.
 
-use tpc_cpu::host::HostedOp;
-use tpc_cpu::{KernelError, Team, View};
+use tpc_cpu::host::HostedOps;
+use tpc_cpu::{CpuOptions, KernelError, View};
 use tpc_ir::Bindings;
 use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
 use super::launches::{Launches, Task};
-use super::memory::DeviceView;
+use super::memory::{Arenas, DeviceView};
 use super::options::CudaOptions;
 
 /// The ops of the host, with threads that run them.
 #[derive(Debug)]
 pub(super) struct Hosted {
-    team: Team,
-    ops: Vec<HostedOp>,
+    pub(super) ops: HostedOps,
     views: Vec<Vec<View>>,
 }
 
@@ -22,18 +21,17 @@ impl Hosted {
     pub(super) fn new(
         program: &Program,
         launches: &Launches,
+        arenas: &Arenas,
         options: CudaOptions,
     ) -> Result<Hosted, ExecError> {
-        let team = Team::new(options.threads.max(1)).map_err(|e| ExecError::Parameter {
-            what: e.to_string(),
-        })?;
-        let mut ops = Vec::new();
-        for (op, operands, results) in &launches.hosted {
-            let op = HostedOp::new(program, op, (operands, results), options.options);
-            ops.push(op?);
-        }
-        let views = vec![Vec::new(); ops.len()];
-        Ok(Hosted { team, ops, views })
+        let cpu = CpuOptions {
+            options: options.options,
+            ..CpuOptions::with_threads(options.threads)
+        };
+        let first_byte = |arena| arenas.address(arena) as *mut u8;
+        let ops = HostedOps::new(program, &launches.hosted, &first_byte, cpu)?;
+        let views = vec![Vec::new(); launches.hosted.len()];
+        Ok(Hosted { ops, views })
     }
 
     /// The views of a batch of these sizes.
@@ -47,10 +45,9 @@ impl Hosted {
             if let Task::Host { op, slots: range } = task {
                 let views = slots[range.clone()].iter().map(DeviceView::on_host);
                 self.views[*op] = views.collect();
-                self.ops[*op].resize(sizes)?;
             }
         }
-        Ok(())
+        self.ops.resize(sizes)
     }
 
     /// Runs an op on the views of the batch.
@@ -58,6 +55,6 @@ impl Hosted {
     pub(super) fn run(&mut self, op: usize) -> Result<(), KernelError> {
         // SAFETY: the verifier has found every view inside its arena, which is memory of the host, and the steps that meet in
         // memory in an order, which the edges of the graph keep.
-        unsafe { self.ops[op].run(&mut self.team, &self.views[op]) }
+        unsafe { self.ops.run(op, &self.views[op]) }
     }
 }

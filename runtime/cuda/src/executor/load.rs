@@ -1,7 +1,9 @@
 //! Weights into their arenas.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
 
+use tpc_cpu::host::HostedOps;
 use tpc_ir::op::Op;
 use tpc_ir::program::{Program, StoredFormat};
 use tpc_runtime::{ExecError, WeightSource, pack};
@@ -15,6 +17,7 @@ pub(super) fn weights(
     arenas: &Arenas,
     source: &dyn WeightSource,
     driver: &mut impl Driver,
+    host: &mut HostedOps,
 ) -> Result<(), ExecError> {
     let graph = &program.graph;
     let mut done = BTreeSet::new();
@@ -43,9 +46,19 @@ pub(super) fn weights(
                 driver.write(to, &part.bytes).map_err(error)?;
             }
             StoredFormat::Rows16 => {
-                return Err(ExecError::Malformed {
-                    what: format!("{value} is stored as CPUs store weights"),
-                });
+                if data.place != tpc_ir::Place::Host {
+                    return Err(ExecError::Malformed {
+                        what: format!("{value} is stored as CPUs store weights"),
+                    });
+                }
+                let extent = buffer.extent(0);
+                let at = arenas.endpoint(buffer.arena.index(), extent.offset).address;
+                // SAFETY: the arena is memory of the host, in which the verifier has found the buffer. Nothing runs yet.
+                let to = unsafe {
+                    std::slice::from_raw_parts_mut(at as *mut u8, extent.bytes as usize)
+                };
+                host.pack(part, &data.ty, to, source)
+                    .map_err(|e| e.at(|| value.to_string()))?;
             }
         }
         source.release(whole.bytes);

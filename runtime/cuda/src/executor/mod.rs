@@ -117,7 +117,7 @@ impl<D: Driver> CudaExecutor<D> {
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
         let frames = Frames::new(&launches, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
-        let hosted = Hosted::new(&program, &launches, options)?;
+        let hosted = Hosted::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
         let faults = Faults::new(&program, &mut driver)?;
         let graphs = graph::graphs(
@@ -128,7 +128,13 @@ impl<D: Driver> CudaExecutor<D> {
             &mut driver,
             (prebuilt, options.options),
         )?;
-        load::weights(&program, &arenas, weights, &mut driver)?;
+        load::weights(
+            &program,
+            &arenas,
+            weights,
+            &mut driver,
+            &mut lock(&hosted)?.ops,
+        )?;
         arenas.clear_states(&program, &mut driver)?;
         let values = program.graph.values().len();
         Ok(CudaExecutor {

@@ -1,7 +1,8 @@
 //! How programs are made for CUDA devices and run on them.
 
+use tpc_cpu::CpuTarget;
 use tpc_ir::program::{FileTarget, Stored, Target};
-use tpc_ir::{Op, TensorType};
+use tpc_ir::{Op, Place, TensorType};
 use tpc_runtime::Options;
 
 /// How a program runs on CUDA devices.
@@ -23,13 +24,22 @@ impl CudaOptions {
     }
 }
 
-/// CUDA devices as a target of programs: weights are stored as in the file, and buffers begin at multiples of 256 bytes.
+/// CUDA devices as a target of programs: they store weights as the file does, their host as the CPU does, and buffers begin at
+/// multiples of 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CudaTarget;
 
 impl Target for CudaTarget {
-    fn stored(&self, weight: &TensorType, readers: &[(&Op, usize)]) -> Option<Stored> {
-        FileTarget.stored(weight, readers)
+    fn stored(
+        &self,
+        place: Place,
+        weight: &TensorType,
+        readers: &[(&Op, usize)],
+    ) -> Option<Stored> {
+        match place {
+            Place::Host => CpuTarget.stored(place, weight, readers),
+            _ => FileTarget.stored(place, weight, readers),
+        }
     }
 
     fn alignment(&self) -> u64 {
