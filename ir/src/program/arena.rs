@@ -50,17 +50,24 @@ pub enum StoredFormat {
     File,
     /// Sixteen rows side by side, as kernels for products read them. Kernels alone know the bytes.
     Rows16,
+    /// Codes, scales and what scales them apart, as kernels of cards read them. Kernels alone know the bytes.
+    Planes,
 }
 
 impl StoredFormat {
     /// Every format.
-    pub const ALL: [StoredFormat; 2] = [StoredFormat::File, StoredFormat::Rows16];
+    pub const ALL: [StoredFormat; 3] = [
+        StoredFormat::File,
+        StoredFormat::Rows16,
+        StoredFormat::Planes,
+    ];
 
     /// The word of the text form.
     pub const fn name(self) -> &'static str {
         match self {
             StoredFormat::File => "file",
             StoredFormat::Rows16 => "rows16",
+            StoredFormat::Planes => "planes",
         }
     }
 }

@@ -91,7 +91,8 @@ fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
     let mut out = vec![None; graph.values().len()];
     for (value, data) in graph.values() {
         if matches!(graph.def_op(value), Op::Weight(_)) {
-            out[value.index()] = Some(target.stored(data.place, &data.ty, &readers[value.index()])?);
+            out[value.index()] =
+                Some(target.stored(data.place, &data.ty, &readers[value.index()])?);
         }
     }
     Some(out)

@@ -15,6 +15,7 @@ pub mod executor;
 pub mod kernels;
 #[expect(unsafe_code, reason = "it calls a C library")]
 pub mod nvrtc;
+pub mod planes;
 
 pub use codes::CODES;
 pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};

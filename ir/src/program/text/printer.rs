@@ -89,7 +89,7 @@ impl Lines {
         {
             let format = match format {
                 StoredFormat::File => String::new(),
-                StoredFormat::Rows16 => format!(" {}", format.name()),
+                StoredFormat::Rows16 | StoredFormat::Planes => format!(" {}", format.name()),
             };
             let ranges: Vec<String> = extents
                 .iter()

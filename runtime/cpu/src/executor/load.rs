@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use tpc_ir::{TensorType, Value};
 use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::{TensorType, Value};
 use tpc_runtime::{ExecError, PackedWeight, WeightData, WeightSource, pack};
 
 use super::memory::Region;
@@ -60,6 +60,11 @@ pub(super) fn weights(
                     to.copy_from_slice(from);
                     source.release(from);
                 }
+            }
+            StoredFormat::Planes => {
+                return Err(ExecError::Malformed {
+                    what: format!("{value} is stored as cards store weights"),
+                });
             }
             StoredFormat::Rows16 => {
                 let bytes = usize::try_from(extent.bytes).unwrap_or(usize::MAX);

@@ -190,9 +190,7 @@ impl CpuExecutor {
                 .map_err(|e| ExecError::Size {
                     what: format!("the activations of products ({e})"),
                 })?,
-            own: (0..each * places.len())
-                .map(|_| launches.own())
-                .collect(),
+            own: (0..each * places.len()).map(|_| launches.own()).collect(),
             progress: (0..queues).map(|_| Progress::default()).collect(),
             scripts,
             team,

@@ -1,6 +1,6 @@
 //! The launches of a program, each with the kernels that it takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use tpc_cpu::host::{most, named, size_of};
@@ -9,9 +9,11 @@ use tpc_ir::{Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 
 use super::options::CudaOptions;
-use super::wanted::{Part, Reach, Seen, Staging, Wanted, WantedKernel, Wants};
+use super::wanted::{
+    Does, Lies, Part, Reach, Seen, Staging, Wanted, WantedKernel, Wants, format_of,
+};
 use crate::driver::DeviceInfo;
-use crate::kernels::{Kernel, Request, Tensor, select, select_collective};
+use crate::kernels::{Kernel, Request, Tensor, Terms, select, select_collective, select_terms};
 
 /// What a launch does on one of its places.
 #[derive(Debug)]
@@ -53,6 +55,10 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, Part>,
     /// The staging buffers.
     pub(super) staging: Vec<Staging>,
+    /// The slots whose view is of terms.
+    pub(super) terms: BTreeSet<usize>,
+    /// Per device, the bytes of its terms: those of one product are there at a time.
+    pub(super) terms_bytes: Vec<u64>,
 }
 
 impl Launches {
@@ -67,9 +73,10 @@ impl Launches {
         let devices = program.graph.devices.len();
         let mut out = Launches {
             tasks: program.launches.iter().map(|_| Vec::new()).collect(),
+            terms_bytes: vec![0; devices],
             ..Launches::default()
         };
-        let mut wants = Wants::default();
+        let mut wants = Wants::new(program)?;
         let mut wanted: Vec<(Launch, Wanted)> = Vec::new();
         for i in 0..program.launches.len() {
             let launch = Launch::new(i);
@@ -114,8 +121,14 @@ impl Launches {
     /// Slots for the views of a kernel.
     fn see(&mut self, wanted: &WantedKernel) {
         for seen in wanted.operands.iter().chain(&wanted.results) {
-            if let Some(part) = seen.staged {
-                self.staged.insert(self.slots.len(), part);
+            match seen.lies {
+                Lies::Own => {}
+                Lies::Staged(part) => {
+                    self.staged.insert(self.slots.len(), part);
+                }
+                Lies::Terms => {
+                    self.terms.insert(self.slots.len());
+                }
             }
             self.slots.push(seen.value);
         }
@@ -135,7 +148,12 @@ impl Launches {
                 program.shapes.iter().map(of_shape).collect();
             let start = self.slots.len();
             self.see(wanted);
-            if let Some(size) = size_of(&wanted.op) {
+            if let Does::Terms = wanted.does {
+                self.need_terms(program, device, wanted.operands[0].value)?;
+            }
+            if let Does::Op(op) | Does::Share(op, _) = &wanted.does
+                && let Some(size) = size_of(op)
+            {
                 self.sizes.insert(self.slots.len(), size.clone());
                 self.slots.push(wanted.results[0].value);
             }
@@ -151,15 +169,33 @@ impl Launches {
         })
     }
 
+    /// The device needs memory for the terms of these activations.
+    fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
+        for shape in &program.shapes {
+            let [k, columns @ ..] = most(program, x, &shape.most)?;
+            let column = Terms::of(k).column as u64;
+            let mut sizes = columns.iter();
+            let bytes = sizes.try_fold(column, |n, size| n.checked_mul(*size as u64));
+            let bytes = bytes.ok_or_else(|| ExecError::Size {
+                what: format!("of the terms of {x}"),
+            })?;
+            self.terms_bytes[device] = self.terms_bytes[device].max(bytes);
+        }
+        Ok(())
+    }
+
     fn host_task(&mut self, task: &Wanted) -> Result<Task, ExecError> {
         let [wanted] = task.ops.as_slice() else {
             return Err(malformed("the host runs one op at a time"));
+        };
+        let Does::Op(op) = &wanted.does else {
+            return Err(malformed("the host runs ops alone"));
         };
         let start = self.slots.len();
         self.see(wanted);
         let values = |seen: &[Seen]| seen.iter().map(|s| s.value).collect();
         let (operands, results) = (values(&wanted.operands), values(&wanted.results));
-        self.hosted.push((wanted.op.clone(), operands, results));
+        self.hosted.push((op.clone(), operands, results));
         Ok(Task::Host {
             op: self.hosted.len() - 1,
             slots: start..self.slots.len(),
@@ -180,6 +216,7 @@ fn kernel(
             Ok(Tensor {
                 dtype: program.graph.value(seen.value).ty.dtype,
                 most: most(program, seen.value, &shape.most)?,
+                format: format_of(program, seen.value),
             })
         };
         seen.iter().map(tensor).collect()
@@ -191,9 +228,10 @@ fn kernel(
         options: options.options,
         multiprocessors: info.multiprocessors,
     };
-    let chosen = match wanted.rank {
-        Some(rank) => select_collective(&wanted.op, rank, &request),
-        None => select(&wanted.op, &request),
+    let chosen = match &wanted.does {
+        Does::Share(op, rank) => select_collective(op, *rank, &request),
+        Does::Op(op) => select(op, &request),
+        Does::Terms => select_terms(&request),
     };
     chosen.map_err(|e| ExecError::NoKernel {
         what: e.to_string(),

@@ -9,7 +9,9 @@ use tpc_ir::program::{Program, StoredFormat};
 use tpc_runtime::{ExecError, WeightSource, pack};
 
 use super::memory::{Arenas, error};
-use crate::driver::Driver;
+use super::options::of_weight;
+use crate::driver::{Driver, Endpoint};
+use crate::planes::{PLANES, Planes};
 
 /// Writes every weight where the program says.
 pub(super) fn weights(
@@ -17,7 +19,7 @@ pub(super) fn weights(
     arenas: &Arenas,
     source: &dyn WeightSource,
     driver: &mut impl Driver,
-    host: &mut HostedOps,
+    (host, threads): (&mut HostedOps, usize),
 ) -> Result<(), ExecError> {
     let graph = &program.graph;
     let mut done = BTreeSet::new();
@@ -45,6 +47,26 @@ pub(super) fn weights(
                 let to = arenas.endpoint(buffer.arena.index(), buffer.extent(0).offset);
                 driver.write(to, &part.bytes).map_err(error)?;
             }
+            StoredFormat::Planes => {
+                let found = of_weight(&data.ty).filter(|_| data.place != tpc_ir::Place::Host);
+                let (planes, rows) = found.ok_or_else(|| ExecError::Malformed {
+                    what: format!("{value} cannot be stored in planes"),
+                })?;
+                let to = arenas.endpoint(buffer.arena.index(), buffer.extent(0).offset);
+                let (offsets, end) = planes.offsets(rows).unwrap_or_default();
+                if end != buffer.extent(0).bytes {
+                    return Err(ExecError::Malformed {
+                        what: format!("{value} has planes of another size"),
+                    });
+                }
+                in_planes(
+                    (&planes, offsets),
+                    &part.bytes,
+                    (to, threads),
+                    source,
+                    driver,
+                )?;
+            }
             StoredFormat::Rows16 => {
                 if data.place != tpc_ir::Place::Host {
                     return Err(ExecError::Malformed {
@@ -54,14 +76,55 @@ pub(super) fn weights(
                 let extent = buffer.extent(0);
                 let at = arenas.endpoint(buffer.arena.index(), extent.offset).address;
                 // SAFETY: the arena is memory of the host, in which the verifier has found the buffer. Nothing runs yet.
-                let to = unsafe {
-                    std::slice::from_raw_parts_mut(at as *mut u8, extent.bytes as usize)
-                };
+                let to =
+                    unsafe { std::slice::from_raw_parts_mut(at as *mut u8, extent.bytes as usize) };
                 host.pack(part, &data.ty, to, source)
                     .map_err(|e| e.at(|| value.to_string()))?;
             }
         }
         source.release(whole.bytes);
+    }
+    Ok(())
+}
+
+/// Packs rows into planes, and writes them to a device. What has been read of the file is given back as it goes, so that no large
+/// tensor is in memory twice.
+fn in_planes(
+    (planes, offsets): (&Planes, [u64; PLANES]),
+    rows: &[u8],
+    (to, threads): (Endpoint, usize),
+    source: &dyn WeightSource,
+    driver: &mut impl Driver,
+) -> Result<(), ExecError> {
+    /// Bytes of the file that are packed at once.
+    const WAVE: usize = 16 << 20;
+    let each = planes.file_bytes();
+    let row_bytes = planes.row_bytes();
+    let at_once = (WAVE / each).max(1);
+    let mut parts = row_bytes.map(|bytes| vec![0; bytes * at_once]);
+    for (wave, rows) in rows.chunks(at_once * each).enumerate() {
+        let n = rows.len() / each;
+        let mut i = 0;
+        let of_wave = parts.each_mut().map(|part| {
+            i += 1;
+            &mut part[..n * row_bytes[i - 1]]
+        });
+        let packed = planes.pack(rows, of_wave, threads);
+        packed.map_err(|e| ExecError::Malformed {
+            what: e.to_string(),
+        })?;
+        source.release(rows);
+        for (plane, part) in parts.iter().enumerate() {
+            let first = (wave * at_once * row_bytes[plane]) as u64;
+            let to = Endpoint {
+                address: to.address + offsets[plane] + first,
+                ..to
+            };
+            let part = &part[..n * row_bytes[plane]];
+            if !part.is_empty() {
+                driver.write(to, part).map_err(error)?;
+            }
+        }
     }
     Ok(())
 }

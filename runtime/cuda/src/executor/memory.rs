@@ -8,6 +8,7 @@ use tpc_runtime::ExecError;
 use super::launches::Launches;
 use super::wanted::Part;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
+use crate::kernels::Terms;
 
 /// A view as kernels have it in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,18 @@ impl DeviceView {
         let [n, n1, n2, _] = self.at.dims;
         let row = self.dtype.bytes(n).unwrap_or(0);
         let strides = [self.dtype.block_bytes(), row, row * n1, row * n1 * n2];
+        DeviceView {
+            address,
+            at: Located { strides, ..self.at },
+            ..*self
+        }
+    }
+
+    /// The terms of the same elements from an address on.
+    fn terms(&self, address: u64) -> DeviceView {
+        let [k, n1, n2, _] = self.at.dims;
+        let column = Terms::of(k as usize).column as u64;
+        let strides = [4, column, column * n1, column * n1 * n2];
         DeviceView {
             address,
             at: Located { strides, ..self.at },
@@ -208,10 +221,11 @@ impl Arenas {
     }
 }
 
-/// Per device, the memory of the views of its launches, and the staging buffers that they are in.
+/// Per device, the memory of the views of its launches and that of terms, and the staging buffers that they are in.
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<Memory>,
+    terms: Vec<Memory>,
     staging: Vec<Memory>,
 }
 
@@ -224,6 +238,12 @@ impl Frames {
         let devices: Result<Vec<Memory>, ExecError> =
             launches.of_device.iter().enumerate().map(memory).collect();
         let devices = devices?;
+        let terms = launches.terms_bytes.iter().enumerate().map(|(d, bytes)| {
+            let memory = driver.allocate(Device(d as u32), (*bytes).max(1));
+            memory.map_err(error)
+        });
+        let terms: Result<Vec<Memory>, ExecError> = terms.collect();
+        let terms = terms?;
         let staging = launches.staging.iter().map(|staging| {
             let bytes = (staging.parts * staging.bytes).max(1) as u64;
             driver.allocate_host(bytes).map_err(error)
@@ -231,6 +251,7 @@ impl Frames {
         let staging: Result<Vec<Memory>, ExecError> = staging.collect();
         Ok(Frames {
             devices,
+            terms,
             staging: staging?,
         })
     }
@@ -249,7 +270,8 @@ impl Frames {
         sizes: &Bindings,
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
-        for (memory, range) in self.devices.iter().zip(&launches.of_device) {
+        let devices = self.devices.iter().zip(&self.terms);
+        for ((memory, terms), range) in devices.zip(&launches.of_device) {
             let mut bytes = Vec::with_capacity(range.len() * DeviceView::BYTES);
             for slot in range.clone() {
                 let mut view = slots[slot];
@@ -263,6 +285,9 @@ impl Frames {
                 if let Some(Part { buffer, part }) = launches.staged.get(&slot) {
                     let bytes = part * launches.staging[*buffer].bytes;
                     view = view.dense(self.staging[*buffer].address + bytes as u64);
+                }
+                if launches.terms.contains(&slot) {
+                    view = view.terms(terms.address);
                 }
                 view.encode(&mut bytes)?;
             }

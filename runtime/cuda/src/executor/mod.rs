@@ -99,8 +99,7 @@ impl<D: Driver> CudaExecutor<D> {
         options: CudaOptions,
         prebuilt: &Prebuilt,
     ) -> Result<CudaExecutor<D>, ExecError> {
-        ready::ready(&program, &driver)?;
-        let mut arenas = Arenas::new(&program, &mut driver)?;
+        ready::able(&program, &driver)?;
         let infos = driver.devices().to_vec();
         let mut apart = BTreeSet::new();
         let mut reach = |reader: usize, owner: usize| {
@@ -115,6 +114,8 @@ impl<D: Driver> CudaExecutor<D> {
             }
         };
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
+        ready::room(&program, &launches, &driver)?;
+        let mut arenas = Arenas::new(&program, &mut driver)?;
         let frames = Frames::new(&launches, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
         let hosted = Hosted::new(&program, &launches, &arenas, options)?;
@@ -133,7 +134,7 @@ impl<D: Driver> CudaExecutor<D> {
             &arenas,
             weights,
             &mut driver,
-            &mut lock(&hosted)?.ops,
+            (&mut lock(&hosted)?.ops, options.threads),
         )?;
         arenas.clear_states(&program, &mut driver)?;
         let values = program.graph.values().len();

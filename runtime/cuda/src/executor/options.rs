@@ -1,9 +1,11 @@
 //! How programs are made for CUDA devices and run on them.
 
 use tpc_cpu::CpuTarget;
-use tpc_ir::program::{FileTarget, Stored, Target};
+use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target};
 use tpc_ir::{Op, Place, TensorType};
 use tpc_runtime::Options;
+
+use crate::planes::Planes;
 
 /// How a program runs on CUDA devices.
 #[derive(Clone, Copy, Debug)]
@@ -24,10 +26,28 @@ impl CudaOptions {
     }
 }
 
-/// CUDA devices as a target of programs: they store weights as the file does, their host as the CPU does, and buffers begin at
-/// multiples of 256 bytes.
+/// CUDA devices as a target of programs: they store weights that products read in planes, also where rows are looked up in them,
+/// and others as the file does. Their host stores weights as the CPU does. Buffers begin at multiples of 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CudaTarget;
+
+/// The planes and the rows of a weight of which these are the readers; `None` where it is stored as in the file.
+fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)> {
+    let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
+    let lookup = |op: &Op| matches!(op, Op::GetRows(_));
+    let first = |(op, i): &(&Op, usize)| *i == 0 && (product(op) || lookup(op));
+    let read = readers.iter().all(first) && readers.iter().any(|(op, _)| product(op));
+    read.then(|| of_weight(weight)).flatten()
+}
+
+/// The planes and the rows of a weight of a type.
+pub(super) fn of_weight(weight: &TensorType) -> Option<(Planes, u64)> {
+    let [k, rows @ ..] = weight.dims.each_ref().map(tpc_ir::Dim::as_const);
+    let planes = Planes::new(weight.dtype, usize::try_from(k?).ok()?)?;
+    let mut sizes = rows.into_iter();
+    let rows = sizes.try_fold(1_u64, |n, size| n.checked_mul(size?))?;
+    (rows > 0).then_some((planes, rows))
+}
 
 impl Target for CudaTarget {
     fn stored(
@@ -38,7 +58,13 @@ impl Target for CudaTarget {
     ) -> Option<Stored> {
         match place {
             Place::Host => CpuTarget.stored(place, weight, readers),
-            _ => FileTarget.stored(place, weight, readers),
+            _ => match planes(weight, readers) {
+                Some((planes, rows)) => Some(Stored {
+                    format: StoredFormat::Planes,
+                    bytes: planes.offsets(rows)?.1,
+                }),
+                None => FileTarget.stored(place, weight, readers),
+            },
         }
     }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
+use super::launches::Launches;
 use super::memory::{device, error};
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
-/// Fails where devices are missing, cannot run the kernels, or have less free memory than the arenas on them take. Devices that
-/// are one card share its memory.
-pub(super) fn ready(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
+/// Fails where devices are missing or cannot run the kernels.
+pub(super) fn able(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
     let infos = driver.devices();
     let devices = program.graph.devices.len();
     if infos.len() < devices {
@@ -30,14 +30,29 @@ pub(super) fn ready(program: &Program, driver: &impl Driver) -> Result<(), ExecE
             }));
         }
     }
+    Ok(())
+}
+
+/// Fails where devices have less free memory than the arenas on them and the terms of activations take. Devices that are one
+/// card share its memory.
+pub(super) fn room(
+    program: &Program,
+    launches: &Launches,
+    driver: &impl Driver,
+) -> Result<(), ExecError> {
+    let infos = driver.devices();
     let mut of_card: BTreeMap<u32, (Device, u64)> = BTreeMap::new();
+    let mut taken: Vec<(Device, u64)> = Vec::new();
     for arena in &program.arenas {
-        let Some(device) = device(arena.place)? else {
-            continue;
-        };
+        let device = device(arena.place)?;
+        taken.extend(device.map(|device| (device, arena.bytes)));
+    }
+    let terms = launches.terms_bytes.iter().enumerate();
+    taken.extend(terms.map(|(d, bytes)| (Device(d as u32), *bytes)));
+    for (device, more) in taken {
         let card = infos[device.0 as usize].card;
         let (_, bytes) = of_card.entry(card).or_insert((device, 0));
-        *bytes = bytes.saturating_add(arena.bytes);
+        *bytes = bytes.saturating_add(more);
     }
     for (card, (device, needed)) in of_card {
         let free = driver.free_memory(device).map_err(error)?;

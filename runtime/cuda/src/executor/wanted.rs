@@ -1,10 +1,10 @@
 //! What each launch of a program takes on which device, before its views have places in a frame.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_cpu::host::{most, work};
-use tpc_ir::program::Program;
-use tpc_ir::{Launch, Op, Value};
+use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 
 use super::memory::device;
@@ -18,21 +18,39 @@ pub(super) struct Wanted {
     pub(super) ops: Vec<WantedKernel>,
 }
 
-/// A kernel: an op and its values.
+/// A kernel and its values.
 pub(super) struct WantedKernel {
-    pub(super) op: Op,
-    /// The number among the participants, for a collective.
-    pub(super) rank: Option<usize>,
+    pub(super) does: Does,
     pub(super) operands: Vec<Seen>,
     pub(super) results: Vec<Seen>,
+}
+
+/// What a kernel does.
+pub(super) enum Does {
+    /// An op.
+    Op(Op),
+    /// The part of a collective that is the participant's of that number.
+    Share(Op, usize),
+    /// It takes activations apart into terms.
+    Terms,
 }
 
 /// A value as a kernel sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) value: Value,
-    /// The part of a staging buffer that it is copied to, where it is not seen in its own memory.
-    pub(super) staged: Option<Part>,
+    pub(super) lies: Lies,
+}
+
+/// Where a value is seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lies {
+    /// In its own memory.
+    Own,
+    /// In a part of a staging buffer, to which it is copied.
+    Staged(Part),
+    /// In the device's memory of terms.
+    Terms,
 }
 
 impl Seen {
@@ -40,7 +58,7 @@ impl Seen {
     const fn own(value: Value) -> Seen {
         Seen {
             value,
-            staged: None,
+            lies: Lies::Own,
         }
     }
 }
@@ -67,12 +85,39 @@ pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> +
 /// Makes the tasks of launches.
 #[derive(Default)]
 pub(super) struct Wants {
+    /// The products whose activations are in terms already, for the product before them.
+    kept: BTreeSet<Launch>,
     /// The staging buffers, by their participants.
     known: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<Staging>,
 }
 
 impl Wants {
+    /// For the launches of a program.
+    pub(super) fn new(program: &Program) -> Result<Wants, ExecError> {
+        let mut kept = BTreeSet::new();
+        let queues = program.phases.iter().flat_map(|phase| &phase.queues);
+        for queue in queues.filter(|q| q.place != Place::Host) {
+            let mut last = None;
+            for step in &queue.steps {
+                let Step::Launch(launch) = *step else {
+                    continue;
+                };
+                let (op, operands, _) = work(program, launch)?;
+                if let Some(x) = in_terms(program, &op, &operands) {
+                    if last == Some(x) {
+                        kept.insert(launch);
+                    }
+                    last = Some(x);
+                }
+            }
+        }
+        Ok(Wants {
+            kept,
+            ..Wants::default()
+        })
+    }
+
     /// The tasks of a launch.
     pub(super) fn of(
         &mut self,
@@ -89,7 +134,11 @@ impl Wants {
             _ => return Err(malformed("it has several places")),
         };
         let Op::Copy(_) = op else {
-            return Ok(vec![computed(program, to, (op, operands, results))]);
+            let mut task = computed(program, to, (op, operands, results));
+            if self.kept.contains(&launch) {
+                task.ops.retain(|k| !matches!(k.does, Does::Terms));
+            }
+            return Ok(vec![task]);
         };
         let from = place_of(program, operands[0])?;
         if let (Some(from), Some(to)) = (from, to)
@@ -137,8 +186,7 @@ impl Wants {
         }
         for (rank, place) in places.iter().enumerate() {
             let kernel = WantedKernel {
-                op: op.clone(),
-                rank: Some(rank),
+                does: Does::Share(op.clone(), rank),
                 operands: seen.clone(),
                 results: vec![Seen::own(results[rank])],
             };
@@ -179,7 +227,7 @@ impl Wants {
         }
         Ok(Seen {
             value,
-            staged: Some(Part { buffer, part }),
+            lies: Lies::Staged(Part { buffer, part }),
         })
     }
 }
@@ -200,14 +248,28 @@ fn copied(place: usize, stage: usize, from: Seen, to: Seen) -> Wanted {
 
 fn copy(from: Seen, to: Seen) -> WantedKernel {
     WantedKernel {
-        op: Op::Copy(tpc_ir::op::Copy),
-        rank: None,
+        does: Does::Op(Op::Copy(tpc_ir::op::Copy)),
         operands: vec![from],
         results: vec![to],
     }
 }
 
-/// An op on one place. A device copies first what it updates elsewhere.
+/// The activations of a product that reads them in terms.
+fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
+    let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
+    let planes = |v: &Value| format_of(program, *v) == StoredFormat::Planes;
+    let first = operands.first().filter(|_| product);
+    first.filter(|v| planes(v)).and(operands.get(1)).copied()
+}
+
+/// How a value is stored.
+pub(super) fn format_of(program: &Program, value: Value) -> StoredFormat {
+    let home = program.home(value);
+    home.map_or(StoredFormat::File, |h| program.buffer(h.buffer).format)
+}
+
+/// An op on one place. A device copies first what it updates elsewhere, and takes apart the activations that it multiplies with
+/// weights in planes.
 fn computed(
     program: &Program,
     place: Option<usize>,
@@ -221,9 +283,22 @@ fn computed(
         ops.push(copy(reads[0], results[0]));
         reads[0] = results[0];
     }
+    if place.is_some()
+        && let Some(x) = in_terms(program, &op, &operands)
+    {
+        let terms = Seen {
+            value: x,
+            lies: Lies::Terms,
+        };
+        ops.push(WantedKernel {
+            does: Does::Terms,
+            operands: vec![Seen::own(x)],
+            results: vec![terms],
+        });
+        reads[1] = terms;
+    }
     ops.push(WantedKernel {
-        op,
-        rank: None,
+        does: Does::Op(op),
         operands: reads,
         results,
     });

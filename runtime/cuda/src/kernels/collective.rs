@@ -24,7 +24,7 @@ pub fn select_collective(
     rank: usize,
     request: &Request<'_>,
 ) -> Result<Kernel, Unsupported> {
-    chosen(op, rank, request).map_err(|reason| super::unsupported(op, request, reason))
+    chosen(op, rank, request).map_err(|reason| super::unsupported(op.name(), request, reason))
 }
 
 fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selected {

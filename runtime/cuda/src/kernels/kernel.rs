@@ -1,5 +1,6 @@
 //! Kernels: an op on elements of known types, for batches of up to some sizes.
 
+use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
 
@@ -13,9 +14,20 @@ pub struct Tensor {
     pub dtype: DType,
     /// Its largest sizes.
     pub most: [usize; RANK],
+    /// How it is stored.
+    pub format: StoredFormat,
 }
 
 impl Tensor {
+    /// One that is stored as in a file.
+    pub const fn new(dtype: DType, most: [usize; RANK]) -> Tensor {
+        Tensor {
+            dtype,
+            most,
+            format: StoredFormat::File,
+        }
+    }
+
     /// The number of its elements at most.
     pub fn elements(&self) -> usize {
         self.most[0].saturating_mul(self.rows())

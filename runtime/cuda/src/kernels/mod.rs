@@ -9,6 +9,7 @@ mod movement;
 mod norm;
 mod params;
 mod pointwise;
+mod product;
 mod recurrent;
 mod reduce;
 mod rope;
@@ -18,6 +19,7 @@ mod special;
 
 pub use collective::select_collective;
 pub use kernel::{Geometry, Kernel, Request, Tensor, Unsupported};
+pub use product::Terms;
 pub use source::{Instance, Source, modules};
 
 use tpc_ir::{DType, Op, RANK};
@@ -33,20 +35,42 @@ pub const PRELUDE: &str = include_str!("prelude.cuh");
 /// # Errors
 /// [`Unsupported`] when there is none: leaves, collectives, types that cannot be read or written.
 pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
-    chosen(op, request).map_err(|reason| unsupported(op, request, reason))
+    chosen(op, request).map_err(|reason| unsupported(op.name(), request, reason))
 }
 
-fn unsupported(op: &Op, request: &Request<'_>, reason: &'static str) -> Unsupported {
+/// The kernel that takes the activations of products with weights in planes apart into [`Terms`]: its result, and the second
+/// operand of these products.
+///
+/// # Errors
+/// [`Unsupported`] when the activations are no reals.
+pub fn select_terms(request: &Request<'_>) -> Result<Kernel, Unsupported> {
+    product::terms(request).map_err(|reason| unsupported("terms", request, reason))
+}
+
+fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) -> Unsupported {
     let types = |tensors: &[Tensor]| tensors.iter().map(|t| t.dtype).collect();
     Unsupported {
-        op: op.name(),
+        op,
         operands: types(request.operands),
         results: types(request.results),
         reason,
     }
 }
 
+/// The kernel of an op that reads a weight in planes.
+fn of_planes(op: &Op, request: &Request<'_>) -> Selected {
+    match op {
+        Op::MulMat(_) => product::mul_mat(request),
+        Op::MulMatId(op) => product::mul_mat_id(op, request),
+        Op::GetRows(op) => product::get_rows(op, request),
+        _ => Err("it does not read weights in planes"),
+    }
+}
+
 fn chosen(op: &Op, request: &Request<'_>) -> Selected {
+    if product::in_planes(request) {
+        return of_planes(op, request);
+    }
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
         Op::Opaque(_) => Err("its meaning is not known"),

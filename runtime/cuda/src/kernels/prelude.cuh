@@ -89,7 +89,35 @@ DEVICE uint4 load_once(const uint4 *p) {
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
+// Loads of memory that is known to be global.
+DEVICE u32 load_global(const u16 *p) {
+    u16 v;
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p));
+    return v;
+}
+DEVICE u32 load_global(const u32 *p) {
+    u32 v;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p));
+    return v;
+}
+DEVICE uint2 load_global(const uint2 *p) {
+    uint2 v;
+    asm volatile("ld.global.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
+    return v;
+}
+DEVICE uint4 load_global(const uint4 *p) {
+    uint4 v;
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
 DEVICE void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// Bytes of `b:a` by the numbers in the lowest four fields of four bits, each below 8.
+DEVICE u32 permuted(u32 a, u32 b, u32 s) {
+    u32 v;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(s));
+    return v;
+}
 
 // Programmatic edges. Nothing on devices before compute capability 9.0, where such edges are full ones.
 DEVICE void launch_dependents() {

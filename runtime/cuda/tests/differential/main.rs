@@ -165,14 +165,8 @@ impl Rig {
 
 /// The kernel of a case, and the size in its attributes that it works with.
 fn kernel(case: &Case) -> (Kernel, Option<u64>) {
-    let operands = case.operands.iter().map(|a| Sizes {
-        dtype: a.dtype,
-        most: a.dims,
-    });
-    let results = case.results.iter().map(|r| Sizes {
-        dtype: r.0,
-        most: r.1,
-    });
+    let operands = case.operands.iter().map(|a| Sizes::new(a.dtype, a.dims));
+    let results = case.results.iter().map(|r| Sizes::new(r.0, r.1));
     let request = Request {
         operands: &operands.collect::<Vec<_>>(),
         results: &results.collect::<Vec<_>>(),
@@ -315,14 +309,8 @@ fn weights_of_every_format_are_decoded() {
         let mut wanted = vec![0.0; n];
         tpc_runtime::quant::dequantise(dtype, &bytes, &mut wanted).expect("a decoder");
         let request = Request {
-            operands: &[Sizes {
-                dtype,
-                most: [n, 1, 1, 1],
-            }],
-            results: &[Sizes {
-                dtype: DType::F32,
-                most: [n, 1, 1, 1],
-            }],
+            operands: &[Sizes::new(dtype, [n, 1, 1, 1])],
+            results: &[Sizes::new(DType::F32, [n, 1, 1, 1])],
             options: tpc_runtime::Options::default(),
             multiprocessors: 2,
         };

@@ -16,7 +16,7 @@ fn products_with_every_format_compile_for_cards() {
         .zip(TARGETS.iter().cycle())
         .zip([16, 1].iter().cycle())
     {
-        let of = |dtype, most| Tensor { dtype, most };
+        let of = Tensor::new;
         let request = Request {
             operands: &[
                 of(dtype, [4096, 4096, 1, 1]),

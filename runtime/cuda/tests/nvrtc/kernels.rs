@@ -15,14 +15,8 @@ const CASES: u64 = 3;
 
 /// What the kernel of a case is compiled from.
 fn instance(case: &Case) -> Option<Instance> {
-    let operands = case.operands.iter().map(|a| Tensor {
-        dtype: a.dtype,
-        most: a.dims,
-    });
-    let results = case.results.iter().map(|r| Tensor {
-        dtype: r.0,
-        most: r.1,
-    });
+    let operands = case.operands.iter().map(|a| Tensor::new(a.dtype, a.dims));
+    let results = case.results.iter().map(|r| Tensor::new(r.0, r.1));
     let request = Request {
         operands: &operands.collect::<Vec<_>>(),
         results: &results.collect::<Vec<_>>(),

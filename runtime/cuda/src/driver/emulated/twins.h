@@ -125,6 +125,8 @@ SHIM_QUIET static void cp_async16(void *to, const void *from) { tpc_calls.copy(s
 SHIM_INLINE void cp_async_commit() { tpc_calls.copies_commit(shim_thread()); }
 template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_thread(), N); }
 SHIM_INLINE uint4 load_once(const uint4 *p) { return *p; }
+template <class T> SHIM_INLINE T load_global(const T *p) { return *p; }
+SHIM_INLINE unsigned permuted(unsigned a, unsigned b, unsigned s) { return __byte_perm(a, b, s); }
 SHIM_INLINE void prefetch_l2(const void *) {}
 SHIM_INLINE void launch_dependents() { tpc_calls.dependents(shim_thread()); }
 SHIM_INLINE void wait_dependencies(SHIM_AT) {

@@ -1,0 +1,347 @@
+// Products with weights in planes. Activations are taken in two terms of int8: `x = d (254 q + r)`, which is as exact as sixteen
+// bits. The sum over a group of 32 elements is that of integers; a result adds pairs of groups as 32 lanes do, each every 32nd
+// one, and the lanes by halves. So it has the same bits from every kernel here.
+
+// Terms of a column lie in tiles of 32 pairs; a pair has ten chunks of 16 bytes, each 32 chunks behind the last: the codes q of
+// both groups, the codes r, and for each group d, the sum of its activations, and the sums of 254 q + r over its halves.
+enum { TILE = 32, TILE_BYTES = 32 * 160, CODES = 0, RESTS = 4, SUMS = 8 };
+
+// Chunk `c` of pair `in` of the tile that begins there.
+DEVICE const uint4* terms_at(const u8* tile, u32 in, u32 c) { return (const uint4*)tile + (c * TILE + in); }
+DEVICE const u8* terms_tile(const u8* column, u32 first) { return column + (u64)(first / TILE) * TILE_BYTES; }
+
+// The terms of every row of `x`. Eight lanes have a group.
+template <class X> DEVICE void terms(const View* v) {
+    const View x = v[0], q = v[1];
+    u32 groups = x.ne[0] / 32, most = (groups + 1) / 2 * 2;
+    u64 all = rows_of(x) * most;
+    u32 lane = threadIdx.x % 8;
+    // All lanes of a warp go the same number of rounds.
+    for (u64 first = (thread_number() & ~31ull) / 8; first < all; first += thread_count() / 8) {
+        u64 unit = first + threadIdx.x % 32 / 8;
+        bool real = unit < all;
+        Place at = place_of(real ? unit : 0, most, x);
+        u32 group = at.i[0];
+        const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
+        float e[4], largest = 0.0f;
+        for (u32 i = 0; i < 4; i++) {
+            e[i] = group < groups ? element<X>(x, row, group * 32 + lane * 4 + i) : 0.0f;
+            // What is no number counts as beyond all.
+            float size = fabsf(e[i]);
+            largest = size <= largest ? largest : size == size ? size : u2f(0x7f800000u);
+        }
+        for (u32 o = 1; o < 8; o *= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
+        bool finite = largest < u2f(0x7f800000u);
+        float inverse = finite && largest > 1e-30f ? 127.0f / largest : 0.0f;
+        float d = inverse > 0.0f ? largest / (127.0f * 254.0f) : 0.0f;
+        if (!finite) d = u2f(0x7fc00000u);
+        u32 codes = 0, rests = 0;
+        i32 sum = 0;
+        for (u32 i = 0; i < 4; i++) {
+            float scaled = finite ? mul_rn(e[i], inverse) : 0.0f;
+            i32 code = __float2int_rn(scaled);
+            i32 rest = __float2int_rn(mul_rn(scaled - (float)code, 254.0f));
+            codes |= (u32)(code & 0xff) << (8 * i);
+            rests |= (u32)(rest & 0xff) << (8 * i);
+            sum += 254 * code + rest;
+        }
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        i32 other = __shfl_xor_sync(0xffffffffu, sum, 4);
+        if (!real) continue;
+        u8* column = row_of(q, at.i[1], at.i[2], at.i[3]);
+        u32 half = group % 2;
+        const u8* tile = terms_tile(column, group / 2);
+        u32 in = group / 2 % TILE;
+        ((u32*)terms_at(tile, in, CODES + 2 * half + lane / 4))[lane % 4] = codes;
+        ((u32*)terms_at(tile, in, RESTS + 2 * half + lane / 4))[lane % 4] = rests;
+        if (lane == 0) {
+            uint4 sums = {f2u(d), f2u(d * (float)(sum + other)), (u32)sum, (u32)other};
+            *(uint4*)terms_at(tile, in, SUMS + half) = sums;
+        }
+    }
+}
+
+// What scales the terms of a group, and their sums.
+struct TermSums {
+    float d, sum;
+    i32 half[2];
+};
+DEVICE TermSums sums_of(const u8* tile, u32 in, u32 half) {
+    uint4 v = load_global(terms_at(tile, in, SUMS + half));
+    TermSums x;
+    x.d = u2f(v.x);
+    x.sum = u2f(v.y);
+    x.half[0] = (i32)v.z;
+    x.half[1] = (i32)v.w;
+    return x;
+}
+
+// The sums of a group, or of all that has one head, before the head scales them.
+struct HeadSums {
+    float d, m;
+};
+
+// Adds a group: `c` are the sums of codes times terms over its halves, or over all of it where they have one step.
+template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1, const TermSums& x) {
+    float v;
+    if (P::TWO) {
+        if (P::ZERO) c0 -= P::ZERO * x.half[0], c1 -= P::ZERO * x.half[1];
+        v = fmaf(P::step(steps, 0), (float)c0, P::step(steps, 1) * (float)c1);
+        if (P::LEAST) {
+            float m = fmaf(P::least(steps, 0), (float)x.half[0], P::least(steps, 1) * (float)x.half[1]);
+            to.m = fmaf(x.d, m, to.m);
+        }
+    } else {
+        if (P::ZERO) c0 -= P::ZERO * (x.half[0] + x.half[1]);
+        v = P::STEPS ? P::step(steps, 0) * (float)c0 : (float)c0;
+        if (P::LEAST) to.m = P::STEPS ? fmaf(P::least(steps, 0), x.sum, to.m) : to.m + x.sum;
+    }
+    to.d = fmaf(x.d, v, to.d);
+}
+
+// What the sums of a head add up to.
+template <class P> DEVICE float scaled(u32 head, const HeadSums& sums) {
+    float sum = P::HEAD ? P::d(head) * sums.d : sums.d;
+    return P::LEAST ? fmaf(-P::m(head), sums.m, sum) : sum;
+}
+
+// What both groups of a pair add up to.
+template <class P> DEVICE float scaled_pair(const PairScales<P>& s, const HeadSums* groups) {
+    if (P::SPAN > 1 || P::HEAD == 0) return scaled<P>(s.heads[0], groups[0]);
+    return scaled<P>(s.heads[0], groups[0]) + scaled<P>(s.heads[1], groups[1]);
+}
+// The sums that a group of a pair is added to: with one head, both are added to the first.
+template <class P> DEVICE u32 head_of(u32 half) { return P::SPAN > 1 || P::HEAD == 0 ? 0 : half; }
+
+DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
+    *sum = __dp4a((i32)words[0], (i32)x.x, *sum);
+    *sum = __dp4a((i32)words[1], (i32)x.y, *sum);
+    *sum = __dp4a((i32)words[2], (i32)x.z, *sum);
+    *sum = __dp4a((i32)words[3], (i32)x.w, *sum);
+}
+
+// What pair `in` of a tile adds to `R` rows.
+template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* tile, u32 in, float* sums) {
+    HeadSums groups[R][2];
+#pragma unroll
+    for (int r = 0; r < R; r++) groups[r][0].d = groups[r][0].m = groups[r][1].d = groups[r][1].m = 0.0f;
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+        uint4 q0 = load_global(terms_at(tile, in, CODES + 2 * half)), q1 = load_global(terms_at(tile, in, CODES + 2 * half + 1));
+        uint4 r0 = load_global(terms_at(tile, in, RESTS + 2 * half)), r1 = load_global(terms_at(tile, in, RESTS + 2 * half + 1));
+        TermSums x = sums_of(tile, in, half);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            u32 words[8];
+            group_words<P>(pairs[r], half, words);
+            i32 c[2] = {0, 0}, rest[2] = {0, 0};
+            dot(words, q0, &c[0]);
+            dot(words, r0, &rest[0]);
+            dot(words + 4, q1, &c[P::TWO]);
+            dot(words + 4, r1, &rest[P::TWO]);
+            i32 c1 = P::TWO ? 254 * c[1] + rest[1] : 0;
+            add_group<P>(groups[r][head_of<P>(half)], steps_of<P>(pairs[r].scales, half), 254 * c[0] + rest[0], c1, x);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++) sums[r] += scaled_pair<P>(pairs[r].scales, groups[r]);
+}
+
+// `out = a · column` for one column: `lanes` threads have `R` rows. The rows of `a` are those of a matrix whose first is
+// `matrix` among all rows.
+template <class P, class Y, int R>
+DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes) {
+    u32 lane = threadIdx.x % lanes, teams = blockDim.x / lanes, pairs = pairs_of(a), rows = a.ne[1];
+    for (u32 first = blockIdx.x * teams * R; first < rows; first += gridDim.x * teams * R) {
+        u32 mine = first + threadIdx.x / lanes * R;
+        PlaneRow at[R];
+        float sums[R];
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            at[r] = plane_row<P>(a, matrix + min(mine + r, rows - 1));
+            sums[r] = 0.0f;
+        }
+        // Fewer lanes than those of a warp have all pairs in one tile.
+        for (u32 top = 0; top < pairs; top += TILE) {
+            PairTile tile = tile_of(top, pairs);
+            for (u32 in = lane; in < tile.len; in += lanes) {
+                Pair<P> loaded[R];
+#pragma unroll
+                for (int r = 0; r < R; r++) loaded[r] = load_pair<P>(at[r], tile, in);
+                add_pair<P, R>(loaded, terms_tile(column, top), in, sums);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            float sum = lanes_sum(sums[r], lanes);
+            if (mine + r < rows && lane == 0) Y::put(out + (u64)(mine + r) * y.nb[0], &sum);
+        }
+    }
+}
+
+struct PlaneParams {
+    u32 lanes;
+    u32 start; // the first expert of a window, and how many there are
+    u32 len;
+    u32 windowed;
+};
+
+// The first row of the matrix that a batch meets.
+DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
+    return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
+}
+
+template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
+    const View a = v[0], q = v[1], y = v[2];
+    u32 lanes = ((const PlaneParams*)params)->lanes, batches = q.ne[2] * q.ne[3];
+    for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
+        u32 i2 = batch % q.ne[2], i3 = batch / q.ne[2];
+        u64 matrix = matrix_of(a, q, i2, i3);
+        for (u32 column = blockIdx.y; column < q.ne[1]; column += gridDim.y)
+            one_column<P, Y, R>(a, matrix, row_of(q, column, i2, i3), y, row_of(y, column, i2, i3), lanes);
+    }
+}
+
+// `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
+template <class P, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
+    const View a = v[0], q = v[1], ids = v[2], y = v[3];
+    const PlaneParams p = *(const PlaneParams*)params;
+    u32 entries = ids.ne[0] * ids.ne[1];
+    for (u32 entry = blockIdx.y; entry < entries; entry += gridDim.y) {
+        u32 slot = entry % ids.ne[0], token = entry / ids.ne[0];
+        i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
+        i64 expert = id - (i64)p.start;
+        bool wrong = id < 0 || (!p.windowed && id >= (i64)a.ne[2]);
+        if (wrong && threadIdx.x == 0 && blockIdx.x == 0) report(fault, launch, id, a.ne[2]);
+        u8* out = row_of(y, slot, token, 0);
+        if (wrong || expert < 0 || (p.windowed && expert >= (i64)p.len)) {
+            float zero = 0.0f;
+            for (u32 i = (u32)thread_number(); i < y.ne[0]; i += (u32)thread_count()) Y::put(out + i * y.nb[0], &zero);
+            continue;
+        }
+        const u8* column = row_of(q, slot % q.ne[1], token, 0);
+        one_column<P, Y, R>(a, (u64)expert * a.ne[1], column, y, out, p.lanes);
+    }
+}
+
+// The integer sums of 16 rows and 8 columns over half a group, or all of it where halves have one scale.
+DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) {
+    i32 q[4] = {0, 0, 0, 0}, r[4] = {0, 0, 0, 0};
+    mma_m16n8k32_s8(q, a, codes);
+    mma_m16n8k32_s8(r, a, rests);
+#pragma unroll
+    for (int i = 0; i < 4; i++) c[i] = 254 * q[i] + r[i];
+}
+
+// What pair `in` of a tile adds to 16 rows and 8 columns; all lanes take part. A lane has rows `lane / 4` and 8 below it, of columns
+// `lane % 4 * 2` and the next one. `codes` are the terms of the column that it loads codes of, `sums` of those that it adds to; null
+// beyond the last.
+template <class P>
+DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u8* codes, const u8* const* sums, float* out) {
+    u32 t = threadIdx.x % 4;
+    PairScales<P> scales[2] = {load_scales<P>(rows[0], tile.first + in), load_scales<P>(rows[1], tile.first + in)};
+    HeadSums groups[4][2];
+    for (u32 i = 0; i < 4; i++) groups[i][0].d = groups[i][0].m = groups[i][1].d = groups[i][1].m = 0.0f;
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+        u32 q[2] = {0, 0}, r[2] = {0, 0}, a[4];
+        if (codes) {
+            for (u32 i = 0; i < 2; i++) {
+                q[i] = load_global((const u32*)terms_at(codes, in, CODES + 2 * half + i) + t);
+                r[i] = load_global((const u32*)terms_at(codes, in, RESTS + 2 * half + i) + t);
+            }
+        }
+        for (u32 i = 0; i < 4; i++) a[i] = group_word<P>(rows[i % 2], tile, in, half, t + i / 2 * 4);
+        i32 c0[4], c1[4] = {0, 0, 0, 0};
+        if (P::TWO) {
+            u32 first[4] = {a[0], a[1], 0, 0}, second[4] = {0, 0, a[2], a[3]};
+            tile_sums(first, q, r, c0);
+            tile_sums(second, q, r, c1);
+        } else {
+            tile_sums(a, q, r, c0);
+        }
+        for (u32 c = 0; c < 2; c++) {
+            if (!sums[c]) continue;
+            TermSums x = sums_of(sums[c], in, half);
+            for (u32 i = c; i < 4; i += 2)
+                add_group<P>(groups[i][head_of<P>(half)], steps_of<P>(scales[i / 2], half), c0[i], c1[i], x);
+        }
+    }
+    for (u32 i = 0; i < 4; i++) out[i] += scaled_pair<P>(scales[i / 2], groups[i]);
+}
+
+// A block of eight warps has 16 rows of 8 columns: each warp every eighth pair, in four sums, so that they are those of 32 lanes.
+template <class P, class Y> DEVICE void plane_tile(const View& a, u64 matrix, const View& q, const View& y, u32 i2, u32 i3, u32 from) {
+    SHARED(float, parts, 8 * 128);
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a), rows = a.ne[1];
+    u32 wanted = from + lane / 4, first = from + lane % 4 * 2;
+    const u8* column = wanted < q.ne[1] ? row_of(q, wanted, i2, i3) : nullptr;
+    const u8* sums[2];
+    for (u32 i = 0; i < 2; i++) sums[i] = first + i < q.ne[1] ? row_of(q, first + i, i2, i3) : nullptr;
+    for (u32 top = blockIdx.x * 16; top < rows; top += gridDim.x * 16) {
+        PlaneRow at[2];
+        for (u32 i = 0; i < 2; i++) at[i] = plane_row<P>(a, matrix + min(top + lane / 4 + 8 * i, rows - 1));
+        float quarter[4][4];
+#pragma unroll
+        for (u32 n = 0; n < 4; n++) {
+            for (u32 i = 0; i < 4; i++) quarter[n][i] = 0.0f;
+            for (u32 above = 0; above + warp + 8 * n < pairs; above += TILE) {
+                const u8* of[2];
+                for (u32 i = 0; i < 2; i++) of[i] = sums[i] ? terms_tile(sums[i], above) : nullptr;
+                const u8* codes = column ? terms_tile(column, above) : nullptr;
+                add_tile<P>(at, tile_of(above, pairs), warp + 8 * n, codes, of, quarter[n]);
+            }
+        }
+        for (u32 i = 0; i < 4; i++) {
+            float sum = (quarter[0][i] + quarter[2][i]) + (quarter[1][i] + quarter[3][i]);
+            parts[warp * 128 + (lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum;
+        }
+        __syncthreads();
+        if (threadIdx.x < 128) {
+            u32 row = top + threadIdx.x / 8, c = from + threadIdx.x % 8;
+            const float* p = parts + threadIdx.x;
+            float sum = ((p[0] + p[512]) + (p[256] + p[768])) + ((p[128] + p[640]) + (p[384] + p[896]));
+            if (row < rows && c < q.ne[1]) Y::put(row_of(y, c, i2, i3) + (u64)row * y.nb[0], &sum);
+        }
+        __syncthreads();
+    }
+}
+
+template <class P, class Y> DEVICE void plane_tiles(const View* v, const u8*) {
+    const View a = v[0], q = v[1], y = v[2];
+    u32 batches = q.ne[2] * q.ne[3];
+    for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
+        u32 i2 = batch % q.ne[2], i3 = batch / q.ne[2];
+        u64 matrix = matrix_of(a, q, i2, i3);
+        for (u32 from = blockIdx.y * 8; from < q.ne[1]; from += gridDim.y * 8)
+            plane_tile<P, Y>(a, matrix, q, y, i2, i3, from);
+    }
+}
+
+struct PlaneWindow {
+    u32 set;
+    u32 start;
+    u32 len;
+};
+
+// Rows of a weight in planes by index; 0 where a row is outside of the window.
+template <class P, class I, class Y> DEVICE void plane_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
+    const View a = v[0], ids = v[1], y = v[2];
+    const PlaneWindow window = *(const PlaneWindow*)params;
+    u32 pairs = pairs_of(a);
+    u64 n = rows_of(y) * y.ne[0];
+    for (u64 i = thread_number(); i < n; i += thread_count()) {
+        Place p = place_of(i, y.ne[0], y);
+        i64 id = I::integer(row_of(ids, p.i[2], p.i[3], 0) + p.i[1] * ids.nb[0]);
+        i64 row = id - (i64)window.start;
+        bool wrong = id < 0 || (!window.set && id >= (i64)a.ne[1]);
+        if (wrong) report(fault, launch, id, a.ne[1]);
+        float out = 0.0f;
+        if (!wrong && row >= 0 && row < (i64)(window.set ? window.len : a.ne[1])) {
+            u64 all = (u64)row + (u64)a.ne[1] * (p.i[2] + (u64)a.ne[2] * p.i[3]);
+            out = plane_element<P>(plane_row<P>(a, all), pairs, p.i[0]);
+        }
+        Y::put(address(y, p), &out);
+    }
+}

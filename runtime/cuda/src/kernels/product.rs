@@ -1,0 +1,167 @@
+//! Products with weights in planes, and the terms of activations that they read.
+
+use tpc_ir::op::{GetRows, MulMatId};
+use tpc_ir::program::StoredFormat;
+use tpc_ir::{DType, Interval};
+
+use super::kernel::{
+    GRID, Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real,
+};
+use super::params::Params;
+use super::source::{Family, Instance, Needs, tag};
+use crate::planes::Planes;
+
+const FAMILY: Family = Family {
+    name: "product",
+    text: concat!(
+        include_str!("planes.cuh"),
+        "\n#line 1 \"product.cu\"\n",
+        include_str!("product.cu")
+    ),
+};
+
+const THREADS: usize = 128;
+/// Rows and columns of a tile, and the threads of its block.
+const TILE: (usize, usize, usize) = (16, 8, 256);
+/// Rows from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
+const TWO_ROWS: usize = 4096;
+
+/// How the terms of activations lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The bytes of a column.
+    pub column: usize,
+}
+
+impl Terms {
+    /// Those of columns of `k` elements.
+    pub const fn of(k: usize) -> Terms {
+        let pairs = k.div_ceil(64);
+        let tiles = pairs.div_ceil(Planes::TILE);
+        Terms {
+            column: tiles * Planes::TILE * 160,
+        }
+    }
+}
+
+/// The kernel that takes activations apart into terms: the result has their sizes, and columns as [`Terms`] says.
+///
+/// # Errors
+/// In a clause, when there is none.
+pub(super) fn terms(request: &Request<'_>) -> Selected {
+    let [x] = request.reals()?;
+    let template = instance(FAMILY, "terms", &[x.dtype], Needs::Views);
+    /// Lanes of a group of 32.
+    const LANES: usize = 8;
+    let groups = x.most[0].div_ceil(64) * 2;
+    let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
+    kernel(template, Params::new(), flat(units, request))
+}
+
+/// An instance of a template for a type in planes.
+fn of_planes(template: &str, planes: DType, types: &[DType], needs: Needs) -> Instance {
+    let first = instance(FAMILY, template, &[], needs).with(format!("{}Planes", tag(planes)));
+    types.iter().fold(first, |i, t| i.with(tag(*t)))
+}
+
+/// The lanes that have a row: as many as there are pairs, up to those of a warp.
+fn lanes(a: &Tensor) -> Result<usize, &'static str> {
+    let planes = Planes::new(a.dtype, a.most[0]);
+    let planes = planes.ok_or("there are no planes of the type for rows of such a size")?;
+    Ok(1 << planes.pairs().ilog2().min(5))
+}
+
+fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str> {
+    let (start, len) = window.map_or((0, 0), |w| (w.start, w.len));
+    let params = Params::new().u32(lanes as u32).size(start)?.size(len)?;
+    Ok(params.u32(window.is_some().into()))
+}
+
+/// Blocks of which each has so many rows, for columns or entries, in batches.
+fn geometry(
+    (rows, each): (usize, usize),
+    columns: usize,
+    batches: usize,
+    threads: usize,
+) -> Geometry {
+    Geometry {
+        grid: [
+            rows.div_ceil(each).clamp(1, u32::MAX as usize / 2) as u32,
+            columns.clamp(1, GRID) as u32,
+            batches.clamp(1, GRID) as u32,
+        ],
+        threads: threads as u32,
+        shared_bytes: 0,
+    }
+}
+
+const fn at_once(rows: usize) -> usize {
+    if rows >= TWO_ROWS { 2 } else { 1 }
+}
+
+/// The operands are the weight and the terms of the activations.
+pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
+    let [a, q] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    let (rows, columns, batches) = (a.most[1], q.most[1], q.most[2] * q.most[3]);
+    let lanes = lanes(a)?;
+    if columns > 1 {
+        let (each, at_once, threads) = TILE;
+        let template = of_planes("plane_tiles", a.dtype, &[y.dtype], Needs::Params);
+        let columns = columns.div_ceil(at_once);
+        return kernel(
+            template,
+            params(lanes, None)?,
+            geometry((rows, each), columns, batches, threads),
+        );
+    }
+    let at_once = at_once(rows);
+    let template = of_planes("plane_columns", a.dtype, &[y.dtype], Needs::Params);
+    kernel(
+        template.with(at_once),
+        params(lanes, None)?,
+        geometry((rows, THREADS / lanes * at_once), columns, batches, THREADS),
+    )
+}
+
+/// The operands are the weight, the terms of the activations, and the experts.
+pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
+    let [a, _, ids] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    index(ids.dtype)?;
+    let (rows, lanes) = (a.most[1], lanes(a)?);
+    let at_once = at_once(rows);
+    let types = [ids.dtype, y.dtype];
+    let template = of_planes("plane_experts", a.dtype, &types, Needs::Faults);
+    let entries = ids.most[0] * ids.most[1];
+    kernel(
+        template.with(at_once),
+        params(lanes, op.window)?,
+        geometry((rows, THREADS / lanes * at_once), entries, 1, THREADS),
+    )
+}
+
+pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
+    let [a, ids] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    real(a.dtype)?;
+    index(ids.dtype)?;
+    let (start, len) = op.window.map_or((0, 0), |w| (w.start, w.len));
+    let set = Params::new().u32(op.window.is_some().into());
+    let params = set.size(start)?.size(len)?;
+    let types = [ids.dtype, y.dtype];
+    let template = of_planes("plane_rows", a.dtype, &types, Needs::Faults);
+    kernel(template, params, flat(y.elements(), request))
+}
+
+/// Whether an operand lies in planes.
+pub(super) fn in_planes(request: &Request<'_>) -> bool {
+    let first = request.operands.first();
+    first.is_some_and(|a| a.format == StoredFormat::Planes)
+}

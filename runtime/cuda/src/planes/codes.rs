@@ -1,0 +1,160 @@
+//! The parts of a block of the file: layouts as [`tpc_runtime::quant`] states them.
+
+use tpc_ir::DType;
+
+/// A block by its parts.
+pub(super) struct Block {
+    /// A code for each element, all its bits.
+    pub(super) codes: [u8; 256],
+    /// The steps of each group of 32 elements, as they are stored.
+    pub(super) steps: [u8; 16],
+    /// The head of each span, as it is stored.
+    pub(super) head: [u8; 8],
+}
+
+/// Fields of `BITS` bits, the lowest first, of runs of `width` bytes: appended to codes at bit `to`.
+fn fields<const BITS: u32>(bytes: &[u8], width: usize, to: u32, codes: &mut [u8]) {
+    let mask = (1_u8 << BITS) - 1;
+    let per = (8 / BITS) as usize;
+    for (run, codes) in bytes
+        .chunks_exact(width)
+        .zip(codes.chunks_exact_mut(width * per))
+    {
+        for (field, codes) in codes.chunks_exact_mut(width).enumerate() {
+            for (code, byte) in codes.iter_mut().zip(run) {
+                *code |= (byte >> (field as u32 * BITS) & mask) << to;
+            }
+        }
+    }
+}
+
+/// Bit `i` of bytes, at bit 4 of code `i`.
+fn fifth_bits(bytes: &[u8], codes: &mut [u8]) {
+    for (i, code) in codes.iter_mut().enumerate() {
+        *code |= (bytes[i / 8] >> (i % 8) & 1) << 4;
+    }
+}
+
+/// The scales and minima of q4_k and q5_k, six bits each: a pair for each group of 32.
+fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
+    for j in 0..8 {
+        let (scale, least) = match j {
+            0..4 => (bytes[j] & 63, bytes[j + 4] & 63),
+            _ => (
+                (bytes[j + 4] & 15) | bytes[j - 4] >> 6 << 4,
+                bytes[j + 4] >> 4 | bytes[j] >> 6 << 4,
+            ),
+        };
+        steps[2 * j] = scale;
+        steps[2 * j + 1] = least;
+    }
+}
+
+/// Digits of base 3 of tq1_0.
+fn digits(bytes: &[u8], codes: &mut [u8]) {
+    const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
+    let digit = |byte: u8, n: usize| (u16::from(byte.wrapping_mul(POWERS[n])) * 3 >> 8) as u8;
+    for (i, code) in codes.iter_mut().enumerate() {
+        let (at, n) = match i {
+            0..160 => (i % 32, i / 32),
+            160..240 => (32 + (i - 160) % 16, (i - 160) / 16),
+            _ => (48 + (i - 240) % 4, (i - 240) / 4),
+        };
+        *code = digit(bytes[at], n);
+    }
+}
+
+/// The parts of a block of a type that has planes.
+pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
+    let mut out = Block {
+        codes: [0; 256],
+        steps: [0; 16],
+        head: [0; 8],
+    };
+    let Block { codes, steps, head } = &mut out;
+    let mut heads = |bytes: &[u8]| head[..bytes.len()].copy_from_slice(bytes);
+    match dtype {
+        DType::Q4_0 | DType::Iq4Nl => {
+            heads(&b[..2]);
+            fields::<4>(&b[2..], 16, 0, codes);
+        }
+        DType::Q4_1 => {
+            heads(&b[..4]);
+            fields::<4>(&b[4..], 16, 0, codes);
+        }
+        DType::Q5_0 => {
+            heads(&b[..2]);
+            fields::<4>(&b[6..], 16, 0, codes);
+            fifth_bits(&b[2..6], &mut codes[..32]);
+        }
+        DType::Q5_1 => {
+            heads(&b[..4]);
+            fields::<4>(&b[8..], 16, 0, codes);
+            fifth_bits(&b[4..8], &mut codes[..32]);
+        }
+        DType::Q8_0 => {
+            heads(&b[..2]);
+            codes[..32].copy_from_slice(&b[2..]);
+        }
+        DType::Mxfp4 => {
+            steps[0] = b[0];
+            fields::<4>(&b[1..], 16, 0, codes);
+        }
+        DType::Nvfp4 => {
+            steps[..4].copy_from_slice(&b[..4]);
+            fields::<4>(&b[4..], 8, 0, codes);
+        }
+        DType::Q2K => {
+            steps.copy_from_slice(&b[..16]);
+            fields::<2>(&b[16..80], 32, 0, codes);
+            heads(&b[80..84]);
+        }
+        DType::Q3K => {
+            for (j, step) in steps.iter_mut().enumerate() {
+                let low = b[96 + j % 8] >> (4 * (j / 8)) & 15;
+                let high = b[104 + j % 4] >> (2 * (j / 4)) & 3;
+                *step = (low | high << 4).wrapping_sub(32);
+            }
+            fields::<2>(&b[32..96], 32, 0, codes);
+            fields::<1>(&b[..32], 32, 2, codes);
+            heads(&b[108..110]);
+        }
+        DType::Q4K | DType::Q5K => {
+            heads(&b[..4]);
+            six_bit_pairs(&b[4..16], steps);
+            if dtype == DType::Q5K {
+                fields::<4>(&b[48..], 32, 0, codes);
+                fields::<1>(&b[16..48], 32, 4, codes);
+            } else {
+                fields::<4>(&b[16..], 32, 0, codes);
+            }
+        }
+        DType::Q6K => {
+            fields::<4>(&b[..128], 64, 0, codes);
+            fields::<2>(&b[128..192], 32, 4, codes);
+            steps.copy_from_slice(&b[192..208]);
+            heads(&b[208..210]);
+        }
+        DType::Iq4Xs => {
+            heads(&b[..2]);
+            let high = u16::from_le_bytes([b[2], b[3]]);
+            for (j, step) in steps[..8].iter_mut().enumerate() {
+                let low = b[4 + j / 2] >> (4 * (j % 2)) & 15;
+                let high = (high >> (2 * j) & 3) as u8;
+                *step = (low | high << 4).wrapping_sub(32);
+            }
+            fields::<4>(&b[8..], 16, 0, codes);
+        }
+        DType::Tq1_0 => {
+            digits(b, codes);
+            heads(&b[52..54]);
+        }
+        DType::Tq2_0 => {
+            fields::<2>(&b[..64], 32, 0, codes);
+            heads(&b[64..66]);
+        }
+        // The others have no form.
+        _ => {}
+    }
+    out
+}

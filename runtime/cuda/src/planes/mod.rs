@@ -1,0 +1,178 @@
+//! Weights in planes: how the kernels of products have them.
+//!
+//! A row of K is cut into *pairs* of two groups of 32 elements; a pair is what a lane of a warp takes at once. What belongs
+//! together in a block of the file is stored apart, so that the lanes of a warp load 16 bytes each, side by side:
+//!
+//! | plane | holds, for each pair |
+//! |-------|----------------------|
+//! | `low` | the low bits of the codes, in chunks of 16 bytes |
+//! | `high` | the bits above them, where a code has 3, 5 or 6 |
+//! | `steps` | the small scales of 16 or 32 elements |
+//! | `heads` | the reals that scale a group of 32, or 256 elements together |
+//!
+//! In `low` the chunks of up to 32 pairs follow one another by their number: chunk 0 of all these pairs, then chunk 1. In every
+//! plane the rows of a matrix, and the matrices of a stack, come one after another; planes begin at multiples of
+//! [`Planes::ALIGNMENT`]. A row of an odd number of groups ends in one of zeros.
+//!
+//! The bytes are exact: what is decoded from planes has the bits of what is decoded from the file's blocks.
+
+mod codes;
+mod pack;
+
+use tpc_ir::DType;
+
+pub use pack::PackError;
+
+/// How codes, steps and heads of a type are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Form {
+    /// Bits of a code in `low`: 2, 4 or 8.
+    low: usize,
+    /// Bits in `high`: none, 1 or 2.
+    high: usize,
+    /// Bytes of steps for 32 elements.
+    steps: usize,
+    /// Bytes of a head.
+    head: usize,
+    /// Groups of 32 elements with a common head.
+    span: usize,
+}
+
+/// How a type is stored; `None` where it has no planes.
+const fn form(dtype: DType) -> Option<Form> {
+    let (low, high, steps, head, span) = match dtype {
+        DType::Q4_0 | DType::Iq4Nl => (4, 0, 0, 2, 1),
+        DType::Q4_1 => (4, 0, 0, 4, 1),
+        DType::Q5_0 => (4, 1, 0, 2, 1),
+        DType::Q5_1 => (4, 1, 0, 4, 1),
+        DType::Q8_0 => (8, 0, 0, 2, 1),
+        DType::Mxfp4 => (4, 0, 1, 0, 1),
+        DType::Nvfp4 => (4, 0, 2, 0, 1),
+        DType::Q2K => (2, 0, 2, 4, 8),
+        DType::Q3K => (2, 1, 2, 2, 8),
+        DType::Q4K => (4, 0, 2, 4, 8),
+        DType::Q5K => (4, 1, 2, 4, 8),
+        DType::Q6K => (4, 2, 2, 2, 8),
+        DType::Iq4Xs => (4, 0, 1, 2, 8),
+        DType::Tq1_0 | DType::Tq2_0 => (2, 0, 0, 2, 8),
+        _ => return None,
+    };
+    Some(Form {
+        low,
+        high,
+        steps,
+        head,
+        span,
+    })
+}
+
+/// The planes of rows of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planes {
+    dtype: DType,
+    form: Form,
+    /// Groups of 32 elements of a row.
+    groups: usize,
+}
+
+/// The number of planes.
+pub const PLANES: usize = 4;
+
+impl Planes {
+    /// Planes begin at multiples of so many bytes.
+    pub const ALIGNMENT: u64 = 16;
+    /// Pairs whose chunks lie side by side.
+    pub const TILE: usize = 32;
+
+    /// The planes of rows of `k` elements; `None` where there are no planes for the type, or `k` has part of a block.
+    pub fn new(dtype: DType, k: usize) -> Option<Planes> {
+        let form = form(dtype)?;
+        let whole = k > 0 && k.is_multiple_of(dtype.block_len() as usize) && k.is_multiple_of(32);
+        let whole = whole && (k / 32).is_multiple_of(form.span);
+        whole.then_some(Planes {
+            dtype,
+            form,
+            groups: k / 32,
+        })
+    }
+
+    /// Whether there are planes for a type.
+    pub const fn supports(dtype: DType) -> bool {
+        form(dtype).is_some()
+    }
+
+    /// Pairs of groups of a row.
+    pub const fn pairs(&self) -> usize {
+        self.groups.div_ceil(2)
+    }
+
+    /// The bytes of a row in each plane.
+    pub const fn row_bytes(&self) -> [usize; PLANES] {
+        let Form {
+            low,
+            high,
+            steps,
+            head,
+            span,
+        } = self.form;
+        let pairs = self.pairs();
+        let heads = match span {
+            1 => 2 * pairs,
+            span => self.groups / span,
+        };
+        [
+            pairs * low * 8,
+            pairs * high * 8,
+            pairs * steps * 2,
+            heads * head,
+        ]
+    }
+
+    /// Where the planes of so many rows begin, and where the last ends; `None` when that overflows.
+    pub fn offsets(&self, rows: u64) -> Option<([u64; PLANES], u64)> {
+        let mut at = 0_u64;
+        let mut offsets = [0; PLANES];
+        for (offset, bytes) in offsets.iter_mut().zip(self.row_bytes()) {
+            *offset = at;
+            let end = at.checked_add(rows.checked_mul(bytes as u64)?)?;
+            at = end.checked_next_multiple_of(Self::ALIGNMENT)?;
+        }
+        Some((offsets, at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planes_are_about_as_large_as_blocks_of_the_file() {
+        for &dtype in DType::ALL {
+            let Some(planes) = Planes::new(dtype, 4096) else {
+                continue;
+            };
+            let (_, bytes) = planes.offsets(10).expect("small");
+            let file = dtype.bytes(4096).expect("whole blocks") * 10;
+            let most = match dtype {
+                // Codes of 2 bits instead of five in a byte.
+                DType::Tq1_0 => 1.25,
+                // Steps of 8 bits instead of 6.
+                DType::Q3K => 1.05,
+                _ => 1.03,
+            };
+            let ratio = bytes as f64 / file as f64;
+            assert!((0.97..most).contains(&ratio), "{dtype}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn rows_are_whole() {
+        assert!(Planes::new(DType::Q4K, 128).is_none());
+        assert!(Planes::new(DType::F16, 256).is_none());
+        assert!(Planes::new(DType::Q4_0, 0).is_none());
+        let odd = Planes::new(DType::Q4_0, 96).expect("whole blocks");
+        assert_eq!(odd.pairs(), 2);
+        assert_eq!(odd.row_bytes(), [64, 0, 0, 8]);
+        assert_eq!(odd.offsets(3).expect("small"), ([0, 192, 192, 192], 224));
+    }
+}

@@ -1,0 +1,228 @@
+//! An emulated device that runs kernels of products.
+
+use std::collections::HashMap;
+
+use tpc_cuda::kernels::{Kernel, Request, Tensor, Terms, select, select_terms};
+use tpc_cuda::{
+    Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
+    GraphSpec, KernelNode, Memory, Module, Work,
+};
+use tpc_ir::DType;
+use tpc_ir::op::Op;
+use tpc_ir::program::StoredFormat;
+use tpc_runtime::Options;
+
+use crate::Weight;
+
+pub(crate) struct Rig {
+    driver: EmulatedDriver,
+    functions: HashMap<String, Function>,
+}
+
+/// A tensor in memory, as kernels see it.
+#[derive(Clone, Copy)]
+struct Seen {
+    tensor: Tensor,
+    at: Memory,
+    strides: [usize; 4],
+}
+
+fn at(memory: Memory) -> Endpoint {
+    Endpoint {
+        side: memory.side,
+        address: memory.address,
+    }
+}
+
+impl Rig {
+    /// `None`, in words on the terminal, where there is no C++ compiler.
+    pub(crate) fn new(seed: u64) -> Option<Rig> {
+        let options = EmulatedOptions {
+            seed,
+            build: Build::Checked,
+            cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
+            ..EmulatedOptions::default()
+        };
+        match EmulatedDriver::new(options) {
+            Err(e @ DriverError::NoCompiler { .. }) => {
+                eprintln!("skipped: {e}");
+                None
+            }
+            driver => Some(Rig {
+                driver: driver.expect("a device"),
+                functions: HashMap::new(),
+            }),
+        }
+    }
+
+    fn memory(&mut self, bytes: &[u8]) -> Memory {
+        let memory = self.driver.allocate(Device(0), bytes.len().max(1) as u64);
+        let memory = memory.expect("memory");
+        self.driver.write(at(memory), bytes).expect("room");
+        memory
+    }
+
+    /// Memory that nobody has written.
+    fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
+        let size = dtype.block_bytes() as usize;
+        let at = match bytes {
+            Some(bytes) => self.memory(bytes),
+            None => {
+                let n = dims.iter().product::<usize>() * size;
+                self.driver.allocate(Device(0), n as u64).expect("memory")
+            }
+        };
+        Seen {
+            tensor: Tensor::new(dtype, dims),
+            at,
+            strides: [
+                size,
+                size * dims[0],
+                size * dims[0] * dims[1],
+                size * dims[0] * dims[1] * dims[2],
+            ],
+        }
+    }
+
+    fn weight(&mut self, weight: &Weight) -> Seen {
+        let at = self.memory(&weight.bytes);
+        let tensor = Tensor {
+            format: StoredFormat::Planes,
+            ..Tensor::new(weight.dtype, weight.dims)
+        };
+        Seen {
+            tensor,
+            at,
+            strides: [0; 4],
+        }
+    }
+
+    fn function(&mut self, kernel: &Kernel) -> Function {
+        let name = kernel.instance.entry();
+        if let Some(known) = self.functions.get(&name) {
+            return *known;
+        }
+        let source = kernel.instance.alone();
+        let module = Module::new(source.name, source.text);
+        let module = self.driver.load(Device(0), &module);
+        let module = module.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let function = self.driver.function(module, &name).expect("the kernel");
+        self.functions.insert(name, function);
+        function
+    }
+
+    /// A launch of a kernel on tensors.
+    fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
+        let mut frame = Vec::new();
+        for s in seen {
+            frame.extend(s.at.address.to_ne_bytes());
+            let sizes = s.tensor.most.map(|n| (n as u32).to_ne_bytes());
+            frame.extend(sizes.as_flattened());
+            frame.extend(s.strides.map(|n| (n as u64).to_ne_bytes()).as_flattened());
+        }
+        let function = self.function(kernel);
+        let [frame, params, fault] =
+            [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
+        Work::Kernel(KernelNode {
+            function,
+            grid: kernel.geometry.grid,
+            block: [kernel.geometry.threads, 1, 1],
+            shared_bytes: kernel.geometry.shared_bytes,
+            args: Args::new()
+                .u64(frame.address)
+                .u64(params.address)
+                .u64(fault.address)
+                .u32(0),
+        })
+    }
+
+    fn floats(&mut self, seen: Seen) -> Vec<f32> {
+        let n: usize = seen.tensor.most.iter().product();
+        let mut bytes = vec![0; n * 4];
+        self.driver.read(at(seen.at), &mut bytes).expect("room");
+        let (words, _) = bytes.as_chunks::<4>();
+        words.iter().map(|w| f32::from_ne_bytes(*w)).collect()
+    }
+
+    fn run(&mut self, what: &str, spec: GraphSpec) {
+        let graph = self.driver.instantiate(spec).expect("a graph");
+        self.driver.launch(graph).expect("it begins");
+        let done = self.driver.synchronize();
+        done.unwrap_or_else(|e| panic!("{what}: {e}"));
+        self.driver.discard(graph).expect("it has ended");
+    }
+
+    /// The rows of a weight that these indices name.
+    pub(crate) fn rows(&mut self, op: &Op, weight: &Weight, ids: &[usize]) -> Vec<f32> {
+        let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
+        let a = self.weight(weight);
+        let ids = self.dense(DType::I32, [ids.len(), 1, 1, 1], Some(&bytes));
+        let y = self.dense(DType::F32, [weight.dims[0], ids.tensor.most[0], 1, 1], None);
+        let kernel = chosen(op, &[a, ids], y);
+        let mut spec = GraphSpec::default();
+        let node = self.node(&kernel, &[a, ids, y]);
+        spec.push(kernel.instance.name(), node, &[]);
+        self.run(kernel.instance.name(), spec);
+        self.floats(y)
+    }
+
+    /// The product of a weight with activations, which are taken apart first.
+    pub(crate) fn product(
+        &mut self,
+        op: &Op,
+        weight: &Weight,
+        (x, dims): (&[f32], [usize; 4]),
+        ids: Option<(&[usize], [usize; 4])>,
+    ) -> Vec<f32> {
+        let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        let a = self.weight(weight);
+        let x = self.dense(DType::F32, dims, Some(&bytes));
+        let column = Terms::of(dims[0]).column;
+        let size = column * dims[1] * dims[2] * dims[3];
+        let q = Seen {
+            at: self
+                .driver
+                .allocate(Device(0), size as u64)
+                .expect("memory"),
+            strides: [4, column, column * dims[1], column * dims[1] * dims[2]],
+            ..x
+        };
+        let mut seen = vec![a, q];
+        let mut result = [weight.dims[1], dims[1], dims[2], dims[3]];
+        if let Some((ids, sizes)) = ids {
+            let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
+            seen.push(self.dense(DType::I32, sizes, Some(&bytes)));
+            result = [weight.dims[1], sizes[0], sizes[1], 1];
+        }
+        let y = self.dense(DType::F32, result, None);
+        let kernel = chosen(op, &seen, y);
+        seen.push(y);
+        let apart = request(&[x], q, |r| select_terms(r));
+        let mut spec = GraphSpec::default();
+        let node = self.node(&apart, &[x, q]);
+        let before = spec.push("terms", node, &[]);
+        let node = self.node(&kernel, &seen);
+        spec.push(kernel.instance.name(), node, &[before]);
+        self.run(kernel.instance.name(), spec);
+        self.floats(y)
+    }
+}
+
+fn chosen(op: &Op, operands: &[Seen], result: Seen) -> Kernel {
+    request(operands, result, |r| select(op, r))
+}
+
+fn request<E: std::fmt::Display>(
+    operands: &[Seen],
+    result: Seen,
+    select: impl Fn(&Request<'_>) -> Result<Kernel, E>,
+) -> Kernel {
+    let operands: Vec<Tensor> = operands.iter().map(|s| s.tensor).collect();
+    let request = Request {
+        operands: &operands,
+        results: &[result.tensor],
+        options: Options::default(),
+        multiprocessors: 2,
+    };
+    select(&request).unwrap_or_else(|e| panic!("{e}"))
+}
