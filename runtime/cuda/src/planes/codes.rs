@@ -53,7 +53,7 @@ fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
 /// Digits of base 3 of tq1_0.
 fn digits(bytes: &[u8], codes: &mut [u8]) {
     const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
-    let digit = |byte: u8, n: usize| (u16::from(byte.wrapping_mul(POWERS[n])) * 3 >> 8) as u8;
+    let digit = |byte: u8, n: usize| ((u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8) as u8;
     for (i, code) in codes.iter_mut().enumerate() {
         let (at, n) = match i {
             0..160 => (i % 32, i / 32),
@@ -71,39 +71,43 @@ pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
         steps: [0; 16],
         head: [0; 8],
     };
-    let Block { codes, steps, head } = &mut out;
+    match dtype.block_len() {
+        256 => of_256(dtype, b, &mut out),
+        _ => of_32(dtype, b, &mut out),
+    }
+    out
+}
+
+/// Blocks of 32 elements, and of 64 with four steps.
+fn of_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
+    // Bytes of a head, of steps and of fifth bits before the codes.
+    let (heads, scales, fifths) = match dtype {
+        DType::Q4_0 | DType::Iq4Nl | DType::Q8_0 => (2, 0, 0),
+        DType::Q4_1 => (4, 0, 0),
+        DType::Q5_0 => (2, 0, 4),
+        DType::Q5_1 => (4, 0, 4),
+        DType::Mxfp4 => (0, 1, 0),
+        DType::Nvfp4 => (0, 4, 0),
+        // The others have no form.
+        _ => return,
+    };
+    let (before, rest) = b.split_at(heads + scales + fifths);
+    head[..heads].copy_from_slice(&before[..heads]);
+    steps[..scales].copy_from_slice(&before[heads..heads + scales]);
+    match dtype {
+        DType::Q8_0 => codes[..32].copy_from_slice(rest),
+        DType::Nvfp4 => fields::<4>(rest, 8, 0, codes),
+        _ => fields::<4>(rest, 16, 0, codes),
+    }
+    if fifths > 0 {
+        fifth_bits(&before[heads..], &mut codes[..32]);
+    }
+}
+
+/// Blocks of 256 elements.
+fn of_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     let mut heads = |bytes: &[u8]| head[..bytes.len()].copy_from_slice(bytes);
     match dtype {
-        DType::Q4_0 | DType::Iq4Nl => {
-            heads(&b[..2]);
-            fields::<4>(&b[2..], 16, 0, codes);
-        }
-        DType::Q4_1 => {
-            heads(&b[..4]);
-            fields::<4>(&b[4..], 16, 0, codes);
-        }
-        DType::Q5_0 => {
-            heads(&b[..2]);
-            fields::<4>(&b[6..], 16, 0, codes);
-            fifth_bits(&b[2..6], &mut codes[..32]);
-        }
-        DType::Q5_1 => {
-            heads(&b[..4]);
-            fields::<4>(&b[8..], 16, 0, codes);
-            fifth_bits(&b[4..8], &mut codes[..32]);
-        }
-        DType::Q8_0 => {
-            heads(&b[..2]);
-            codes[..32].copy_from_slice(&b[2..]);
-        }
-        DType::Mxfp4 => {
-            steps[0] = b[0];
-            fields::<4>(&b[1..], 16, 0, codes);
-        }
-        DType::Nvfp4 => {
-            steps[..4].copy_from_slice(&b[..4]);
-            fields::<4>(&b[4..], 8, 0, codes);
-        }
         DType::Q2K => {
             steps.copy_from_slice(&b[..16]);
             fields::<2>(&b[16..80], 32, 0, codes);
@@ -119,15 +123,16 @@ pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
             fields::<1>(&b[..32], 32, 2, codes);
             heads(&b[108..110]);
         }
-        DType::Q4K | DType::Q5K => {
+        DType::Q4K => {
             heads(&b[..4]);
             six_bit_pairs(&b[4..16], steps);
-            if dtype == DType::Q5K {
-                fields::<4>(&b[48..], 32, 0, codes);
-                fields::<1>(&b[16..48], 32, 4, codes);
-            } else {
-                fields::<4>(&b[16..], 32, 0, codes);
-            }
+            fields::<4>(&b[16..], 32, 0, codes);
+        }
+        DType::Q5K => {
+            heads(&b[..4]);
+            six_bit_pairs(&b[4..16], steps);
+            fields::<4>(&b[48..], 32, 0, codes);
+            fields::<1>(&b[16..48], 32, 4, codes);
         }
         DType::Q6K => {
             fields::<4>(&b[..128], 64, 0, codes);
@@ -156,5 +161,4 @@ pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
         // The others have no form.
         _ => {}
     }
-    out
 }

@@ -1,14 +1,15 @@
 //! An emulated device that runs kernels of products.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
 
-use tpc_cuda::kernels::{Kernel, Request, Tensor, Terms, select, select_terms};
+use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
 use tpc_cuda::{
     Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
     GraphSpec, KernelNode, Memory, Module, Work,
 };
 use tpc_ir::DType;
-use tpc_ir::op::Op;
+use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_ir::program::StoredFormat;
 use tpc_runtime::Options;
 
@@ -48,10 +49,14 @@ impl Rig {
                 eprintln!("skipped: {e}");
                 None
             }
-            driver => Some(Rig {
-                driver: driver.expect("a device"),
-                functions: HashMap::new(),
-            }),
+            driver => {
+                let mut rig = Rig {
+                    driver: driver.expect("a device"),
+                    functions: HashMap::new(),
+                };
+                rig.load();
+                Some(rig)
+            }
         }
     }
 
@@ -97,18 +102,21 @@ impl Rig {
         }
     }
 
-    fn function(&mut self, kernel: &Kernel) -> Function {
-        let name = kernel.instance.entry();
-        if let Some(known) = self.functions.get(&name) {
-            return *known;
+    /// Loads the kernels of all types: one module, which the first of several tests compiles.
+    fn load(&mut self) {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let alone = ONE_AT_A_TIME.lock();
+        let instances: BTreeSet<Instance> = crate::types().flat_map(instances).collect();
+        for source in modules(&instances) {
+            let module = Module::new(source.name, source.text);
+            let module = self.driver.load(Device(0), &module);
+            let module = module.unwrap_or_else(|e| panic!("{e}"));
+            for name in instances.iter().map(Instance::entry) {
+                let function = self.driver.function(module, &name).expect("the kernel");
+                self.functions.insert(name, function);
+            }
         }
-        let source = kernel.instance.alone();
-        let module = Module::new(source.name, source.text);
-        let module = self.driver.load(Device(0), &module);
-        let module = module.unwrap_or_else(|e| panic!("{name}: {e}"));
-        let function = self.driver.function(module, &name).expect("the kernel");
-        self.functions.insert(name, function);
-        function
+        drop(alone);
     }
 
     /// A launch of a kernel on tensors.
@@ -120,7 +128,7 @@ impl Rig {
             frame.extend(sizes.as_flattened());
             frame.extend(s.strides.map(|n| (n as u64).to_ne_bytes()).as_flattened());
         }
-        let function = self.function(kernel);
+        let function = self.functions[&kernel.instance.entry()];
         let [frame, params, fault] =
             [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
         Work::Kernel(KernelNode {
@@ -197,7 +205,7 @@ impl Rig {
         let y = self.dense(DType::F32, result, None);
         let kernel = chosen(op, &seen, y);
         seen.push(y);
-        let apart = request(&[x], q, |r| select_terms(r));
+        let apart = request(&[x], q, select_terms);
         let mut spec = GraphSpec::default();
         let node = self.node(&apart, &[x, q]);
         let before = spec.push("terms", node, &[]);
@@ -206,6 +214,41 @@ impl Rig {
         self.run(kernel.instance.name(), spec);
         self.floats(y)
     }
+}
+
+/// The kernels that read a type in planes.
+fn instances(dtype: DType) -> Vec<Instance> {
+    let k = dtype.block_len().max(32) as usize;
+    let weight = Tensor {
+        format: StoredFormat::Planes,
+        ..Tensor::new(dtype, [k, 4, 2, 1])
+    };
+    let x = |n| Tensor::new(DType::F32, [k, n, 2, 1]);
+    let ids = Tensor::new(DType::I32, [2, 2, 1, 1]);
+    let window = None;
+    let of = |op: Op, operands: &[Tensor]| -> Instance {
+        let request = Request {
+            operands,
+            results: &[x(1)],
+            options: Options::default(),
+            multiprocessors: 2,
+        };
+        let kernel = select(&op, &request).unwrap_or_else(|e| panic!("{e}"));
+        kernel.instance
+    };
+    let terms = Request {
+        operands: &[x(1)],
+        results: &[x(1)],
+        options: Options::default(),
+        multiprocessors: 2,
+    };
+    vec![
+        of(MulMat.into(), &[weight, x(1)]),
+        of(MulMat.into(), &[weight, x(2)]),
+        of(MulMatId { window }.into(), &[weight, x(2), ids]),
+        of(GetRows { window }.into(), &[weight, ids]),
+        select_terms(&terms).expect("reals").instance,
+    ]
 }
 
 fn chosen(op: &Op, operands: &[Seen], result: Seen) -> Kernel {

@@ -190,7 +190,7 @@ const MODULES: [(&str, &[&str]); 18] = [
     ),
     (
         "runtime/cuda",
-        &["codes", "kernels", "nvrtc", "driver", "executor"],
+        &["codes", "planes", "kernels", "nvrtc", "driver", "executor"],
     ),
     ("runtime/testing", &["random", "cases", "stored", "compare"]),
     (
