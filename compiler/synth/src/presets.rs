@@ -50,6 +50,21 @@ const TINY_OF: &[(&str, &str)] = &[
         "deepseek.leading_dense_block_count=1,deepseek.expert_shared_count=2",
     ),
     (
+        "deepseek32",
+        "deepseek32.leading_dense_block_count=1,deepseek32.expert_shared_count=1,deepseek32.attention.indexer.head_count=4,\
+         deepseek32.attention.indexer.key_length=64,deepseek32.attention.indexer.top_k=8",
+    ),
+    (
+        "dots3note",
+        "window=16,dots3note.leading_dense_block_count=1,dots3note.expert_shared_count=1,\
+         dots3note.attention.sliding_window_pattern=0/1,dots3note.rope.freq_base_swa=500000.0,\
+         dots3note.attention.kv_lora_rank_swa=64,dots3note.attention.key_length_mla_swa=96,\
+         dots3note.attention.value_length_mla_swa=64,dots3note.attention.key_length_swa=96,\
+         dots3note.attention.value_length_swa=64,\
+         dots3note.attention.indexer.head_count=4,dots3note.attention.indexer.key_length=64,\
+         dots3note.attention.indexer.top_k=8",
+    ),
+    (
         "ernie4_5-moe",
         "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=2",
     ),
@@ -65,6 +80,12 @@ const TINY_OF: &[(&str, &str)] = &[
         "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=4,gemma4.attention.key_length_swa=16,\
          gemma4.attention.value_length_swa=16,gemma4.attention.shared_kv_layers=2,\
          gemma4.embedding_length_per_layer_input=32",
+    ),
+    (
+        "glm-dsa",
+        "glm-dsa.leading_dense_block_count=1,glm-dsa.expert_shared_count=1,glm-dsa.attention.indexer.types=1/0,\
+         glm-dsa.attention.indexer.head_count=4,glm-dsa.attention.indexer.key_length=64,\
+         glm-dsa.attention.indexer.top_k=8",
     ),
     (
         "glm4moe",

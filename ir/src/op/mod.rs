@@ -61,7 +61,7 @@ pub use opaque::Opaque;
 pub use pool::{Pool2d, PoolKind};
 pub use position::{Cumsum, Diag, Side, Tri};
 pub use recurrent::{GatedDeltaNet, SsmConv, SsmScan};
-pub use reduce::{ArgSort, Mean, SortOrder, Sum, TopK};
+pub use reduce::{ArgSort, Mean, SortOrder, Sum, TopK, TopMask};
 pub use registry::Op;
 pub use resize::NewSizes;
 pub use rope::{Rope, RopeMode};

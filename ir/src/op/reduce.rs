@@ -156,6 +156,47 @@ impl OpDef for TopK {
     size_independent!();
 }
 
+/// A mask of every row: 0 at its `k` largest elements, −∞ at the others; of equal elements, the lowest indices count. A row
+/// of at most `k` elements is 0 throughout.
+///
+/// Operand: `x`, any shape; result f32 of the same shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TopMask {
+    /// Number of elements per row.
+    pub k: u64,
+}
+
+impl OpDef for TopMask {
+    const NAMES: &'static [&'static str] = &["top_mask"];
+    const CATEGORY: OpCategory = OpCategory::Light;
+
+    fn attrs(&self) -> Attrs {
+        vec![("k", Attr::from(self.k))]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(TopMask {
+            k: required("k", attrs.int("k")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        Ok(f32_of(x.dims.clone()).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::pointwise().role(Role::Whole, opd(0, 0))
+    }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    size_independent!();
+}
+
 /// The rule of an op that reads whole rows and gives indices into them.
 fn whole_rows() -> Rule {
     Rule::opaque()

@@ -6,7 +6,8 @@ use super::{
     Hadamard, HcComb, HeadGrouping, Inferred, Input, LeakyRelu, LightningIndexer, LocalCtx, Mean,
     MulMat, MulMatId, NewSizes, Norm, NormApply, NormStats, OpCategory, OpDef, Opaque, Pad,
     Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows, SetSlice, Slice,
-    SoftMax, SsmConv, SsmScan, State, Sum, TopK, Tri, TypeError, Unary, Weight, Work, Xielu,
+    SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopMask, Tri, TypeError, Unary, Weight, Work,
+    Xielu,
 };
 use crate::dims::Dim;
 use crate::interval::Interval;
@@ -134,6 +135,7 @@ ops! {
     Mean,
     Cumsum,
     TopK,
+    TopMask,
     ArgSort,
     Reshape,
     Permute,

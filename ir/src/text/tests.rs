@@ -9,7 +9,7 @@ use crate::op::{
     AllGather, AllReduce, ArgSort, Binary, BinaryKind, Clamp, Concat, Copy, FlashAttn,
     GatedDeltaNet, GetRows, Glu, GluKind, HeadWindow, Input, InputKind, MulMat, MulMatId, Norm,
     NormKind, Op, Pad, Permute, Repeat, Reshape, Rope, RopeMode, Scale, SetRows, SetSlice, Slice,
-    SortOrder, SsmConv, SsmScan, State, Sum, TopK, Unary, UnaryKind, Weight,
+    SortOrder, SsmConv, SsmScan, State, Sum, TopK, TopMask, Unary, UnaryKind, Weight,
 };
 use crate::{
     AxisTree, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group, GroupData,
@@ -482,6 +482,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         any::<u64>().prop_map(|axis| Sum { axis }.into()).boxed(),
         any::<u64>().prop_map(|axis| Concat { axis }.into()).boxed(),
         any::<u64>().prop_map(|k| TopK { k }.into()).boxed(),
+        any::<u64>().prop_map(|k| TopMask { k }.into()).boxed(),
         proptest::option::of(any_run())
             .prop_map(|window| MulMatId { window }.into())
             .boxed(),

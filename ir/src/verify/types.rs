@@ -289,6 +289,7 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> Blocks {
         | Op::GatedDeltaNet(_)
         | Op::Sum(_)
         | Op::TopK(_)
+        | Op::TopMask(_)
         | Op::ArgSort(_)
         | Op::Pad(_)
         | Op::AllReduce(_)

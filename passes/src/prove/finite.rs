@@ -125,6 +125,8 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
         Op::SoftMax(o) => o.scale.is_finite(),
         // Indices are numbers.
         Op::TopK(_) | Op::ArgSort(_) => true,
+        // −∞ hides elements.
+        Op::TopMask(_) => false,
         Op::FlashAttn(o) => {
             let parameters = [o.scale, o.max_bias, o.softcap];
             let masked = (0..operands).all(|k| k == FLASH_ATTN_MASK || is_number(k));

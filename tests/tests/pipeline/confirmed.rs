@@ -34,14 +34,28 @@ const MODELS: &[(&str, &str)] = &[
     ("cohere2moe", ""),
     ("deci", "biases=1"),
     (
+        "deepseek32",
+        "experts=4,biases=1,deepseek32.expert_gating_func=2,deepseek32.expert_feed_forward_length=512,\
+         deepseek32.expert_weights_norm=true,deepseek32.expert_weights_scale=1.5",
+    ),
+    (
         "dots1",
         "kv_heads=8,biases=1,dots1.leading_dense_block_count=1,dots1.expert_gating_func=2,\
          dots1.expert_shared_count=2,dots1.expert_weights_norm=true,dots1.expert_weights_scale=1.5",
+    ),
+    (
+        "dots3note",
+        "biases=1,dots3note.expert_gating_func=2,dots3note.attention.indexer.types=1/0,\
+         dots3note.expert_weights_norm=true,dots3note.expert_weights_scale=1.5",
     ),
     ("dream", "biases=1"),
     ("ernie4_5", "biases=1"),
     ("exaone", "biases=1"),
     ("exaone-moe", "biases=1,exaone-moe.expert_gating_func=2"),
+    (
+        "glm-dsa",
+        "biases=1,glm-dsa.expert_weights_norm=true,glm-dsa.expert_weights_scale=1.5",
+    ),
     (
         "granite_swa",
         "biases=1,granite_swa.attention.rope_pattern=0/1",

@@ -48,7 +48,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     };
     let (rows, heads) = (size(&n), size(&m));
     let small = function(b, UnaryKind::Tanh, x);
-    match b.rng.range(0, 13) {
+    match b.rng.range(0, 14) {
         0 => {
             // The input of a discontinuous function does not depend on the order of summation.
             let fixed = b.plain([n, m, t, d(1)]);
@@ -68,6 +68,18 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             let to = *b.rng.pick(&Cast::TYPES);
             let rounded = b.push(Cast { to }, vec![fixed]);
             with(b, BinaryKind::Mul, x, rounded)
+        }
+        13 => {
+            // So is a selection. Of a plain input every device has the same order.
+            let fixed = b.plain([n, m, t, d(1)]);
+            let k = b.rng.range(1, 3);
+            let mask = b.push(TopMask { k }, vec![fixed]);
+            let bounds = Clamp {
+                min: -1.0,
+                max: 0.0,
+            };
+            let mask = b.push(bounds, vec![mask]);
+            with(b, BinaryKind::Add, x, mask)
         }
         2 => {
             let op = Xielu {

@@ -672,6 +672,20 @@ fn sum(b: &mut Builder) -> Value {
     b.push(Sum { axis }, vec![x])
 }
 
+fn top_mask(b: &mut Builder) -> Value {
+    let dims = dims(b);
+    let n = dims[0].as_const().expect("dims makes a constant axis 0");
+    let x = b.real(dims);
+    let k = b.rng.range(1, n + 1);
+    let mask = b.push(TopMask { k }, vec![x]);
+    // Results are compared as numbers.
+    let bounds = Clamp {
+        min: -1.0,
+        max: 1.0,
+    };
+    b.push(bounds, vec![mask])
+}
+
 fn top_k(b: &mut Builder) -> Value {
     let dims = dims(b);
     let n = dims[0].as_const().expect("dims makes a constant axis 0");
@@ -853,6 +867,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("flash_attn", flash_attn),
     ("sum", sum),
     ("top_k", top_k),
+    ("top_mask", top_mask),
     ("argsort", argsort),
     ("reshape", reshape),
     ("permute", permute),

@@ -126,7 +126,8 @@ pub(super) fn attend_to_new(
     if let (Some([k, v]), Direction::BothWays) = (new, cx.model.arch.attention.direction) {
         let k = b.swap_heads(k, "k")?;
         let v = b.swap_heads(v, "v")?;
-        return attend_by(b, cx, [q, k, v], InputKind::MaskBatch, scale);
+        let mask = b.input(InputKind::MaskBatch);
+        return attend(b, cx, [q, k, v], mask, scale);
     }
     let options = cx.model.options;
     let key_rotation = Rotation::for_keys(options.cache_type_k, sizes.dk);
@@ -149,11 +150,17 @@ pub(super) fn attend_to_new(
         }
         None => b.caches_of(cx.layer),
     };
-    let y = attend(b, cx, [q, k, v], scale)?;
+    let mask = normal_mask(b, cx);
+    let y = attend(b, cx, [q, k, v], mask, scale)?;
     match value_rotation {
         Some(rotation) => rotation.apply(b, y, "kqv_rot"),
         None => Ok(y),
     }
+}
+
+/// The mask of the cells that the tokens of a layer see.
+pub(super) fn normal_mask(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
+    b.input(CacheInputs::new(cx.layer.reach).mask)
 }
 
 /// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v` alike: `[dv, heads, n_tokens]`.
@@ -161,23 +168,11 @@ pub(super) fn attend(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     [q, k, v]: [Value; 3],
-    scale: f32,
-) -> Result<Value, ArchError> {
-    let mask = CacheInputs::new(cx.layer.reach).mask;
-    attend_by(b, cx, [q, k, v], mask, scale)
-}
-
-/// The same by the mask of that kind.
-fn attend_by(
-    b: &mut Builder<'_>,
-    cx: &LayerContext<'_>,
-    [q, k, v]: [Value; 3],
-    mask: InputKind,
+    mask: Value,
     scale: f32,
 ) -> Result<Value, ArchError> {
     let (hp, layer) = (cx.model.hparams, cx.layer);
     let q = b.swap_heads(q, "q")?;
-    let mask = b.input(mask);
     let mut operands = vec![q, k, v, mask];
     let sinks = b.tensor_name("attn_sinks", "weight");
     let n_head = Size {

@@ -55,6 +55,7 @@ pub(crate) struct Builder<'a> {
     inputs: Vec<(InputKind, Value)>,
     hadamards: BTreeMap<u64, Value>,
     caches: BTreeMap<u32, [Value; 2]>,
+    selection: Option<Value>,
     kept: Vec<Kept>,
     states: Vec<Output>,
 }
@@ -73,6 +74,7 @@ impl<'a> Builder<'a> {
             inputs: Vec::new(),
             hadamards: BTreeMap::new(),
             caches: BTreeMap::new(),
+            selection: None,
             kept: Vec::new(),
             states: Vec::new(),
         }
@@ -284,6 +286,16 @@ impl<'a> Builder<'a> {
     pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
         let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
+    }
+
+    /// Notes the mask of the cells that an indexer selected, for later layers without an indexer.
+    pub(crate) fn note_selection(&mut self, mask: Value) {
+        self.selection = Some(mask);
+    }
+
+    /// The mask of the cells that the last indexer selected.
+    pub(crate) fn selection(&self) -> Option<Value> {
+        self.selection
     }
 
     /// Notes a residual stream, for later layers.

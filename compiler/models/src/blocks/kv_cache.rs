@@ -22,11 +22,13 @@ pub const CACHE_TYPES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
-/// One of a layer's two caches.
+/// One of a layer's caches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheKind {
     Keys,
     Values,
+    /// Keys of the indexer of sparse attention.
+    IndexerKeys,
 }
 
 /// The sizes and graph inputs of a layer's caches, which depend on its reach.
@@ -67,6 +69,7 @@ pub(super) fn store(
     let (tensor, dtype) = match kind {
         CacheKind::Keys => ("cache_k", options.cache_type_k),
         CacheKind::Values => ("cache_v", options.cache_type_v),
+        CacheKind::IndexerKeys => ("cache_k_indexer", options.cache_type_k),
     };
     let [d, heads, ..] = b.dims(new).clone();
     check(dtype, kind, head_size(&d), cx.layer.index)?;
@@ -96,6 +99,7 @@ fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), Arc
     };
     let (option, what) = match kind {
         CacheKind::Keys => ("--cache-type-k", "key heads"),
+        CacheKind::IndexerKeys => ("--cache-type-k", "keys of indexers"),
         CacheKind::Values => ("--cache-type-v", "value heads"),
     };
     Err(ArchError::CacheType {

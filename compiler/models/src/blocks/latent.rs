@@ -11,7 +11,7 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
-use super::{attention, norm, rope};
+use super::{attention, indexer, norm, rope};
 use crate::description::{LatentForm, Presence};
 use crate::error::ArchError;
 use crate::hparams::{HeadElements, LatentHParams};
@@ -35,7 +35,8 @@ pub(crate) fn latent(
     let has_expanded = b.offers(&b.tensor_name("attn_kv_b", "weight"), expanded);
     // The error about a file with neither form names the tensors of the usual one.
     let y = if has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded) {
-        absorbed_heads(b, cx, hp, &queries, &shared)?
+        let mask = indexer::mask(b, cx, x, queries.latent)?;
+        absorbed_heads(b, cx, hp, &queries, &shared, mask)?
     } else {
         expanded_heads(b, cx, hp, &queries, &shared)?
     };
@@ -62,6 +63,8 @@ pub(crate) fn latent(
 
 /// Heads of queries, `[.., heads, n_tokens]`.
 struct Queries {
+    /// The latent vector that they are projected from.
+    latent: Option<Value>,
     /// The part that is not rotated; `None` if all of it is.
     plain: Option<Value>,
     rotated: Value,
@@ -88,13 +91,14 @@ fn queries(
         "attention.head_count × the key length",
     )?;
     let (bias, role) = (Presence::Never, TensorRole::Matrix);
-    let q = match hp.q_rank {
+    let (latent, q) = match hp.q_rank {
         Some(rank) => {
             let q = b.linear("attn_q_a", x, [embd, rank], bias, role, "q_a")?;
             let q = norm::weighted(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
-            b.linear("attn_q_b", q, [rank, all], bias, role, "q")?
+            let all = b.linear("attn_q_b", q, [rank, all], bias, role, "q")?;
+            (Some(q), all)
         }
-        None => b.linear("attn_q", x, [embd, all], bias, role, "q")?,
+        None => (None, b.linear("attn_q", x, [embd, all], bias, role, "q")?),
     };
     let heads = [hp.dk.into(), cx.layer.n_head.into(), b.n_tokens()];
     let q = b.reshape(q, heads, "q")?;
@@ -106,7 +110,11 @@ fn queries(
         ),
     };
     let rotated = rope::rotate(b, cx, rotated, "q_pe")?;
-    Ok(Queries { plain, rotated })
+    Ok(Queries {
+        latent,
+        plain,
+        rotated,
+    })
 }
 
 fn shared(
@@ -129,7 +137,15 @@ fn shared(
     )?;
     let rotated = b.slice(both, 0, hp.rank.n, hp.rotated.into(), "k_pe")?;
     let dims = [hp.rotated.into(), Dim::ONE, b.n_tokens()];
-    let rotated = b.reshape(rotated, dims, "k_pe")?;
+    let mut rotated = b.reshape(rotated, dims, "k_pe")?;
+    let sizes = [Size {
+        n: hp.rotated,
+        from: "rope.dimension_count",
+    }];
+    let presence = cx.model.arch.attention.latent_key_norm;
+    if norm::exists(b, &cx.model, "attn_k_norm", &sizes, presence)? {
+        rotated = norm::weighted(b, &cx.model, "attn_k_norm", &sizes, rotated, "k_pe")?;
+    }
     let rotated = rope::rotate(b, cx, rotated, "k_pe")?;
     Ok(SharedKv { latent, rotated })
 }
@@ -141,6 +157,7 @@ fn absorbed_heads(
     hp: &LatentHParams,
     queries: &Queries,
     shared: &SharedKv,
+    mask: Option<Value>,
 ) -> Result<Value, ArchError> {
     let heads = Size {
         n: cx.layer.n_head,
@@ -175,7 +192,8 @@ fn absorbed_heads(
     let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
     // The latent vector is the value.
     let v = b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?;
-    let y = attention::attend(b, cx, [q, k, v], hp.scale)?;
+    let mask = mask.unwrap_or_else(|| attention::normal_mask(b, cx));
+    let y = attention::attend(b, cx, [q, k, v], mask, hp.scale)?;
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 

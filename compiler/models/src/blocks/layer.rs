@@ -220,7 +220,7 @@ fn mix(
 /// The output of attention, by heads or with a latent vector.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match &cx.model.hparams.latent {
-        Some(hp) => latent::latent(b, cx, hp, x),
+        Some(by_reach) => latent::latent(b, cx, cx.layer.reach.select(by_reach.each_ref()), x),
         None => attention::attention(b, cx, x),
     }
 }

@@ -107,6 +107,8 @@ impl Arch {
             sinks: Presence::Never,
             out_gate: OutGate::None,
             latent: None,
+            latent_key_norm: Presence::Never,
+            indexer: None,
         },
         recurrent: None,
         ffn: FfnForm {

@@ -2,6 +2,7 @@
 
 use tpc_ir::op::UnaryKind;
 
+use super::indexer::IndexerForm;
 use super::models::Models;
 use super::presence::{KeyUse, Presence};
 use super::rope::RopeForm;
@@ -61,6 +62,10 @@ pub struct AttentionForm {
     /// Multi-head latent attention, which computes keys and values from a latent vector. Choices about their projection
     /// then have no effect.
     pub latent: Option<LatentForm>,
+    /// `attn_k_norm`, a norm of the rotated part of keys before its rotation, of latent attention.
+    pub latent_key_norm: Presence,
+    /// The indexer of layers with latent attention and no window.
+    pub indexer: Option<IndexerForm>,
 }
 
 /// The usual form of the projections from the latent vector to keys and values. Either form is read.
@@ -173,7 +178,8 @@ pub enum HeadSizes {
     /// window.
     WindowedRotation,
     /// As [`Self::Same`], but `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa`
-    /// in layers with a window.
+    /// in layers with a window. Latent attention has `attention.kv_lora_rank_swa`, `attention.key_length_mla_swa` and
+    /// `attention.value_length_mla_swa` there, and else `rope.dimension_count` rotated elements.
     WindowedOwn,
 }
 

@@ -11,6 +11,7 @@ mod embedding;
 mod experts;
 mod ffn;
 mod head;
+mod indexer;
 mod models;
 mod norms;
 mod presence;
@@ -31,6 +32,7 @@ pub use experts::{
 };
 pub use ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale};
+pub use indexer::{IndexerForm, IndexerLayers};
 pub use models::Models;
 pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
 pub use presence::{KeyUse, Presence};

@@ -1,10 +1,10 @@
-//! DeepSeek 2 to 3.2, Kimi K2, and Mistral's models of the same design.
+//! DeepSeek 2 to 3.2, GLM 5, Kimi K2, and Mistral's models of the same design.
 
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, LatentForm, RopeForm,
-    TemperatureForm, YarnFactor,
+    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, Gating, IndexerForm,
+    IndexerLayers, LatentForm, RopeForm, TemperatureForm, YarnFactor,
 };
 
 /// `deepseek2`: keys and values from a latent vector, dense layers first, then experts in groups beside shared ones.
@@ -32,4 +32,40 @@ pub(crate) const DEEPSEEK2: Arch = Arch {
 pub(crate) const MISTRAL4: Arch = Arch {
     name: "mistral4",
     ..DEEPSEEK2
+};
+
+/// `deepseek32`: sparse attention, to the cells that an indexer selects.
+pub(crate) const DEEPSEEK32: Arch = Arch {
+    name: "deepseek32",
+    attention: AttentionForm {
+        temperature: TemperatureForm::None,
+        indexer: Some(IndexerForm {
+            mode: RopeMode::Neox,
+            layers: IndexerLayers::All,
+            eps: 1e-6,
+        }),
+        ..DEEPSEEK2.attention
+    },
+    ..DEEPSEEK2
+};
+
+/// `glm-dsa`: layers may share what an indexer selected.
+pub(crate) const GLM_DSA: Arch = Arch {
+    name: "glm-dsa",
+    attention: AttentionForm {
+        indexer: Some(IndexerForm {
+            mode: RopeMode::Norm,
+            layers: IndexerLayers::ListedOrByContext(1 << 20),
+            eps: 0.0,
+        }),
+        ..DEEPSEEK32.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            gating: Gating::Sigmoid,
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    ..DEEPSEEK32
 };

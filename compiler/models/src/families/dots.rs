@@ -1,6 +1,11 @@
-//! dots.llm1.
+//! dots.
 
-use crate::description::{Arch, AttentionForm, ExpertForm, Experts, FfnForm, QkNorm};
+use tpc_ir::op::{RopeMode, UnaryKind};
+
+use crate::description::{
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, GateWidth, HeadSizes, IndexerForm,
+    IndexerLayers, LatentForm, OutGate, Presence, QkNorm, RopeForm, Window, WindowedRope,
+};
 
 /// `dots1`: norms on the heads of queries and keys, dense layers first, then experts beside shared ones, by biased
 /// sigmoids if a key says so.
@@ -12,6 +17,38 @@ pub(crate) const DOTS1: Arch = Arch {
     },
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm::DEEPSEEK),
+        ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `dots3note`: gated latent attention, in some layers with a window and sizes of its own, in the others to the cells that
+/// an indexer selects.
+pub(crate) const DOTS3NOTE: Arch = Arch {
+    name: "dots3note",
+    attention: AttentionForm {
+        latent: Some(LatentForm::Absorbed),
+        latent_key_norm: Presence::Required,
+        head_sizes: HeadSizes::WindowedOwn,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            windowed: WindowedRope::OwnBase,
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::Listed,
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Heads, Presence::Required),
+        indexer: Some(IndexerForm {
+            mode: RopeMode::Neox,
+            layers: IndexerLayers::All,
+            eps: 1e-6,
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            selection_bias: Presence::Required,
+            ..ExpertForm::DEEPSEEK
+        }),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

@@ -44,6 +44,68 @@ impl LatentHParams {
         };
         let dk = size("attention.key_length_mla", "attention.key_length")?;
         let dv = size("attention.value_length_mla", "attention.value_length")?;
+        let rank = keys.require_size("attention.kv_lora_rank")?;
+        let q_rank = match keys.count(Q_RANK)? {
+            Some(n) => Some(Size::checked(n, Q_RANK)?),
+            None => None,
+        };
+        let parts = Parts {
+            q_rank,
+            rank,
+            dk,
+            dv,
+        };
+        parts.sizes(keys, form, rope, yarn)
+    }
+
+    /// The sizes in layers with a window, given those in the others.
+    pub(super) fn windowed(
+        &self,
+        keys: &Keys<'_>,
+        rope: &Rope,
+        yarn: f32,
+    ) -> Result<LatentHParams, ArchError> {
+        let size = |key, full| match keys.count(key)? {
+            Some(n) => Size::checked(n, key),
+            None => Ok(full),
+        };
+        let full_dk = Size::checked(self.dk, "attention.key_length_mla")?;
+        let dk = size("attention.key_length_mla_swa", full_dk)?;
+        let dv = size("attention.value_length_mla_swa", self.dv)?;
+        let rank = size("attention.kv_lora_rank_swa", self.rank)?;
+        let parts = Parts {
+            q_rank: self.q_rank,
+            rank,
+            dk,
+            dv,
+        };
+        parts.sizes(keys, self.form, rope, yarn)
+    }
+}
+
+/// The sizes that keys give.
+struct Parts {
+    q_rank: Option<Size>,
+    rank: Size,
+    dk: Size,
+    dv: Size,
+}
+
+impl Parts {
+    /// All sizes.
+    fn sizes(
+        self,
+        keys: &Keys<'_>,
+        form: LatentForm,
+        rope: &Rope,
+        yarn: f32,
+    ) -> Result<LatentHParams, ArchError> {
+        let Parts {
+            q_rank,
+            rank,
+            dk,
+            dv,
+        } = self;
         let rotated = rope.n_dims;
         let plain =
             dk.n.checked_sub(rotated)
@@ -53,13 +115,9 @@ impl LatentHParams {
                     with: format!("{} = {}", keys.name(dk.from), dk.n),
                     expected: format!("at most {}", dk.n),
                 })?;
-        let rank = keys.require_size("attention.kv_lora_rank")?;
         Ok(LatentHParams {
             form,
-            q_rank: keys
-                .count(Q_RANK)?
-                .map(|n| Size::checked(n, Q_RANK))
-                .transpose()?,
+            q_rank,
             cached: Size::checked(
                 rank.n + rotated,
                 "attention.kv_lora_rank + rope.dimension_count",

@@ -5,13 +5,14 @@ use tpc_ir::op::{NormKind, Rope, Temperature};
 
 use super::experts::ExpertHParams;
 use super::factors::{self, bound, factor};
+use super::indexer::IndexerHParams;
 use super::keys::Keys;
 use super::latent::LatentHParams;
 use super::layers::{LayerHParams, LayerTable, Model};
 use super::loops::Loops;
 use super::recurrent::RecurrentHParams;
 use super::{drafts, rope};
-use crate::description::{Activation, Arch, AttentionForm, KeyUse, NormForm, Residual};
+use crate::description::{Activation, Arch, AttentionForm, HeadSizes, KeyUse, NormForm, Residual};
 use crate::error::ArchError;
 use crate::options::Drafting;
 use crate::size::Size;
@@ -37,8 +38,10 @@ pub(crate) struct HParams {
     pub(crate) eps: f32,
     /// The rotation of layers with full attention and with a window.
     pub(crate) rope: Option<[Rope; 2]>,
-    /// The sizes of multi-head latent attention.
-    pub(crate) latent: Option<LatentHParams>,
+    /// The sizes of multi-head latent attention in layers with full attention and with a window.
+    pub(crate) latent: Option<[LatentHParams; 2]>,
+    /// The indexer of sparse attention.
+    pub(crate) indexer: Option<IndexerHParams>,
     /// ALiBi's bias, 0 for none.
     pub(crate) max_alibi_bias: f32,
     /// The bound of attention's logits, 0 for none.
@@ -131,6 +134,7 @@ impl HParams {
             norm,
             eps: epsilon(&keys, norm)?,
             latent: latent(&keys, attention, rope.as_ref())?,
+            indexer: indexer(&keys, attention, rope.as_ref(), n_main, n_ctx_train)?,
             rope,
             max_alibi_bias: factors::alibi(&keys, attention.alibi, n_layer)?,
             attention_softcap: factor(&keys, attention.softcap, "attn_logit_softcapping")?
@@ -243,12 +247,30 @@ fn latent(
     keys: &Keys<'_>,
     form: &AttentionForm,
     rope: Option<&[Rope; 2]>,
-) -> Result<Option<LatentHParams>, ArchError> {
-    let (Some(latent), Some(rope_form), Some([rope, _])) = (form.latent, &form.rope, rope) else {
+) -> Result<Option<[LatentHParams; 2]>, ArchError> {
+    let (Some(latent), Some(rope_form), Some(ropes)) = (form.latent, &form.rope, rope) else {
         return Ok(None);
     };
-    let yarn = rope::logit_factor(keys, rope_form, rope)?;
-    LatentHParams::read(keys, latent, rope, yarn).map(Some)
+    let yarn = rope::logit_factor(keys, rope_form, &ropes[0])?;
+    let full = LatentHParams::read(keys, latent, &ropes[0], yarn)?;
+    let windowed = match form.head_sizes {
+        HeadSizes::Same | HeadSizes::WindowedRotation => full.clone(),
+        HeadSizes::WindowedOwn => full.windowed(keys, &ropes[1], yarn)?,
+    };
+    Ok(Some([full, windowed]))
+}
+
+fn indexer(
+    keys: &Keys<'_>,
+    attention: &AttentionForm,
+    rope: Option<&[Rope; 2]>,
+    n_layer: usize,
+    n_ctx_train: u64,
+) -> Result<Option<IndexerHParams>, ArchError> {
+    let (Some(form), Some([full, _])) = (attention.indexer, rope) else {
+        return Ok(None);
+    };
+    IndexerHParams::read(keys, form, n_layer, n_ctx_train, full.n_dims).map(Some)
 }
 
 /// The bounds of SiTU on the gate and on up.

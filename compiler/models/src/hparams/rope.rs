@@ -79,10 +79,12 @@ pub(super) fn read(
     let windowed = Rope {
         n_dims: match attention.head_sizes {
             HeadSizes::Same => n_dims,
-            HeadSizes::WindowedRotation => {
+            HeadSizes::WindowedOwn if attention.latent.is_none() => {
+                dimensions(keys, "rope.dimension_count_swa", dk[1])?
+            }
+            HeadSizes::WindowedRotation | HeadSizes::WindowedOwn => {
                 dimensions_or(keys, "rope.dimension_count_swa", dk[1], n_dims)?
             }
-            HeadSizes::WindowedOwn => dimensions(keys, "rope.dimension_count_swa", dk[1])?,
         },
         ..windowed
     };

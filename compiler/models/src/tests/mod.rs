@@ -11,6 +11,7 @@ mod layers;
 mod recurrent;
 mod rotations;
 mod shapes;
+mod sparse;
 mod streams;
 mod structure;
 mod windows;
@@ -143,6 +144,9 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("ssm.group_count", 2),
         ("shortconv.l_cache", 3),
         ("kda.head_dim", 16),
+        ("attention.indexer.head_count", 2),
+        ("attention.indexer.key_length", 32),
+        ("attention.indexer.top_k", 8),
         ("attention.q_lora_rank", 24),
         ("attention.kv_lora_rank", 64),
         ("attention.key_length_mla", 48),

@@ -5,7 +5,7 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts of which 0 says the same as no key.
-const COUNTS: [&str; 31] = [
+const COUNTS: [&str; 34] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -16,8 +16,11 @@ const COUNTS: [&str; 31] = [
     "attention.key_length_mla",
     "attention.value_length_mla",
     "attention.q_lora_rank",
+    "attention.kv_lora_rank_swa",
     "attn_res.block_size",
     "expert_latent_length",
+    "attention.key_length_mla_swa",
+    "attention.value_length_mla_swa",
     "attention.shared_kv_layers",
     "attention.temperature_length",
     "embedding_length_per_layer_input",
@@ -131,6 +134,8 @@ const NOT_IN_LIST: &[&str] = &[
     // 0 says that no layer is recurrent, or rotates.
     "attention.recurrent_layers",
     "attention.rope_pattern",
+    // 0 says that a layer shares what another's indexer selected.
+    "attention.indexer.types",
     // 0 is a number as any other; numbers below 0 say that it is not set.
     "rope.scaling.yarn_ext_factor",
     // Required, and refused when 0.
@@ -143,6 +148,9 @@ const NOT_IN_LIST: &[&str] = &[
     "shortconv.l_cache",
     "kda.head_dim",
     "activation.situ_beta",
+    "attention.indexer.head_count",
+    "attention.indexer.key_length",
+    "attention.indexer.top_k",
     // Required, and 0 is as good as any small number.
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",

@@ -66,6 +66,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Mean(op) => reduce::mean(op, request),
         Op::Cumsum(_) => reduce::cumsum(request),
         Op::TopK(op) => order::top_k(op, request),
+        Op::TopMask(op) => order::top_mask(op, request),
         Op::ArgSort(op) => order::arg_sort(op, request),
         Op::Reshape(_) | Op::Copy(_) => movement::flatten(request),
         Op::Permute(op) => movement::permute(op.axes, request),

@@ -3,9 +3,9 @@
 
 use std::cmp::Ordering;
 
-use tpc_ir::op::{ArgSort, SortOrder, TopK};
+use tpc_ir::op::{ArgSort, SortOrder, TopK, TopMask};
 
-use crate::elements::{row, write_index};
+use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
@@ -80,6 +80,57 @@ impl Launch for Sorted {
                 for (i0, index) in indices[..k].iter().enumerate() {
                     write_index(&y, [i0, i1, i2, i3], *index as usize);
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A mask of the first elements of every row, largest first.
+#[derive(Debug)]
+struct TopMasked {
+    k: usize,
+}
+
+pub(super) fn top_mask(op: &TopMask, request: &Request<'_>) -> Selected {
+    request.expect(&[Elements::Real], &[Elements::Real])?;
+    Ok(Box::new(TopMasked {
+        k: usize::try_from(op.k).unwrap_or(usize::MAX),
+    }))
+}
+
+impl Launch for TopMasked {
+    fn scratch_bytes(&self, operands: &[Sizes], _: &[Sizes]) -> usize {
+        let n = operands.first().map_or(0, |s| s[0]);
+        bytes_for(&[n, n, n])
+    }
+
+    unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
+        let ([x], [y]) = call.views()?;
+        let n = x.ne[0];
+        ensure(
+            y.ne == x.ne && u32::try_from(n).is_ok(),
+            "sizes of x and its mask",
+        )?;
+        let k = self.k.min(n);
+        let [buffer, indices, mask] = floats(call.scratch, [n, n, n])?;
+        // SAFETY: u32 has the size and the alignment of f32, and every pattern of bits is one.
+        let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
+        for i in call.worker.share(x.rows()) {
+            let [i1, i2, i3] = x.indices(i);
+            // SAFETY: the rows exist, and this one of the result is this worker's.
+            unsafe {
+                sort(
+                    row(&x, [i1, i2, i3], buffer),
+                    SortOrder::Descending,
+                    k,
+                    indices,
+                );
+                mask.fill(f32::NEG_INFINITY);
+                for index in &indices[..k] {
+                    mask[*index as usize] = 0.0;
+                }
+                write_row(&y, y.row([i1, i2, i3]), 0, mask);
             }
         }
         Ok(())

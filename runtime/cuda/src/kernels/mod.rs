@@ -106,6 +106,7 @@ fn chosen(op: &Op, request: &Request<'_>) -> Selected {
         Op::Mean(_) => reduce::mean(request),
         Op::Cumsum(_) => reduce::cumsum(request),
         Op::TopK(_) => reduce::top_k(request),
+        Op::TopMask(op) => reduce::top_mask(op, request),
         Op::ArgSort(op) => reduce::arg_sort(op, request),
         Op::Reshape(_) | Op::Copy(_) => movement::flatten(request),
         Op::Permute(op) => movement::permute(op, request),

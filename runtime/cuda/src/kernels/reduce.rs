@@ -1,6 +1,6 @@
 //! Sums and orders along an axis.
 
-use tpc_ir::op::{ArgSort, SortOrder, Sum};
+use tpc_ir::op::{ArgSort, SortOrder, Sum, TopMask};
 
 use super::axis;
 use super::kernel::{Request, Selected, flat, index, instance, kernel, lanes};
@@ -53,6 +53,13 @@ fn order(ascending: bool, request: &Request<'_>) -> Selected {
 /// The width of the result says how many.
 pub(super) fn top_k(request: &Request<'_>) -> Selected {
     order(false, request)
+}
+
+pub(super) fn top_mask(op: &TopMask, request: &Request<'_>) -> Selected {
+    let ([x], y) = (request.reals()?, request.real_result()?);
+    let template = instance(FAMILY, "top_mask", &[x.dtype, y.dtype], Needs::Params);
+    let params = Params::new().u32(u32::try_from(op.k).unwrap_or(u32::MAX));
+    kernel(template, params, flat(x.elements(), request))
 }
 
 pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {

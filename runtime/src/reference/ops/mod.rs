@@ -136,6 +136,7 @@ pub fn eval(
         Op::LightningIndexer(_) => one(indexer::lightning_indexer(operands)),
         Op::HcComb(op) => one(hyper::hc_comb(op, operands)),
         Op::TopK(op) => one(reduce::top_k(op, operands)),
+        Op::TopMask(op) => one(reduce::top_mask(op, operands)),
         Op::ArgSort(op) => one(reduce::arg_sort(op, operands)),
         Op::Reshape(_) => one(Tensor::new(results[0].dims, operands[0].data().clone())),
         Op::Permute(op) => one(shape::permute(op, operands)),

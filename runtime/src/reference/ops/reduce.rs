@@ -1,6 +1,6 @@
 //! Sums, selections and orders along an axis.
 
-use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK};
+use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK, TopMask};
 
 use super::elementwise::map;
 use super::{around, axis};
@@ -47,6 +47,22 @@ pub(super) fn top_k(op: &TopK, operands: &[&Tensor]) -> Result<Tensor, ExecError
     Tensor::ints_of(dims, out)
 }
 
+pub(super) fn top_mask(op: &TopMask, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let dims = operands[0].dims();
+    let values = operands[0].reals()?;
+    let mut out: Vec<f64> = buffer(dims)?;
+    out.resize(values.len(), f64::NEG_INFINITY);
+    let n = dims[0];
+    let k = usize::try_from(op.k).unwrap_or(n).min(n);
+    for start in (0..values.len()).step_by(n.max(1)) {
+        let order = sorted(&values[start..][..n], SortOrder::Descending);
+        for &i in &order[..k] {
+            out[start + i] = 0.0;
+        }
+    }
+    Tensor::reals_of(dims, out)
+}
+
 /// The indices that sort a row. The sort is stable, so equal elements stay in order of their indices. NaN comes last.
 fn sorted(row: &[f64], order: SortOrder) -> Vec<usize> {
     let key = |i: usize| match order {
@@ -89,6 +105,22 @@ mod tests {
         };
         let mut out = results(TopK { k }, &[x], &[shape]).expect("ok");
         out.pop().expect("one result")
+    }
+
+    #[test]
+    fn a_mask_shows_the_largest_and_the_first_of_equals() {
+        let hidden = f64::NEG_INFINITY;
+        let x = real(&[3, 2], &[1.0, 3.0, 1.0, hidden, 2.0, f64::NAN]);
+        let of = |k: u64| {
+            run(TopMask { k }, &[&x], &[3, 2])
+                .reals()
+                .expect("reals")
+                .to_vec()
+        };
+        assert_eq!(of(0), [hidden; 6]);
+        assert_eq!(of(1), [hidden, 0.0, hidden, hidden, 0.0, hidden]);
+        assert_eq!(of(2), [0.0, 0.0, hidden, 0.0, 0.0, hidden]);
+        assert_eq!(of(9), [0.0; 6]);
     }
 
     #[test]

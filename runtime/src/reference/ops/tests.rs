@@ -149,6 +149,7 @@ fn ops() -> Vec<Op> {
             .into(),
             Sum { axis }.into(),
             TopK { k: axis }.into(),
+            TopMask { k: axis }.into(),
             start_len(1, 1).into(),
             start_len(u64::MAX, 1).into(),
             Concat { axis }.into(),

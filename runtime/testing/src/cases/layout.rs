@@ -74,6 +74,15 @@ pub(super) fn top_k(_: &str, random: &Random) -> Case {
     Case::new(op, vec![x], (integer(random), [k, a, b, c]))
 }
 
+pub(super) fn top_mask(_: &str, random: &Random) -> Case {
+    let dims = sizes(random);
+    let x = scores(random, dims);
+    let op = TopMask {
+        k: random.within(0, dims[0] + 1) as u64,
+    };
+    Case::new(op, vec![x], (result(random), dims))
+}
+
 pub(super) fn arg_sort(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = scores(random, dims);

@@ -124,6 +124,7 @@ pub fn generator(name: &str) -> Option<Generator> {
         "mean" => layout::mean,
         "cumsum" => layout::cumsum,
         "top_k" => layout::top_k,
+        "top_mask" => layout::top_mask,
         "argsort" => layout::arg_sort,
         "reshape" => layout::reshape,
         "permute" => layout::permute,

@@ -1,0 +1,71 @@
+//! Sparse attention.
+
+use super::*;
+use tpc_ir::op::{Op, TopMask};
+use tpc_ir::{Graph, Value};
+
+/// The smallest model of an architecture, with changed keys.
+fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
+    let mut pairs = metadata(arch);
+    for (key, value) in changes {
+        set(&mut pairs, &format!("{arch}.{key}"), value.clone());
+    }
+    lower_smallest(&pairs).graph
+}
+
+fn count(graph: &Graph, name: &str) -> usize {
+    graph.insts().filter(|(_, i)| i.op.name() == name).count()
+}
+
+/// The masks of all attentions, in order.
+fn masks(graph: &Graph) -> Vec<Value> {
+    let attentions = graph.insts().filter(|(_, i)| i.op.name() == "flash_attn");
+    attentions.map(|(_, i)| i.operands[3]).collect()
+}
+
+#[test]
+fn attention_sees_what_the_indexer_selects() {
+    let graph = with("deepseek32", &[]);
+    let selects = |op: &Op| matches!(op, Op::TopMask(TopMask { k: 8 }));
+    assert_eq!(graph.insts().filter(|(_, i)| selects(&i.op)).count(), 2);
+    assert_eq!(count(&graph, "lightning_indexer"), 2);
+    let [first, second] = masks(&graph)[..] else {
+        panic!("two attentions");
+    };
+    assert!(first != second && graph.value(first).name.starts_with("indexer_mask"));
+    // A cache of keys more per layer than latent attention has.
+    let states = |graph: &Graph| count(graph, "state");
+    assert_eq!(states(&graph), states(&with("deepseek2", &[])) + 2);
+}
+
+#[test]
+fn layers_without_an_indexer_share_what_the_last_one_selected() {
+    let listed = |types: Vec<u32>| with("glm-dsa", &[("attention.indexer.types", types.into())]);
+    let shared = masks(&listed(vec![1, 0]));
+    assert_eq!(shared[0], shared[1]);
+    let own = masks(&listed(vec![1, 1]));
+    assert!(own[0] != own[1]);
+    // Without a list the context says.
+    assert_eq!(count(&with("glm-dsa", &[]), "top_mask"), 2);
+    let long = [
+        ("context_length", (1u32 << 20).into()),
+        ("block_count", 4u32.into()),
+    ];
+    assert_eq!(count(&with("glm-dsa", &long), "top_mask"), 3);
+}
+
+#[test]
+fn layers_with_a_window_have_latent_vectors_of_their_own() {
+    let changes = [
+        ("attention.sliding_window_pattern", vec![0u32, 1].into()),
+        ("attention.kv_lora_rank_swa", 40u32.into()),
+    ];
+    let graph = with("dots3note", &changes);
+    assert_eq!(count(&graph, "top_mask"), 1);
+    let width = |layer: u32| {
+        let name = format!("blk.{layer}.attn_kv_a_norm.weight");
+        let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
+        value.ty.dims[0].to_string()
+    };
+    assert_eq!([width(0), width(1)], ["64", "40"]);
+}
