@@ -5,13 +5,13 @@ use tpc_ir::{Dim, Graph, Symbol, Value};
 use super::blocks::builder::Builder;
 use super::blocks::context::{Context, LayerContext};
 use super::blocks::layer::Beside;
-use super::blocks::{embedding, head, layer, nextn, norm, per_layer, residual};
+use super::blocks::{embedding, head, hyper, layer, nextn, norm, per_layer, residual};
 use super::description::Arch;
 use super::error::ArchError;
 use super::families::find;
-use super::hparams::{HParams, Join};
+use super::hparams::{HParams, Join, LayerHParams, Loops, Stacks};
 use super::options::LowerOptions;
-use super::source::{FileTensors, TensorSource};
+use super::source::{FileTensors, TensorRole, TensorSource};
 use super::summary::{Lowered, Summary};
 use tpc_gguf::Header;
 
@@ -68,29 +68,82 @@ pub(super) fn assemble(
         per_layer: per_layer::inputs(&mut b, &model, x)?,
         first: Some(x),
     };
-    let loops = hparams
-        .layers
-        .chunks(hparams.layers.len() / hparams.loops.count);
-    for (n, layers) in loops.enumerate() {
-        if n > 0 && hparams.loops.normed {
-            let norm =
-                |b: &mut Builder<'_>| norm::stream(b, &model, arch.head.norm, x, "loop_norm");
-            x = b.with_model_tensors(norm)?;
-        }
-        for layer in layers {
-            b.enter(Some(layer));
-            let cx = LayerContext { model, layer };
-            x = layer::layer(&mut b, &cx, beside, x)?;
-        }
+    if let Join::Hyper(hp) = &hparams.join {
+        x = hyper::begin(&mut b, &model, hp, x)?;
     }
+    x = match hparams.loops {
+        Loops::Counted { count, normed } => {
+            let loops = hparams.layers.chunks(hparams.layers.len() / count);
+            for (n, layers) in loops.enumerate() {
+                if n > 0 && normed {
+                    x = loop_norm(&mut b, model, x)?;
+                }
+                x = run_layers(&mut b, model, beside, layers, x)?;
+            }
+            x
+        }
+        Loops::Stacks(form) => stacks(&mut b, model, beside, form, x)?,
+    };
     b.enter(None);
-    if let Join::Attended { .. } = hparams.join {
-        x = residual::mixed(&mut b, &model, "output_res_score", x)?;
+    match &hparams.join {
+        Join::Attended { .. } => x = residual::mixed(&mut b, &model, "output_res_score", x)?,
+        Join::Hyper(hp) => x = hyper::end(&mut b, &model, hp, x)?,
+        Join::Sequential | Join::FromNorms | Join::Parallel | Join::ByFfnNorm => {}
     }
     let logits = head::logits(&mut b, &model, x)?;
     b.output("logits", logits);
     drafts(&mut b, model, x)?;
     Ok(b.finish())
+}
+
+/// The output of layers for the input `x: [n_embd, n_tokens]`.
+fn run_layers(
+    b: &mut Builder<'_>,
+    model: Context<'_>,
+    beside: Beside,
+    layers: &[LayerHParams],
+    mut x: Value,
+) -> Result<Value, ArchError> {
+    for layer in layers {
+        b.enter(Some(layer));
+        let cx = LayerContext { model, layer };
+        x = layer::layer(b, &cx, beside, x)?;
+    }
+    Ok(x)
+}
+
+/// The norm of the output, within the last layer before it.
+fn loop_norm(b: &mut Builder<'_>, model: Context<'_>, x: Value) -> Result<Value, ArchError> {
+    b.with_model_tensors(|b| norm::stream(b, &model, model.arch.head.norm, x, "loop_norm"))
+}
+
+/// The last output of the high stack, given the embedding `x`. Its norm is that of the output.
+fn stacks(
+    b: &mut Builder<'_>,
+    model: Context<'_>,
+    beside: Beside,
+    form: Stacks,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let start = b.tensor_name("hrm", "z_l_init");
+    let start = b.required(&start, &[model.hparams.embd()], TensorRole::Embedding)?;
+    let [mut low, mut high] = [start, x];
+    let runs = model.hparams.layers.chunks(form.layers);
+    let last = runs.len().saturating_sub(1);
+    for (n, layers) in runs.enumerate() {
+        b.enter(layers.first());
+        let input = b.add(high, low, "stack_inp")?;
+        let mut y = run_layers(b, model, beside, layers, input)?;
+        if n < last {
+            y = loop_norm(b, model, y)?;
+        }
+        if n % (form.low + 1) == form.low {
+            high = y;
+        } else {
+            low = y;
+        }
+    }
+    Ok(high)
 }
 
 /// Appends the draft blocks, given the output `x: [n_embd, n_tokens]` of the last layer. Their logits are the outputs

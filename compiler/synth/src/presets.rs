@@ -99,8 +99,24 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("grok", "grok.attention.output_scale=0.25"),
     (
+        "grovemoe",
+        "grovemoe.experts_per_group=2,grovemoe.expert_group_scale=0.5,\
+         grovemoe.expert_chunk_feed_forward_length=128",
+    ),
+    (
+        "hrm_text",
+        "layers=6,hrm_text.hrm.layers_per_stack=1,hrm_text.hrm.h_cycles=2,hrm_text.hrm.l_cycles=2",
+    ),
+    (
         "hunyuan_vl",
         "hunyuan_vl.rope.dimension_sections=8/4/4/0,hunyuan_vl.rope.scaling.alpha=1000.0",
+    ),
+    (
+        "hy_v4",
+        "hy_v4.leading_dense_block_count=1,hy_v4.expert_shared_count=1,hy_v4.hyper_connection.count=3,\
+         hy_v4.hyper_connection.epsilon=0.00001,hy_v4.hyper_connection.magnitude=2.0,\
+         hy_v4.attention.indexer.types=1/0,hy_v4.attention.indexer.head_count=4,\
+         hy_v4.attention.indexer.key_length=64,hy_v4.attention.indexer.top_k=8",
     ),
     ("jais", "jais.attention.max_alibi_bias=8.0"),
     ("jamba", "kv_heads=4/0"),

@@ -66,9 +66,16 @@ const MODELS: &[(&str, &str)] = &[
          granitemoe.attention.scale=0.25,granitemoe.embedding_scale=6.0,granitemoe.residual_scale=0.5",
     ),
     ("grok", ""),
+    ("grovemoe", "biases=1"),
+    ("hrm_text", "biases=1,hrm_text.embedding_scale=2.0"),
     ("hunyuan-dense", "biases=1"),
     ("hunyuan_vl", ""),
     ("hy_v3", "hy_v3.expert_weights_norm=true"),
+    (
+        "hy_v4",
+        "biases=1,hy_v4.expert_gating_func=2,hy_v4.expert_weights_norm=true,\
+         hy_v4.expert_weights_scale=1.5,hy_v4.swiglu_clamp_exp=0.5",
+    ),
     ("jais", ""),
     ("jais2", "biases=1"),
     ("jamba", ""),

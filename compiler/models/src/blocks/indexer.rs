@@ -1,6 +1,6 @@
 //! The indexer of sparse attention: it scores the cells of the cache for each token, and hides all but the best.
 
-use tpc_ir::op::{InputKind, LightningIndexer, Norm, NormKind, Rope, TopMask};
+use tpc_ir::op::{Concat, InputKind, LightningIndexer, Norm, NormKind, Rope, TopMask};
 use tpc_ir::{Dim, Value};
 
 use super::attention::normal_mask;
@@ -8,7 +8,7 @@ use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
 use super::rotation::Rotation;
-use crate::description::Presence;
+use crate::description::{IndexerPart, Presence};
 use crate::error::ArchError;
 use crate::hparams::{IndexerHParams, Reach};
 use crate::source::TensorRole;
@@ -79,7 +79,7 @@ fn scores(
     let k = b.linear("indexer.attn_k", x, sizes, absent, role, "indexer_k")?;
     let norm = Norm {
         kind: NormKind::Layer,
-        eps: hp.form.eps,
+        eps: hp.form.eps.unwrap_or(model.eps),
     };
     let k = b.push(norm, vec![k], "indexer_k")?;
     let weight = b.tensor_name("indexer.k_norm", "weight");
@@ -121,5 +121,14 @@ fn rotate(
         ..full.clone()
     };
     let positions = b.input(InputKind::Positions);
-    b.push(rope, vec![x, positions], name)
+    let plain = hp.dim.n - rope.n_dims;
+    match hp.form.rotated {
+        IndexerPart::Last if plain > 0 => {
+            let first = b.slice(x, 0, 0, plain.into(), name)?;
+            let last = b.slice(x, 0, plain, rope.n_dims.into(), name)?;
+            let last = b.push(rope, vec![last, positions], name)?;
+            b.push(Concat { axis: 0 }, vec![first, last], name)
+        }
+        IndexerPart::First | IndexerPart::Last => b.push(rope, vec![x, positions], name),
+    }
 }

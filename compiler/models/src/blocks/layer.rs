@@ -5,10 +5,10 @@ use tpc_ir::Value;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::ffn::{self, FfnInput};
-use super::{attention, latent, norm, per_layer, recurrent, residual};
+use super::{attention, hyper, latent, norm, per_layer, recurrent, residual};
 use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;
-use crate::hparams::{Join, LayerFfn, Mixer};
+use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
@@ -37,6 +37,7 @@ pub(crate) fn layer(
         Join::Sequential => sequential(b, cx, sublayers, x)?,
         Join::FromNorms => from_norms(b, cx, sublayers, x)?,
         Join::Attended { period } => attended(b, cx, sublayers, period, x)?,
+        Join::Hyper(hp) => side_by_side(b, cx, sublayers, &hp, x)?,
         Join::Parallel => parallel(b, cx, sublayers, pre_ffn, x)?,
         Join::ByFfnNorm if has_norm(b, cx, pre_ffn)? => sequential(b, cx, sublayers, x)?,
         Join::ByFfnNorm => parallel(b, cx, sublayers, None, x)?,
@@ -143,6 +144,26 @@ fn attended(
     let y = normed(b, cx, norms.pre_ffn, input, "ffn_norm")?;
     let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer: input })?;
     b.add(x, y, "l_out")
+}
+
+/// Sublayers read sums of residual streams side by side, `x: [n_embd, streams, n_tokens]`.
+fn side_by_side(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    sublayers: Pair<'_>,
+    hp: &HyperHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let norms = &cx.model.arch.norms;
+    let joint = hyper::read(b, &cx.model, hp, "hc_attn", x)?;
+    let y = normed(b, cx, norms.pre_attention, joint.input, "attn_norm")?;
+    let y = mix(b, cx, sublayers.mixer, y)?;
+    let x = hyper::write(b, &cx.model, hp, &joint, [x, y])?;
+    let joint = hyper::read(b, &cx.model, hp, "hc_ffn", x)?;
+    let y = normed(b, cx, norms.pre_ffn, joint.input, "ffn_norm")?;
+    let layer = joint.input;
+    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer })?;
+    hyper::write(b, &cx.model, hp, &joint, [x, y])
 }
 
 /// The output of each sublayer is added to its normalised input.

@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod embedding;
 mod ffn;
 pub(crate) mod head;
+pub(crate) mod hyper;
 mod indexer;
 mod kv_cache;
 mod latent;

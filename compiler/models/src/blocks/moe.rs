@@ -35,7 +35,8 @@ pub(super) fn moe(
         RouterInput::Layer => input.layer,
     };
     let routing = router::route(b, cx, form, hp, routed_by)?;
-    let mut y = selected(b, cx, form, hp, widths, &routing, x)?;
+    let y = selected(b, cx, form, hp, widths, &routing, x)?;
+    let mut y = with_groups(b, cx, form, hp, &routing, y)?;
     if let (Some(form), Some(width)) = (&form.shared, widths.shared) {
         let shared = shared(b, cx, form, width, x)?;
         y = b.add(y, shared, "ffn_moe_out_merged")?;
@@ -70,7 +71,6 @@ fn selected(
     routing: &Routing,
     mut x: Value,
 ) -> Result<Value, ArchError> {
-    let width = widths.each;
     let model = cx.model.hparams;
     let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let embd = match hp.latent {
@@ -82,38 +82,18 @@ fn selected(
         }
     };
     let experts = Experts {
+        tensors: &EACH,
         width: embd,
+        inner: widths.each,
         count: router::expert_count(hp),
-        ids: routing.ids,
-        bias: form.bias,
+        routing,
     };
-    x = b.reshape(x, [embd.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
-    if form.weighted == WeightedSide::Inputs {
-        let each: [Dim; 3] = [embd.n.into(), hp.used.into(), b.n_tokens()];
-        let dims = TensorType::new(DType::F32, each).dims;
-        x = b.push(Repeat { dims }, vec![x], "ffn_moe_in")?;
-        x = b.mul(x, routing.weights, "ffn_moe_weighted")?;
-    }
-    let y = match &cx.model.arch.ffn.activation {
-        Activation::Gated(glu) | Activation::GatedFused(glu) => {
-            gated(b, cx, &experts, Some(glu), width, x)?
-        }
-        Activation::Situ => gated(b, cx, &experts, None, width, x)?,
-        Activation::Plain(kinds) => {
-            let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
-            b.unary(kinds, up, "ffn_moe_act")?
-        }
-    };
-    let mut y = experts.apply(b, "ffn_down_exps", [width.n, embd], y, "ffn_moe_down")?;
-    if form.weighted == WeightedSide::Outputs {
-        y = b.mul(y, routing.weights, "ffn_moe_weighted")?;
-    }
-    let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
-    let mut y = b.reshape(y, [embd.n.into(), b.n_tokens()], "ffn_moe_out")?;
+    let y = experts.weighted_sum(b, cx, form, hp, x)?;
     let Some(latent) = hp.latent else {
         return Ok(y);
     };
     const NORM: &str = "ffn_routed_norm";
+    let mut y = y;
     if norm::exists(b, &cx.model, NORM, &[latent], Presence::Optional)? {
         y = norm::weighted(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
     }
@@ -121,25 +101,30 @@ fn selected(
     b.linear("ffn_routed_up", y, sizes, absent, role, "ffn_moe_out")
 }
 
-fn gated(
+/// The outputs `y: [n_embd, n_tokens]` of the selected experts, and what the experts of their groups make of these.
+fn with_groups(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    experts: &Experts,
-    glu: Option<&Glu>,
-    width: FfnWidth,
-    x: Value,
+    form: &ExpertForm,
+    hp: &ExpertHParams,
+    routing: &Routing,
+    y: Value,
 ) -> Result<Value, ArchError> {
-    let embd = experts.width;
-    const FUSED: &str = "ffn_gate_up_exps";
-    let both = if b.offers(&b.tensor_name(FUSED, "weight"), Form::Unusual) {
-        let sizes = [embd, width.gate_up];
-        GateUp::Together(experts.apply(b, FUSED, sizes, x, "ffn_moe_gate_up")?)
-    } else {
-        let gate = experts.apply(b, "ffn_gate_exps", [embd, width.n], x, "ffn_moe_gate")?;
-        let up = experts.apply(b, "ffn_up_exps", [embd, width.n], x, "ffn_moe_up")?;
-        GateUp::Apart([gate, up])
+    let Some(groups) = &hp.of_groups else {
+        return Ok(y);
     };
-    activation::gated(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
+    let routing = router::route_groups(b, hp, groups, routing)?;
+    let experts = Experts {
+        tensors: &OF_GROUPS,
+        width: cx.model.hparams.embd(),
+        inner: groups.width,
+        count: groups.count,
+        routing: &routing,
+    };
+    let used = groups.used;
+    let more = experts.weighted_sum(b, cx, form, &ExpertHParams { used, ..*hp }, y)?;
+    let more = b.scale(more, groups.scale, "ffn_moe_groups_scaled")?;
+    b.add(y, more, "ffn_moe_out_merged")
 }
 
 /// The output of the shared expert for `x: [n_embd, n_tokens]`.
@@ -161,31 +146,117 @@ fn shared(
     b.mul(y, gate, "ffn_shexp_gated")
 }
 
-/// The selected experts.
-struct Experts {
-    /// Elements of their inputs and outputs.
-    width: Size,
-    count: Size,
-    ids: Value,
-    bias: Presence,
+/// The tensors of experts within a layer.
+struct ExpertTensors {
+    gate: &'static str,
+    up: &'static str,
+    gate_up: &'static str,
+    down: &'static str,
 }
 
-impl Experts {
+const EACH: ExpertTensors = ExpertTensors {
+    gate: "ffn_gate_exps",
+    up: "ffn_up_exps",
+    gate_up: "ffn_gate_up_exps",
+    down: "ffn_down_exps",
+};
+
+const OF_GROUPS: ExpertTensors = ExpertTensors {
+    gate: "ffn_gate_chexps",
+    up: "ffn_up_chexps",
+    gate_up: "ffn_gate_up_chexps",
+    down: "ffn_down_chexps",
+};
+
+/// The selected experts.
+struct Experts<'a> {
+    tensors: &'static ExpertTensors,
+    /// Elements of their inputs and outputs.
+    width: Size,
+    /// Elements between their matrices.
+    inner: FfnWidth,
+    count: Size,
+    routing: &'a Routing,
+}
+
+impl Experts<'_> {
+    /// The weighted sum of their outputs, `[width, n_tokens]`, for `x` alike.
+    fn weighted_sum(
+        &self,
+        b: &mut Builder<'_>,
+        cx: &LayerContext<'_>,
+        form: &ExpertForm,
+        hp: &ExpertHParams,
+        x: Value,
+    ) -> Result<Value, ArchError> {
+        let (width, inner) = (self.width, self.inner.n);
+        let mut x = b.reshape(x, [width.n.into(), Dim::ONE, b.n_tokens()], "ffn_moe_in")?;
+        if form.weighted == WeightedSide::Inputs {
+            let each: [Dim; 3] = [width.n.into(), hp.used.into(), b.n_tokens()];
+            let dims = TensorType::new(DType::F32, each).dims;
+            x = b.push(Repeat { dims }, vec![x], "ffn_moe_in")?;
+            x = b.mul(x, self.routing.weights, "ffn_moe_weighted")?;
+        }
+        let bias = form.bias;
+        let y = match &cx.model.arch.ffn.activation {
+            Activation::Gated(glu) | Activation::GatedFused(glu) => {
+                self.gated(b, cx, bias, Some(glu), x)?
+            }
+            Activation::Situ => self.gated(b, cx, bias, None, x)?,
+            Activation::Plain(kinds) => {
+                let up = self.apply(b, self.tensors.up, [width, inner], bias, x, "ffn_moe_up")?;
+                b.unary(kinds, up, "ffn_moe_act")?
+            }
+        };
+        let sizes = [inner, width];
+        let mut y = self.apply(b, self.tensors.down, sizes, bias, y, "ffn_moe_down")?;
+        if form.weighted == WeightedSide::Outputs {
+            y = b.mul(y, self.routing.weights, "ffn_moe_weighted")?;
+        }
+        let y = b.push(Sum { axis: 1 }, vec![y], "ffn_moe_sum")?;
+        b.reshape(y, [width.n.into(), b.n_tokens()], "ffn_moe_out")
+    }
+
+    fn gated(
+        &self,
+        b: &mut Builder<'_>,
+        cx: &LayerContext<'_>,
+        bias: Presence,
+        glu: Option<&Glu>,
+        x: Value,
+    ) -> Result<Value, ArchError> {
+        let ExpertTensors {
+            gate, up, gate_up, ..
+        } = *self.tensors;
+        let both = if b.offers(&b.tensor_name(gate_up, "weight"), Form::Unusual) {
+            let sizes = [self.width, self.inner.gate_up];
+            GateUp::Together(self.apply(b, gate_up, sizes, bias, x, "ffn_moe_gate_up")?)
+        } else {
+            let sizes = [self.width, self.inner.n];
+            let gate = self.apply(b, gate, sizes, bias, x, "ffn_moe_gate")?;
+            let up = self.apply(b, up, sizes, bias, x, "ffn_moe_up")?;
+            GateUp::Apart([gate, up])
+        };
+        activation::gated(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
+    }
+
     /// The product of each selected expert's matrix and its row of `x`, plus its bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,
         tensor: &str,
         [rows, columns]: [Size; 2],
+        bias: Presence,
         x: Value,
         name: &str,
     ) -> Result<Value, ArchError> {
+        let (count, ids) = (self.count, self.routing.ids);
         let weight = b.tensor_name(tensor, "weight");
-        let weight = b.required(&weight, &[rows, columns, self.count], TensorRole::Experts)?;
-        let y = b.push(MulMatId { window: None }, vec![weight, x, self.ids], name)?;
-        let bias = b.tensor_name(tensor, "bias");
-        match b.optional(&bias, &[columns, self.count], TensorRole::Bias, self.bias)? {
-            Some(bias) => b.push(AddId { window: None }, vec![y, bias, self.ids], name),
+        let weight = b.required(&weight, &[rows, columns, count], TensorRole::Experts)?;
+        let y = b.push(MulMatId { window: None }, vec![weight, x, ids], name)?;
+        let of_bias = b.tensor_name(tensor, "bias");
+        match b.optional(&of_bias, &[columns, count], TensorRole::Bias, bias)? {
+            Some(bias) => b.push(AddId { window: None }, vec![y, bias, ids], name),
             None => Ok(y),
         }
     }

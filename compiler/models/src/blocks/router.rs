@@ -1,13 +1,15 @@
 //! The router of a mixture of experts: it selects the experts of each token and gives them weights.
 
-use tpc_ir::op::{Binary, BinaryKind, Clamp, GetRows, SoftMax, Sum, TopK, UnaryKind};
-use tpc_ir::{Dim, Value};
+use tpc_ir::op::{
+    Arange, Binary, BinaryKind, Clamp, GetRows, Repeat, SoftMax, Sum, TopK, UnaryKind,
+};
+use tpc_ir::{DType, Dim, TensorType, Value};
 
 use super::builder::Builder;
 use super::context::LayerContext;
 use crate::description::{ExpertForm, Gating};
 use crate::error::ArchError;
-use crate::hparams::{ExpertHParams, Groups};
+use crate::hparams::{ExpertHParams, GroupExperts, Groups};
 use crate::size::Size;
 use crate::source::TensorRole;
 
@@ -27,6 +29,10 @@ pub(super) struct Routing {
     pub(super) ids: Value,
     /// `[1, n_used, n_tokens]`
     pub(super) weights: Value,
+    /// The scores of all experts, by which they are selected, `[n_expert, n_tokens]`.
+    scores: Value,
+    /// The weights of all experts, `[1, n_expert, n_tokens]`.
+    all: Value,
 }
 
 /// The number of experts, with its key.
@@ -74,7 +80,58 @@ pub(super) fn route(
     let rows = b.reshape(probs, rows, "ffn_moe_probs")?;
     let selected = b.push(GetRows { window: None }, vec![rows, ids], "ffn_moe_weights")?;
     let weights = weigh(b, hp, selected)?;
-    Ok(Routing { ids, weights })
+    Ok(Routing {
+        ids,
+        weights,
+        scores,
+        all: rows,
+    })
+}
+
+/// The experts of the groups of each token's best experts.
+pub(super) fn route_groups(
+    b: &mut Builder<'_>,
+    hp: &ExpertHParams,
+    groups: &GroupExperts,
+    experts: &Routing,
+) -> Result<Routing, ArchError> {
+    const NAME: &str = "ffn_moe_group_of";
+    let gather = GetRows { window: None };
+    let k = groups.used;
+    let best = b.push(TopK { k }, vec![experts.scores], "ffn_moe_groups_topk")?;
+    let of_experts = group_numbers(b, groups)?;
+    let all = b
+        .n_tokens()
+        .checked_mul(&k.into())
+        .expect("invariant: few experts times a symbol do not overflow");
+    let best = b.reshape(best, [all], NAME)?;
+    let ids = b.push(gather.clone(), vec![of_experts, best], NAME)?;
+    let ids = b.reshape(ids, [k.into(), b.n_tokens()], NAME)?;
+    let selected = b.push(gather, vec![experts.all, ids], "ffn_moe_group_weights")?;
+    Ok(Routing {
+        ids,
+        weights: weigh(b, &ExpertHParams { used: k, ..*hp }, selected)?,
+        ..*experts
+    })
+}
+
+/// The number of every expert's group, `[1, n_expert]`.
+fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
+    const NAME: &str = "ffn_moe_group_numbers";
+    let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
+    // The order of falling numbers counts from 0.
+    let falling = Arange {
+        start: 0.0,
+        step: -1.0,
+        n: count.clone(),
+    };
+    let falling = b.push(falling, Vec::new(), NAME)?;
+    let k = groups.count.n;
+    let numbers = b.push(TopK { k }, vec![falling], NAME)?;
+    let numbers = b.reshape(numbers, [one.clone(), count.clone()], NAME)?;
+    let dims = TensorType::new(DType::I32, [size, count]).dims;
+    let repeated = b.push(Repeat { dims }, vec![numbers], NAME)?;
+    b.reshape(repeated, [one, (groups.size * k).into()], NAME)
 }
 
 /// The final weights `[1, n_used, n_tokens]` of the selected experts.

@@ -11,6 +11,7 @@ use super::embedding::{EmbeddingForm, EmbeddingScale};
 use super::experts::Experts;
 use super::ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 use super::head::{HeadForm, LogitScale};
+use super::loops::LoopForm;
 use super::models::Models;
 use super::norms::{BlockNorms, NormForm, Residual, ResidualScale};
 use super::presence::{KeyUse, Presence};
@@ -38,9 +39,8 @@ pub struct Arch {
     pub layer_scale: Presence,
     /// `layer_output_scale`, a factor on the input of the first layer, which is added to the output of every layer.
     pub embedding_skip: Presence,
-    /// Whether `num_loops` says how often all layers run. The norm of the output stands between, unless
-    /// `skip_loop_final_norm` is true.
-    pub loops: KeyUse,
+    /// How often layers run.
+    pub loops: LoopForm,
     /// The sublayers of a layer.
     pub sublayers: Sublayers,
     /// Attention.
@@ -79,7 +79,7 @@ impl Arch {
         residual_scale: ResidualScale::One,
         layer_scale: Presence::Never,
         embedding_skip: Presence::Never,
-        loops: KeyUse::Ignored,
+        loops: LoopForm::Once,
         sublayers: Sublayers::Both,
         attention: AttentionForm {
             direction: Direction::Back,

@@ -60,6 +60,10 @@ pub struct ExpertForm {
     /// Whether the selected experts read and write a latent vector of `expert_latent_length` elements, if that key is
     /// present and not 0: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
     pub latent: KeyUse,
+    /// Whether experts of groups read what the selected ones give together, and add `expert_group_scale` times their own
+    /// output: `ffn_gate_chexps`, `ffn_up_chexps`, `ffn_down_chexps`, one for every `experts_per_group` experts. Of the
+    /// selected experts, each selects that of its group. The weights are those of the experts with the groups' numbers.
+    pub groups: KeyUse,
     /// A dense network beside the experts, whose output is added to theirs.
     pub dense: Option<DenseBeside>,
     /// The shared expert.
@@ -84,6 +88,7 @@ impl ExpertForm {
         router_input: RouterInput::Experts,
         bias: Presence::Never,
         latent: KeyUse::Ignored,
+        groups: KeyUse::Ignored,
         dense: None,
         shared: None,
     };

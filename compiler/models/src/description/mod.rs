@@ -12,6 +12,7 @@ mod experts;
 mod ffn;
 mod head;
 mod indexer;
+mod loops;
 mod models;
 mod norms;
 mod presence;
@@ -32,7 +33,8 @@ pub use experts::{
 };
 pub use ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale};
-pub use indexer::{IndexerForm, IndexerLayers};
+pub use indexer::{IndexerForm, IndexerLayers, IndexerPart};
+pub use loops::LoopForm;
 pub use models::Models;
 pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
 pub use presence::{KeyUse, Presence};

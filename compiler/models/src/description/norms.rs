@@ -117,6 +117,10 @@ pub enum Residual {
     /// that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. [`Self::Sequential`] without that
     /// key.
     Attended,
+    /// `hyper_connection.count` residual streams side by side, which begin as the embedding. A sublayer reads their sum,
+    /// weighted by gates, and its output is added to each times another gate: sigmoids of the product of `hc_attn_fn` or
+    /// `hc_ffn_fn` with the norm of all streams together. The output reads the sum that `output_hc_fn` weights.
+    Hyper,
     /// Both sublayers read the layer's input, and both outputs are added to it.
     Parallel,
     /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].

@@ -4,7 +4,7 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{
     Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, Gating, IndexerForm,
-    IndexerLayers, LatentForm, RopeForm, TemperatureForm, YarnFactor,
+    IndexerLayers, IndexerPart, LatentForm, Presence, RopeForm, TemperatureForm, YarnFactor,
 };
 
 /// `deepseek2`: keys and values from a latent vector, dense layers first, then experts in groups beside shared ones.
@@ -40,9 +40,11 @@ pub(crate) const DEEPSEEK32: Arch = Arch {
     attention: AttentionForm {
         temperature: TemperatureForm::None,
         indexer: Some(IndexerForm {
+            presence: Presence::Required,
             mode: RopeMode::Neox,
+            rotated: IndexerPart::First,
             layers: IndexerLayers::All,
-            eps: 1e-6,
+            eps: Some(1e-6),
         }),
         ..DEEPSEEK2.attention
     },
@@ -54,9 +56,11 @@ pub(crate) const GLM_DSA: Arch = Arch {
     name: "glm-dsa",
     attention: AttentionForm {
         indexer: Some(IndexerForm {
+            presence: Presence::Required,
             mode: RopeMode::Norm,
+            rotated: IndexerPart::First,
             layers: IndexerLayers::ListedOrByContext(1 << 20),
-            eps: 0.0,
+            eps: Some(0.0),
         }),
         ..DEEPSEEK32.attention
     },

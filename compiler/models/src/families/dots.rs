@@ -4,7 +4,8 @@ use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
     Arch, AttentionForm, ExpertForm, Experts, FfnForm, GateWidth, HeadSizes, IndexerForm,
-    IndexerLayers, LatentForm, OutGate, Presence, QkNorm, RopeForm, Window, WindowedRope,
+    IndexerLayers, IndexerPart, LatentForm, OutGate, Presence, QkNorm, RopeForm, Window,
+    WindowedRope,
 };
 
 /// `dots1`: norms on the heads of queries and keys, dense layers first, then experts beside shared ones, by biased
@@ -38,9 +39,11 @@ pub(crate) const DOTS3NOTE: Arch = Arch {
         window: Window::Listed,
         out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Heads, Presence::Required),
         indexer: Some(IndexerForm {
+            presence: Presence::Required,
             mode: RopeMode::Neox,
+            rotated: IndexerPart::First,
             layers: IndexerLayers::All,
-            eps: 1e-6,
+            eps: Some(1e-6),
         }),
         ..Arch::CLASSIC.attention
     },

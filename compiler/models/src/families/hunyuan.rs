@@ -1,8 +1,12 @@
-//! Hunyuan, dense and A13B, the text part of its vision model, and version 3.
+//! Hunyuan, dense and A13B, the text part of its vision model, and versions 3 and 4.
+
+use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
     Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, ExpertWidth, Experts, FfnForm,
-    Gating, QkNorm, QkNormOrder, RopeBase, RopeForm, Sections, SharedForm, SharedWidth,
+    GateWidth, Gating, HeadForm, IndexerForm, IndexerLayers, IndexerPart, LatentForm, OutGate,
+    Presence, QkNorm, QkNormOrder, Residual, RopeBase, RopeForm, Sections, SharedForm, SharedWidth,
+    SwigluLimits,
 };
 
 /// `hunyuan-dense`: norms on the heads of queries and keys, after their rotation.
@@ -63,5 +67,42 @@ pub(crate) const HY_V3: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     drafts: Some(DraftForm::CLASSIC),
+    ..Arch::CLASSIC
+};
+
+/// `hy_v4`: residual streams side by side, gated latent attention with sinks, in some files to the cells that an indexer
+/// selects, and experts with a bounded activation beside shared ones.
+pub(crate) const HY_V4: Arch = Arch {
+    name: "hy_v4",
+    residual: Residual::Hyper,
+    attention: AttentionForm {
+        latent: Some(LatentForm::Absorbed),
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            ..Arch::CLASSIC_ROPE
+        }),
+        sinks: Presence::Required,
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Elements, Presence::Required),
+        indexer: Some(IndexerForm {
+            presence: Presence::Optional,
+            mode: RopeMode::Norm,
+            rotated: IndexerPart::Last,
+            layers: IndexerLayers::Listed,
+            eps: None,
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        limits: SwigluLimits::OnGate,
+        experts: Experts::Always(ExpertForm {
+            shared: Some(SharedForm::plain(SharedWidth::CountedAsExpert)),
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
     ..Arch::CLASSIC
 };

@@ -25,6 +25,8 @@ mod gpt_oss;
 mod gptneox;
 mod granite;
 mod grok;
+mod grovemoe;
+mod hrm;
 mod hunyuan;
 mod internlm;
 mod jais;
@@ -112,10 +114,13 @@ pub const ARCHS: &[&Arch] = &[
     &granite::GRANITEHYBRID,
     &granite::GRANITEMOE,
     &grok::GROK,
+    &grovemoe::GROVEMOE,
+    &hrm::HRM_TEXT,
     &hunyuan::HUNYUAN_DENSE,
     &hunyuan::HUNYUAN_MOE,
     &hunyuan::HUNYUAN_VL,
     &hunyuan::HY_V3,
+    &hunyuan::HY_V4,
     &internlm::INTERNLM2,
     &jais::JAIS,
     &jais::JAIS2,

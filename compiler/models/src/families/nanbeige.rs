@@ -2,12 +2,12 @@
 
 use tpc_ir::op::RopeMode;
 
-use crate::description::{Arch, AttentionForm, KeyUse, RopeFactors, RopeForm};
+use crate::description::{Arch, AttentionForm, LoopForm, RopeFactors, RopeForm};
 
 /// `nanbeige`: layers that run several times if the file says so.
 pub(crate) const NANBEIGE: Arch = Arch {
     name: "nanbeige",
-    loops: KeyUse::Read,
+    loops: LoopForm::Counted,
     attention: AttentionForm {
         rope: Some(RopeForm {
             mode: RopeMode::Norm,

@@ -1,7 +1,9 @@
 //! Mixtures of experts: how many experts there are, and how tokens choose theirs.
 
+use super::ffn::FfnWidth;
+use super::heads;
 use super::keys::Keys;
-use crate::description::{ExpertForm, ExpertWeights, Gating, KeyUse};
+use crate::description::{ExpertForm, ExpertWeights, Gating, HeadSizes, KeyUse};
 use crate::error::ArchError;
 use crate::size::Size;
 
@@ -20,6 +22,21 @@ pub(crate) struct ExpertHParams {
     pub(crate) normalised: bool,
     /// Factor on the weights.
     pub(crate) scale: Option<f32>,
+    /// The experts of groups.
+    pub(crate) of_groups: Option<GroupExperts>,
+}
+
+/// Experts of which there is one for every few others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct GroupExperts {
+    pub(crate) count: Size,
+    /// The experts of a group.
+    pub(crate) size: u64,
+    /// Experts of groups per token.
+    pub(crate) used: u64,
+    pub(crate) width: FfnWidth,
+    /// Factor on their output.
+    pub(crate) scale: f32,
 }
 
 /// Groups of experts, of equal size.
@@ -32,7 +49,11 @@ pub(crate) struct Groups {
 
 impl ExpertHParams {
     /// Reads the counts and rules of a mixture of experts.
-    pub(super) fn read(keys: &Keys<'_>, form: &ExpertForm) -> Result<ExpertHParams, ArchError> {
+    pub(super) fn read(
+        keys: &Keys<'_>,
+        form: &ExpertForm,
+        n_layer: usize,
+    ) -> Result<ExpertHParams, ArchError> {
         const COUNT: &str = "expert_count";
         const USED: &str = "expert_used_count";
         const LATENT: &str = "expert_latent_length";
@@ -67,6 +88,47 @@ impl ExpertHParams {
                     .positive("expert_weights_scale")?
                     .filter(|&scale| scale != 1.0),
             },
+            of_groups: match form.groups {
+                KeyUse::Ignored => None,
+                KeyUse::Read | KeyUse::ReadOr(_) => {
+                    Some(GroupExperts::read(keys, count, used, n_layer)?)
+                }
+            },
+        })
+    }
+}
+
+impl GroupExperts {
+    /// Reads the sizes, given the number of experts and of those of a token. The width is that of a head if no key gives it.
+    fn read(
+        keys: &Keys<'_>,
+        experts: u64,
+        used_experts: u64,
+        n_layer: usize,
+    ) -> Result<GroupExperts, ArchError> {
+        const SIZE: &str = "experts_per_group";
+        const WIDTH: &str = "expert_chunk_feed_forward_length";
+        let size = keys.require_count(SIZE)?;
+        keys.require_divisor(SIZE, size, "expert_count", experts)?;
+        let count = Size::checked(experts / size, "expert_count / experts_per_group")?;
+        let width = match keys.count(WIDTH)? {
+            Some(n) => n,
+            None => {
+                let n_head = keys.require_count_per_layer("attention.head_count", n_layer)?;
+                let n_head = n_head.first().copied().unwrap_or(1);
+                let n_embd = keys.require_count("embedding_length")?;
+                heads::elements(keys, HeadSizes::Same, n_embd, n_head)?[0].dk
+            }
+        };
+        Ok(GroupExperts {
+            count,
+            size,
+            used: used_experts.min(count.n),
+            width: FfnWidth {
+                n: Size::checked(width, WIDTH)?,
+                gate_up: Size::product(2, width, "2 × expert_chunk_feed_forward_length")?,
+            },
+            scale: keys.require_above_0("expert_group_scale")?,
         })
     }
 }

@@ -160,7 +160,7 @@ pub(super) fn read(
         }))
     });
     let layers = layers.collect::<Result<_, ArchError>>()?;
-    Ok((Some(ExpertHParams::read(keys, form)?), layers))
+    Ok((Some(ExpertHParams::read(keys, form, n_layer)?), layers))
 }
 
 fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> {

@@ -68,12 +68,14 @@ fn own(
     const TYPES: &str = "attention.indexer.types";
     let least = match form {
         IndexerLayers::All => return Ok(vec![true; n_layer]),
-        IndexerLayers::ListedOrByContext(least) => least,
+        IndexerLayers::ListedOrByContext(least) => Some(least),
+        IndexerLayers::Listed => None,
     };
     let own: Vec<bool> = match keys.pattern(TYPES, n_layer)? {
         Some(Pattern::Layers(layers)) => layers,
         Some(Pattern::Period(all)) => vec![all != 0; n_layer],
-        None if n_ctx_train < least => vec![true; n_layer],
+        None if least.is_none() => vec![false; n_layer],
+        None if least.is_some_and(|least| n_ctx_train < least) => vec![true; n_layer],
         None => (0..n_layer)
             .map(|il| il < LEADING || (il - LEADING).is_multiple_of(PERIOD))
             .collect(),

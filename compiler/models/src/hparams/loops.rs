@@ -1,36 +1,102 @@
-//! How often all layers run.
+//! How often layers run.
 
 use super::keys::Keys;
 use super::model::MAX_LAYERS;
-use crate::description::KeyUse;
+use crate::description::LoopForm;
 use crate::error::ArchError;
 
-/// How often all layers run. Their weights are the same each time, their caches are not.
+/// How often layers run. Their weights are the same each time, their caches are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Loops {
-    /// At least 1.
-    pub(crate) count: usize,
-    /// Whether the norm of the output stands between.
-    pub(crate) normed: bool,
+pub(crate) enum Loops {
+    /// All of them, one loop after another.
+    Counted {
+        /// At least 1.
+        count: usize,
+        /// Whether the norm of the output stands between.
+        normed: bool,
+    },
+    /// As [`LoopForm::Stacks`].
+    Stacks(Stacks),
+}
+
+/// Two stacks of layers, of which the low one comes first in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stacks {
+    /// The layers of a stack.
+    pub(crate) layers: usize,
+    /// The runs of the low stack before each of the high one.
+    pub(crate) low: usize,
 }
 
 impl Loops {
-    pub(super) fn read(keys: &Keys<'_>, used: KeyUse, n_layer: usize) -> Result<Loops, ArchError> {
-        const KEY: &str = "num_loops";
-        let count = match used {
-            KeyUse::Ignored => None,
-            KeyUse::Read | KeyUse::ReadOr(_) => keys.count(KEY)?,
-        };
-        let count = count.unwrap_or(1);
-        let layers = count.saturating_mul(n_layer as u64);
-        if layers > MAX_LAYERS {
-            let expected = format!("at most {MAX_LAYERS} layers in all loops");
-            return Err(keys.out_of_range(KEY, count, expected));
+    pub(super) fn read(
+        keys: &Keys<'_>,
+        form: LoopForm,
+        n_layer: usize,
+    ) -> Result<Loops, ArchError> {
+        let (once, no_norm) = (1, false);
+        match form {
+            LoopForm::Once => Ok(Loops::Counted {
+                count: once,
+                normed: no_norm,
+            }),
+            LoopForm::Counted => counted(keys, n_layer),
+            LoopForm::Stacks => stacks(keys, n_layer).map(Loops::Stacks),
         }
-        let skipped = keys.flag("skip_loop_final_norm")?.unwrap_or(false);
-        Ok(Loops {
-            count: usize::try_from(count).expect("invariant: at most MAX_LAYERS"),
-            normed: count > 1 && !skipped,
-        })
     }
+
+    /// The runs of layers, given their number in the file's count.
+    pub(super) const fn runs(self, n_layer: usize) -> usize {
+        match self {
+            Loops::Counted { count, .. } => n_layer * count,
+            Loops::Stacks(_) => n_layer,
+        }
+    }
+
+    /// The block whose weights a run of a layer has.
+    pub(super) const fn block(self, run: usize, n_layer: usize) -> usize {
+        match self {
+            Loops::Counted { .. } => run % n_layer,
+            Loops::Stacks(stacks) => {
+                let high = (run / stacks.layers) % (stacks.low + 1) == stacks.low;
+                run % stacks.layers + if high { stacks.layers } else { 0 }
+            }
+        }
+    }
+}
+
+fn counted(keys: &Keys<'_>, n_layer: usize) -> Result<Loops, ArchError> {
+    const KEY: &str = "num_loops";
+    let count = keys.count(KEY)?.unwrap_or(1);
+    let layers = count.saturating_mul(n_layer as u64);
+    if layers > MAX_LAYERS {
+        let expected = format!("at most {MAX_LAYERS} layers in all loops");
+        return Err(keys.out_of_range(KEY, count, expected));
+    }
+    let skipped = keys.flag("skip_loop_final_norm")?.unwrap_or(false);
+    Ok(Loops::Counted {
+        count: usize::try_from(count).expect("invariant: at most MAX_LAYERS"),
+        normed: count > 1 && !skipped,
+    })
+}
+
+fn stacks(keys: &Keys<'_>, n_layer: usize) -> Result<Stacks, ArchError> {
+    const LAYERS: &str = "hrm.layers_per_stack";
+    let layers = keys.require_count(LAYERS)?;
+    let low = keys.require_count("hrm.l_cycles")?;
+    let high = keys.require_count("hrm.h_cycles")?;
+    let runs = low.saturating_add(1).saturating_mul(high);
+    if layers.saturating_mul(runs) != n_layer as u64 {
+        return Err(ArchError::Contradiction {
+            key: keys.name("block_count"),
+            found: n_layer.to_string(),
+            with: format!("{} = {layers} and {runs} runs of stacks", keys.name(LAYERS)),
+            expected: "the product of both".into(),
+        });
+    }
+    let small = |n| usize::try_from(n).expect("invariant: at most MAX_LAYERS");
+    Ok(Stacks {
+        layers: small(layers),
+        low: small(low),
+    })
 }

@@ -11,6 +11,7 @@ mod experts;
 mod factors;
 mod ffn;
 mod heads;
+mod hyper;
 mod indexer;
 mod keys;
 mod latent;
@@ -22,12 +23,14 @@ mod recurrent;
 mod rope;
 mod windows;
 
-pub(crate) use experts::{ExpertHParams, Groups};
+pub(crate) use experts::{ExpertHParams, GroupExperts, Groups};
 pub(crate) use ffn::{ExpertWidths, FfnWidth, LayerFfn};
 pub(crate) use heads::{HeadElements, RopeUse};
+pub(crate) use hyper::HyperHParams;
 pub(crate) use indexer::IndexerHParams;
 pub(crate) use latent::LatentHParams;
 pub(crate) use layers::LayerHParams;
+pub(crate) use loops::{Loops, Stacks};
 pub(crate) use mixers::Mixer;
 pub(crate) use model::{HParams, Join};
 pub(crate) use recurrent::{

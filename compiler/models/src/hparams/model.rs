@@ -5,6 +5,7 @@ use tpc_ir::op::{NormKind, Rope, Temperature};
 
 use super::experts::ExpertHParams;
 use super::factors::{self, bound, factor};
+use super::hyper::HyperHParams;
 use super::indexer::IndexerHParams;
 use super::keys::Keys;
 use super::latent::LatentHParams;
@@ -12,7 +13,9 @@ use super::layers::{LayerHParams, LayerTable, Model};
 use super::loops::Loops;
 use super::recurrent::RecurrentHParams;
 use super::{drafts, rope};
-use crate::description::{Activation, Arch, AttentionForm, HeadSizes, KeyUse, NormForm, Residual};
+use crate::description::{
+    Activation, Arch, AttentionForm, HeadSizes, KeyUse, NormForm, Presence, Residual,
+};
 use crate::error::ArchError;
 use crate::options::Drafting;
 use crate::size::Size;
@@ -76,7 +79,7 @@ pub(crate) struct HParams {
 }
 
 /// How sublayers join the residual stream, as far as metadata can say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Join {
     Sequential,
     /// As [`Residual::FromNorms`].
@@ -86,6 +89,8 @@ pub(crate) enum Join {
         /// Layers from one that is kept to the next.
         period: u64,
     },
+    /// As [`Residual::Hyper`].
+    Hyper(HyperHParams),
     Parallel,
     /// As [`Residual::ByFfnNorm`].
     ByFfnNorm,
@@ -180,8 +185,8 @@ fn in_loops(
     n_main: usize,
     loops: Loops,
 ) -> Result<Vec<LayerHParams>, ArchError> {
-    let layers = (0..n_main * loops.count).map(|n| {
-        let layer = table.layer(model, n % n_main)?;
+    let layers = (0..loops.runs(n_main)).map(|n| {
+        let layer = table.layer(model, loops.block(n, n_main))?;
         Ok(LayerHParams {
             index: u32::try_from(n).expect("invariant: at most MAX_LAYERS"),
             ..layer
@@ -270,6 +275,9 @@ fn indexer(
     let (Some(form), Some([full, _])) = (attention.indexer, rope) else {
         return Ok(None);
     };
+    if form.presence == Presence::Optional && keys.count("attention.indexer.top_k")?.is_none() {
+        return Ok(None);
+    }
     IndexerHParams::read(keys, form, n_layer, n_ctx_train, full.n_dims).map(Some)
 }
 
@@ -292,6 +300,7 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
             Some(period) => Join::Attended { period },
             None => Join::Sequential,
         },
+        Residual::Hyper => Join::Hyper(HyperHParams::read(keys)?),
         Residual::Parallel => Join::Parallel,
         Residual::ByFfnNorm => Join::ByFfnNorm,
         Residual::ByKey if keys.require_flag("use_parallel_residual")? => Join::Parallel,

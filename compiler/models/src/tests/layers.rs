@@ -88,3 +88,35 @@ fn talkie_adds_its_embedding_to_every_layer() {
     let norms = names.iter().filter(|n| n.contains("norm"));
     assert_eq!(norms.collect::<Vec<_>>().len(), 2);
 }
+
+#[test]
+fn two_stacks_run_in_turn_with_caches_for_every_run() {
+    let mut pairs = metadata("hrm_text");
+    for (key, n) in [
+        ("block_count", 12u32),
+        ("hrm.layers_per_stack", 2),
+        ("hrm.l_cycles", 2),
+        ("hrm.h_cycles", 2),
+    ] {
+        set(&mut pairs, &format!("hrm_text.{key}"), n);
+    }
+    let graph = lower_smallest(&pairs).graph;
+    assert_eq!(states(&graph).len(), 2 * 12);
+    let outputs = graph.insts().filter_map(|(_, i)| {
+        let weight = graph.value(*i.operands.first()?).name.as_str();
+        let block = weight
+            .strip_prefix("blk.")?
+            .strip_suffix(".ffn_down.weight")?;
+        Some(block.to_owned())
+    });
+    // The low stack twice, then the high one, all of that twice.
+    let low_low_high = ["0", "1", "0", "1", "2", "3"];
+    assert_eq!(outputs.collect::<Vec<_>>(), low_low_high.repeat(2));
+    let norms = count(&graph, |op| matches!(op, Op::Norm(_)));
+    assert_eq!(norms, 2 * 12 + 6, "before sublayers and behind each stack");
+    let other = refused("hrm_text", "block_count", 5u32);
+    assert!(
+        other.starts_with("TPC0152 ") || other.starts_with("TPC0151 "),
+        "{other}"
+    );
+}

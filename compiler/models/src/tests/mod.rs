@@ -144,6 +144,11 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("ssm.group_count", 2),
         ("shortconv.l_cache", 3),
         ("kda.head_dim", 16),
+        ("experts_per_group", 5),
+        ("hrm.layers_per_stack", 1),
+        ("hrm.h_cycles", 1),
+        ("hrm.l_cycles", 1),
+        ("hyper_connection.count", 2),
         ("attention.indexer.head_count", 2),
         ("attention.indexer.key_length", 32),
         ("attention.indexer.top_k", 8),
@@ -158,6 +163,9 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("logit_scale", 0.25),
         ("kda.gate_lower_bound", -5.0),
         ("activation.situ_beta", 4.0),
+        ("expert_group_scale", 0.5),
+        ("hyper_connection.epsilon", 1e-6),
+        ("hyper_connection.magnitude", 2.0),
     ];
     let name = MetaValue::Str(arch.to_owned());
     let mut pairs = vec![
@@ -177,6 +185,10 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);
     let layers = arch_of.and_then(|a| a.recurrent).map(|form| form.layers);
+    let indexer = arch_of.and_then(|a| a.attention.indexer);
+    if indexer.is_some_and(|form| form.layers == crate::description::IndexerLayers::Listed) {
+        set(&mut pairs, &format!("{arch}.attention.indexer.types"), 1u32);
+    }
     // With draft blocks the number of blocks is not always two.
     let fixed = arch_of.is_some_and(|a| a.drafts.is_none());
     if fixed && layers == Some(RecurrentLayers::WithoutKvHeads) {

@@ -59,3 +59,58 @@ fn embeddings_and_outputs_of_muse_are_normalised() {
     assert_eq!(norms.filter(|&eps| eps == 1e-8).count(), 4);
     assert_eq!(count(&graph, "sigmoid"), 2);
 }
+
+#[test]
+fn streams_side_by_side_are_summed_before_a_sublayer_and_behind_the_last() {
+    let keys = [
+        ("attention.indexer.top_k", 0u32.into()),
+        ("hyper_connection.count", 3u32.into()),
+    ];
+    let graph = with("hy_v4", &keys);
+    let dims = |name: &str| {
+        let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
+        [0, 1].map(|i| value.ty.dims[i].to_string())
+    };
+    assert_eq!(dims("blk.1.hc_ffn_fn.weight"), ["288", "6"]);
+    assert_eq!(dims("output_hc_fn.weight"), ["288", "3"]);
+    assert_eq!(dims("l_out-1"), ["96", "3"]);
+    let sums = graph.values().filter(|(_, v)| v.name.starts_with("hc_sum"));
+    // A product, a sum and a matrix each.
+    assert_eq!(sums.count(), 3 * 5);
+    // Without an indexer all cells are seen.
+    assert_eq!(count(&graph, "top_mask"), 0);
+    let types = ("attention.indexer.types", vec![1u32, 0].into());
+    assert_eq!(count(&with("hy_v4", &[types]), "top_mask"), 1);
+}
+
+#[test]
+fn experts_of_groups_read_the_output_of_the_selected_ones() {
+    let changes = [
+        ("expert_count", 6u32.into()),
+        ("experts_per_group", 3u32.into()),
+    ];
+    let graph = with("grovemoe", &changes);
+    let dims = |name: &str| {
+        let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
+        [0, 1, 2].map(|i| value.ty.dims[i].to_string())
+    };
+    // As wide as a head, as no key says how wide.
+    assert_eq!(dims("blk.0.ffn_up_chexps.weight"), ["96", "32", "2"]);
+    let weight = |name: &str| graph.values().find(|(_, v)| v.name == name).unwrap().0;
+    let inputs = |name: &str| {
+        let (_, inst) = graph
+            .insts()
+            .find(|(_, i)| i.operands.first() == Some(&weight(name)))
+            .unwrap();
+        graph.value(inst.operands[1]).def.0
+    };
+    let read = &graph.inst(inputs("blk.0.ffn_up_chexps.weight")).operands[0];
+    assert!(graph.value(*read).name.starts_with("ffn_moe_out"));
+    let mut pairs = metadata("grovemoe");
+    set(&mut pairs, "grovemoe.experts_per_group", 4u32);
+    let refused = lower(&header(&pairs, &[]), &OPTIONS).unwrap_err();
+    assert!(
+        refused.to_string().contains("experts_per_group"),
+        "{refused}"
+    );
+}

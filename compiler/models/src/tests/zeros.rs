@@ -5,7 +5,7 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts of which 0 says the same as no key.
-const COUNTS: [&str; 34] = [
+const COUNTS: [&str; 35] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -27,6 +27,7 @@ const COUNTS: [&str; 34] = [
     "expert_count",
     "expert_used_count",
     "expert_feed_forward_length",
+    "expert_chunk_feed_forward_length",
     "expert_shared_feed_forward_length",
     "expert_shared_count",
     "expert_group_count",
@@ -151,9 +152,17 @@ const NOT_IN_LIST: &[&str] = &[
     "attention.indexer.head_count",
     "attention.indexer.key_length",
     "attention.indexer.top_k",
+    "experts_per_group",
+    "expert_group_scale",
+    "hrm.layers_per_stack",
+    "hrm.h_cycles",
+    "hrm.l_cycles",
+    "hyper_connection.count",
+    "hyper_connection.magnitude",
     // Required, and 0 is as good as any small number.
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
+    "hyper_connection.epsilon",
     // Not numbers.
     "skip_loop_final_norm",
     "expert_weights_norm",

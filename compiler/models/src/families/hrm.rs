@@ -1,0 +1,27 @@
+//! Hierarchical reasoning models.
+
+use tpc_ir::op::UnaryKind;
+
+use crate::description::{
+    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, GateWidth, LoopForm, NormForm, OutGate,
+    Presence,
+};
+
+/// `hrm_text`: two stacks of layers that run in turn, with gated attention and norms without weights.
+pub(crate) const HRM_TEXT: Arch = Arch {
+    name: "hrm_text",
+    loops: LoopForm::Stacks,
+    embedding: EmbeddingForm {
+        scale: EmbeddingScale::Key,
+        ..Arch::CLASSIC.embedding
+    },
+    norm: NormForm {
+        weight: Presence::Never,
+        ..Arch::CLASSIC.norm
+    },
+    attention: AttentionForm {
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Elements, Presence::Required),
+        ..Arch::CLASSIC.attention
+    },
+    ..Arch::CLASSIC
+};
