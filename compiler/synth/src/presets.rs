@@ -32,6 +32,7 @@ const TINY_OF: &[(&str, &str)] = &[
          bailingmoe3.swiglu_clamp_shexp=5.0",
     ),
     ("bloom", "kv_heads=8"),
+    ("cogvlm", "kv_heads=8"),
     ("cohere2", "layers=4,window=16,tied=1"),
     (
         "cohere2moe",

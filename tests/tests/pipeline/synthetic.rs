@@ -12,10 +12,13 @@ use tpc_core::golden::distance;
 use tpc_core::pipeline::Compiled;
 use tpc_core::placement::{Placement, parse_tensor_split};
 use tpc_gguf::GgufFile;
+use tpc_ir::factor::Var;
+use tpc_ir::op::Role;
 use tpc_ir::{DType, Graph, Group, Op, Sharding, Value, Verified};
 use tpc_models::description::{Presence, Window};
 use tpc_models::{ARCHS, Arch};
 use tpc_passes::canonicalise::canonicalise;
+use tpc_passes::factors::{Clash, GraphFacts, active_roles};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology};
 use tpc_passes::plan::{Choice, SplitOption, options_for};
@@ -220,7 +223,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
             taken.push(option);
         }
     }
-    let choice = Choice::from_options(taken);
+    let choice = consistent(compiled.planned.graph_facts(), taken);
     let sharded =
         shard(graph, factors, analysis, &choice).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let sharded = verified(sharded);
@@ -235,10 +238,62 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
     compiled
 }
 
+/// The choice of these options, but for those that split only some summands of what an op needs whole or sums over, as
+/// the search for splits does not choose them either.
+fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
+    loop {
+        let choice = Choice::from_options(options.clone());
+        let torn = facts.graph.insts().find(|&(inst, _)| {
+            let roles = active_roles(facts.graph, facts.analysis, inst, &choice);
+            matches!(roles, Err(Clash::MixedSegments(_)))
+        });
+        let Some((inst, _)) = torn else {
+            return choice;
+        };
+        let roles = &facts.analysis.insts[inst.index()].roles;
+        let summed: Vec<Var> = roles
+            .iter()
+            .filter(|role| role.role == Role::Whole || role.terms.len() > 1)
+            .flat_map(|role| role.terms.iter().flatten().copied())
+            .collect();
+        options.retain(|o| !o.leaves.iter().any(|l| summed.contains(l)));
+    }
+}
+
 /// The number of candidates to divide a factor: whole units, shared blocks, chains of KV heads and queries.
 const WAYS: std::ops::Range<usize> = 0..3;
 
 const HEADS: (&str, usize) = ("attn_q.", 1);
+
+/// The rows of keys begin within those of queries, so the heads are two summands, which attention's output is summed
+/// over: no plan splits one without the other.
+#[test]
+fn joined_projections_whose_parts_overlap_are_divided_as_one() {
+    let spec =
+        "cogvlm:embd=64,heads=4,kv_heads=4,head_dim=32,layers=1,ff=40,vocab=24,ctx=32,type=f32";
+    let file = make(spec);
+    for devices in [2, 3, 4] {
+        let placement = linked(devices, 0.0);
+        let compiled = planned(&file, &placement);
+        let whole = run(&compiled.model.graph, &file, &compiled);
+        assert_close(
+            spec,
+            &whole,
+            &run(&compiled.programs, &file, &compiled),
+            EXACT,
+        );
+        for way in WAYS {
+            let compiled = divided(&file, &placement, ("attn_qkv.", 1), way);
+            let what = format!("{spec} on {devices} in way {way}");
+            assert_close(
+                &what,
+                &whole,
+                &run(&compiled.programs, &file, &compiled),
+                EXACT,
+            );
+        }
+    }
+}
 
 const FFN: [(&str, Option<usize>); 3] = [
     ("ffn_gate", Some(1)),

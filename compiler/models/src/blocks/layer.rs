@@ -28,6 +28,9 @@ pub(crate) fn layer(
     beside: Beside,
     x: Value,
 ) -> Result<Value, ArchError> {
+    for matrix in cx.model.arch.of_images {
+        b.ignore(&b.tensor_name(matrix, "weight"));
+    }
     let (Some(mixer), Some(ffn)) = (cx.layer.mixer, &cx.layer.ffn) else {
         return single(b, cx, x);
     };

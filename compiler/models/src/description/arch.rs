@@ -41,6 +41,8 @@ pub struct Arch {
     pub embedding_skip: Presence,
     /// How often layers run.
     pub loops: LoopForm,
+    /// Matrices of a layer that images use in place of others.
+    pub of_images: &'static [&'static str],
     /// The sublayers of a layer.
     pub sublayers: Sublayers,
     /// Attention.
@@ -80,6 +82,7 @@ impl Arch {
         layer_scale: Presence::Never,
         embedding_skip: Presence::Never,
         loops: LoopForm::Once,
+        of_images: &[],
         sublayers: Sublayers::Both,
         attention: AttentionForm {
             direction: Direction::Back,

@@ -7,6 +7,7 @@ mod baichuan;
 mod bailing;
 mod bloom;
 mod codeshell;
+mod cogvlm;
 mod command_r;
 mod dbrx;
 mod deci;
@@ -81,6 +82,7 @@ pub const ARCHS: &[&Arch] = &[
     &bloom::BLOOM,
     &glm::CHATGLM,
     &codeshell::CODESHELL,
+    &cogvlm::COGVLM,
     &command_r::COHERE2,
     &command_r::COHERE2MOE,
     &command_r::COMMAND_R,

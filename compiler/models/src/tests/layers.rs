@@ -120,3 +120,16 @@ fn two_stacks_run_in_turn_with_caches_for_every_run() {
         "{other}"
     );
 }
+
+#[test]
+fn cogvlm_leaves_out_the_matrices_of_images() {
+    let mut pairs = metadata("cogvlm");
+    set(&mut pairs, "cogvlm.embedding_length", 192u32);
+    let mut tensors = expected::tensors(&pairs, |_| false);
+    tensors.push(("blk.0.vis_attn_qkv.weight".into(), [192, 576, 1, 1]));
+    let lowered = lower(&header(&pairs, &tensors), &OPTIONS).unwrap();
+    assert_eq!(lowered.summary.unused, Vec::<String>::new());
+    assert_eq!(lowered.summary.ignored, ["blk.0.vis_attn_qkv.weight"]);
+    let narrow = refused("cogvlm", "embedding_length", 288u32);
+    assert!(narrow.starts_with("TPC0152 "), "{narrow}");
+}

@@ -1,0 +1,25 @@
+//! CogVLM.
+
+use crate::description::{Arch, AttentionForm, Presence, QkvForm, RopeBase, RopeForm};
+
+/// `cogvlm`: the text part. Images have matrices of their own in every layer.
+pub(crate) const COGVLM: Arch = Arch {
+    name: "cogvlm",
+    attention: AttentionForm {
+        qkv: QkvForm::FusedThirds,
+        qkv_bias: Presence::Never,
+        rope: Some(RopeForm {
+            base: RopeBase::Fixed,
+            ..Arch::CLASSIC_ROPE
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    of_images: &[
+        "vis_attn_qkv",
+        "vis_attn_output",
+        "vis_gate",
+        "vis_up",
+        "vis_down",
+    ],
+    ..Arch::CLASSIC
+};
