@@ -24,6 +24,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_cuda::CODES,
         tpc_text::CODES,
         tpc_artefact::CODES,
+        tpc_rpc::CODES,
         super::codes::CODES,
     ] {
         out.extend(table);

@@ -5,6 +5,7 @@
 //! - `params` decodes the words of an op's `op_params` into typed fields, and `words` says what becomes of each word, so
 //!   that none is lost silently.
 //! - `arity` has the number of sources that an op needs.
+//! - `number` has the numbers by which messages name ops.
 //!
 //! No other module compares the names of ops. The names are those of `ggml_op_desc`: a kind of `UNARY` or `GLU` stands
 //! for itself (`SILU`, `SWIGLU`), not for the op that it is a kind of. A name that ggml does not have is kept as
@@ -12,6 +13,7 @@
 //! The words themselves stay in the record, also for ops whose parameters are not decoded.
 
 mod arity;
+mod number;
 mod params;
 mod table;
 mod words;

@@ -27,7 +27,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 19] = [
+const CRATES: [&str; 20] = [
     "ir",
     "passes",
     "runtime",
@@ -45,6 +45,7 @@ const CRATES: [&str; 19] = [
     "compiler/lint",
     "compiler/numeric",
     "compiler/artefact",
+    "compiler/rpc",
     "compiler/cli",
     "tests",
 ];

@@ -1,0 +1,201 @@
+//! The buffers of a connection: their addresses, and which bytes of them a tensor has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::refusal::Refusal;
+use crate::request::Part;
+use crate::tensor::Tensor;
+
+/// Tensors begin at multiples of it.
+pub const ALIGNMENT: u64 = 128;
+
+/// The first address; none is 0.
+const FIRST: u64 = 1 << 40;
+
+/// The memory that all connections share.
+#[derive(Debug)]
+pub struct Pool {
+    total: u64,
+    used: AtomicU64,
+}
+
+impl Pool {
+    /// Memory of so many bytes.
+    pub const fn new(total: u64) -> Pool {
+        Pool {
+            total,
+            used: AtomicU64::new(0),
+        }
+    }
+
+    /// All bytes.
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The bytes that nobody has.
+    pub fn free(&self) -> u64 {
+        self.total.saturating_sub(self.used.load(Ordering::SeqCst))
+    }
+
+    /// Takes bytes, if there are as many.
+    fn take(&self, bytes: u64) -> bool {
+        let more = |used: u64| used.checked_add(bytes).filter(|&n| n <= self.total);
+        let order = Ordering::SeqCst;
+        self.used.fetch_update(order, order, more).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::SeqCst);
+    }
+}
+
+/// Bytes of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// The buffer.
+    pub buffer: u64,
+    /// The bytes before it.
+    pub start: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    base: u64,
+    size: u64,
+}
+
+/// The buffers of a connection. What they hold is another's.
+#[derive(Debug)]
+pub struct Buffers {
+    pool: Arc<Pool>,
+    buffers: BTreeMap<u64, Buffer>,
+    most: usize,
+    next_address: u64,
+}
+
+impl Buffers {
+    /// No buffers yet, and at most so many.
+    pub const fn new(pool: Arc<Pool>, most: usize) -> Buffers {
+        Buffers {
+            pool,
+            buffers: BTreeMap::new(),
+            most,
+            next_address: FIRST,
+        }
+    }
+
+    /// The memory that all connections share.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Allocates a buffer; `None` where memory does not suffice. Its address names it.
+    ///
+    /// # Errors
+    /// [`Refusal::Limit`] when there are too many buffers.
+    pub fn allocate(&mut self, size: u64) -> Result<Option<u64>, Refusal> {
+        if self.buffers.len() >= self.most {
+            return Err(Refusal::Limit {
+                what: "buffers of a connection",
+                asked: self.most as u64 + 1,
+                most: self.most as u64,
+            });
+        }
+        let base = self.next_address;
+        let next = base
+            .checked_add(size)
+            .and_then(|end| end.checked_add(1))
+            .and_then(|end| end.checked_next_multiple_of(1 << 12))
+            .filter(|_| self.pool.take(size));
+        let Some(next) = next else {
+            return Ok(None);
+        };
+        // Addresses are not used again, so that no old tensor means new memory.
+        self.next_address = next;
+        self.buffers.insert(base, Buffer { base, size });
+        Ok(Some(base))
+    }
+
+    /// The first address and the bytes of a buffer.
+    ///
+    /// # Errors
+    /// [`Refusal::Memory`] when there is no such buffer.
+    pub fn whole(&self, buffer: u64) -> Result<(u64, Span), Refusal> {
+        let found = self
+            .buffers
+            .get(&buffer)
+            .ok_or_else(|| Refusal::Memory(format!("the connection has no buffer {buffer:#x}")))?;
+        let span = Span {
+            buffer,
+            start: 0,
+            len: found.size,
+        };
+        Ok((found.base, span))
+    }
+
+    /// Ends a buffer.
+    ///
+    /// # Errors
+    /// [`Refusal::Memory`] when there is no such buffer.
+    pub fn free(&mut self, buffer: u64) -> Result<(), Refusal> {
+        let (_, span) = self.whole(buffer)?;
+        self.buffers.remove(&buffer);
+        self.pool.give_back(span.len);
+        Ok(())
+    }
+
+    /// The bytes of a tensor.
+    ///
+    /// # Errors
+    /// [`Refusal::Memory`] when its buffer does not have them.
+    pub fn span(&self, tensor: &Tensor) -> Result<Span, Refusal> {
+        let (base, whole) = self.whole(tensor.buffer)?;
+        let outside = || {
+            let name = &tensor.name;
+            Refusal::Memory(format!("the tensor \"{name}\" is not within its buffer"))
+        };
+        let len = tensor.bytes().ok_or_else(outside)?;
+        let start = tensor.data.checked_sub(base).ok_or_else(outside)?;
+        let end = start.checked_add(len).filter(|&end| end <= whole.len);
+        end.map(|_| Span {
+            start,
+            len,
+            ..whole
+        })
+        .ok_or_else(outside)
+    }
+
+    /// Some bytes of a tensor, of which a quantised one may have padding behind its last row.
+    ///
+    /// # Errors
+    /// [`Refusal::Memory`] when its buffer does not have them.
+    pub fn part(&self, part: &Part) -> Result<Span, Refusal> {
+        let span = self.span(&part.tensor)?;
+        let (_, whole) = self.whole(span.buffer)?;
+        let start = span.start.checked_add(part.offset);
+        let end = start.and_then(|s| s.checked_add(part.size));
+        match (start, end) {
+            (Some(start), Some(end)) if end <= whole.len => Ok(Span {
+                start,
+                len: part.size,
+                ..span
+            }),
+            _ => Err(Refusal::Memory(format!(
+                "{} bytes from {} on of the tensor \"{}\" are not within its buffer",
+                part.size, part.offset, part.tensor.name
+            ))),
+        }
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        let used = self.buffers.values().map(|b| b.size).sum();
+        self.pool.give_back(used);
+    }
+}

@@ -1,0 +1,56 @@
+//! Fields of a payload, read one after another.
+
+use crate::refusal::Refusal;
+
+/// The rest of a payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Fields<'a> {
+        Fields(bytes)
+    }
+
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(short)?;
+        self.0 = rest;
+        Ok(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Refusal> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Refusal> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn i32(&mut self) -> Result<i32, Refusal> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Refusal> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The bytes that are left.
+    pub(crate) const fn left(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Fails where bytes are left.
+    pub(crate) fn end(&self) -> Result<(), Refusal> {
+        match self.0 {
+            [] => Ok(()),
+            more => Err(Refusal::message(format!(
+                "{} bytes more than the message says",
+                more.len()
+            ))),
+        }
+    }
+}
+
+fn short() -> Refusal {
+    Refusal::message("fewer bytes than the message says")
+}

@@ -1,0 +1,160 @@
+//! Graphs as messages have them, checked.
+
+use std::collections::BTreeMap;
+
+use tpc_ggml::op::{Family, OpKind};
+
+use crate::fields::Fields;
+use crate::limits::Limits;
+use crate::protocol::TENSOR_BYTES;
+use crate::refusal::Refusal;
+use crate::tensor::Tensor;
+
+/// A graph of a client: tensors, of which some are computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    /// All tensors: those that are computed, their sources, and what these come from.
+    pub tensors: Vec<Tensor>,
+    /// The tensors that are computed, in the order of computation, by position.
+    pub nodes: Vec<usize>,
+    /// The position of each id.
+    positions: BTreeMap<u64, usize>,
+}
+
+impl Graph {
+    /// Reads the message behind its device.
+    pub(crate) fn read(from: &mut Fields<'_>, limits: &Limits) -> Result<Graph, Refusal> {
+        let n_nodes = count(from, 8, limits)?;
+        let mut ids = Vec::new();
+        for _ in 0..n_nodes {
+            ids.push(from.u64()?);
+        }
+        let n_tensors = count(from, TENSOR_BYTES, limits)?;
+        let mut tensors = Vec::new();
+        let mut positions = BTreeMap::new();
+        for position in 0..n_tensors {
+            let tensor = Tensor::required(from)?;
+            if positions.insert(tensor.id, position).is_some() {
+                return Err(wrong(&tensor.name, "is there twice"));
+            }
+            tensors.push(tensor);
+        }
+        from.end()?;
+        let find = |id: &u64| positions.get(id).copied().ok_or_else(missing);
+        let nodes = ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let graph = Graph {
+            tensors,
+            nodes,
+            positions,
+        };
+        graph.check()?;
+        Ok(graph)
+    }
+
+    /// The position of a tensor; `None` for the id 0.
+    pub fn position(&self, id: u64) -> Option<usize> {
+        self.positions.get(&id).copied()
+    }
+
+    /// The tensor that owns the memory of a tensor, by position: itself, or what it is a view of.
+    pub fn owner(&self, position: usize) -> usize {
+        let of = self.tensors.get(position).map_or(0, |t| t.view_src);
+        let Some(mut at) = self.position(of) else {
+            return position;
+        };
+        // Views of views are rare, and the check has found no circles.
+        while let Some(next) = self.position(self.tensors[at].view_src) {
+            at = next;
+        }
+        at
+    }
+
+    /// The sources of a tensor by position, as far as the last that is there.
+    pub fn sources(&self, position: usize) -> Vec<Option<usize>> {
+        let mut out: Vec<Option<usize>> = self.tensors[position]
+            .src
+            .iter()
+            .map(|&id| self.position(id))
+            .collect();
+        while out.last() == Some(&None) {
+            out.pop();
+        }
+        out
+    }
+
+    /// Checks that every reference has a tensor, that no view is a view of itself, and that sources come first.
+    fn check(&self) -> Result<(), Refusal> {
+        for t in &self.tensors {
+            let mut named = t.src.iter().chain([&t.view_src]).filter(|id| **id != 0);
+            if named.any(|id| !self.positions.contains_key(id)) {
+                return Err(wrong(&t.name, "has a source that is not in the message"));
+            }
+            let mut at = t;
+            for step in 0.. {
+                let Some(next) = self.position(at.view_src) else {
+                    break;
+                };
+                if step > 8 {
+                    return Err(wrong(&t.name, "is a view of too many views"));
+                }
+                at = &self.tensors[next];
+            }
+        }
+        self.check_order()
+    }
+
+    fn check_order(&self) -> Result<(), Refusal> {
+        let mut turn = vec![None; self.tensors.len()];
+        for (i, &node) in self.nodes.iter().enumerate() {
+            if turn[node].replace(i).is_some() {
+                return Err(wrong(&self.tensors[node].name, "is computed twice"));
+            }
+        }
+        for (i, &node) in self.nodes.iter().enumerate() {
+            let t = &self.tensors[node];
+            let late = |at: usize| turn[at].is_some_and(|when| when >= i);
+            for (k, source) in self.sources(node).into_iter().enumerate() {
+                // A conversion is a copy to itself.
+                let itself = source == Some(node) && t.op == OpKind::Cpy && k == 1;
+                if !itself && source.is_some_and(late) {
+                    return Err(wrong(&t.name, "is computed before one of its sources"));
+                }
+            }
+            let owner = self.owner(node);
+            if owner != node && late(owner) {
+                return Err(wrong(&t.name, "is a view of what is computed later"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the tensor at that position computes something, instead of looking at memory.
+    pub fn computes(&self, position: usize) -> bool {
+        let family = self.tensors[position].op.family();
+        !matches!(family, Family::Leaf | Family::View)
+    }
+}
+
+/// A number of things of so many bytes each, which are there.
+fn count(from: &mut Fields<'_>, bytes: u64, limits: &Limits) -> Result<usize, Refusal> {
+    let n = u64::from(from.u32()?);
+    if n > limits.tensors {
+        return Err(Refusal::Limit {
+            what: "tensors of a graph",
+            asked: n,
+            most: limits.tensors,
+        });
+    }
+    if n.saturating_mul(bytes) > from.left() {
+        return Err(Refusal::message("fewer tensors than the message says"));
+    }
+    usize::try_from(n).map_err(|_| Refusal::message("more tensors than there are numbers"))
+}
+
+fn wrong(name: &str, what: &str) -> Refusal {
+    Refusal::Graph(format!("the tensor \"{name}\" {what}"))
+}
+
+fn missing() -> Refusal {
+    Refusal::Graph("a tensor that is computed is not in the message".to_owned())
+}

@@ -1,0 +1,183 @@
+//! A server: a thread per connection.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::buffers::Pool;
+use crate::connection::serve;
+use crate::device::Device;
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+
+/// The time between two looks at whether someone connects or the server is to end.
+const NAP: Duration = Duration::from_millis(2);
+
+/// What happens at a server.
+#[derive(Debug)]
+pub enum Event {
+    /// A client has connected.
+    Connected,
+    /// A client has closed its connection.
+    Closed,
+    /// The server has closed a connection.
+    Refused(Refusal),
+}
+
+/// Who is told what happens to a client, by its name.
+pub type Tell = Arc<dyn Fn(&str, Event) + Send + Sync>;
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    limits: Limits,
+    pool: Arc<Pool>,
+}
+
+/// The connections that are open, with a handle that ends each.
+type Open = Arc<Mutex<BTreeMap<u64, TcpStream>>>;
+
+/// The number of connections so far and of those that are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All so far.
+    pub ever: u64,
+    /// Those that are open.
+    pub open: usize,
+}
+
+impl Server {
+    /// Listens at an address; the port 0 is any that is free.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Server {
+            listener,
+            limits,
+            pool: Arc::new(Pool::new(limits.memory)),
+        })
+    }
+
+    /// The address at which it listens.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The bytes that no client has.
+    pub fn free_memory(&self) -> u64 {
+        self.pool.free()
+    }
+
+    /// Serves clients until `ends` says so; then all connections are closed. `tell` is told what happens to each, by its
+    /// name.
+    pub fn run(&self, device: &Arc<dyn Device>, tell: &Tell, ends: &mut dyn FnMut(Count) -> bool) {
+        let open: Open = Arc::default();
+        let next = AtomicU64::new(0);
+        let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
+        loop {
+            let count = Count {
+                ever: next.load(Ordering::SeqCst),
+                open: lock(&open).len(),
+            };
+            if ends(count) {
+                break;
+            }
+            match self.listener.accept() {
+                Ok((stream, peer)) => {
+                    threads.retain(|t| !t.is_finished());
+                    let id = next.fetch_add(1, Ordering::SeqCst);
+                    let job = Job {
+                        id,
+                        name: format!("client {} ({peer})", id + 1),
+                        open: Arc::clone(&open),
+                        device: Arc::clone(device),
+                        tell: Arc::clone(tell),
+                        pool: Arc::clone(&self.pool),
+                        limits: self.limits,
+                    };
+                    threads.extend(job.start(stream));
+                }
+                // Nobody, or someone who has gone away again.
+                Err(_) => thread::sleep(NAP),
+            }
+        }
+        for stream in lock(&open).values() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection to be served.
+struct Job {
+    id: u64,
+    name: String,
+    open: Open,
+    device: Arc<dyn Device>,
+    tell: Tell,
+    pool: Arc<Pool>,
+    limits: Limits,
+}
+
+impl Job {
+    /// Serves the connection in a thread of its own, unless there are too many.
+    fn start(self, stream: TcpStream) -> Option<thread::JoinHandle<()>> {
+        if let Err(refusal) = self.admit(&stream) {
+            (self.tell)(&self.name, Event::Refused(refusal));
+            return None;
+        }
+        let started = thread::Builder::new()
+            .name(self.name.clone())
+            .spawn(move || self.serve(stream));
+        started.ok()
+    }
+
+    fn admit(&self, stream: &TcpStream) -> Result<(), Refusal> {
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        let handle = stream.try_clone()?;
+        let mut open = lock(&self.open);
+        if open.len() >= self.limits.connections {
+            return Err(Refusal::Limit {
+                what: "connections",
+                asked: open.len() as u64 + 1,
+                most: self.limits.connections as u64,
+            });
+        }
+        open.insert(self.id, handle);
+        Ok(())
+    }
+
+    fn serve(self, stream: TcpStream) {
+        (self.tell)(&self.name, Event::Connected);
+        let client = self.device.connect();
+        let done = serve(stream, client, Arc::clone(&self.pool), self.limits);
+        if let Some(handle) = lock(&self.open).remove(&self.id) {
+            let _ = handle.shutdown(Shutdown::Both);
+        }
+        (self.tell)(
+            &self.name,
+            match done {
+                Ok(()) => Event::Closed,
+                Err(refusal) => Event::Refused(refusal),
+            },
+        );
+    }
+}

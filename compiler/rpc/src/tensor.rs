@@ -1,0 +1,169 @@
+//! Tensors as messages describe them, checked.
+
+use tpc_ggml::capture::packed;
+use tpc_ggml::op::OpKind;
+use tpc_ir::{DType, RANK};
+
+use crate::fields::Fields;
+use crate::protocol::SOURCES;
+use crate::refusal::Refusal;
+
+/// More elements than any memory has.
+const MAX_ELEMENTS: u64 = 1 << 48;
+/// The words of `op_params`.
+const PARAMS: usize = 16;
+/// The bytes of a name.
+const NAME: usize = 64;
+
+/// A tensor of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// The client's name of it; 0 for none.
+    pub id: u64,
+    /// The element type.
+    pub dtype: DType,
+    /// The buffer that has its memory; 0 where this server has not.
+    pub buffer: u64,
+    /// The sizes.
+    pub ne: [u64; RANK],
+    /// The strides in bytes.
+    pub nb: [u64; RANK],
+    /// The op; a kind of `UNARY` or `GLU` stands for itself.
+    pub op: OpKind,
+    /// ggml's `op_params`.
+    pub params: [i32; PARAMS],
+    /// ggml's flags.
+    pub flags: i32,
+    /// The ids of the sources, 0 for none.
+    pub src: [u64; SOURCES],
+    /// The id of the tensor that it is a view of, 0 for none.
+    pub view_src: u64,
+    /// The bytes from there.
+    pub view_offs: u64,
+    /// The address of its first element.
+    pub data: u64,
+    /// Its name, for people only.
+    pub name: String,
+    /// How often it is a source in the whole graph of the client, of which a message may have a part.
+    pub use_count: i32,
+}
+
+impl Tensor {
+    /// Reads a tensor; `None` for one that is left out.
+    pub(crate) fn read(from: &mut Fields<'_>) -> Result<Option<Tensor>, Refusal> {
+        let id = from.u64()?;
+        let type_id = from.u32()?;
+        let buffer = from.u64()?;
+        let ne = array(|| from.u32())?.map(u64::from);
+        let nb = array(|| from.u32())?.map(u64::from);
+        let op = from.u32()?;
+        let params = array(|| from.i32())?;
+        let flags = from.i32()?;
+        let src = array(|| from.u64())?;
+        let view_src = from.u64()?;
+        let view_offs = from.u64()?;
+        let data = from.u64()?;
+        let name = name(from.array::<NAME>()?);
+        let use_count = from.i32()?;
+        if id == 0 {
+            return Ok(None);
+        }
+        let wrong = |what: String| Refusal::Tensor {
+            name: name.clone(),
+            what,
+        };
+        let dtype = DType::from_gguf_id(type_id)
+            .ok_or_else(|| wrong(format!("there is no element type {type_id}")))?;
+        let op = OpKind::from_number(op, params[0])
+            .ok_or_else(|| wrong(format!("there is no op {op}, kind {}", params[0])))?;
+        let nb = strides(dtype, ne, nb, view_src != 0).map_err(wrong)?;
+        let tensor = Tensor {
+            id,
+            dtype,
+            buffer,
+            ne,
+            nb,
+            op,
+            params,
+            flags,
+            src,
+            view_src,
+            view_offs,
+            data,
+            name,
+            use_count,
+        };
+        let reached = tensor.bytes().and_then(|n| tensor.data.checked_add(n));
+        match reached {
+            Some(_) => Ok(Some(tensor)),
+            None => Err(Refusal::Tensor {
+                name: tensor.name,
+                what: "it ends behind the last address".to_owned(),
+            }),
+        }
+    }
+
+    /// Reads a tensor that is there.
+    pub(crate) fn required(from: &mut Fields<'_>) -> Result<Tensor, Refusal> {
+        Tensor::read(from)?.ok_or_else(|| Refusal::message("a tensor is missing"))
+    }
+
+    /// The bytes from its first element to the end of its last; `None` where they overflow.
+    pub fn bytes(&self) -> Option<u64> {
+        if self.ne.contains(&0) {
+            return Some(0);
+        }
+        let [ne0, rest @ ..] = self.ne;
+        let blocks = [ne0 / self.dtype.block_len(), rest[0], rest[1], rest[2]];
+        blocks
+            .iter()
+            .zip(self.nb)
+            .try_fold(self.dtype.block_bytes(), |at, (&n, nb)| {
+                at.checked_add((n - 1).checked_mul(nb)?)
+            })
+    }
+
+    /// Whether it has no gaps, its axes in order.
+    pub fn is_packed(&self) -> bool {
+        self.nb == packed(self.dtype, self.ne)
+    }
+}
+
+/// Reads as many values as an array has.
+fn array<T: Copy + Default, const N: usize>(
+    mut next: impl FnMut() -> Result<T, Refusal>,
+) -> Result<[T; N], Refusal> {
+    let mut out = [T::default(); N];
+    for to in &mut out {
+        *to = next()?;
+    }
+    Ok(out)
+}
+
+/// The text before the first zero byte.
+fn name(bytes: [u8; NAME]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(NAME);
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The strides, which a message has in 32 bits: those of a packed tensor above 4 GiB lost bits that its sizes give back.
+fn strides(
+    dtype: DType,
+    ne: [u64; RANK],
+    nb: [u64; RANK],
+    is_view: bool,
+) -> Result<[u64; RANK], String> {
+    let elements = ne.iter().try_fold(1_u64, |a, &n| a.checked_mul(n.max(1)));
+    if elements.is_none_or(|n| n > MAX_ELEMENTS) {
+        return Err(format!("sizes {ne:?} are larger than any memory"));
+    }
+    if !ne[0].is_multiple_of(dtype.block_len()) {
+        return Err(format!(
+            "rows of {} elements are not whole blocks of {dtype}",
+            ne[0]
+        ));
+    }
+    let whole = packed(dtype, ne);
+    let cut = whole.map(|n| n & u64::from(u32::MAX));
+    Ok(if !is_view && nb == cut { whole } else { nb })
+}

@@ -1,0 +1,26 @@
+//! Connections that end anywhere.
+
+use tpc_rpc::Refusal;
+
+use super::support::{conversation, talk};
+
+#[test]
+fn a_connection_may_be_cut_at_every_byte() {
+    let messages = conversation();
+    let whole = messages.concat();
+    let mut ends = std::collections::BTreeSet::new();
+    let mut at = 0;
+    for m in &messages {
+        ends.insert(at);
+        at += m.len();
+    }
+    ends.insert(at);
+    for cut in 0..=whole.len() {
+        let (end, _) = talk(&whole[..cut]);
+        match end {
+            Ok(()) => assert!(ends.contains(&cut), "byte {cut} is within a message"),
+            Err(Refusal::Lost(_)) => assert!(!ends.contains(&cut), "byte {cut} ends a message"),
+            Err(e) => panic!("byte {cut}: {e}"),
+        }
+    }
+}

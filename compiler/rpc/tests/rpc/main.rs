@@ -1,0 +1,8 @@
+//! The server's side of the protocol, from outside.
+
+mod conversation;
+mod cuts;
+mod mutants;
+mod refusals;
+mod server;
+mod support;

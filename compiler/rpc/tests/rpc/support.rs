@@ -1,0 +1,270 @@
+//! A client that writes messages, a stream in memory, and a device of plain bytes.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tpc_rpc::{
+    Buffers, Client, Device, Graph, Limits, Part, Pool, Refusal, Span, Stream, Tensor, serve,
+};
+
+/// The memory of the servers here.
+pub const MEMORY: u64 = 1 << 20;
+
+/// The address of the first buffer of a connection.
+pub const BASE: u64 = 1 << 40;
+
+/// A tensor as a client writes it.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    pub id: u64,
+    pub dtype: u32,
+    pub buffer: u64,
+    pub ne: [u32; 4],
+    pub op: u32,
+    pub params: [i32; 16],
+    pub src: [u64; 10],
+    pub view_src: u64,
+    pub data: u64,
+    pub name: &'static str,
+}
+
+impl Wire {
+    /// An f32 tensor in the first buffer.
+    pub fn new(id: u64, ne: [u32; 4], offset: u64, name: &'static str) -> Wire {
+        Wire {
+            id,
+            dtype: 0,
+            buffer: BASE,
+            ne,
+            op: 0,
+            params: [0; 16],
+            src: [0; 10],
+            view_src: 0,
+            data: BASE + offset,
+            name,
+        }
+    }
+
+    /// The tensor as the result of an op.
+    pub fn op(mut self, op: u32, src: &[u64]) -> Wire {
+        self.op = op;
+        self.src[..src.len()].copy_from_slice(src);
+        self
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.id.to_le_bytes());
+        out.extend(self.dtype.to_le_bytes());
+        out.extend(self.buffer.to_le_bytes());
+        let mut nb = [4_u32; 4];
+        for i in 1..4 {
+            nb[i] = nb[i - 1].wrapping_mul(self.ne[i - 1]);
+        }
+        out.extend(self.ne.iter().chain(&nb).flat_map(|n| n.to_le_bytes()));
+        out.extend(self.op.to_le_bytes());
+        out.extend(self.params.iter().flat_map(|n| n.to_le_bytes()));
+        out.extend(16_i32.to_le_bytes());
+        out.extend(self.src.iter().flat_map(|n| n.to_le_bytes()));
+        out.extend(self.view_src.to_le_bytes());
+        out.extend(0_u64.to_le_bytes());
+        out.extend(self.data.to_le_bytes());
+        let mut name = [0; 64];
+        name[..self.name.len()].copy_from_slice(self.name.as_bytes());
+        out.extend(name);
+        out.extend(1_i32.to_le_bytes());
+        assert_eq!(out.len() as u64, tpc_rpc::protocol::TENSOR_BYTES);
+        out
+    }
+}
+
+/// A message.
+pub fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let payload = parts.concat();
+    let mut out = vec![command];
+    out.extend((payload.len() as u64).to_le_bytes());
+    out.extend(payload);
+    out
+}
+
+/// A graph of these nodes.
+pub fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
+    let mut out = 0_u32.to_le_bytes().to_vec();
+    out.extend((nodes.len() as u32).to_le_bytes());
+    out.extend(nodes.iter().flat_map(|n| n.to_le_bytes()));
+    out.extend((tensors.len() as u32).to_le_bytes());
+    out.extend(tensors.iter().flat_map(Wire::bytes));
+    out
+}
+
+/// A stream of what a client sends, and of what it gets.
+pub struct Wires<'a> {
+    sent: &'a [u8],
+    pub got: &'a mut Vec<u8>,
+}
+
+impl Read for Wires<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.sent.read(to)
+    }
+}
+
+impl Write for Wires<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.got.write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Wires<'_> {
+    fn wait_at_most(&self, _limit: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A device of plain bytes, which counts graphs.
+#[derive(Default)]
+pub struct Bytes {
+    pub graphs: Arc<AtomicUsize>,
+}
+
+impl Device for Bytes {
+    fn connect(&self) -> Box<dyn Client> {
+        Box::new(Held {
+            buffers: BTreeMap::new(),
+            graphs: Arc::clone(&self.graphs),
+        })
+    }
+}
+
+struct Held {
+    buffers: BTreeMap<u64, Vec<u8>>,
+    graphs: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn at(&mut self, span: Span) -> &mut [u8] {
+        let all = self.buffers.get_mut(&span.buffer).expect("a buffer");
+        &mut all[span.start as usize..(span.start + span.len) as usize]
+    }
+}
+
+impl Client for Held {
+    fn allocated(&mut self, whole: Span) -> Result<(), Refusal> {
+        self.buffers
+            .insert(whole.buffer, vec![0; whole.len as usize]);
+        Ok(())
+    }
+
+    fn freed(&mut self, buffer: u64) {
+        self.buffers.remove(&buffer);
+    }
+
+    fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal> {
+        self.at(span).fill(value);
+        Ok(())
+    }
+
+    fn begin_write(&mut self, part: &Part, span: Span) -> Result<(), Refusal> {
+        assert_eq!(part.size, span.len);
+        Ok(())
+    }
+
+    fn write(&mut self, buffer: u64, start: u64, data: &[u8]) -> Result<(), Refusal> {
+        let len = data.len() as u64;
+        self.at(Span { buffer, start, len }).copy_from_slice(data);
+        Ok(())
+    }
+
+    fn has(&mut self, _tensor: &Tensor, _span: Span, _hash: u64) -> bool {
+        false
+    }
+
+    fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        out.extend_from_slice(self.at(span));
+        Ok(())
+    }
+
+    fn copy(&mut self, from: Span, to: Span) -> Result<(), Refusal> {
+        let data = self.at(from).to_vec();
+        self.at(to).copy_from_slice(&data);
+        Ok(())
+    }
+
+    fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
+        for &node in &graph.nodes {
+            buffers.span(&graph.tensors[node])?;
+        }
+        self.graphs.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+/// The end of a connection over which these bytes are sent, with what came back.
+pub fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
+    let pool = Arc::new(Pool::new(MEMORY));
+    let mut got = Vec::new();
+    let stream = Wires {
+        sent,
+        got: &mut got,
+    };
+    let device = Bytes::default();
+    let end = serve(
+        stream,
+        device.connect(),
+        Arc::clone(&pool),
+        Limits::new(MEMORY),
+    );
+    assert_eq!(pool.free(), MEMORY, "memory is given back");
+    (end, got)
+}
+
+/// The payloads of replies.
+pub fn replies(mut got: &[u8]) -> Vec<&[u8]> {
+    let mut out = Vec::new();
+    while let Some((length, rest)) = got.split_first_chunk::<8>() {
+        let (payload, rest) = rest.split_at(u64::from_le_bytes(*length) as usize);
+        out.push(payload);
+        got = rest;
+    }
+    out
+}
+
+/// A whole conversation, message by message: memory, data, a graph twice, and everything read and given back.
+pub fn conversation() -> Vec<Vec<u8>> {
+    let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
+    let y = Wire::new(2, [8, 2, 1, 1], 128, "y");
+    let z = Wire::new(3, [8, 2, 1, 1], 256, "z").op(2, &[1, 2]);
+    let data: Vec<u8> = (0..64).collect();
+    let n = |n: u64| n.to_le_bytes();
+    vec![
+        message(14, &[&[0; 24]]),
+        message(15, &[]),
+        message(11, &[&[0; 4]]),
+        message(1, &[&[0; 4]]),
+        message(2, &[&[0; 4]]),
+        message(0, &[&[0; 4], &n(4096)]),
+        message(3, &[&n(BASE)]),
+        message(5, &[&n(BASE), &[7]]),
+        message(12, &[&x.bytes()]),
+        message(
+            13,
+            &[&[0; 4], &z.bytes(), &x.bytes(), &y.bytes(), &[0; 8 * 296]],
+        ),
+        message(6, &[&x.bytes(), &[0], &n(0), &data]),
+        message(7, &[&y.bytes(), &n(0), &n(5)]),
+        message(17, &[&y.bytes(), &n(4), &n(8), &[9]]),
+        message(9, &[&x.bytes(), &y.bytes()]),
+        message(10, &[&graph(&[3], &[x.clone(), y.clone(), z.clone()])]),
+        message(16, &[&[0; 4]]),
+        message(8, &[&y.bytes(), &n(8), &n(16)]),
+        message(8, &[&z.bytes(), &n(0), &n(64)]),
+        message(4, &[&n(BASE)]),
+    ]
+}
