@@ -1,5 +1,7 @@
 //! The codes of the command line that only the program reports.
 
+use tpc_ir::Severity;
+
 tpc_ir::codes! {
     pub(super) static;
 
@@ -67,6 +69,41 @@ tpc_ir::codes! {
     )
     .example("`--compare \"llama-bench -m missing.gguf\"`.")
     .cure("try the command alone; llama-bench's table, `-o json` and `-o jsonl` are read.");
+
+    LISTEN = error(
+        "TPC0610",
+        "no listening at the address",
+        "The system does not let the server listen at the address: another program does, or the machine does not have it.",
+    )
+    .example("a second `tpc rpc` on the same port.")
+    .cure("end the other program, or take another port with `--listen`; the port 0 is any that is free.");
+
+    OPEN_SERVER = error(
+        "TPC0611",
+        "a server that anyone may use",
+        "The address of `--listen` can be reached from other machines. ggml's RPC protocol has neither authentication nor \
+         encryption: who reaches the port may use the device.",
+    )
+    .example("`--listen 0.0.0.0:50052`.")
+    .cure("listen at 127.0.0.1 and reach it by a tunnel; in a network that you trust, `--allow-remote`.")
+    .or(Severity::Warning);
+
+    NO_GRAPH = error(
+        "TPC0612",
+        "no client has computed a graph",
+        "No program has used the device, or it has used it for memory only.",
+    )
+    .example("llama-bench with `-ngl 0`.")
+    .cure("give the program `--rpc` with the address, and `-ngl 99`.");
+
+    CLIENT_PROGRAM = error(
+        "TPC0613",
+        "the program to be captured has failed",
+        "The command of `tpc lint --rpc-command` cannot be run, or ends with an error. What it computed before that is looked \
+         at all the same.",
+    )
+    .example("`--rpc-command \"llama-bench -m missing.gguf\"`.")
+    .cure("try the command alone; its llama.cpp must be built with `-DGGML_RPC=ON`.");
 
     BOTH_WAYS = error(
         "TPC0428",

@@ -9,6 +9,7 @@ mod artefact;
 mod bench;
 pub mod catalogue;
 mod check;
+mod clients;
 mod codes;
 mod compile;
 mod completions;
@@ -27,6 +28,7 @@ mod man;
 mod output;
 mod plan;
 mod progress;
+mod rpc;
 mod run;
 mod source;
 mod synth;
@@ -80,6 +82,8 @@ enum Command {
     Run(run::Args),
     /// Time prompts and generation, in the form of llama-bench.
     Bench(bench::Args),
+    /// Be a device of llama.cpp's programs: capture their graphs, and say what is to be said of them.
+    Rpc(rpc::Args),
     /// Print the token ids of a text, or of a message as the model reads it.
     Tokenize(tokenize::Args),
     /// Write a small model with random weights, or a header of any size.
@@ -141,6 +145,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(a) => check::run(a),
         Command::Run(a) => run::run(a),
         Command::Bench(a) => bench::run(a),
+        Command::Rpc(a) => rpc::run(a),
         Command::Tokenize(a) => tokenize::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Explain(a) => explain::run(a),

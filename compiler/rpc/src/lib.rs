@@ -9,6 +9,7 @@
 //! | [`Tensor`], [`Graph`], [`Request`] | messages, decoded strictly |
 //! | [`Buffers`] | addresses: which bytes of which buffer a tensor has |
 //! | [`Device`], [`Client`] | what is served: memory and graphs |
+//! | [`Captures`] | a device that writes graphs down |
 //! | [`serve`], [`Server`] | a connection; a thread for each |
 //! | [`Refusal`], [`Limits`] | why and when a client is not served further |
 //!
@@ -17,6 +18,7 @@
 //! other can name them.
 
 mod buffers;
+mod capture;
 mod codes;
 mod connection;
 mod device;
@@ -30,6 +32,7 @@ mod server;
 mod tensor;
 
 pub use buffers::{ALIGNMENT, Buffers, Pool, Span};
+pub use capture::Captures;
 pub use codes::CODES;
 pub use connection::{Stream, serve};
 pub use device::{Client, Device};

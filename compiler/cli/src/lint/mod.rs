@@ -1,5 +1,6 @@
 //! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
 
+mod clients;
 mod files;
 mod meta;
 mod print;
@@ -17,6 +18,7 @@ use crate::input::Model;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use crate::source::{Unproved, read_capture};
+pub(crate) use clients::{VerdictArgs, verdicts};
 use print::Checked;
 use subject::Subject;
 use tpc_core::placement::Placement;
@@ -42,7 +44,7 @@ enum Target {
     GgmlMeta,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Args {
     /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of
     /// tpc.toml].
@@ -51,6 +53,12 @@ pub(super) struct Args {
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     graph: Option<PathBuf>,
+    /// Run a program of llama.cpp on a device that captures its graphs, and check these.
+    #[arg(long, value_name = "llama-bench …", conflicts_with_all = ["models", "graph", "command", "target"])]
+    rpc_command: Option<String>,
+    /// Keep the graphs of --rpc-command in this folder.
+    #[arg(long, value_name = "DIR", requires = "rpc_command")]
+    capture: Option<PathBuf>,
     /// Check the graph by the rules of another engine.
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     target: Option<Target>,
@@ -296,14 +304,22 @@ fn check(args: &Args, config: &Config, file: Option<&Path>) -> Result<Checked, F
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(command) = &args.rpc_command {
+        return clients::run(args, command);
+    }
     let config = settings(args)?;
     let files = subjects(args, &config)?;
     let checked = files.iter().map(|f| check(args, &config, f.as_deref()));
     let checked: Vec<Checked> = checked.collect::<Result<_, _>>()?;
-    print::print(args.format, &checked)?;
+    print::print(args.format, &checked, &[])?;
+    finish(args, &checked)
+}
+
+/// The exit status and the diagnostics of what was found.
+fn finish(args: &Args, checked: &[Checked]) -> Result<(), Failure> {
     let status = checked.iter().map(Checked::status).max().unwrap_or(0);
     // Of several files as text they are printed already.
-    let diagnostics = match (args.format, checked.as_slice()) {
+    let diagnostics = match (args.format, checked) {
         (Format::Text, [_, _, ..]) => Vec::new(),
         (_, all) => all.iter().flat_map(Checked::diagnostics).collect(),
     };

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Format;
 use crate::output::{self, Failure};
+use tpc_core::report::PlanReport;
 use tpc_diag::Diagnostic;
 use tpc_lint::Finding;
 use tpc_lint::format::{LintReport, Summary, github, sarif};
@@ -27,6 +28,8 @@ struct Reports<'a> {
     verdict: &'static str,
     summary: Summary,
     files: Vec<LintReport<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    plans: &'a [PlanReport],
 }
 
 impl Checked {
@@ -84,8 +87,8 @@ fn total(all: &[Checked]) -> Summary {
 }
 
 /// Prints results on standard output. Of several files as text, the findings of each follow its line on standard error, and
-/// the sum comes last.
-pub(super) fn print(format: Format, all: &[Checked]) -> Result<(), Failure> {
+/// the sum comes last. The object of JSON has the plans, too.
+pub(super) fn print(format: Format, all: &[Checked], plans: &[PlanReport]) -> Result<(), Failure> {
     match (format, all) {
         (Format::Text, [one]) => match one.failed {
             None => output::result(&one.line()),
@@ -106,6 +109,7 @@ pub(super) fn print(format: Format, all: &[Checked]) -> Result<(), Failure> {
                 verdict: summary.verdict(),
                 summary,
                 files: several.iter().map(Checked::report).collect(),
+                plans,
             })
         }
         (Format::Sarif, all) => {

@@ -6,12 +6,13 @@ mod formats;
 mod one;
 mod several;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::args::PlacementArgs;
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use formats::Format;
+use tpc_core::report::{Detail, PlanReport};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -65,6 +66,33 @@ impl Job {
         }
         out
     }
+}
+
+/// The plans of a capture, one for each of the devices; those that cannot be made are left out.
+pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanReport> {
+    let source = SourceArgs::new(None, Some(path.to_owned()));
+    let args = Args {
+        source,
+        more: Vec::new(),
+        format: Format::Table,
+        verbose: 0,
+        why: Vec::new(),
+        html: None,
+        diff: None,
+        allow_unproved: false,
+        placement: placement.clone(),
+    };
+    let jobs = Job::all(&args);
+    let plans = jobs.iter().filter_map(|job| {
+        let plan = one::Plan::new(&args, job).ok()?;
+        Some(plan.report(job, one::Search::Nothing))
+    });
+    plans.collect()
+}
+
+/// A plan as a table.
+pub(super) fn table(plan: &PlanReport) -> Result<String, Failure> {
+    Format::Table.plan(plan, Detail::Brief)
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

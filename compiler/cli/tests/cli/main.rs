@@ -26,6 +26,7 @@ mod memory;
 mod mistakes;
 mod options;
 mod output;
+mod rpc;
 mod run;
 mod sessions;
 mod several;

@@ -6,20 +6,9 @@ use tpc_ir::op::{Input, InputKind, State, Weight};
 use tpc_ir::{Op, RANK, TensorType, Value};
 
 use super::memory::{Memory, dims, type_of};
-use super::record::Record;
+use super::record::{Record, Role};
 use super::trace::{Made, Trace};
 use crate::op::OpKind;
-
-/// The role of a leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// Kept from batch to batch: an op writes to it.
-    State,
-    /// Given with every batch: marked so, a mask, or integers other than a table of `GET_ROWS`.
-    Input,
-    /// Any other leaf.
-    Weight,
-}
 
 /// The leaves of a capture.
 pub(super) struct Leaves {
@@ -70,7 +59,11 @@ impl Leaves {
                 continue;
             }
             let table = tables.contains(&i) && !other_uses.contains(&i);
-            let role = if t.is_input {
+            // Where nobody knew: what an op writes to is a state, and masks and integers are given with every batch, a table of
+            // `GET_ROWS` excepted.
+            let role = if let Some(known) = t.role {
+                known
+            } else if t.is_input {
                 Role::Input
             } else if written.contains(&i) {
                 Role::State

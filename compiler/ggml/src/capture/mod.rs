@@ -10,7 +10,8 @@
 //!    or several ops (`forms`, `compose`). An op without either becomes an [`Opaque`](tpc_ir::op::Opaque) op, and a note
 //!    says so;
 //! 4. `account` checks that nothing of a record was lost;
-//! 5. `symbols` finds the sizes of the batch and makes them symbols; `layers` finds the layers.
+//! 5. `symbols` finds the sizes of the batch and makes them symbols, where there are several captures of a program by what
+//!    differs between them (`samples`); `layers` finds the layers.
 //!
 //! No name of a tensor decides anything; names are for people.
 
@@ -27,6 +28,7 @@ mod memory;
 mod ops;
 mod rebuild;
 mod record;
+mod samples;
 mod strides;
 mod symbols;
 mod trace;
@@ -35,7 +37,7 @@ mod write;
 pub use account::{Field, Use, without_effect};
 pub use codes::CODES;
 pub use error::CaptureError;
-pub use record::{Layout, Record, packed, parse as records};
+pub use record::{Layout, Record, Role, packed, parse as records};
 pub use write::write;
 
 use std::collections::BTreeSet;
@@ -72,9 +74,11 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
         graph,
         mut notes,
         lines,
+        traces,
         ..
     } = lower(&tensors, name)?;
-    let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph)?;
+    let samples = samples::Samples::new(&tensors, &graph, &traces);
+    let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph, &samples)?;
     notes.extend(note);
     let (graph, n_layer) = layers::assign(&graph);
     let graph = Verified::new(graph).map_err(|v| CaptureError::inconsistent(&v.errors[0]))?;

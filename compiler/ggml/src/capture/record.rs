@@ -23,6 +23,32 @@ struct Line {
     view: i64,
     view_offs: u64,
     flags: u64,
+    role: Option<Role>,
+    #[serde(default)]
+    also: Vec<[u64; RANK]>,
+}
+
+/// The role of a leaf, where whoever captured the graph knew it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Kept from batch to batch, and written by graphs.
+    State,
+    /// Given with every batch.
+    Input,
+    /// Given once.
+    Weight,
+}
+
+impl Role {
+    /// The word of a capture.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::State => "state",
+            Role::Input => "input",
+            Role::Weight => "weight",
+        }
+    }
 }
 
 /// The memory of a tensor: sizes, strides and offset.
@@ -61,6 +87,10 @@ pub struct Record {
     pub is_input: bool,
     /// Whether the caller reads it.
     pub is_output: bool,
+    /// The role of a leaf; `None` where it is told by the ops that use it.
+    pub role: Option<Role>,
+    /// The sizes of the tensor in other graphs of the same program, as many as every record has.
+    pub also: Vec<[u64; RANK]>,
 }
 
 impl Record {
@@ -125,7 +155,13 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
     let lines = lines(text)?;
     let defined: BTreeMap<i64, usize> = lines.iter().map(|(n, l)| (l.id, *n)).rev().collect();
+    let graphs = lines.first().map_or(0, |(_, l)| l.also.len());
     for (line, read) in lines {
+        if read.also.len() != graphs {
+            let n = read.also.len();
+            let message = format!("sizes of {n} other graphs, and the first line has {graphs}");
+            return Err(CaptureError::Record { line, message });
+        }
         let id = read.id;
         let names = Names {
             line,
@@ -234,6 +270,8 @@ fn record(
         is_view: root.is_some(),
         is_input: read.flags & FLAG_INPUT != 0,
         is_output: read.flags & FLAG_OUTPUT != 0,
+        role: read.role,
+        also: read.also,
     })
 }
 

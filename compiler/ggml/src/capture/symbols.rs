@@ -12,6 +12,9 @@
 //! Two caches of equal length are two factors, but the graph does not say which of them has a window: that is in the
 //! content of its mask. The first one then has the whole context.
 //!
+//! Where a capture has the sizes of other graphs of the program, they decide: a factor that differs between them counts
+//! something of the batch, one that does not counts no tokens, and the result must have the sizes of each of the graphs.
+//!
 //! The result must satisfy the verifier, and no factor may be cut; where some symbols break that, fewer are tried, down
 //! to none. A size that stays a number is sound too: only axes of weights and states are ever split, and the axes that
 //! indices count along stay whole.
@@ -27,6 +30,7 @@ use tpc_passes::factors::Factors;
 use super::codes;
 use super::error::CaptureError;
 use super::rebuild::{Changes, rebuild};
+use super::samples::{Samples, Sizes};
 use tpc_diag::Diagnostic;
 
 /// The size of a factor: a multiple of a symbol.
@@ -78,10 +82,11 @@ pub(super) struct Symbolic {
 }
 
 /// Replaces the sizes of the batch by symbols.
-pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
+pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, CaptureError> {
     verify(graph).map_err(|e| CaptureError::inconsistent(&e[0]))?;
     let factors = Factors::infer(graph);
-    let all = find(graph, &factors);
+    let known = samples.factors(graph, &factors);
+    let all = find(graph, &factors, &known);
     let inputs = unmarked_inputs(graph, &factors, &all);
     let mut why = None;
     let mut tried: Option<Symbols> = None;
@@ -99,7 +104,9 @@ pub(super) fn introduce(graph: &Graph) -> Result<Symbolic, CaptureError> {
         // Without symbols it is the capture's own graph, whatever is to be said of it.
         let checked = match some.is_empty() {
             true => Ok(()),
-            false => check(&symbolic).and_then(|()| any_batch(&symbolic, &batch(&factors, &some))),
+            false => check(&symbolic)
+                .and_then(|()| any_batch(&symbolic, &batch(&factors, &some)))
+                .and_then(|()| samples.check(&symbolic, &of_symbols(&some, &known))),
         };
         match checked {
             Err(e) => {
@@ -154,6 +161,13 @@ fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     batch.sort_unstable();
     batch.dedup();
     batch
+}
+
+/// The sizes of every symbol in all graphs.
+fn of_symbols(symbols: &Symbols, known: &BTreeMap<Var, Sizes>) -> BTreeMap<Symbol, Sizes> {
+    let own = symbols.iter().filter(|(_, s)| s.times == 1);
+    own.filter_map(|(v, s)| Some((s.symbol, known.get(v)?.clone())))
+        .collect()
 }
 
 /// Checks that the sizes of a graph fit together, and that no weight depends on the batch.
@@ -336,9 +350,47 @@ fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
     factors.space.find(factors.axes[v.index()][axis])
 }
 
-/// The factors of the batch.
-fn find(graph: &Graph, factors: &Factors) -> Symbols {
-    let evidence = Evidence::collect(graph, factors);
+/// Whether sizes differ between graphs.
+fn varies(sizes: &Sizes) -> bool {
+    sizes.iter().any(|n| Some(n) != sizes.first())
+}
+
+/// The factors of the batch: those that ops show, and in the light of other graphs.
+fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbols {
+    let mut evidence = Evidence::collect(graph, factors);
+    let differs = |v: &Var| known.get(v).is_some_and(varies);
+    if evidence.tokens.iter().any(differs) {
+        evidence.tokens.retain(differs);
+        evidence.lookups.retain(differs);
+    }
+    let mut out = shown(graph, factors, evidence);
+    // What does not differ with the tokens counts none of them.
+    let tokens = |s: &Size| matches!(s.symbol, Symbol::NTokens | Symbol::NOutputs);
+    let is_one_of_several = out.iter().any(|(v, s)| tokens(s) && differs(v));
+    out.retain(|v, s| !(is_one_of_several && tokens(s) && known.contains_key(v) && !differs(v)));
+    let symbols = of_symbols(&out, known);
+    for (&v, sizes) in known.iter().filter(|(_, sizes)| varies(sizes)) {
+        let multiple = |of: &Sizes| {
+            let times = sizes[0].checked_div(of[0])?;
+            let all = sizes
+                .iter()
+                .zip(of)
+                .all(|(n, m)| m.checked_mul(times) == Some(*n));
+            (all && times > 0).then_some(times)
+        };
+        let found = symbols.iter().find_map(|(&symbol, of)| {
+            let times = multiple(of)?;
+            Some(Size { symbol, times })
+        });
+        if let Some(size) = found {
+            out.entry(v).or_insert(size);
+        }
+    }
+    out
+}
+
+/// The factors of the batch that ops show.
+fn shown(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {
         if !factors.space.size(v).is_one() {

@@ -15,10 +15,17 @@ pub fn write(records: &[Record]) -> String {
         let op = serde_json::Value::from(t.op.name());
         let (ne, nb, params) = (t.layout.ne, t.layout.nb, &t.words);
         let (dtype, offset) = (t.dtype, t.layout.offset);
+        let role = t
+            .role
+            .map_or_else(String::new, |r| format!(",\"role\":\"{}\"", r.word()));
+        let also = match t.also.as_slice() {
+            [] => String::new(),
+            sizes => format!(",\"also\":{sizes:?}"),
+        };
         let _ = writeln!(
             out,
             "{{\"id\":{id},\"name\":{name},\"op\":{op},\"type\":\"{dtype}\",\"ne\":{ne:?},\"nb\":{nb:?},\
-             \"params\":{params:?},\"src\":{src:?},\"view\":{view},\"view_offs\":{offset},\"flags\":{flags}}}"
+             \"params\":{params:?},\"src\":{src:?},\"view\":{view},\"view_offs\":{offset},\"flags\":{flags}{role}{also}}}"
         );
     }
     out

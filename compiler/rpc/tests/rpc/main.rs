@@ -1,5 +1,6 @@
 //! The server's side of the protocol, from outside.
 
+mod captures;
 mod conversation;
 mod cuts;
 mod mutants;

@@ -60,7 +60,8 @@ impl Wire {
         out.extend(self.id.to_le_bytes());
         out.extend(self.dtype.to_le_bytes());
         out.extend(self.buffer.to_le_bytes());
-        let mut nb = [4_u32; 4];
+        // The numbers of types with 8 bytes are 27 and 28.
+        let mut nb = [if self.dtype >= 27 { 8 } else { 4_u32 }; 4];
         for i in 1..4 {
             nb[i] = nb[i - 1].wrapping_mul(self.ne[i - 1]);
         }
@@ -104,6 +105,12 @@ pub fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
 pub struct Wires<'a> {
     sent: &'a [u8],
     pub got: &'a mut Vec<u8>,
+}
+
+impl<'a> Wires<'a> {
+    pub fn new(sent: &'a [u8], got: &'a mut Vec<u8>) -> Wires<'a> {
+        Wires { sent, got }
+    }
 }
 
 impl Read for Wires<'_> {

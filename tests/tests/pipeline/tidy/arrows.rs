@@ -336,6 +336,7 @@ const MODULES: [(&str, &[&str]); 19] = [
             "device",
             "connection",
             "server",
+            "capture",
         ],
     ),
     (
@@ -367,8 +368,10 @@ const MODULES: [(&str, &[&str]); 19] = [
             "source",
             "tokenize",
             "dump",
+            "clients",
             "lint",
             "plan",
+            "rpc",
             "verify",
         ],
     ),

@@ -328,6 +328,8 @@ fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> 
         is_view: false,
         is_input: false,
         is_output: false,
+        role: None,
+        also: Vec::new(),
     };
     let first = vec![src.first().copied()];
     let view = |op: &GgmlOp, words: Vec<i32>, offset: u64| {

@@ -1,0 +1,106 @@
+//! Programs of llama.cpp as clients: a server that they use as a device, and the graphs that they compute.
+
+mod program;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+
+use crate::codes;
+use crate::output::{self, Failure};
+pub(super) use program::capture_program;
+use tpc_diag::{Diagnostic, codes as common};
+use tpc_rpc::{Captures, Count, Device, Event, Limits, Server, Tell};
+
+/// The memory of a device that has none of it: more than any model takes.
+pub(super) const ANY_MEMORY: u64 = 1 << 40;
+
+/// The exit status of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// The first address that a text names.
+pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| {
+        let message = format!("`{text}` is no address to listen at");
+        let d = Diagnostic::new(&common::COMMAND_LINE, "--listen", message);
+        Failure::usage(
+            d.help(
+                "an address and a port, such as 127.0.0.1:50052; the port 0 is any that is free",
+            ),
+        )
+    })
+}
+
+/// Listens.
+pub(super) fn listen(address: SocketAddr, limits: Limits) -> Result<Server, Failure> {
+    Server::bind(address, limits).map_err(|e| {
+        let message = format!("cannot listen at {address}: {e}");
+        let d = Diagnostic::new(&codes::LISTEN, "--listen", message);
+        Failure::usage(d.help(
+            "end the program that listens there, or take another port; 0 is any that is free",
+        ))
+    })
+}
+
+/// Serves clients until `ends` says so. What they are refused goes to standard error.
+pub(super) fn serve(
+    server: &Server,
+    device: &Arc<dyn Device>,
+    ends: &mut dyn FnMut(Count) -> bool,
+) {
+    let tell: Tell = Arc::new(|name, event| {
+        if let Event::Refused(refusal) = event {
+            output::diagnostic(&refusal.diagnostic(name));
+        }
+    });
+    server.run(device, &tell, ends);
+}
+
+/// Whether Ctrl-C was pressed since; the second time ends the program.
+pub(super) fn interrupted() -> Arc<AtomicBool> {
+    let pressed = Arc::new(AtomicBool::new(false));
+    // The order counts: a signal is looked at before it is noted.
+    let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&pressed))
+        .and_then(|_| flag::register(SIGINT, Arc::clone(&pressed)));
+    pressed
+}
+
+/// Serves clients and captures their graphs: until Ctrl-C, or with `once` until the clients are gone that computed some.
+pub(super) fn capture(server: &Server, once: bool) -> Captures {
+    let captures = Captures::default();
+    let pressed = interrupted();
+    let device: Arc<dyn Device> = Arc::new(captures.clone());
+    serve(server, &device, &mut |count| {
+        let gone = once && count.open == 0 && captures.graphs() > 0;
+        gone || pressed.load(Ordering::SeqCst)
+    });
+    captures
+}
+
+/// Writes a file for each kind of graph into a folder, which is made where it is missing.
+///
+/// # Errors
+/// TPC0612 when there is none, and those of files.
+pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let texts = captures.texts();
+    if texts.is_empty() {
+        let message = "no client has computed a graph";
+        let d = Diagnostic::new(&codes::NO_GRAPH, "client", message);
+        return Err(Failure::findings(vec![d.help(
+            "run a program of llama.cpp with --rpc and the address, and with -ngl 99 so that it uses the device",
+        )]));
+    }
+    std::fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
+    let mut out = Vec::new();
+    for (number, text) in (1..).zip(texts) {
+        let path = folder.join(format!("graph-{number:02}.jsonl"));
+        output::replace(&path, text.as_bytes())?;
+        out.push(path);
+    }
+    Ok(out)
+}

@@ -1,0 +1,104 @@
+//! The verdicts on graphs that clients have computed.
+
+use std::path::PathBuf;
+
+use super::print::{self, Checked};
+use super::{Args, Format, Target, check, finish, settings};
+use crate::args::PlacementArgs;
+use crate::clients::{ANY_MEMORY, capture_program, write};
+use crate::output::Failure;
+use tpc_core::report::PlanReport;
+
+/// What is to be said of graphs, and how.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct VerdictArgs {
+    /// Output format of the verdicts.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
+    #[arg(long, value_name = "warnings|CODE")]
+    deny: Vec<String>,
+    /// Leave out the findings with these codes; repeatable.
+    #[arg(long, value_name = "CODE")]
+    allow: Vec<String>,
+}
+
+impl VerdictArgs {
+    /// Whether plans are printed as tables.
+    pub(crate) fn is_text(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// Whether plans are part of one object.
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+}
+
+/// Prints the verdicts of tpc and of ggml's tensor split on captures, with plans of them where JSON has room for these.
+pub(crate) fn verdicts(
+    captures: &[PathBuf],
+    args: &VerdictArgs,
+    placement: &PlacementArgs,
+    plans: &[PlanReport],
+) -> Result<(), Failure> {
+    let args = Args {
+        models: Vec::new(),
+        graph: None,
+        target: None,
+        architecture: None,
+        format: args.format,
+        deny: args.deny.clone(),
+        allow: args.allow.clone(),
+        config: None,
+        command: Vec::new(),
+        rpc_command: None,
+        capture: None,
+        placement: placement.clone(),
+    };
+    let checked = of_all(captures, &args)?;
+    print::print(args.format, &checked, plans)?;
+    finish(&args, &checked)
+}
+
+/// The findings of tpc and of ggml's tensor split in each capture.
+fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
+    let config = settings(args)?;
+    let mut out = Vec::new();
+    for capture in captures {
+        let by = |target| {
+            let args = Args {
+                graph: Some(capture.clone()),
+                target,
+                ..args.clone()
+            };
+            check(&args, &config, None)
+        };
+        out.push(by(None)?);
+        let mut meta = by(Some(Target::GgmlMeta))?;
+        meta.path += " by the rules of ggml's tensor split";
+        out.push(meta);
+    }
+    Ok(out)
+}
+
+/// `tpc lint --rpc-command`: runs the program, and says what is to be said of its graphs.
+pub(super) fn run(args: &Args, command: &str) -> Result<(), Failure> {
+    let captures = capture_program(command, ANY_MEMORY)?;
+    let (folder, is_kept) = match &args.capture {
+        Some(folder) => (folder.clone(), true),
+        None => {
+            let name = format!("tpc-capture-{}", std::process::id());
+            (std::env::temp_dir().join(name), false)
+        }
+    };
+    let done = write(&captures, &folder).and_then(|paths| {
+        let checked = of_all(&paths, args)?;
+        print::print(args.format, &checked, &[])?;
+        finish(args, &checked)
+    });
+    if !is_kept {
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    done
+}

@@ -1,0 +1,95 @@
+//! `tpc rpc`: a device for any program of llama.cpp, by ggml's RPC protocol.
+
+use std::path::PathBuf;
+
+use crate::args::PlacementArgs;
+use crate::clients::{self, ANY_MEMORY};
+use crate::codes;
+use crate::lint::{VerdictArgs, verdicts};
+use crate::output::{self, Failure};
+use crate::plan;
+use tpc_core::units::{Unit, quantity};
+use tpc_diag::{Diagnostic, codes as common};
+use tpc_rpc::Limits;
+
+/// The port that programs of llama.cpp expect.
+const ADDRESS: &str = "127.0.0.1:50052";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Write the graphs of clients into this folder, and compute nothing; at the end, say what is to be said of them.
+    #[arg(long, value_name = "DIR", required = true)]
+    capture: PathBuf,
+    /// The address to listen at; the port 0 is any that is free.
+    #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
+    listen: String,
+    /// Listen at an address that other machines reach. The protocol has no authentication.
+    #[arg(long)]
+    allow_remote: bool,
+    /// The memory that clients are told of, such as `80 GiB` [default: 1 TiB].
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<u64>,
+    /// End when the clients are gone that computed a graph, instead of by Ctrl-C.
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    verdict: VerdictArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+/// Reads a number of bytes.
+fn memory(text: &str) -> Result<u64, Diagnostic> {
+    let wrong = |message: String| {
+        Diagnostic::new(&common::COMMAND_LINE, "--memory", message)
+            .help("write bytes with a unit, such as `--memory 80GiB`")
+    };
+    let bytes = quantity(text, Unit::Bytes).map_err(|e| wrong(e.message))?;
+    match (1.0..=ANY_MEMORY as f64 * 64.0).contains(&bytes) {
+        true => Ok(bytes as u64),
+        false => Err(wrong(format!("`{text}` is no memory of a device"))),
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let address = clients::address(&args.listen)?;
+    if !address.ip().is_loopback() {
+        let message = format!(
+            "{address} can be reached from other machines, and the protocol has no authentication"
+        );
+        if !args.allow_remote {
+            let d = Diagnostic::new(&codes::OPEN_SERVER, "--listen", message);
+            return Err(Failure::usage(d.help(
+                "listen at 127.0.0.1, or add --allow-remote in a network that you trust",
+            )));
+        }
+        output::diagnostic(&Diagnostic::milder(
+            &codes::OPEN_SERVER,
+            "--listen",
+            message,
+        ));
+    }
+    let server = clients::listen(address, Limits::new(args.memory.unwrap_or(ANY_MEMORY)))?;
+    let address = server
+        .address()
+        .map_err(|e| Failure::write("address", &e))?;
+    output::result(&format!("listening on {address}\n"))?;
+    let captures = clients::capture(&server, args.once);
+    let paths = clients::write(&captures, &args.capture)?;
+    let mut plans = Vec::new();
+    for path in &paths {
+        // What no plan can be made of is told with the findings.
+        plans.extend(plan::of_capture(path, &args.placement));
+    }
+    if args.verdict.is_text() {
+        for plan in &plans {
+            output::result(&plan::table(plan)?)?;
+        }
+    }
+    let in_object = if args.verdict.is_json() {
+        plans.as_slice()
+    } else {
+        &[]
+    };
+    verdicts(&paths, &args.verdict, &args.placement, in_object)
+}

@@ -1,0 +1,184 @@
+//! `tpc rpc`, with a client that says what programs of llama.cpp say.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use super::support::{Scratch, refuses, tpc};
+
+/// The address of the first buffer of a connection, and of the one behind it.
+const WEIGHTS: u64 = 1 << 40;
+const RESULTS: u64 = WEIGHTS + 0x2000;
+
+fn message(command: u8, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![command];
+    out.extend((payload.len() as u64).to_le_bytes());
+    out.extend(payload);
+    out
+}
+
+/// An f32 tensor: its number, sizes, op, sources and address.
+fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) -> Vec<u8> {
+    let buffer = if data < RESULTS { WEIGHTS } else { RESULTS };
+    let mut out = id.to_le_bytes().to_vec();
+    out.extend(0_u32.to_le_bytes());
+    out.extend(buffer.to_le_bytes());
+    let row = 4 * ne[0];
+    let all = row * ne[1];
+    let words = [ne[0], ne[1], 1, 1, 4, row, all, all, op];
+    out.extend(words.iter().flat_map(|n| n.to_le_bytes()));
+    out.extend([0; 68]);
+    out.extend(src.iter().flat_map(|n| n.to_le_bytes()));
+    out.extend([0; 80]);
+    out.extend(data.to_le_bytes());
+    out.extend(name.bytes());
+    out.resize(296, 0);
+    out
+}
+
+/// What a client sends: memory, a weight by its hash, and two layers for so many tokens, whose result it reads.
+fn conversation(tokens: u32) -> Vec<u8> {
+    let n = |n: u64| n.to_le_bytes();
+    let mut out = message(14, &[0; 24]);
+    for _ in 0..2 {
+        out.extend(message(0, &[[0; 4].as_slice(), &n(0x1000)].concat()));
+    }
+    let up = tensor(1, [8, 32], 0, [0; 2], WEIGHTS, "up.weight");
+    let down = tensor(2, [32, 8], 0, [0; 2], WEIGHTS + 1024, "down.weight");
+    for w in [&up, &down] {
+        out.extend(message(7, &[w.as_slice(), &n(0), &n(1)].concat()));
+    }
+    let x = tensor(3, [8, tokens], 0, [0; 2], RESULTS, "x");
+    let hidden = tensor(4, [32, tokens], 29, [1, 3], RESULTS + 256, "hidden");
+    let y = tensor(5, [8, tokens], 29, [2, 4], RESULTS + 1536, "y");
+    let counts = |n: u32| n.to_le_bytes().to_vec();
+    let graph = [
+        counts(0),
+        counts(2),
+        n(4).to_vec(),
+        n(5).to_vec(),
+        counts(5),
+        up,
+        x,
+        hidden,
+        down,
+        y.clone(),
+    ];
+    out.extend(message(10, &graph.concat()));
+    out.extend(message(8, &[y.as_slice(), &n(0), &n(32)].concat()));
+    out
+}
+
+/// The exit status and the output of `tpc rpc` with these options, and the answers to each conversation.
+fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tpc"))
+        .args(["rpc", "--listen", "127.0.0.1:0", "--once"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("listening on ")
+        .unwrap()
+        .to_owned();
+    // All are open before the first is done, or the server would end.
+    let mut streams: Vec<TcpStream> = conversations
+        .iter()
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    for (stream, sent) in streams.iter_mut().zip(conversations) {
+        stream.write_all(&message(14, &[0; 24])).unwrap();
+        stream.read_exact(&mut [0; 36]).unwrap();
+        let _ = stream.write_all(&sent[33..]);
+        // The server may have closed it by now.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+    }
+    for stream in &mut streams {
+        let mut got = Vec::new();
+        let _ = stream.read_to_end(&mut got);
+    }
+    let (mut out, mut err) = (String::new(), String::new());
+    stdout.read_to_string(&mut out).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    (child.wait().unwrap().code().unwrap(), out, err)
+}
+
+#[test]
+fn a_client_gets_verdicts_and_a_plan_of_its_graph() {
+    let scratch = Scratch::new();
+    let folder = scratch.path("graphs");
+    let options = ["--capture", folder.to_str().unwrap(), "--devices", "2"];
+    let both = [conversation(7), conversation(1)];
+    let (status, out, err) = served(&options, &both);
+    assert_eq!(status, 0, "{out}{err}");
+    let file = folder.join("graph-01.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        text.contains("\"role\":\"weight\",\"also\":[[8, 32, 1, 1]]"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\"role\":\"input\",\"also\":[[8, 1, 1, 1]]"),
+        "{text}"
+    );
+    assert!(!folder.join("graph-02.jsonl").exists());
+    assert!(out.contains("graph-01.jsonl:"), "{out}");
+    assert!(out.contains("by the rules of ggml's tensor split"), "{out}");
+    // The plan is of the true graph: a sum over two devices.
+    assert!(
+        out.contains("up.weight") || out.contains("all-reduce"),
+        "{out}"
+    );
+    let linted = tpc(["lint", "--graph", file.to_str().unwrap()]);
+    assert_eq!(linted.status, 0, "{}", linted.stderr);
+}
+
+#[test]
+fn verdicts_come_as_one_object() {
+    let scratch = Scratch::new();
+    let folder = scratch.path("graphs");
+    let folder = folder.to_str().unwrap();
+    let options = ["--capture", folder, "--devices", "2", "--format", "json"];
+    let noise = b"\x0e\x18\0\0\0\0\0\0\0........................\x63 is no command".to_vec();
+    let (status, out, err) = served(&options, &[noise, conversation(7)]);
+    assert_eq!(status, 0, "{out}{err}");
+    assert!(err.contains("TPC0600") && err.contains("client 1"), "{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["files"].as_array().unwrap().len(), 2);
+    assert_eq!(json["plans"][0]["devices"].as_array().unwrap().len(), 2);
+    assert_eq!(json["verdict"], "ok");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    let scratch = Scratch::new();
+    let folder = scratch.path("graphs");
+    let folder = folder.to_str().unwrap();
+    let rpc = |options: &[&str]| tpc([&["rpc", "--capture", folder], options].concat());
+    refuses(&rpc(&["--listen", "0.0.0.0:0"]), 2, "TPC0611");
+    refuses(&rpc(&["--listen", "nowhere"]), 2, "TPC0400");
+    refuses(&rpc(&["--memory", "8"]), 2, "TPC0400");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    refuses(&rpc(&["--listen", &address]), 2, "TPC0610");
+    refuses(&tpc(["rpc"]), 2, "TPC0400");
+}
+
+#[test]
+fn a_program_that_fails_is_told() {
+    let lint = |command: &str| tpc(["lint", "--rpc-command", command]);
+    refuses(&lint("tpc-no-such-program"), 1, "TPC0613");
+    // It ignores the device.
+    refuses(&lint("true"), 1, "TPC0612");
+    refuses(&lint("false"), 1, "TPC0613");
+}

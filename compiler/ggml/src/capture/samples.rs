@@ -1,0 +1,130 @@
+//! The same graph with other sizes: what several captures of one program tell of the sizes of its batch.
+//!
+//! A record may have, beside its own sizes, those of the same tensor in other graphs of the program. A factor has a size in
+//! each: one that differs counts something of the batch, whatever it is called, and one that is the same where the number
+//! of tokens is not counts nothing of it.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::factor::Var;
+use tpc_ir::{Bindings, Graph, RANK, Symbol, Value};
+use tpc_passes::factors::Factors;
+
+use super::record::Record;
+use super::trace::{Made, Trace};
+
+/// Sizes of values in several graphs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    /// The number of other graphs.
+    pub(super) others: usize,
+    /// A value, and its sizes in the other graphs.
+    values: Vec<(Value, Vec<[u64; RANK]>)>,
+}
+
+/// The sizes of a factor: in the capture, and in each other graph.
+pub(super) type Sizes = Vec<u64>;
+
+impl Samples {
+    /// What records say of the values that were made of them.
+    pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
+        let mut values = Vec::new();
+        for trace in traces {
+            let (t, Made::Value(v)) = (&records[trace.record], &trace.made) else {
+                continue;
+            };
+            let dims = &graph.value(*v).ty.dims;
+            let same = dims
+                .iter()
+                .zip(t.ne())
+                .all(|(d, n)| d.as_const() == Some(n));
+            if same && !t.also.is_empty() {
+                values.push((*v, t.also.clone()));
+            }
+        }
+        Samples {
+            others: records.first().map_or(0, |t| t.also.len()),
+            values,
+        }
+    }
+
+    /// The sizes of a value along an axis.
+    fn along(&self, graph: &Graph, (v, also): &(Value, Vec<[u64; RANK]>), axis: usize) -> Sizes {
+        let own = graph.value(*v).ty.dims[axis].as_const().unwrap_or(0);
+        let others = also.iter().map(|ne| ne[axis]);
+        [own].into_iter().chain(others).collect()
+    }
+
+    /// The sizes of factors: of those that are an axis, and of those that all other factors of an axis leave over.
+    pub(super) fn factors(&self, graph: &Graph, factors: &Factors) -> BTreeMap<Var, Sizes> {
+        let mut known: BTreeMap<Var, Sizes> = BTreeMap::new();
+        // Each round may find a factor of an axis that an earlier one found the others of.
+        for _ in 0..4 {
+            let before = known.len();
+            for value in &self.values {
+                for axis in 0..RANK {
+                    let all = self.along(graph, value, axis);
+                    let var = factors.space.find(factors.axes[value.0.index()][axis]);
+                    learn(factors, &mut known, var, all);
+                }
+            }
+            if known.len() == before {
+                break;
+            }
+        }
+        known
+    }
+
+    /// Checks that a graph with symbols has, for each of the graphs, that graph's sizes. `symbols` has the sizes of every
+    /// symbol.
+    pub(super) fn check(
+        &self,
+        symbolic: &Graph,
+        symbols: &BTreeMap<Symbol, Sizes>,
+    ) -> Result<(), String> {
+        for graph in 0..self.others {
+            let mut bindings = Bindings::default();
+            for (&symbol, sizes) in symbols {
+                bindings = bindings.with(symbol, sizes[graph + 1]);
+            }
+            for (v, also) in &self.values {
+                let value = symbolic.value(*v);
+                for (axis, dim) in value.ty.dims.iter().enumerate() {
+                    let (found, expected) = (dim.eval(&bindings), also[graph][axis]);
+                    if found != Some(expected) {
+                        return Err(format!(
+                            "axis {axis} of {} would be {dim}, and has {expected} indices in another capture",
+                            value.name
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Learns the sizes of the one factor of an axis whose sizes are not known yet.
+fn learn(factors: &Factors, known: &mut BTreeMap<Var, Sizes>, var: Var, mut all: Sizes) {
+    let mut leaves = Vec::new();
+    factors.space.leaves(var, &mut leaves);
+    let size = |v: Var| factors.space.size(v).as_const().unwrap_or(0);
+    let product: u64 = leaves.iter().map(|&v| size(v)).product();
+    if product != size(var) {
+        // A sum of segments.
+        return;
+    }
+    let mut open = leaves.into_iter().filter(|v| {
+        let Some(sizes) = known.get(v) else {
+            return true;
+        };
+        for (n, s) in all.iter_mut().zip(sizes) {
+            *n = n.checked_div(*s).unwrap_or(0);
+        }
+        false
+    });
+    if let (Some(one), None) = (open.next(), open.next()) {
+        drop(open);
+        known.entry(one).or_insert(all);
+    }
+}

@@ -1,0 +1,117 @@
+//! Captures: the graphs that clients compute, as `tpc lint --graph` reads them.
+//!
+//! A device that captures has no memory: data that come are dropped, what is read is zero, and a graph is written down
+//! instead of computed. The client notices nothing, and a large weight need not even be sent. What is known here, and in no
+//! file of a graph, is where each leaf comes from ([`roles`]), and the same graph with other sizes ([`structure`]).
+
+mod records;
+mod roles;
+mod structure;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tpc_ggml::capture::write;
+
+use crate::buffers::{Buffers, Span};
+use crate::device::{Client, Device};
+use crate::graph::Graph;
+use crate::refusal::Refusal;
+use crate::request::Part;
+use crate::tensor::Tensor;
+use roles::Roles;
+use structure::Structures;
+
+/// A device that writes down the graphs of its clients.
+#[derive(Clone, Debug, Default)]
+pub struct Captures(Arc<Mutex<Structures>>);
+
+impl Captures {
+    fn structures(&self) -> MutexGuard<'_, Structures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The captures so far, in the order in which they first came: a text for each kind of graph, with the sizes of all its
+    /// graphs.
+    pub fn texts(&self) -> Vec<String> {
+        let kinds = self.structures().records();
+        kinds.iter().map(|records| write(records)).collect()
+    }
+
+    /// The number of graphs that were computed.
+    pub fn graphs(&self) -> u64 {
+        self.structures().computed()
+    }
+}
+
+impl Device for Captures {
+    fn connect(&self) -> Box<dyn Client> {
+        Box::new(Capturing {
+            captures: self.clone(),
+            roles: Roles::default(),
+            last: None,
+        })
+    }
+}
+
+/// A connection whose graphs are captured.
+struct Capturing {
+    captures: Captures,
+    roles: Roles,
+    /// The graph that was captured last: it is not looked at again.
+    last: Option<Arc<Graph>>,
+}
+
+impl Client for Capturing {
+    fn allocated(&mut self, _whole: Span) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn freed(&mut self, buffer: u64) {
+        self.roles.forget(buffer);
+    }
+
+    fn fill(&mut self, _span: Span, _value: u8) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn begin_write(&mut self, _part: &Part, span: Span) -> Result<(), Refusal> {
+        self.roles.written(span);
+        Ok(())
+    }
+
+    fn write(&mut self, _buffer: u64, _start: u64, _data: &[u8]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn has(&mut self, _tensor: &Tensor, span: Span, _hash: u64) -> bool {
+        self.roles.written(span);
+        true
+    }
+
+    fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        let len = usize::try_from(span.len).unwrap_or(0);
+        out.resize(out.len() + len, 0);
+        Ok(())
+    }
+
+    fn copy(&mut self, _from: Span, to: Span) -> Result<(), Refusal> {
+        self.roles.written(to);
+        Ok(())
+    }
+
+    fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
+        let again = self
+            .last
+            .as_ref()
+            .is_some_and(|last| Arc::ptr_eq(last, graph));
+        if !again {
+            self.roles.computes(graph, buffers);
+            let records = records::of_graph(graph, &self.roles)?;
+            self.captures.structures().add(records);
+            self.last = Some(Arc::clone(graph));
+        } else {
+            self.captures.structures().again();
+        }
+        Ok(())
+    }
+}

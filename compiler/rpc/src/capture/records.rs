@@ -1,0 +1,187 @@
+//! A graph of a message as the records of a capture.
+
+use std::collections::BTreeMap;
+
+use tpc_ggml::capture::{Layout, Record};
+use tpc_ggml::op::{Family, GgmlOp, OpKind};
+
+use super::roles::Roles;
+use crate::graph::Graph;
+use crate::refusal::Refusal;
+
+const FLAG_INPUT: i32 = 1;
+const FLAG_OUTPUT: i32 = 2;
+
+/// The records of a graph: leaves before their first use, and what is computed in its order.
+///
+/// # Errors
+/// [`Refusal::Tensor`] for a leaf with gaps between its rows, which no record can say.
+pub(super) fn of_graph(graph: &Graph, roles: &Roles) -> Result<Vec<Record>, Refusal> {
+    let mut writing = Writing {
+        graph,
+        roles,
+        uses: uses(graph),
+        at: BTreeMap::new(),
+        records: Vec::new(),
+    };
+    for &node in &graph.nodes {
+        writing.node(node)?;
+    }
+    Ok(writing.records)
+}
+
+/// How often each tensor is a source of what is computed.
+fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
+    let mut out = BTreeMap::new();
+    for &node in &graph.nodes {
+        for source in graph.sources(node).into_iter().flatten() {
+            *out.entry(source).or_default() += 1;
+        }
+    }
+    out
+}
+
+/// A tensor's name without what the client's scheduler adds to that of a copy: `BACKEND#name#number`. A backend's name has the
+/// port, which differs from run to run.
+fn plain(name: &str) -> &str {
+    let copied = name
+        .split_once('#')
+        .and_then(|(_, rest)| rest.rsplit_once('#'));
+    let counted = copied.filter(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    counted.map_or(name, |(of, _)| of)
+}
+
+struct Writing<'g> {
+    graph: &'g Graph,
+    roles: &'g Roles,
+    uses: BTreeMap<usize, i32>,
+    /// The record of each tensor that has one.
+    at: BTreeMap<usize, usize>,
+    records: Vec<Record>,
+}
+
+impl Writing<'_> {
+    fn push(&mut self, tensor: usize, record: Record) -> usize {
+        self.records.push(record);
+        self.at.insert(tensor, self.records.len() - 1);
+        self.records.len() - 1
+    }
+
+    /// The record of a tensor that is computed.
+    fn node(&mut self, tensor: usize) -> Result<(), Refusal> {
+        let t = &self.graph.tensors[tensor];
+        let mut src = Vec::new();
+        for source in self.graph.sources(tensor) {
+            match source {
+                // A conversion (`ggml_cast`) is a copy to itself.
+                Some(s) if s == tensor => {}
+                Some(s) => src.push(Some(self.source(s)?)),
+                None => src.push(None),
+            }
+        }
+        let owner = self.graph.owner(tensor);
+        let root = match owner == tensor {
+            true => None,
+            false => Some(self.source(owner)?),
+        };
+        let mut words = t.params.to_vec();
+        while words.last() == Some(&0) {
+            words.pop();
+        }
+        let is_view = t.op.family() == Family::View;
+        if is_view {
+            // A view is a view of the owner of the memory, whatever it was made of.
+            src.truncate(1);
+        }
+        let used = self.uses.get(&tensor).copied().unwrap_or(0);
+        let record = Record {
+            op: GgmlOp::parse(t.op.name(), &words),
+            words,
+            src,
+            is_output: t.flags & FLAG_OUTPUT != 0 || t.use_count > used,
+            ..self.record(tensor, root)
+        };
+        self.push(tensor, record);
+        Ok(())
+    }
+
+    /// The record of a source: of what is computed it is there already, all else is a leaf or a view of one.
+    fn source(&mut self, tensor: usize) -> Result<usize, Refusal> {
+        if let Some(&at) = self.at.get(&tensor) {
+            return Ok(at);
+        }
+        let t = &self.graph.tensors[tensor];
+        let owner = self.graph.owner(tensor);
+        if owner != tensor {
+            let root = self.source(owner)?;
+            let record = Record {
+                op: GgmlOp::parse(OpKind::View.name(), &[]),
+                src: vec![Some(root)],
+                ..self.record(tensor, Some(root))
+            };
+            return Ok(self.push(tensor, record));
+        }
+        if !t.is_packed() {
+            return Err(Refusal::Tensor {
+                name: t.name.clone(),
+                what: "it owns its memory, and has gaps between its elements".to_owned(),
+            });
+        }
+        let record = Record {
+            role: self.roles.of(self.graph, tensor),
+            ..self.record(tensor, None)
+        };
+        Ok(self.push(tensor, record))
+    }
+
+    /// The record of a tensor without op and sources, and the record that owns its memory.
+    fn record(&self, tensor: usize, root: Option<usize>) -> Record {
+        let t = &self.graph.tensors[tensor];
+        let offset = match root {
+            Some(_) => self.offset(tensor),
+            None => 0,
+        };
+        Record {
+            line: self.records.len() + 1,
+            name: plain(&t.name).to_owned(),
+            op: GgmlOp::None,
+            dtype: t.dtype,
+            layout: Layout {
+                ne: t.ne,
+                nb: t.nb,
+                offset,
+            },
+            words: Vec::new(),
+            src: Vec::new(),
+            root: root.unwrap_or(self.records.len()),
+            is_view: root.is_some(),
+            is_input: t.flags & FLAG_INPUT != 0,
+            is_output: false,
+            role: None,
+            also: Vec::new(),
+        }
+    }
+
+    /// The bytes of a view from the start of what owns its memory.
+    fn offset(&self, tensor: usize) -> u64 {
+        let (t, owner) = (&self.graph.tensors[tensor], self.graph.owner(tensor));
+        let of = &self.graph.tensors[owner];
+        let between = t.data.checked_sub(of.data);
+        let same = t.buffer != 0 && t.buffer == of.buffer;
+        between.filter(|_| same).unwrap_or(t.view_offs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn copies_have_the_names_of_what_they_copy() {
+        assert_eq!(plain("RPC0[127.0.0.1:5]#embd#0"), "embd");
+        assert_eq!(plain("CPU#l#out#12"), "l#out");
+        for own in ["embd", "a#b", "a#b#", "a#b#c", ""] {
+            assert_eq!(plain(own), own);
+        }
+    }
+}
