@@ -71,7 +71,7 @@ tpc_ir::codes! {
     .cure("try the command alone; llama-bench's table, `-o json` and `-o jsonl` are read.");
 
     LISTEN = error(
-        "TPC0610",
+        "TPC0756",
         "no listening at the address",
         "The system does not let the server listen at the address: another program does, or the machine does not have it.",
     )
@@ -79,7 +79,7 @@ tpc_ir::codes! {
     .cure("end the other program, or take another port with `--listen`; the port 0 is any that is free.");
 
     OPEN_SERVER = error(
-        "TPC0611",
+        "TPC0757",
         "a server that anyone may use",
         "The address of `--listen` can be reached from other machines. ggml's RPC protocol has neither authentication nor \
          encryption: who reaches the port may use the device.",
@@ -89,7 +89,7 @@ tpc_ir::codes! {
     .or(Severity::Warning);
 
     NO_GRAPH = error(
-        "TPC0612",
+        "TPC0758",
         "no client has computed a graph",
         "No program has used the device, or it has used it for memory only.",
     )
@@ -97,13 +97,22 @@ tpc_ir::codes! {
     .cure("give the program `--rpc` with the address, and `-ngl 99`.");
 
     CLIENT_PROGRAM = error(
-        "TPC0613",
+        "TPC0759",
         "the program to be captured has failed",
         "The command of `tpc lint --rpc-command` cannot be run, or ends with an error. What it computed before that is looked \
          at all the same.",
     )
     .example("`--rpc-command \"llama-bench -m missing.gguf\"`.")
     .cure("try the command alone; its llama.cpp must be built with `-DGGML_RPC=ON`.");
+
+    CANNOT_RUN = error(
+        "TPC0760",
+        "a client's graph cannot be run",
+        "The graph has an op that no executor has, is not proved when it is divided, does not fit the machine, or reads what an \
+         earlier graph did not keep. The connection is closed: the protocol has no answer that says so.",
+    )
+    .example("a convolution of an encoder of images.")
+    .cure("`tpc rpc --capture` writes the graph down for `tpc lint --graph`; `-ot` keeps the layers elsewhere.");
 
     BOTH_WAYS = error(
         "TPC0428",

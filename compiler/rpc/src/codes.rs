@@ -1,10 +1,10 @@
-//! The codes of serving clients, TPC0600 to TPC0609.
+//! The codes of serving clients, TPC0750 to TPC0755.
 
 tpc_ir::codes! {
     pub(super) static;
 
     MESSAGE = error(
-        "TPC0600",
+        "TPC0750",
         "not a message of ggml's RPC",
         "A client sent a command that version 7 does not have, a message of another length than its command has, or \
          something before the greeting. Its connection is closed; others go on.",
@@ -13,7 +13,7 @@ tpc_ir::codes! {
     .cure("use a program of llama.cpp 0.5 or of the same protocol: the major version must be 7.");
 
     TENSOR = error(
-        "TPC0601",
+        "TPC0751",
         "impossible tensor in a message",
         "A client describes a tensor that ggml does not have: an unknown element type or op, rows that are not whole \
          blocks, or sizes that are larger than any memory.",
@@ -22,7 +22,7 @@ tpc_ir::codes! {
     .cure("use a program of llama.cpp 0.5; a newer ggml numbers its ops and types otherwise.");
 
     MEMORY = error(
-        "TPC0602",
+        "TPC0752",
         "memory that a client does not have",
         "A message names a buffer that the connection did not allocate or has freed, or bytes beyond the end of one.",
     )
@@ -30,7 +30,7 @@ tpc_ir::codes! {
     .cure("this is a fault of the client's program.");
 
     LIMIT = error(
-        "TPC0603",
+        "TPC0753",
         "a limit of the server",
         "A client asks for more connections, buffers, tensors or bytes of a message than the server allows. \
          Memory beyond `--memory` is refused without closing the connection, as by any device.",
@@ -39,7 +39,7 @@ tpc_ir::codes! {
     .cure("the message has the limit.");
 
     GRAPH = error(
-        "TPC0604",
+        "TPC0754",
         "not a graph",
         "A client sent a graph in which a tensor occurs twice, a source is missing, or an op is computed before one of its \
          sources.",
@@ -47,7 +47,7 @@ tpc_ir::codes! {
     .cure("this is a fault of the client's program.");
 
     LOST = warning(
-        "TPC0605",
+        "TPC0755",
         "a connection ended within a message",
         "The client closed its connection before a message was whole, or sent nothing for as long as the server waits \
          within a message.",

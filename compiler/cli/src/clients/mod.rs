@@ -85,7 +85,7 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
 /// Writes a file for each kind of graph into a folder, which is made where it is missing.
 ///
 /// # Errors
-/// TPC0612 when there is none, and those of files.
+/// TPC0758 when there is none, and those of files.
 pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let texts = captures.texts();
     if texts.is_empty() {

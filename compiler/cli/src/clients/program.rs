@@ -14,7 +14,7 @@ use tpc_rpc::{Captures, Device, Limits};
 /// Runs a command of llama.cpp on a device that captures, until it ends.
 ///
 /// # Errors
-/// TPC0613 when it cannot be run, or fails before it has computed anything.
+/// TPC0759 when it cannot be run, or fails before it has computed anything.
 pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Failure> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = listen(any, Limits::new(memory))?;

@@ -179,6 +179,11 @@ pub(super) fn execution_failure(e: &ExecError) -> Failure {
     Failure::findings(vec![execution_error(e)])
 }
 
+/// The cores of the processor that threads may use.
+pub(super) fn cores() -> usize {
+    cores::usable()
+}
+
 /// The number of devices that the options name; none where they name none.
 pub(super) fn devices(args: &PlacementArgs) -> Result<Option<usize>, Failure> {
     if !args.names_a_machine() {

@@ -1,16 +1,28 @@
 //! `tpc rpc`: a device for any program of llama.cpp, by ggml's RPC protocol.
 
-use std::path::PathBuf;
+mod device;
 
-use crate::args::PlacementArgs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tpc_ir::DType;
+
+use crate::args::{Defaults, PlacementArgs};
 use crate::clients::{self, ANY_MEMORY};
 use crate::codes;
+use crate::engine::{self, ExecutorKind};
 use crate::lint::{VerdictArgs, verdicts};
 use crate::output::{self, Failure};
 use crate::plan;
+use device::Processor;
+use tpc_core::placement::SplitMode;
 use tpc_core::units::{Unit, quantity};
 use tpc_diag::{Diagnostic, codes as common};
-use tpc_rpc::Limits;
+use tpc_rpc::{Device, Limits, Server};
+
+/// The memory that devices of the processor are said to have.
+const MEMORY: u64 = 8 << 30;
 
 /// The port that programs of llama.cpp expect.
 const ADDRESS: &str = "127.0.0.1:50052";
@@ -18,20 +30,23 @@ const ADDRESS: &str = "127.0.0.1:50052";
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Write the graphs of clients into this folder, and compute nothing; at the end, say what is to be said of them.
-    #[arg(long, value_name = "DIR", required = true)]
-    capture: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "devices")]
+    capture: Option<PathBuf>,
     /// The address to listen at; the port 0 is any that is free.
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: String,
     /// Listen at an address that other machines reach. The protocol has no authentication.
     #[arg(long)]
     allow_remote: bool,
-    /// The memory that clients are told of, such as `80 GiB` [default: 1 TiB].
+    /// The memory that clients are told of, such as `80 GiB` [default: 1 TiB for --capture, 8 GiB else].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
     /// End when the clients are gone that computed a graph, instead of by Ctrl-C.
     #[arg(long)]
     once: bool,
+    /// Threads of all devices together [default: one per core].
+    #[arg(long, short, value_name = "N")]
+    threads: Option<usize>,
     #[command(flatten)]
     verdict: VerdictArgs,
     #[command(flatten)]
@@ -69,13 +84,52 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             message,
         ));
     }
-    let server = clients::listen(address, Limits::new(args.memory.unwrap_or(ANY_MEMORY)))?;
+    let memory = args.memory.unwrap_or(match args.capture {
+        Some(_) => ANY_MEMORY,
+        None => MEMORY,
+    });
+    let device = match args.capture {
+        Some(_) => None,
+        None => Some(processor(args)?),
+    };
+    let server = clients::listen(address, Limits::new(memory))?;
     let address = server
         .address()
         .map_err(|e| Failure::write("address", &e))?;
     output::result(&format!("listening on {address}\n"))?;
-    let captures = clients::capture(&server, args.once);
-    let paths = clients::write(&captures, &args.capture)?;
+    match (&args.capture, device) {
+        (Some(folder), _) => capture(args, &server, folder),
+        (None, Some(device)) => {
+            let graphs = Arc::clone(&device.graphs);
+            let device: Arc<dyn Device> = Arc::new(device);
+            let pressed = clients::interrupted();
+            clients::serve(&server, &device, &mut |count| {
+                let gone = args.once && count.open == 0 && graphs.load(Ordering::SeqCst) > 0;
+                gone || pressed.load(Ordering::SeqCst)
+            });
+            Ok(())
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+/// The devices of the processor that the options name.
+fn processor(args: &Args) -> Result<Processor, Failure> {
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Tensor,
+    };
+    Ok(Processor {
+        placement: engine::placement(&args.placement, defaults, ExecutorKind::Cpu)?,
+        threads: args.threads.unwrap_or_else(engine::cores).max(1),
+        graphs: Arc::default(),
+    })
+}
+
+/// Captures the graphs of clients, and says what is to be said of them.
+fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
+    let captures = clients::capture(server, args.once);
+    let paths = clients::write(&captures, folder)?;
     let mut plans = Vec::new();
     for path in &paths {
         // What no plan can be made of is told with the findings.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use super::support::{Scratch, refuses, tpc};
+use super::support::{Scratch, TPC, refuses, tpc};
 
 /// The address of the first buffer of a connection, and of the one behind it.
 const WEIGHTS: u64 = 1 << 40;
@@ -71,7 +71,7 @@ fn conversation(tokens: u32) -> Vec<u8> {
 
 /// The exit status and the output of `tpc rpc` with these options, and the answers to each conversation.
 fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tpc"))
+    let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once"])
         .args(options)
         .stdout(Stdio::piped())
@@ -141,6 +141,8 @@ fn a_client_gets_verdicts_and_a_plan_of_its_graph() {
     );
     let linted = tpc(["lint", "--graph", file.to_str().unwrap()]);
     assert_eq!(linted.status, 0, "{}", linted.stderr);
+    // No op shows tokens, but two graphs do.
+    assert!(!linted.stderr.contains("TPC0193"), "{}", linted.stderr);
 }
 
 #[test]
@@ -152,7 +154,7 @@ fn verdicts_come_as_one_object() {
     let noise = b"\x0e\x18\0\0\0\0\0\0\0........................\x63 is no command".to_vec();
     let (status, out, err) = served(&options, &[noise, conversation(7)]);
     assert_eq!(status, 0, "{out}{err}");
-    assert!(err.contains("TPC0600") && err.contains("client 1"), "{err}");
+    assert!(err.contains("TPC0750") && err.contains("client 1"), "{err}");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(json["files"].as_array().unwrap().len(), 2);
     assert_eq!(json["plans"][0]["devices"].as_array().unwrap().len(), 2);
@@ -165,20 +167,116 @@ fn what_cannot_be_served_is_refused() {
     let folder = scratch.path("graphs");
     let folder = folder.to_str().unwrap();
     let rpc = |options: &[&str]| tpc([&["rpc", "--capture", folder], options].concat());
-    refuses(&rpc(&["--listen", "0.0.0.0:0"]), 2, "TPC0611");
+    refuses(&rpc(&["--listen", "0.0.0.0:0"]), 2, "TPC0757");
     refuses(&rpc(&["--listen", "nowhere"]), 2, "TPC0400");
     refuses(&rpc(&["--memory", "8"]), 2, "TPC0400");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    refuses(&rpc(&["--listen", &address]), 2, "TPC0610");
+    refuses(&rpc(&["--listen", &address]), 2, "TPC0756");
     refuses(&tpc(["rpc"]), 2, "TPC0400");
 }
 
 #[test]
 fn a_program_that_fails_is_told() {
     let lint = |command: &str| tpc(["lint", "--rpc-command", command]);
-    refuses(&lint("tpc-no-such-program"), 1, "TPC0613");
+    refuses(&lint("tpc-no-such-program"), 1, "TPC0759");
     // It ignores the device.
-    refuses(&lint("true"), 1, "TPC0612");
-    refuses(&lint("false"), 1, "TPC0613");
+    refuses(&lint("true"), 1, "TPC0758");
+    refuses(&lint("false"), 1, "TPC0759");
+}
+
+/// A message that writes f32 elements to a tensor.
+fn set(tensor: &[u8], values: &[f32]) -> Vec<u8> {
+    let data: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    message(6, &[tensor, &[0; 9], &data].concat())
+}
+
+/// The product of a matrix with rows of `n` and columns of as many.
+fn product(matrix: &[f32], n: usize, columns: &[f32]) -> Vec<f32> {
+    let dot = |row: &[f32], x: &[f32]| row.iter().zip(x).map(|(a, b)| a * b).sum();
+    let column = |x| matrix.chunks(n).map(move |row| dot(row, x));
+    columns.chunks(n).flat_map(column).collect()
+}
+
+#[test]
+fn a_graph_is_computed_by_devices_that_share_it() {
+    let value = |i: usize| ((i * 37 % 23) as f32 - 11.0) / 7.0;
+    let (ups, downs): (Vec<f32>, Vec<f32>) =
+        ((0..256).map(value).collect(), (3..259).map(value).collect());
+    let up = tensor(1, [8, 32], 0, [0; 2], WEIGHTS, "up.weight");
+    let down = tensor(2, [32, 8], 0, [0; 2], WEIGHTS + 1024, "down.weight");
+    let x = tensor(3, [8, 7], 0, [0; 2], RESULTS, "x");
+    let y = tensor(5, [8, 7], 29, [2, 4], RESULTS + 1536, "y");
+    let hidden = tensor(4, [32, 7], 29, [1, 3], RESULTS + 256, "hidden");
+    let all = conversation(7);
+    let n = |n: u64| n.to_le_bytes();
+    let get = |of: &[u8], bytes: u64| message(8, &[of, &n(0), &n(bytes)].concat());
+    // Up to the graph, which is followed by one reading of 353 bytes at the end.
+    let graph_at = all.len() - get(&y, 32).len();
+    let head = 33 + 2 * 21;
+    let hashes = 2 * (9 + 312);
+    let mut sent = all[..head].to_vec();
+    sent.extend([set(&up, &ups), set(&down, &downs)].concat());
+    let mut expected = Vec::new();
+    for (turn, add) in [(0, 0), (1, 5)] {
+        let xs: Vec<f32> = (add..add + 56).map(value).collect();
+        sent.extend(set(&x, &xs));
+        match turn {
+            0 => sent.extend(&all[head + hashes..graph_at]),
+            _ => sent.extend(message(16, &[0; 4])),
+        }
+        sent.extend(get(&y, 224));
+        expected.push(product(&downs, 32, &product(&ups, 8, &xs)));
+    }
+    for devices in ["cpu", "cpu,cpu"] {
+        let (status, err, got) = answered(&["--devices", devices], &sent);
+        assert_eq!(status, 0, "{err}");
+        let rows: Vec<&[u8]> = got[84..].chunks(232).map(|reply| &reply[8..]).collect();
+        assert_eq!(rows.len(), 2, "{err}");
+        for (row, expected) in rows.iter().zip(&expected) {
+            let found = row
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|b| f32::from_le_bytes(*b));
+            let worst = found
+                .zip(expected)
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, f32::max);
+            assert!(worst < 1e-3, "{devices}: off by {worst}");
+        }
+    }
+    // What exists within the program only is not answered with what the memory held before.
+    let mut within = sent.clone();
+    within.extend(get(&hidden, 32));
+    let (_, err, _) = answered(&["--devices", "cpu"], &within);
+    assert!(err.contains("TPC0760"), "{err}");
+}
+
+/// The exit status and standard error of a device, and what it answers to a conversation.
+fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
+    let mut child = Command::new(TPC)
+        .args(["rpc", "--listen", "127.0.0.1:0", "--once", "-t", "1"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening on ").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(sent).unwrap();
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut got = Vec::new();
+    let _ = stream.read_to_end(&mut got);
+    let mut err = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    (child.wait().unwrap().code().unwrap(), err, got)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::op::{Input, InputKind, State, Weight};
 use tpc_ir::{Op, RANK, TensorType, Value};
 
+use super::Leaf;
 use super::memory::{Memory, dims, type_of};
 use super::record::{Record, Role};
 use super::trace::{Made, Trace};
@@ -119,6 +120,21 @@ impl Leaves {
             made: Made::Value(v),
         });
         self.defined.insert(tensor, v);
+    }
+
+    /// The leaves in the graph.
+    pub(super) fn list(&self, m: &Memory<'_>) -> Vec<Leaf> {
+        let defined = self
+            .defined
+            .keys()
+            .filter_map(|i| Some((i, self.roles.get(i)?)));
+        let leaf = |(&record, (role, name)): (&usize, &(Role, String))| Leaf {
+            name: name.clone(),
+            role: *role,
+            record,
+            ne: m.shape(record),
+        };
+        defined.map(leaf).collect()
     }
 
     /// The states in the graph, in order.

@@ -42,7 +42,7 @@ pub use write::write;
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{Output, Symbol, Verified, stage};
+use tpc_ir::{DType, Output, RANK, Symbol, Verified, stage};
 
 use memory::Memory;
 use tpc_diag::Diagnostic;
@@ -62,6 +62,23 @@ pub struct CapturedGraph {
     pub notes: Vec<Diagnostic>,
     /// The records.
     pub records: Vec<Record>,
+    /// The leaves of the graph.
+    pub leaves: Vec<Leaf>,
+    /// The record of each named output, in their order.
+    pub results: Vec<usize>,
+}
+
+/// A leaf of a captured graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// The name of its weight, input or state.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// The position of its record.
+    pub record: usize,
+    /// The sizes of its value: those of the record, or others of as many elements in the same order.
+    pub ne: [u64; RANK],
 }
 
 /// Reads a capture as a graph of this name.
@@ -70,13 +87,18 @@ pub struct CapturedGraph {
 /// When a line is not a record, or the records do not fit together; the error has the line.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     let tensors = record::parse(text)?;
+    let Lowered {
+        memory,
+        leaves,
+        results,
+    } = lower(&tensors, name, Packed::Apart)?;
     let Memory {
         graph,
         mut notes,
         lines,
         traces,
         ..
-    } = lower(&tensors, name)?;
+    } = memory;
     let samples = samples::Samples::new(&tensors, &graph, &traces);
     let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph, &samples)?;
     notes.extend(note);
@@ -89,11 +111,66 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
         lines,
         notes,
         records: tensors,
+        leaves,
+        results,
     })
 }
 
+/// Reads records as a graph of their own sizes, to be run: without symbols, and each result whole as it lies in memory.
+///
+/// # Errors
+/// When the records do not fit together.
+pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
+    // What a file says is checked where it is parsed.
+    let tensors = record::parse(&write(tensors))?;
+    let Lowered {
+        memory,
+        leaves,
+        results,
+    } = lower(&tensors, name, Packed::Whole)?;
+    let Memory {
+        graph,
+        notes,
+        lines,
+        ..
+    } = memory;
+    let (graph, n_layer) = layers::assign(&graph);
+    let graph = Verified::new(graph).map_err(|v| CaptureError::inconsistent(&v.errors[0]))?;
+    Ok(CapturedGraph {
+        graph,
+        batch: Vec::new(),
+        n_layer,
+        lines,
+        notes,
+        records: tensors,
+        leaves,
+        results,
+    })
+}
+
+/// Results that ggml packs into one tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packed {
+    /// Each is an output.
+    Apart,
+    /// The tensor is an output.
+    Whole,
+}
+
+/// The graph of a capture before its symbols are known.
+struct Lowered<'t> {
+    memory: Memory<'t>,
+    leaves: Vec<Leaf>,
+    /// The record of each named output.
+    results: Vec<usize>,
+}
+
 /// The graph with the sizes of the capture, without symbols and layers.
-fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureError> {
+fn lower<'t>(
+    tensors: &'t [Record],
+    name: &str,
+    packed: Packed,
+) -> Result<Lowered<'t>, CaptureError> {
     let mut leaves = leaves::Leaves::from_records(tensors);
     let mut m = Memory::new(tensors, name);
     for (i, t) in tensors.iter().enumerate() {
@@ -107,10 +184,20 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
         ops::lower(&mut m, i).map_err(|e| CaptureError::inconsistent(&e))?;
     }
     let mut names = BTreeSet::new();
+    let mut results = Vec::new();
     for i in leaves::results(tensors) {
-        for value in m.results(i).map_err(|e| CaptureError::inconsistent(&e))? {
+        if packed == Packed::Whole && tensors[i].dtype != DType::F32 {
+            // Programs give nothing else back; whoever asks for it is told so.
+            continue;
+        }
+        let values = match packed {
+            Packed::Apart => m.results(i),
+            Packed::Whole => m.read(i).map(|v| vec![v]),
+        };
+        for value in values.map_err(|e| CaptureError::inconsistent(&e))? {
             let name = leaves::unique(&mut names, &tensors[i]);
             m.graph.outputs.push(Output::Named(name, value));
+            results.push(i);
         }
     }
     for (i, state) in leaves.states(&m) {
@@ -125,7 +212,11 @@ fn lower<'t>(tensors: &'t [Record], name: &str) -> Result<Memory<'t>, CaptureErr
             records: tensors.len(),
         });
     }
-    Ok(m)
+    Ok(Lowered {
+        leaves: leaves.list(&m),
+        memory: m,
+        results,
+    })
 }
 
 #[cfg(test)]

@@ -72,6 +72,18 @@ impl Samples {
                 break;
             }
         }
+        // Axes of several factors that no other axis tells apart are known as a whole.
+        for value in &self.values {
+            for axis in 0..RANK {
+                let var = factors.space.find(factors.axes[value.0.index()][axis]);
+                let mut leaves = Vec::new();
+                factors.space.leaves(var, &mut leaves);
+                if !leaves.iter().all(|v| known.contains_key(v)) {
+                    let all = self.along(graph, value, axis);
+                    known.entry(var).or_insert(all);
+                }
+            }
+        }
         known
     }
 

@@ -368,7 +368,13 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
     let tokens = |s: &Size| matches!(s.symbol, Symbol::NTokens | Symbol::NOutputs);
     let is_one_of_several = out.iter().any(|(v, s)| tokens(s) && differs(v));
     out.retain(|v, s| !(is_one_of_several && tokens(s) && known.contains_key(v) && !differs(v)));
-    let symbols = of_symbols(&out, known);
+    let mut symbols = of_symbols(&out, known);
+    // Where no op shows tokens, as in models without positions, the least that differs counts them.
+    if !symbols.contains_key(&Symbol::NTokens)
+        && let Some(least) = known.values().filter(|s| varies(s)).min()
+    {
+        symbols.insert(Symbol::NTokens, least.clone());
+    }
     for (&v, sizes) in known.iter().filter(|(_, sizes)| varies(sizes)) {
         let multiple = |of: &Sizes| {
             let times = sizes[0].checked_div(of[0])?;

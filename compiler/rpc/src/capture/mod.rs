@@ -18,7 +18,8 @@ use crate::graph::Graph;
 use crate::refusal::Refusal;
 use crate::request::Part;
 use crate::tensor::Tensor;
-use roles::Roles;
+pub use records::Recorded;
+pub use roles::Roles;
 use structure::Structures;
 
 /// A device that writes down the graphs of its clients.
@@ -106,8 +107,8 @@ impl Client for Capturing {
             .is_some_and(|last| Arc::ptr_eq(last, graph));
         if !again {
             self.roles.computes(graph, buffers);
-            let records = records::of_graph(graph, &self.roles)?;
-            self.captures.structures().add(records);
+            let recorded = Recorded::of_graph(graph, &self.roles)?;
+            self.captures.structures().add(recorded.records);
             self.last = Some(Arc::clone(graph));
         } else {
             self.captures.structures().again();

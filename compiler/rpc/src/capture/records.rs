@@ -1,9 +1,12 @@
 //! A graph of a message as the records of a capture.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
 
-use tpc_ggml::capture::{Layout, Record};
+use tpc_ggml::capture::{Layout, Record, Role, packed};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
+use tpc_ir::DType;
 
 use super::roles::Roles;
 use crate::graph::Graph;
@@ -12,22 +15,97 @@ use crate::refusal::Refusal;
 const FLAG_INPUT: i32 = 1;
 const FLAG_OUTPUT: i32 = 2;
 
-/// The records of a graph: leaves before their first use, and what is computed in its order.
-///
-/// # Errors
-/// [`Refusal::Tensor`] for a leaf with gaps between its rows, which no record can say.
-pub(super) fn of_graph(graph: &Graph, roles: &Roles) -> Result<Vec<Record>, Refusal> {
-    let mut writing = Writing {
-        graph,
-        roles,
-        uses: uses(graph),
-        at: BTreeMap::new(),
-        records: Vec::new(),
-    };
-    for &node in &graph.nodes {
-        writing.node(node)?;
+/// The records of a graph.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The graph.
+    pub graph: Arc<Graph>,
+    /// Leaves before their first use, and what is computed in its order.
+    pub records: Vec<Record>,
+    /// The position of the tensor of each record in the graph.
+    pub tensors: Vec<usize>,
+}
+
+impl Recorded {
+    /// The records of a graph.
+    ///
+    /// # Errors
+    /// [`Refusal::Tensor`] for a leaf with gaps between its rows, which no record can say.
+    pub fn of_graph(graph: &Arc<Graph>, roles: &Roles) -> Result<Recorded, Refusal> {
+        let mut writing = Writing {
+            graph,
+            roles,
+            uses: uses(graph),
+            at: BTreeMap::new(),
+            records: Vec::new(),
+            tensors: Vec::new(),
+        };
+        for &node in &graph.nodes {
+            writing.node(node)?;
+        }
+        let Writing {
+            records, tensors, ..
+        } = writing;
+        Ok(Recorded {
+            graph: Arc::clone(graph),
+            records,
+            tensors,
+        })
     }
-    Ok(writing.records)
+
+    /// The same with inputs of 16 bits as f32 that are converted: hosts of programs supply no others.
+    #[must_use]
+    pub fn widened(&self) -> Recorded {
+        let mut out = Recorded {
+            graph: Arc::clone(&self.graph),
+            records: Vec::new(),
+            tensors: Vec::new(),
+        };
+        // The new position of each record.
+        let mut new = Vec::new();
+        for (t, &tensor) in self.records.iter().zip(&self.tensors) {
+            let mut t = t.clone();
+            t.src = t.src.iter().map(|s| s.map(|s: usize| new[s])).collect();
+            let narrow = matches!(t.dtype, DType::F16 | DType::Bf16);
+            if narrow && t.is_leaf() && !t.is_view && t.role == Some(Role::Input) {
+                let mut wide = t.clone();
+                wide.dtype = DType::F32;
+                wide.layout.nb = packed(DType::F32, t.layout.ne);
+                wide.root = out.records.len();
+                t.op = GgmlOp::Cpy;
+                t.src = vec![Some(out.records.len())];
+                t.role = None;
+                t.is_input = false;
+                out.records.push(wide);
+                out.tensors.push(tensor);
+            }
+            t.root = match t.is_view {
+                true => new[t.root],
+                false => out.records.len(),
+            };
+            new.push(out.records.len());
+            out.records.push(t);
+            out.tensors.push(tensor);
+        }
+        out
+    }
+
+    /// Everything that decides the program: the records, and where weights lie.
+    pub fn form(&self) -> String {
+        let mut out = String::new();
+        for (t, &tensor) in self.records.iter().zip(&self.tensors) {
+            let of = &self.graph.tensors[tensor];
+            let at = (t.role == Some(Role::Weight)).then_some((of.buffer, of.data));
+            let (op, words, layout) = (t.op.name(), &t.words, &t.layout);
+            let flags = (t.is_view, t.is_output, t.role, at);
+            let _ = write!(
+                out,
+                "{op} {} {layout:?} {words:?} {:?} {} {flags:?};",
+                t.dtype, t.src, t.root
+            );
+        }
+        out
+    }
 }
 
 /// How often each tensor is a source of what is computed.
@@ -58,11 +136,13 @@ struct Writing<'g> {
     /// The record of each tensor that has one.
     at: BTreeMap<usize, usize>,
     records: Vec<Record>,
+    tensors: Vec<usize>,
 }
 
 impl Writing<'_> {
     fn push(&mut self, tensor: usize, record: Record) -> usize {
         self.records.push(record);
+        self.tensors.push(tensor);
         self.at.insert(tensor, self.records.len() - 1);
         self.records.len() - 1
     }

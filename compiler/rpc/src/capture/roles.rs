@@ -15,7 +15,7 @@ const FLAG_INPUT: i32 = 1;
 
 /// What became of the buffers of a connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Roles {
+pub struct Roles {
     /// Buffers with results of graphs.
     results: BTreeSet<u64>,
     /// Buffers with what graphs have written to and not made.
@@ -28,24 +28,28 @@ pub(super) struct Roles {
 
 impl Roles {
     /// A buffer is there no more.
-    pub(super) fn forget(&mut self, buffer: u64) {
+    pub fn forget(&mut self, buffer: u64) {
         self.results.remove(&buffer);
         self.states.remove(&buffer);
         self.later.remove(&buffer);
     }
 
-    /// The client writes.
-    pub(super) fn written(&mut self, span: Span) {
-        let noted = !self.results.contains(&span.buffer);
-        if self.any_graph && noted {
+    /// The client writes. Whether it writes to what was a weight until now.
+    pub fn written(&mut self, span: Span) -> bool {
+        let held = self.results.contains(&span.buffer) || self.states.contains(&span.buffer);
+        let is_new = self.any_graph
+            && !held
+            && !self.was_written_later(span.buffer, span.buffer + span.start, span.len);
+        if self.any_graph && !held {
             let end = self.later.entry(span.buffer).or_default();
             let end = end.entry(span.start).or_default();
             *end = (*end).max(span.start + span.len);
         }
+        is_new
     }
 
     /// A graph is computed.
-    pub(super) fn computes(&mut self, graph: &Graph, buffers: &Buffers) {
+    pub fn computes(&mut self, graph: &Graph, buffers: &Buffers) {
         let nodes: BTreeSet<usize> = graph.nodes.iter().copied().collect();
         let inside = |at: usize| buffers.span(&graph.tensors[at]).ok().map(|s| s.buffer);
         let computing = || graph.nodes.iter().copied().filter(|&at| graph.computes(at));
@@ -62,7 +66,7 @@ impl Roles {
     }
 
     /// The role of a leaf of a graph, by its position; `None` where nothing is known of its memory.
-    pub(super) fn of(&self, graph: &Graph, leaf: usize) -> Option<Role> {
+    pub fn of(&self, graph: &Graph, leaf: usize) -> Option<Role> {
         let t = &graph.tensors[leaf];
         if t.flags & FLAG_INPUT != 0 {
             return Some(Role::Input);

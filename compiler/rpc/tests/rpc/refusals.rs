@@ -20,15 +20,15 @@ const READY: usize = 9;
 
 #[test]
 fn other_protocols() {
-    assert_eq!(code(0, b"GET / HTTP/1.1\r\n"), "TPC0600");
-    assert_eq!(code(0, &message(15, &[])), "TPC0600");
-    assert_eq!(code(1, &message(14, &[&[0; 24]])), "TPC0600");
-    assert_eq!(code(0, &message(14, &[&[0; 25]])), "TPC0600");
-    assert_eq!(code(1, &message(11, &[&1_u32.to_le_bytes()])), "TPC0600");
-    assert_eq!(code(1, &message(16, &[&[0; 4]])), "TPC0600");
+    assert_eq!(code(0, b"GET / HTTP/1.1\r\n"), "TPC0750");
+    assert_eq!(code(0, &message(15, &[])), "TPC0750");
+    assert_eq!(code(1, &message(14, &[&[0; 24]])), "TPC0750");
+    assert_eq!(code(0, &message(14, &[&[0; 25]])), "TPC0750");
+    assert_eq!(code(1, &message(11, &[&1_u32.to_le_bytes()])), "TPC0750");
+    assert_eq!(code(1, &message(16, &[&[0; 4]])), "TPC0750");
     let mut long = message(6, &[&[0; 400]]);
     long[1..9].copy_from_slice(&(MEMORY * 2).to_le_bytes());
-    assert_eq!(code(1, &long), "TPC0603");
+    assert_eq!(code(1, &long), "TPC0753");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn tensors_that_ggml_does_not_have() {
         ..good.clone()
     };
     let (id, text) = refusal(READY, &set(&unknown));
-    assert_eq!((id.as_str(), text.contains("\"x\"")), ("TPC0601", true));
+    assert_eq!((id.as_str(), text.contains("\"x\"")), ("TPC0751", true));
     assert_eq!(
         code(
             READY,
@@ -49,7 +49,7 @@ fn tensors_that_ggml_does_not_have() {
                 ..good.clone()
             })
         ),
-        "TPC0601"
+        "TPC0751"
     );
     assert_eq!(
         code(
@@ -59,14 +59,14 @@ fn tensors_that_ggml_does_not_have() {
                 ..good.clone()
             })
         ),
-        "TPC0601"
+        "TPC0751"
     );
     let rows = Wire {
         dtype: 8,
         ne: [33, 1, 1, 1],
         ..good.clone()
     };
-    assert_eq!(code(READY, &set(&rows)), "TPC0601");
+    assert_eq!(code(READY, &set(&rows)), "TPC0751");
     assert_eq!(
         code(
             READY,
@@ -75,7 +75,7 @@ fn tensors_that_ggml_does_not_have() {
                 ..good
             })
         ),
-        "TPC0601"
+        "TPC0751"
     );
 }
 
@@ -83,21 +83,21 @@ fn tensors_that_ggml_does_not_have() {
 fn memory_of_others() {
     let n = |n: u64| n.to_le_bytes();
     let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
-    assert_eq!(code(READY, &message(4, &[&n(BASE + 4096)])), "TPC0602");
-    assert_eq!(code(READY, &message(3, &[&n(0)])), "TPC0602");
+    assert_eq!(code(READY, &message(4, &[&n(BASE + 4096)])), "TPC0752");
+    assert_eq!(code(READY, &message(3, &[&n(0)])), "TPC0752");
     let get = |w: &Wire, at: u64, size: u64| message(8, &[&w.bytes(), &n(at), &n(size)]);
-    assert_eq!(code(READY, &get(&x, 4095, 2)), "TPC0602");
-    assert_eq!(code(READY, &get(&x, u64::MAX, 2)), "TPC0602");
+    assert_eq!(code(READY, &get(&x, 4095, 2)), "TPC0752");
+    assert_eq!(code(READY, &get(&x, u64::MAX, 2)), "TPC0752");
     let behind = Wire::new(1, [8, 2, 1, 1], 4096 - 60, "x");
-    assert_eq!(code(READY, &get(&behind, 0, 1)), "TPC0602");
+    assert_eq!(code(READY, &get(&behind, 0, 1)), "TPC0752");
     let before = Wire {
         data: BASE - 4,
         ..x.clone()
     };
-    assert_eq!(code(READY, &get(&before, 0, 1)), "TPC0602");
+    assert_eq!(code(READY, &get(&before, 0, 1)), "TPC0752");
     let mut freed = message(4, &[&n(BASE)]);
     freed.extend(get(&x, 0, 1));
-    assert_eq!(code(READY, &freed), "TPC0602");
+    assert_eq!(code(READY, &freed), "TPC0752");
 }
 
 #[test]
@@ -112,33 +112,33 @@ fn graphs_that_are_none() {
             .0
             .is_ok()
     );
-    assert_eq!(code(READY, &compute(&[3, 2], &all)), "TPC0604");
-    assert_eq!(code(READY, &compute(&[2, 2], &all)), "TPC0604");
-    assert_eq!(code(READY, &compute(&[2, 4], &all)), "TPC0604");
+    assert_eq!(code(READY, &compute(&[3, 2], &all)), "TPC0754");
+    assert_eq!(code(READY, &compute(&[2, 2], &all)), "TPC0754");
+    assert_eq!(code(READY, &compute(&[2, 4], &all)), "TPC0754");
     assert_eq!(
         code(READY, &compute(&[2], &[x.clone(), y.clone(), x.clone()])),
-        "TPC0604"
+        "TPC0754"
     );
     assert_eq!(
         code(READY, &compute(&[3], &[y.clone(), z.clone()])),
-        "TPC0604"
+        "TPC0754"
     );
     let circle = Wire {
         view_src: 2,
         ..y.clone()
     };
-    assert_eq!(code(READY, &compute(&[2], &[x.clone(), circle])), "TPC0604");
+    assert_eq!(code(READY, &compute(&[2], &[x.clone(), circle])), "TPC0754");
     let itself = y.op(9, &[2]);
-    assert_eq!(code(READY, &compute(&[2], &[x, itself])), "TPC0604");
+    assert_eq!(code(READY, &compute(&[2], &[x, itself])), "TPC0754");
     let mut many = graph(&[], &[]);
     many[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(code(READY, &message(10, &[&many])), "TPC0603");
+    assert_eq!(code(READY, &message(10, &[&many])), "TPC0753");
     many[4..8].copy_from_slice(&1000_u32.to_le_bytes());
-    assert_eq!(code(READY, &message(10, &[&many])), "TPC0600");
+    assert_eq!(code(READY, &message(10, &[&many])), "TPC0750");
 }
 
 #[test]
 fn too_many_buffers() {
     let one = message(0, &[&[0; 4], &0_u64.to_le_bytes()]);
-    assert_eq!(code(1, &one.repeat(5000)), "TPC0603");
+    assert_eq!(code(1, &one.repeat(5000)), "TPC0753");
 }

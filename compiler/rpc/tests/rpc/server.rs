@@ -80,9 +80,9 @@ fn clients_that_fail_do_not_disturb_others() {
     assert!(
         refused
             .iter()
-            .all(|code| code == "TPC0600" || code == "TPC0605")
+            .all(|code| code == "TPC0750" || code == "TPC0755")
     );
-    assert!(refused.iter().any(|code| code == "TPC0605"));
+    assert!(refused.iter().any(|code| code == "TPC0755"));
 }
 
 #[test]
@@ -110,5 +110,5 @@ fn connections_and_patience_have_limits() {
     });
     let mut refused = refused;
     refused.sort();
-    assert_eq!(refused, ["TPC0603", "TPC0605", "TPC0605"]);
+    assert_eq!(refused, ["TPC0753", "TPC0755", "TPC0755"]);
 }

@@ -11,29 +11,29 @@ use tpc_rpc::{
 };
 
 /// The memory of the servers here.
-pub const MEMORY: u64 = 1 << 20;
+pub(crate) const MEMORY: u64 = 1 << 20;
 
 /// The address of the first buffer of a connection.
-pub const BASE: u64 = 1 << 40;
+pub(crate) const BASE: u64 = 1 << 40;
 
 /// A tensor as a client writes it.
 #[derive(Clone, Debug)]
-pub struct Wire {
-    pub id: u64,
-    pub dtype: u32,
-    pub buffer: u64,
-    pub ne: [u32; 4],
-    pub op: u32,
-    pub params: [i32; 16],
-    pub src: [u64; 10],
-    pub view_src: u64,
-    pub data: u64,
-    pub name: &'static str,
+pub(crate) struct Wire {
+    pub(crate) id: u64,
+    pub(crate) dtype: u32,
+    pub(crate) buffer: u64,
+    pub(crate) ne: [u32; 4],
+    pub(crate) op: u32,
+    pub(crate) params: [i32; 16],
+    pub(crate) src: [u64; 10],
+    pub(crate) view_src: u64,
+    pub(crate) data: u64,
+    pub(crate) name: &'static str,
 }
 
 impl Wire {
     /// An f32 tensor in the first buffer.
-    pub fn new(id: u64, ne: [u32; 4], offset: u64, name: &'static str) -> Wire {
+    pub(crate) fn new(id: u64, ne: [u32; 4], offset: u64, name: &'static str) -> Wire {
         Wire {
             id,
             dtype: 0,
@@ -49,13 +49,13 @@ impl Wire {
     }
 
     /// The tensor as the result of an op.
-    pub fn op(mut self, op: u32, src: &[u64]) -> Wire {
+    pub(crate) fn op(mut self, op: u32, src: &[u64]) -> Wire {
         self.op = op;
         self.src[..src.len()].copy_from_slice(src);
         self
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend(self.id.to_le_bytes());
         out.extend(self.dtype.to_le_bytes());
@@ -83,7 +83,7 @@ impl Wire {
 }
 
 /// A message.
-pub fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     let payload = parts.concat();
     let mut out = vec![command];
     out.extend((payload.len() as u64).to_le_bytes());
@@ -92,7 +92,7 @@ pub fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// A graph of these nodes.
-pub fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
+pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     let mut out = 0_u32.to_le_bytes().to_vec();
     out.extend((nodes.len() as u32).to_le_bytes());
     out.extend(nodes.iter().flat_map(|n| n.to_le_bytes()));
@@ -102,13 +102,13 @@ pub fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
 }
 
 /// A stream of what a client sends, and of what it gets.
-pub struct Wires<'a> {
+pub(crate) struct Wires<'a> {
     sent: &'a [u8],
-    pub got: &'a mut Vec<u8>,
+    pub(crate) got: &'a mut Vec<u8>,
 }
 
 impl<'a> Wires<'a> {
-    pub fn new(sent: &'a [u8], got: &'a mut Vec<u8>) -> Wires<'a> {
+    pub(crate) fn new(sent: &'a [u8], got: &'a mut Vec<u8>) -> Wires<'a> {
         Wires { sent, got }
     }
 }
@@ -137,8 +137,8 @@ impl Stream for Wires<'_> {
 
 /// A device of plain bytes, which counts graphs.
 #[derive(Default)]
-pub struct Bytes {
-    pub graphs: Arc<AtomicUsize>,
+pub(crate) struct Bytes {
+    pub(crate) graphs: Arc<AtomicUsize>,
 }
 
 impl Device for Bytes {
@@ -214,7 +214,7 @@ impl Client for Held {
 }
 
 /// The end of a connection over which these bytes are sent, with what came back.
-pub fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
+pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     let pool = Arc::new(Pool::new(MEMORY));
     let mut got = Vec::new();
     let stream = Wires {
@@ -233,7 +233,7 @@ pub fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
 }
 
 /// The payloads of replies.
-pub fn replies(mut got: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn replies(mut got: &[u8]) -> Vec<&[u8]> {
     let mut out = Vec::new();
     while let Some((length, rest)) = got.split_first_chunk::<8>() {
         let (payload, rest) = rest.split_at(u64::from_le_bytes(*length) as usize);
@@ -244,7 +244,7 @@ pub fn replies(mut got: &[u8]) -> Vec<&[u8]> {
 }
 
 /// A whole conversation, message by message: memory, data, a graph twice, and everything read and given back.
-pub fn conversation() -> Vec<Vec<u8>> {
+pub(crate) fn conversation() -> Vec<Vec<u8>> {
     let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
     let y = Wire::new(2, [8, 2, 1, 1], 128, "y");
     let z = Wire::new(3, [8, 2, 1, 1], 256, "z").op(2, &[1, 2]);

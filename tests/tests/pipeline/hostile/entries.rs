@@ -39,7 +39,8 @@ enum Input {
     Artefact,
     /// A file that is written: nothing of it is read.
     Written,
-    /// The state of a session, which the tests of sessions damage (`execution`), or lines of prompts, which need a vocabulary.
+    /// The state of a session, which the tests of sessions damage (`execution`), lines of prompts, which need a vocabulary, or
+    /// what a server reads as another command does.
     Elsewhere,
 }
 
@@ -56,6 +57,9 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("lint", "config", Input::Settings),
     ("lint", "graph", Input::Capture),
     ("lint", "topology", Input::Topology),
+    ("lint", "capture", Input::Written),
+    ("rpc", "capture", Input::Written),
+    ("rpc", "topology", Input::Elsewhere),
     ("verify", "model", Input::Gguf),
     ("verify", "graph", Input::Capture),
     ("verify", "topology", Input::Topology),

@@ -3,7 +3,7 @@
 use super::super::error::CaptureError;
 use super::super::record::{self, Record};
 use super::super::trace::Made;
-use super::super::{account, codes, lower};
+use super::super::{Packed, account, codes, lower};
 use tpc_ir::text;
 
 /// A state of two kinds of rows, written by a copy, read by views, and ops with parameters, two of them without a rule.
@@ -20,7 +20,9 @@ fn code(e: &CaptureError) -> &'static str {
 #[test]
 fn the_translation_accounts_for_all() {
     let records = records();
-    let m = lower(&records, "lost").expect("nothing is lost");
+    let m = lower(&records, "lost", Packed::Apart)
+        .expect("nothing is lost")
+        .memory;
     assert_eq!(
         m.traces.len(),
         records.iter().filter(|t| !t.is_pure_view()).count()
@@ -30,7 +32,9 @@ fn the_translation_accounts_for_all() {
 #[test]
 fn every_change_of_an_attribute_is_noticed() {
     let records = records();
-    let m = lower(&records, "lost").expect("nothing is lost");
+    let m = lower(&records, "lost", Packed::Apart)
+        .expect("nothing is lost")
+        .memory;
     let printed = m.graph.to_string();
     let mut tried = 0;
     for (i, line) in printed.lines().enumerate() {
@@ -82,7 +86,9 @@ fn changes(line: &str) -> Vec<(String, String)> {
 #[test]
 fn every_wrong_claim_is_noticed() {
     let records = records();
-    let m = lower(&records, "lost").expect("nothing is lost");
+    let m = lower(&records, "lost", Packed::Apart)
+        .expect("nothing is lost")
+        .memory;
     let refused = |traces: &[super::super::trace::Trace]| {
         let e = account::check(&records, &m.graph, &m.lines, traces);
         assert_eq!(e.as_ref().err().map(code), Some(codes::LOST.id));

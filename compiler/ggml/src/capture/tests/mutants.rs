@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::account::{Field, Use};
 use super::super::record::{self, Record};
-use super::super::{codes, lower, read, without_effect};
+use super::super::{Packed, codes, lower, read, without_effect};
 use crate::op::OpKind;
 use tpc_ir::{Graph, Op, Output};
 
@@ -53,7 +53,7 @@ struct Base {
 /// The graph of a capture, as text; `None` where it is refused.
 fn graph(text: &str) -> Result<(String, Graph, Vec<Record>), super::super::CaptureError> {
     let records = record::parse(text)?;
-    let m = lower(&records, "mutant")?;
+    let m = lower(&records, "mutant", Packed::Apart)?.memory;
     let graph = m.graph;
     Ok((graph.to_string(), graph, records))
 }

@@ -1,0 +1,301 @@
+//! The device for real: graphs of clients, planned, proved and run.
+//!
+//! A client's buffers are whole in the server's memory. Each form of graph becomes a program once: its weights are bound to
+//! shards when it is planned, long after they came. Inputs are read from the client's memory, and results that somebody else
+//! may read go there; all others exist within the program only, and whoever asks for one is refused instead of answered with
+//! what the memory held before. States stay with the program that wrote them, until another one needs them or the client reads.
+
+mod elements;
+mod memory;
+mod program;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tpc_core::placement::Placement;
+use tpc_diag::Diagnostic;
+use tpc_rpc::{Buffers, Client, Device, Graph, Part, Recorded, Refusal, Roles, Span, Tensor};
+
+use crate::codes;
+use crate::output;
+use memory::Memory;
+use program::{Bound, Loaded};
+
+/// The most programs of a connection that are kept.
+const PROGRAMS: usize = 6;
+
+/// Devices of the processor.
+#[derive(Debug)]
+pub(super) struct Processor {
+    pub(super) placement: Placement,
+    pub(super) threads: usize,
+    /// The graphs that were computed.
+    pub(super) graphs: Arc<AtomicU64>,
+}
+
+impl Device for Processor {
+    fn connect(&self) -> Box<dyn Client> {
+        Box::new(Running {
+            placement: self.placement.clone(),
+            threads: self.threads,
+            graphs: Arc::clone(&self.graphs),
+            memory: Memory::default(),
+            roles: Roles::default(),
+            programs: BTreeMap::new(),
+            used: 0,
+            holder: None,
+            last: None,
+        })
+    }
+}
+
+/// A program, and when it was last used.
+struct Kept {
+    loaded: Loaded,
+    used: u64,
+    /// The buffers of its weights.
+    weights: BTreeSet<u64>,
+}
+
+/// A connection whose graphs are run.
+struct Running {
+    placement: Placement,
+    threads: usize,
+    graphs: Arc<AtomicU64>,
+    memory: Memory,
+    roles: Roles,
+    /// By the form of the graph.
+    programs: BTreeMap<String, Kept>,
+    used: u64,
+    /// The program that has the states, and where these belong.
+    holder: Option<(String, Bound)>,
+    /// The graph of the last message, its form, and where its tensors are.
+    last: Option<(Arc<Graph>, String, Bound)>,
+}
+
+fn refusal(d: Diagnostic) -> Refusal {
+    Refusal::Device(Box::new(d))
+}
+
+/// A graph that cannot be run, for this reason.
+fn cannot(what: &str) -> Refusal {
+    let message = format!("the graph of a client cannot be run: {what}");
+    refusal(Diagnostic::new(&codes::CANNOT_RUN, "client", message).help(
+        "`tpc rpc --capture DIR` writes the graph down, and `tpc lint --graph` says more of it",
+    ))
+}
+
+impl Running {
+    /// Gives the states back to the client's memory, if a program has those of these bytes.
+    fn settle(&mut self, span: Option<Span>) -> Result<(), Refusal> {
+        let touches = |s: &Span, t: &Span| {
+            s.buffer == t.buffer && s.start < t.start + t.len && t.start < s.start + s.len
+        };
+        let needed = self.holder.as_ref().is_some_and(|(_, bound)| {
+            let mut states = bound.states.iter();
+            span.is_none_or(|span| states.any(|at| touches(&at.span, &span)))
+        });
+        if !needed {
+            return Ok(());
+        }
+        if let Some((key, bound)) = self.holder.take()
+            && let Some(kept) = self.programs.get(&key)
+        {
+            let given = kept.loaded.give_states(&bound, &mut self.memory);
+            given.map_err(|e| cannot(&e.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Fails where bytes were computed and not kept.
+    fn kept(&self, span: Span, what: &str) -> Result<(), Refusal> {
+        match self.memory.is_kept(span) {
+            true => Ok(()),
+            false => Err(cannot(&format!(
+                "{what} was computed within an earlier graph that did not say that it is read later"
+            ))),
+        }
+    }
+
+    /// The program of a graph, which is made where there is none.
+    fn prepare(
+        &mut self,
+        graph: &Arc<Graph>,
+        buffers: &Buffers,
+    ) -> Result<(String, Bound), Refusal> {
+        self.roles.computes(graph, buffers);
+        let recorded = Recorded::of_graph(graph, &self.roles)?.widened();
+        let key = recorded.form();
+        let span = |tensor: usize| buffers.span(&graph.tensors[tensor]);
+        self.used += 1;
+        if !self.programs.contains_key(&key) {
+            self.make_room()?;
+            let loaded = Loaded::new(
+                &recorded,
+                &self.memory,
+                &span,
+                &self.placement,
+                self.threads,
+            );
+            let loaded = loaded.map_err(|all| match all.first() {
+                Some(d) => cannot(&format!("{} ({})", d, d.code.id)),
+                None => cannot("no reason is known"),
+            })?;
+            let bound = loaded.bind(&recorded, &span)?;
+            let kept = Kept {
+                loaded,
+                used: 0,
+                weights: bound.weights.iter().map(|w| w.span.buffer).collect(),
+            };
+            self.programs.insert(key.clone(), kept);
+        }
+        let kept = self
+            .programs
+            .get_mut(&key)
+            .ok_or_else(|| cannot("it was lost"))?;
+        kept.used = self.used;
+        let bound = kept.loaded.bind(&recorded, &span)?;
+        Ok((key, bound))
+    }
+
+    /// Drops the program that was not used for the longest time, where there are too many.
+    fn make_room(&mut self) -> Result<(), Refusal> {
+        if self.programs.len() < PROGRAMS {
+            return Ok(());
+        }
+        self.settle(None)?;
+        let oldest = self.programs.iter().min_by_key(|(_, kept)| kept.used);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.programs.remove(&key);
+        }
+        Ok(())
+    }
+
+    /// Runs a program that is there.
+    fn run(
+        &mut self,
+        graph: &Graph,
+        buffers: &Buffers,
+        key: &str,
+        bound: &Bound,
+    ) -> Result<(), Refusal> {
+        let holds = |(held, at): &(String, Bound)| {
+            held == key
+                && at
+                    .states
+                    .iter()
+                    .map(|s| s.span)
+                    .eq(bound.states.iter().map(|s| s.span))
+        };
+        let has_states = self.holder.as_ref().is_some_and(holds);
+        if !has_states {
+            self.settle(None)?;
+        }
+        for input in &bound.inputs {
+            self.settle(Some(input.span))?;
+            self.kept(input.span, "an input")?;
+        }
+        let Some(kept) = self.programs.get_mut(key) else {
+            return Err(cannot("it was lost"));
+        };
+        let failed = |e: tpc_runtime::ExecError| cannot(&e.to_string());
+        if !has_states {
+            kept.loaded
+                .take_states(bound, &self.memory)
+                .map_err(failed)?;
+        }
+        for &node in &graph.nodes {
+            let owns = graph.owner(node) == node && graph.computes(node);
+            if owns && graph.tensors[node].buffer != 0 {
+                self.memory.lose(buffers.span(&graph.tensors[node])?);
+            }
+        }
+        kept.loaded.run(bound, &mut self.memory).map_err(failed)?;
+        self.holder = Some((key.to_owned(), bound.clone()));
+        Ok(())
+    }
+}
+
+impl Client for Running {
+    fn allocated(&mut self, whole: Span) -> Result<(), Refusal> {
+        match self.memory.allocate(whole) {
+            true => Ok(()),
+            false => Err(cannot(
+                "the machine does not have the memory that --memory promises",
+            )),
+        }
+    }
+
+    fn freed(&mut self, buffer: u64) {
+        if let Err(e) = self.settle(None) {
+            output::diagnostic(&e.diagnostic("client"));
+        }
+        self.memory.free(buffer);
+        self.roles.forget(buffer);
+        self.programs
+            .retain(|_, kept| !kept.weights.contains(&buffer));
+        self.last = None;
+    }
+
+    fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal> {
+        self.settle(Some(span))?;
+        self.memory.bytes_mut(span).fill(value);
+        Ok(())
+    }
+
+    fn begin_write(&mut self, _part: &Part, span: Span) -> Result<(), Refusal> {
+        self.settle(Some(span))?;
+        if self.roles.written(span) {
+            // A weight has changed: programs have its old elements.
+            self.settle(None)?;
+            self.programs.clear();
+            self.last = None;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, buffer: u64, start: u64, data: &[u8]) -> Result<(), Refusal> {
+        let len = data.len() as u64;
+        let to = self.memory.bytes_mut(Span { buffer, start, len });
+        if to.len() == data.len() {
+            to.copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    fn has(&mut self, _tensor: &Tensor, _span: Span, _hash: u64) -> bool {
+        false
+    }
+
+    fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal> {
+        self.settle(Some(span))?;
+        self.kept(span, "a tensor that is read")?;
+        out.extend_from_slice(self.memory.bytes(span));
+        Ok(())
+    }
+
+    fn copy(&mut self, from: Span, to: Span) -> Result<(), Refusal> {
+        self.settle(Some(from))?;
+        self.kept(from, "a tensor that is copied")?;
+        let data = self.memory.bytes(from).to_vec();
+        self.settle(Some(to))?;
+        self.memory.bytes_mut(to).copy_from_slice(&data);
+        Ok(())
+    }
+
+    fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
+        let last = self
+            .last
+            .take()
+            .filter(|(last, ..)| Arc::ptr_eq(last, graph));
+        let (key, bound) = match last {
+            Some((_, key, bound)) => (key, bound),
+            None => self.prepare(graph, buffers)?,
+        };
+        self.run(graph, buffers, &key, &bound)?;
+        self.graphs.fetch_add(1, Ordering::SeqCst);
+        self.last = Some((Arc::clone(graph), key, bound));
+        Ok(())
+    }
+}
