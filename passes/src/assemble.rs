@@ -56,7 +56,7 @@ fn addressed(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Option<(Vec<LaunchData>, Memory, Order)> {
-    let mut launches = cover(graph, layouts);
+    let mut launches = cover(graph, layouts, target);
     let ordered = |launches: &[_]| order(graph, launches);
     let (memory, order) = buffers(graph, layouts, &mut launches, ordered, shapes, target)?;
     Some((launches, memory, order))

@@ -2,6 +2,8 @@
 
 use super::StoredFormat;
 use crate::dims::Bindings;
+use crate::entity::{Inst, Value};
+use crate::graph::Graph;
 use crate::op::Op;
 use crate::place::Place;
 use crate::types::TensorType;
@@ -21,6 +23,17 @@ pub trait Target: std::fmt::Debug + Sync {
     /// overflow.
     fn stored(&self, place: Place, weight: &TensorType, readers: &[(&Op, usize)])
     -> Option<Stored>;
+
+    /// Whether it has a kernel that computes all of these instructions at once. They are in program order and at one place, nothing
+    /// else reads what but the last of them computes, and weights are stored as `format` says.
+    fn fuses(
+        &self,
+        _graph: &Graph,
+        _insts: &[Inst],
+        _format: &dyn Fn(Value) -> StoredFormat,
+    ) -> bool {
+        false
+    }
 
     /// Every buffer begins at a multiple of so many bytes, and these are a multiple of [`ALIGNMENT`](super::ALIGNMENT).
     fn alignment(&self) -> u64;

@@ -88,6 +88,19 @@ impl Memory {
     }
 }
 
+/// Per value, whether it stays inside a launch: its launch covers all that reads it.
+fn inside(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
+    let mut out = vec![false; graph.values().len()];
+    for launch in launches {
+        let covered = launch.covers();
+        for inst in &covered[..covered.len().saturating_sub(1)] {
+            let results = graph.inst(*inst).results.iter();
+            results.for_each(|v| out[v.index()] = true);
+        }
+    }
+    out
+}
+
 /// Addresses for all values of programs, and the stores that put new contents of states where they belong. `None` when a
 /// size overflows.
 pub fn buffers(
@@ -140,7 +153,15 @@ pub fn buffers(
     }
     let order = of_launches;
     let lifetimes = Lifetimes::of(graph, &shared, launches, &order);
-    work(graph, &shared, &lifetimes, shapes, target, &mut memory)?;
+    let inside = inside(graph, launches);
+    work(
+        (graph, &inside),
+        &shared,
+        &lifetimes,
+        shapes,
+        target,
+        &mut memory,
+    )?;
     for (value, _) in graph.values() {
         let owner = shared.owners[value.index()];
         memory.of[value.index()] = memory.of[owner.index()];

@@ -46,16 +46,16 @@ impl Taken {
     }
 }
 
-/// Gives the work of a batch its addresses, for each shape. `None` when a size overflows.
+/// Gives the work of a batch its addresses, for each shape; what stays inside launches has none. `None` when a size overflows.
 pub(super) fn work(
-    graph: &Graph,
+    (graph, inside): (&Graph, &[bool]),
     shared: &Shared,
     lifetimes: &Lifetimes,
     shapes: &[BatchShape],
     target: &dyn Target,
     memory: &mut Memory,
 ) -> Option<()> {
-    let (lived, bytes) = buffers(graph, shared, lifetimes, shapes, memory)?;
+    let (lived, bytes) = buffers((graph, inside), shared, lifetimes, shapes, memory)?;
     let sorted = |at: fn(&Lived) -> usize| {
         let mut order: Vec<usize> = (0..lived.len()).collect();
         order.sort_by_key(|&i| at(&lived[i]));
@@ -90,7 +90,7 @@ pub(super) fn work(
 
 /// The buffers of the work without addresses, and for each its bytes for each shape.
 fn buffers(
-    graph: &Graph,
+    (graph, inside): (&Graph, &[bool]),
     shared: &Shared,
     lifetimes: &Lifetimes,
     shapes: &[BatchShape],
@@ -101,7 +101,7 @@ fn buffers(
     let mut last: Option<&TensorType> = None;
     for (value, data) in graph.values() {
         let op = graph.def_op(value);
-        if shared.owners[value.index()] != value || op.is_stored() {
+        if shared.owners[value.index()] != value || op.is_stored() || inside[value.index()] {
             continue;
         }
         let arena = memory.arena(data.place, ArenaKind::Work);

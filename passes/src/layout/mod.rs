@@ -73,8 +73,13 @@ impl Layouts {
         data.op.is_view() && matches!(self.lies[data.results[0].index()], Lie::View(..))
     }
 
+    /// How a value is stored.
+    pub fn format(&self, value: Value) -> StoredFormat {
+        self.stored[value.index()].map_or(StoredFormat::File, |s| s.format)
+    }
+
     fn is_packed(&self, value: Value) -> bool {
-        self.stored[value.index()].is_some_and(|s| s.format != StoredFormat::File)
+        self.format(value) != StoredFormat::File
     }
 }
 

@@ -6,5 +6,6 @@
 mod phases;
 mod waits;
 
+pub(crate) use phases::tokens_ahead;
 pub use phases::{Order, order};
 pub use waits::queues;

@@ -42,7 +42,7 @@ pub fn order(graph: &Graph, launches: &[LaunchData]) -> Order {
 }
 
 /// Per instruction, how many tokens ahead must be known for it.
-fn tokens_ahead(graph: &Graph) -> Vec<u32> {
+pub(crate) fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
         let of = |v: &Value| out[graph.value(*v).def.0.index()];

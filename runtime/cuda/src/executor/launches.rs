@@ -13,7 +13,9 @@ use super::wanted::{
     Does, Lies, Part, Reach, Seen, Staging, Wanted, WantedKernel, Wants, format_of,
 };
 use crate::driver::DeviceInfo;
-use crate::kernels::{Kernel, Request, Tensor, Terms, select, select_collective, select_terms};
+use crate::kernels::{
+    Kernel, Request, Tensor, Terms, select, select_collective, select_fused, select_terms,
+};
 
 /// What a launch does on one of its places.
 #[derive(Debug)]
@@ -148,8 +150,9 @@ impl Launches {
                 program.shapes.iter().map(of_shape).collect();
             let start = self.slots.len();
             self.see(wanted);
-            if let Does::Terms = wanted.does {
-                self.need_terms(program, device, wanted.operands[0].value)?;
+            let made = wanted.results.iter().filter(|r| r.lies == Lies::Terms);
+            for terms in made {
+                self.need_terms(program, device, terms.value)?;
             }
             if let Does::Op(op) | Does::Share(op, _) = &wanted.does
                 && let Some(size) = size_of(op)
@@ -231,6 +234,7 @@ fn kernel(
     let chosen = match &wanted.does {
         Does::Share(op, rank) => select_collective(op, *rank, &request),
         Does::Op(op) => select(op, &request),
+        Does::Together(fused) => select_fused(fused, &request),
         Does::Terms => select_terms(&request),
     };
     chosen.map_err(|e| ExecError::NoKernel {

@@ -6,6 +6,7 @@
 //! *frame* in each device's memory: the views of all launches, of which only those are written again that have changed.
 
 mod constants;
+mod fuse;
 mod graph;
 mod hosted;
 mod launches;
@@ -36,7 +37,7 @@ use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
 
 pub use memory::error;
-pub use modules::{Prebuilt, SourceHash, modules};
+pub use modules::{Prebuilt, SourceHash, launched, modules};
 pub use options::{CudaOptions, CudaTarget};
 
 /// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.

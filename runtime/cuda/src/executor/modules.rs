@@ -19,6 +19,20 @@ use crate::nvrtc::whole;
 /// # Errors
 /// When an op has no kernel.
 pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
+    let mut instances = BTreeSet::new();
+    for joined in [true, false] {
+        let launches = of_any(program, options, joined)?;
+        let kernels = launches.kernels().map(|(_, k)| k.instance.clone());
+        instances.extend(kernels);
+        if program.graph.devices.len() < 2 {
+            break;
+        }
+    }
+    Ok(kernels::modules(&instances))
+}
+
+/// The launches of a program on some devices, which reach each other's memory or do not.
+fn of_any(program: &Program, options: Options, joined: bool) -> Result<Launches, ExecError> {
     let some = DeviceInfo {
         name: String::new(),
         card: 0,
@@ -32,16 +46,21 @@ pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecE
         threads: 1,
         options,
     };
-    let mut instances = BTreeSet::new();
-    for joined in [true, false] {
-        let launches = Launches::new(program, &infos, &mut |_, _| Ok(joined), options)?;
-        let kernels = launches.kernels().map(|(_, k)| k.instance.clone());
-        instances.extend(kernels);
-        if infos.len() < 2 {
-            break;
-        }
-    }
-    Ok(kernels::modules(&instances))
+    Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
+}
+
+/// The kernels that devices, which reach each other's memory, launch for a batch of a program's first shape: of each the device and
+/// the template with its arguments.
+///
+/// # Errors
+/// When an op has no kernel.
+pub fn launched(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
+    let launches = of_any(program, options, true)?;
+    let shapes = program.shapes.len();
+    let first = launches.kernels().step_by(shapes.max(1));
+    Ok(first
+        .map(|(device, k)| (device, k.instance.name().to_owned()))
+        .collect())
 }
 
 /// The hash of a module's whole source, by which code that was compiled of it is known.

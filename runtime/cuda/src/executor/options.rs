@@ -2,9 +2,10 @@
 
 use tpc_cpu::CpuTarget;
 use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target};
-use tpc_ir::{Op, Place, TensorType};
+use tpc_ir::{Graph, Inst, Op, Place, TensorType, Value};
 use tpc_runtime::Options;
 
+use super::fuse::together;
 use crate::planes::Planes;
 
 /// How a program runs on CUDA devices.
@@ -66,6 +67,12 @@ impl Target for CudaTarget {
                 None => FileTarget.stored(place, weight, readers),
             },
         }
+    }
+
+    fn fuses(&self, graph: &Graph, insts: &[Inst], format: &dyn Fn(Value) -> StoredFormat) -> bool {
+        let place = |i: &Inst| graph.value(graph.inst(*i).results[0]).place;
+        let on_card = insts.iter().all(|i| place(i) != Place::Host);
+        on_card && together(graph, insts, format).is_some()
     }
 
     fn alignment(&self) -> u64 {

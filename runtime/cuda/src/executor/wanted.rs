@@ -7,7 +7,9 @@ use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 
+use super::fuse::{Together, together};
 use super::memory::device;
+use crate::kernels::Fused;
 
 /// A task of one place: its kernels, which run one after another.
 pub(super) struct Wanted {
@@ -31,6 +33,8 @@ pub(super) enum Does {
     Op(Op),
     /// The part of a collective that is the participant's of that number.
     Share(Op, usize),
+    /// Several ops.
+    Together(Fused),
     /// It takes activations apart into terms.
     Terms,
 }
@@ -61,6 +65,14 @@ impl Seen {
             lies: Lies::Own,
         }
     }
+
+    /// In terms.
+    const fn terms(value: Value) -> Seen {
+        Seen {
+            value,
+            lies: Lies::Terms,
+        }
+    }
 }
 
 /// A part of a staging buffer.
@@ -87,6 +99,8 @@ pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> +
 pub(super) struct Wants {
     /// The products whose activations are in terms already, for the product before them.
     kept: BTreeSet<Launch>,
+    /// The launches that make terms of what they compute, for the next product.
+    making: BTreeSet<Launch>,
     /// The staging buffers, by their participants.
     known: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<Staging>,
@@ -95,27 +109,36 @@ pub(super) struct Wants {
 impl Wants {
     /// For the launches of a program.
     pub(super) fn new(program: &Program) -> Result<Wants, ExecError> {
-        let mut kept = BTreeSet::new();
+        let mut out = Wants::default();
         let queues = program.phases.iter().flat_map(|phase| &phase.queues);
         for queue in queues.filter(|q| q.place != Place::Host) {
+            // The activations that are in terms, and the last launch that may make terms of what it computes.
             let mut last = None;
+            let mut maker = None;
             for step in &queue.steps {
                 let Step::Launch(launch) = *step else {
                     continue;
                 };
-                let (op, operands, _) = work(program, launch)?;
-                if let Some(x) = in_terms(program, &op, &operands) {
-                    if last == Some(x) {
-                        kept.insert(launch);
+                if let Some(x) = activations(program, launch)? {
+                    match maker {
+                        Some((made, by)) if made == x => {
+                            out.making.insert(by);
+                            out.kept.insert(launch);
+                        }
+                        _ if last == Some(x) => {
+                            out.kept.insert(launch);
+                        }
+                        _ => {}
                     }
                     last = Some(x);
+                    maker = None;
+                }
+                if let Some(made) = may_make(program, launch) {
+                    maker = Some((made, launch));
                 }
             }
         }
-        Ok(Wants {
-            kept,
-            ..Wants::default()
-        })
+        Ok(out)
     }
 
     /// The tasks of a launch.
@@ -125,6 +148,11 @@ impl Wants {
         launch: Launch,
         reach: &mut Reach<'_>,
     ) -> Result<Vec<Wanted>, ExecError> {
+        if let Some(together) = together_of(program, launch) {
+            return self
+                .together(program, launch, &together)
+                .map(|task| vec![task]);
+        }
         let (op, operands, results) = work(program, launch)?;
         if op.is_collective() {
             return self.collective(program, (&op, &operands, &results), reach);
@@ -154,6 +182,39 @@ impl Wants {
         // Devices push what they copy; the host's memory is in reach of all.
         let place = from.or(to);
         Ok(vec![computed(program, place, (op, operands, results))])
+    }
+
+    /// The task of several ops.
+    fn together(
+        &self,
+        program: &Program,
+        launch: Launch,
+        together: &Together,
+    ) -> Result<Wanted, ExecError> {
+        let place = place_of(program, together.result)?;
+        let mut operands: Vec<Seen> = together.operands.iter().map(|v| Seen::own(*v)).collect();
+        let mut results = vec![Seen::own(together.result)];
+        let mut ops = Vec::new();
+        if let Some(at) = together.terms {
+            let x = together.operands[at];
+            operands[at] = Seen::terms(x);
+            if !self.kept.contains(&launch) {
+                ops.push(taken_apart(x));
+            }
+        }
+        if self.making.contains(&launch) {
+            results.push(Seen::terms(together.result));
+        }
+        ops.push(WantedKernel {
+            does: Does::Together(together.fused.clone()),
+            operands,
+            results,
+        });
+        Ok(Wanted {
+            place,
+            stage: 0,
+            ops,
+        })
     }
 
     /// The tasks of a collective: of each participant one, or two where some memory is out of reach.
@@ -254,6 +315,40 @@ fn copy(from: Seen, to: Seen) -> WantedKernel {
     }
 }
 
+/// The kernel that takes activations apart.
+fn taken_apart(x: Value) -> WantedKernel {
+    WantedKernel {
+        does: Does::Terms,
+        operands: vec![Seen::own(x)],
+        results: vec![Seen::terms(x)],
+    }
+}
+
+/// What a launch of several ops does.
+fn together_of(program: &Program, launch: Launch) -> Option<Together> {
+    let insts = program.launch(launch).covers();
+    let several = insts.len() > 1;
+    several.then(|| together(&program.graph, insts, &|v| format_of(program, v)))?
+}
+
+/// The activations that a launch reads in terms.
+fn activations(program: &Program, launch: Launch) -> Result<Option<Value>, ExecError> {
+    if let Some(together) = together_of(program, launch) {
+        return Ok(together.terms.map(|at| together.operands[at]));
+    }
+    let (op, operands, _) = work(program, launch)?;
+    Ok(in_terms(program, &op, &operands))
+}
+
+/// The result of a launch that can make its terms, too.
+fn may_make(program: &Program, launch: Launch) -> Option<Value> {
+    let together = together_of(program, launch)?;
+    let norm = matches!(together.fused, Fused::NormMul(_));
+    let k = program.graph.value(together.result).ty.dims[0].as_const();
+    let whole = k.is_some_and(|k| k.is_multiple_of(32));
+    (norm && whole).then_some(together.result)
+}
+
 /// The activations of a product that reads them in terms.
 fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
@@ -286,16 +381,8 @@ fn computed(
     if place.is_some()
         && let Some(x) = in_terms(program, &op, &operands)
     {
-        let terms = Seen {
-            value: x,
-            lies: Lies::Terms,
-        };
-        ops.push(WantedKernel {
-            does: Does::Terms,
-            operands: vec![Seen::own(x)],
-            results: vec![terms],
-        });
-        reads[1] = terms;
+        ops.push(taken_apart(x));
+        reads[1] = Seen::terms(x);
     }
     ops.push(WantedKernel {
         does: Does::Op(op),

@@ -3,6 +3,7 @@
 
 mod attention;
 mod collective;
+mod fused;
 mod kernel;
 mod matmul;
 mod movement;
@@ -18,6 +19,7 @@ mod source;
 mod special;
 
 pub use collective::select_collective;
+pub use fused::{Fused, select_fused};
 pub use kernel::{Geometry, Kernel, Request, Tensor, Unsupported};
 pub use product::Terms;
 pub use source::{Instance, Source, modules};

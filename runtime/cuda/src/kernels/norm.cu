@@ -75,3 +75,31 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
         scaled<X, Y>(x, address(x, at), y, address(y, at), affine(p, mean, moment, squares));
     }
 }
+
+// A norm times a tensor that repeats, where `T` says so with the terms of the result, too: eight lanes have 32 elements.
+template <class X, class W, class Y, int T> DEVICE void norm_mul(const View* v, const u8* params) {
+    const View x = v[0], w = v[1], y = v[2], q = v[T ? 3 : 2];
+    const NormParams p = *(const NormParams*)params;
+    u32 n = x.ne[0], end = T ? groups_of_terms(n) * 32 : n;
+    for (u64 row = blockIdx.x; row < rows_of(x); row += gridDim.x) {
+        Place at = row_place(row, x);
+        const u8* from = address(x, at);
+        const u8* by = row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]);
+        u8* to = address(y, at);
+        float mean = p.kind == 1 ? row_sum<X>(x, from, 0.0f, false) / (float)n : 0.0f;
+        float squares = row_sum<X>(x, from, mean, true);
+        Affine a = affine(p, mean, squares / (float)n, squares);
+        for (u32 first = 0; first < end; first += blockDim.x * 4) {
+            float e[4];
+            u32 i = first + threadIdx.x * 4;
+            for (u32 j = 0; j < 4; j++) {
+                e[j] = 0.0f;
+                if (i + j >= n) continue;
+                float scaled = (element<X>(x, from, i + j) - a.shift) * a.factor;
+                e[j] = scaled * element<W>(w, by, (i + j) % w.ne[0]);
+                Y::put(to + (i + j) * y.nb[0], &e[j]);
+            }
+            if (T) put_terms(e, i / 32, row_of(q, at.i[1], at.i[2], at.i[3]), i < end);
+        }
+    }
+}

@@ -8,7 +8,11 @@ use super::source::{Family, Needs};
 
 const FAMILY: Family = Family {
     name: "norm",
-    text: include_str!("norm.cu"),
+    text: concat!(
+        include_str!("terms.cuh"),
+        "\n#line 1 \"norm.cu\"\n",
+        include_str!("norm.cu")
+    ),
 };
 
 fn params(kind: NormKind, eps: f32, n: u64) -> Params {
@@ -23,6 +27,24 @@ fn params(kind: NormKind, eps: f32, n: u64) -> Params {
 pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selected {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "norm", &[x.dtype, y.dtype], Needs::Params);
+    kernel(
+        template,
+        params(op.kind, op.eps, 0),
+        per_row(x.rows(), x.most[0]),
+    )
+}
+
+/// A norm times its second operand; a second result is the terms of the first.
+pub(super) fn norm_mul(op: &Norm, request: &Request<'_>) -> Selected {
+    let [x, w] = request.reals()?;
+    let (y, terms) = match request.results {
+        [y] => (y, false),
+        [y, _] => (y, true),
+        _ => return Err("it has another number of results"),
+    };
+    float(y.dtype)?;
+    let types = [x.dtype, w.dtype, y.dtype];
+    let template = instance(FAMILY, "norm_mul", &types, Needs::Params).with(u32::from(terms));
     kernel(
         template,
         params(op.kind, op.eps, 0),

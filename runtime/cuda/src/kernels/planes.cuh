@@ -93,7 +93,7 @@ DEVICE PairTile tile_of(u32 first, u32 pairs) {
 
 // Chunk `c` of pair `in` of a tile.
 template <class P> DEVICE const uint4* chunk_of(const PlaneRow& row, const PairTile& tile, u32 in, u32 c) {
-    return (const uint4*)row.low + (tile.first * P::CHUNKS + c * tile.len + in);
+    return (const uint4*)row.low + (tile.first * P::CHUNKS + in) + c * tile.len;
 }
 
 // The small parts of a pair, and its codes as they are stored.

@@ -97,19 +97,20 @@ pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selected {
         BinaryKind::Mul => "Mul",
         BinaryKind::Div => "Div",
     };
-    of_two(function, [0.0; 4], request)
+    of_two(function, numbers([0.0; 4]), request)
 }
 
 /// `y = function(a, b)`.
-fn of_two(function: &str, given: [f32; 4], request: &Request<'_>) -> Selected {
+fn of_two(function: &str, given: Params, request: &Request<'_>) -> Selected {
     let ([a, b], y) = (request.reals()?, request.real_result()?);
     let types = [a.dtype, b.dtype, y.dtype];
     let template = instance(FAMILY, "binary", &types, Needs::Params).with(function);
-    kernel(template, numbers(given), flat(y.elements(), request))
+    kernel(template, given, flat(y.elements(), request))
 }
 
-pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
-    let table = request.options.gelu == Gelu::GgmlTable;
+/// The function of a gated activation, and its numbers.
+pub(super) fn gate(op: &Glu, options: tpc_runtime::Options) -> (&'static str, Params) {
+    let table = options.gelu == Gelu::GgmlTable;
     let function = match op.kind {
         GluKind::Swiglu => "Swiglu",
         GluKind::Geglu if table => "GegluTable",
@@ -121,12 +122,16 @@ pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
         GluKind::SwigluClamp => "SwigluClamp",
         GluKind::SwigluOai => "SwigluOai",
     };
-    let given = [op.alpha, op.limit, 0.0, 0.0];
+    (function, numbers([op.alpha, op.limit, 0.0, 0.0]))
+}
+
+pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
+    let (function, given) = gate(op, request.options);
     if request.operands.len() == 2 {
         return of_two(function, given, request);
     }
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "halves", &types, Needs::Params).with(function);
-    kernel(template, numbers(given), flat(y.elements(), request))
+    kernel(template, given, flat(y.elements(), request))
 }

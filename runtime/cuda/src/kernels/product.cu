@@ -1,64 +1,36 @@
-// Products with weights in planes. Activations are taken in two terms of int8: `x = d (254 q + r)`, which is as exact as sixteen
-// bits. The sum over a group of 32 elements is that of integers; a result adds pairs of groups as 32 lanes do, each every 32nd
-// one, and the lanes by halves. So it has the same bits from every kernel here.
+// Products with weights in planes. The sum over a group of 32 elements is that of integers; a result adds pairs of groups as 32
+// lanes do, each every 32nd one, and the lanes by halves. So it has the same bits from every kernel here.
 
-// Terms of a column lie in tiles of 32 pairs; a pair has ten chunks of 16 bytes, each 32 chunks behind the last: the codes q of
-// both groups, the codes r, and for each group d, the sum of its activations, and the sums of 254 q + r over its halves.
-enum { TILE = 32, TILE_BYTES = 32 * 160, CODES = 0, RESTS = 4, SUMS = 8 };
+// Where a result is, besides its row.
+struct Column {
+    u32 c, i2, i3;
+};
 
-// Chunk `c` of pair `in` of the tile that begins there.
-DEVICE const uint4* terms_at(const u8* tile, u32 in, u32 c) { return (const uint4*)tile + (c * TILE + in); }
-DEVICE const u8* terms_tile(const u8* column, u32 first) { return column + (u64)(first / TILE) * TILE_BYTES; }
+// What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
+struct Alone {
+    DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
+};
+template <class R> struct Added {
+    DEVICE float of(const View* r, float sum, u32 row, const Column& at) {
+        return sum + element<R>(*r, row_of(*r, at.c % r->ne[1], at.i2 % r->ne[2], at.i3 % r->ne[3]), row % r->ne[0]);
+    }
+};
 
-// The terms of every row of `x`. Eight lanes have a group.
+// The terms of every row of `x`.
 template <class X> DEVICE void terms(const View* v) {
     const View x = v[0], q = v[1];
-    u32 groups = x.ne[0] / 32, most = (groups + 1) / 2 * 2;
+    u32 groups = x.ne[0] / 32, most = groups_of_terms(x.ne[0]);
     u64 all = rows_of(x) * most;
-    u32 lane = threadIdx.x % 8;
     // All lanes of a warp go the same number of rounds.
     for (u64 first = (thread_number() & ~31ull) / 8; first < all; first += thread_count() / 8) {
         u64 unit = first + threadIdx.x % 32 / 8;
         bool real = unit < all;
         Place at = place_of(real ? unit : 0, most, x);
-        u32 group = at.i[0];
+        u32 group = at.i[0], from = group * 32 + threadIdx.x % 8 * 4;
         const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
-        float e[4], largest = 0.0f;
-        for (u32 i = 0; i < 4; i++) {
-            e[i] = group < groups ? element<X>(x, row, group * 32 + lane * 4 + i) : 0.0f;
-            // What is no number counts as beyond all.
-            float size = fabsf(e[i]);
-            largest = size <= largest ? largest : size == size ? size : u2f(0x7f800000u);
-        }
-        for (u32 o = 1; o < 8; o *= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
-        bool finite = largest < u2f(0x7f800000u);
-        float inverse = finite && largest > 1e-30f ? 127.0f / largest : 0.0f;
-        float d = inverse > 0.0f ? largest / (127.0f * 254.0f) : 0.0f;
-        if (!finite) d = u2f(0x7fc00000u);
-        u32 codes = 0, rests = 0;
-        i32 sum = 0;
-        for (u32 i = 0; i < 4; i++) {
-            float scaled = finite ? mul_rn(e[i], inverse) : 0.0f;
-            i32 code = __float2int_rn(scaled);
-            i32 rest = __float2int_rn(mul_rn(scaled - (float)code, 254.0f));
-            codes |= (u32)(code & 0xff) << (8 * i);
-            rests |= (u32)(rest & 0xff) << (8 * i);
-            sum += 254 * code + rest;
-        }
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        i32 other = __shfl_xor_sync(0xffffffffu, sum, 4);
-        if (!real) continue;
-        u8* column = row_of(q, at.i[1], at.i[2], at.i[3]);
-        u32 half = group % 2;
-        const u8* tile = terms_tile(column, group / 2);
-        u32 in = group / 2 % TILE;
-        ((u32*)terms_at(tile, in, CODES + 2 * half + lane / 4))[lane % 4] = codes;
-        ((u32*)terms_at(tile, in, RESTS + 2 * half + lane / 4))[lane % 4] = rests;
-        if (lane == 0) {
-            uint4 sums = {f2u(d), f2u(d * (float)(sum + other)), (u32)sum, (u32)other};
-            *(uint4*)terms_at(tile, in, SUMS + half) = sums;
-        }
+        float e[4];
+        for (u32 i = 0; i < 4; i++) e[i] = group < groups ? element<X>(x, row, from + i) : 0.0f;
+        put_terms(e, group, row_of(q, at.i[1], at.i[2], at.i[3]), real);
     }
 }
 
@@ -148,10 +120,10 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
     for (int r = 0; r < R; r++) sums[r] += scaled_pair<P>(pairs[r].scales, groups[r]);
 }
 
-// `out = a · column` for one column: `lanes` threads have `R` rows. The rows of `a` are those of a matrix whose first is
-// `matrix` among all rows.
-template <class P, class Y, int R>
-DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes) {
+// `out = a · column` for one column, which `place` names: `lanes` threads have `R` rows. The rows of `a` are those of a matrix whose
+// first is `matrix` among all rows.
+template <class P, class E, class Y, int R>
+DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes, const View* more, const Column& place) {
     u32 lane = threadIdx.x % lanes, teams = blockDim.x / lanes, pairs = pairs_of(a), rows = a.ne[1];
     for (u32 first = blockIdx.x * teams * R; first < rows; first += gridDim.x * teams * R) {
         u32 mine = first + threadIdx.x / lanes * R;
@@ -175,7 +147,10 @@ DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& 
 #pragma unroll
         for (int r = 0; r < R; r++) {
             float sum = lanes_sum(sums[r], lanes);
-            if (mine + r < rows && lane == 0) Y::put(out + (u64)(mine + r) * y.nb[0], &sum);
+            if (mine + r < rows && lane == 0) {
+                sum = E::of(more, sum, mine + r, place);
+                Y::put(out + (u64)(mine + r) * y.nb[0], &sum);
+            }
         }
     }
 }
@@ -192,15 +167,24 @@ DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
     return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
 }
 
-template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
-    const View a = v[0], q = v[1], y = v[2];
-    u32 lanes = ((const PlaneParams*)params)->lanes, batches = q.ne[2] * q.ne[3];
+template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a, const View& q, const View* more, const View& y, u32 lanes) {
+    u32 batches = q.ne[2] * q.ne[3];
     for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
         u32 i2 = batch % q.ne[2], i3 = batch / q.ne[2];
         u64 matrix = matrix_of(a, q, i2, i3);
-        for (u32 column = blockIdx.y; column < q.ne[1]; column += gridDim.y)
-            one_column<P, Y, R>(a, matrix, row_of(q, column, i2, i3), y, row_of(y, column, i2, i3), lanes);
+        for (u32 column = blockIdx.y; column < q.ne[1]; column += gridDim.y) {
+            Column place = {column, i2, i3};
+            one_column<P, E, Y, R>(a, matrix, row_of(q, column, i2, i3), y, row_of(y, column, i2, i3), lanes, more, place);
+        }
     }
+}
+template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
+    const View a = v[0], q = v[1], y = v[2];
+    columns_of<P, Alone, Y, R>(a, q, nullptr, y, ((const PlaneParams*)params)->lanes);
+}
+template <class P, class M, class Y, int R> DEVICE void plane_columns_added(const View* v, const u8* params) {
+    const View a = v[0], q = v[1], more = v[2], y = v[3];
+    columns_of<P, Added<M>, Y, R>(a, q, &more, y, ((const PlaneParams*)params)->lanes);
 }
 
 // `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
@@ -221,7 +205,8 @@ template <class P, class I, class Y, int R> DEVICE void plane_experts(const View
             continue;
         }
         const u8* column = row_of(q, slot % q.ne[1], token, 0);
-        one_column<P, Y, R>(a, (u64)expert * a.ne[1], column, y, out, p.lanes);
+        Column place = {slot, token, 0};
+        one_column<P, Alone, Y, R>(a, (u64)expert * a.ne[1], column, y, out, p.lanes, nullptr, place);
     }
 }
 
@@ -271,51 +256,136 @@ DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u
     for (u32 i = 0; i < 4; i++) out[i] += scaled_pair<P>(scales[i / 2], groups[i]);
 }
 
-// A block of eight warps has 16 rows of 8 columns: each warp every eighth pair, in four sums, so that they are those of 32 lanes.
-template <class P, class Y> DEVICE void plane_tile(const View& a, u64 matrix, const View& q, const View& y, u32 i2, u32 i3, u32 from) {
-    SHARED(float, parts, 8 * 128);
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a), rows = a.ne[1];
-    u32 wanted = from + lane / 4, first = from + lane % 4 * 2;
-    const u8* column = wanted < q.ne[1] ? row_of(q, wanted, i2, i3) : nullptr;
+// The columns that the lanes of a tile work with: `codes` is the terms of the one that a lane loads codes of, `sums` of those that it
+// adds to; null beyond the last.
+struct TileColumns {
+    const u8* codes;
     const u8* sums[2];
-    for (u32 i = 0; i < 2; i++) sums[i] = first + i < q.ne[1] ? row_of(q, first + i, i2, i3) : nullptr;
-    for (u32 top = blockIdx.x * 16; top < rows; top += gridDim.x * 16) {
-        PlaneRow at[2];
-        for (u32 i = 0; i < 2; i++) at[i] = plane_row<P>(a, matrix + min(top + lane / 4 + 8 * i, rows - 1));
-        float quarter[4][4];
-#pragma unroll
-        for (u32 n = 0; n < 4; n++) {
-            for (u32 i = 0; i < 4; i++) quarter[n][i] = 0.0f;
-            for (u32 above = 0; above + warp + 8 * n < pairs; above += TILE) {
-                const u8* of[2];
-                for (u32 i = 0; i < 2; i++) of[i] = sums[i] ? terms_tile(sums[i], above) : nullptr;
-                const u8* codes = column ? terms_tile(column, above) : nullptr;
-                add_tile<P>(at, tile_of(above, pairs), warp + 8 * n, codes, of, quarter[n]);
-            }
-        }
-        for (u32 i = 0; i < 4; i++) {
-            float sum = (quarter[0][i] + quarter[2][i]) + (quarter[1][i] + quarter[3][i]);
-            parts[warp * 128 + (lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum;
-        }
-        __syncthreads();
-        if (threadIdx.x < 128) {
-            u32 row = top + threadIdx.x / 8, c = from + threadIdx.x % 8;
-            const float* p = parts + threadIdx.x;
-            float sum = ((p[0] + p[512]) + (p[256] + p[768])) + ((p[128] + p[640]) + (p[384] + p[896]));
-            if (row < rows && c < q.ne[1]) Y::put(row_of(y, c, i2, i3) + (u64)row * y.nb[0], &sum);
-        }
-        __syncthreads();
-    }
+};
+DEVICE TileColumns tile_columns(const View& q, const Column& from) {
+    u32 lane = threadIdx.x % 32, wanted = from.c + lane / 4, first = from.c + lane % 4 * 2;
+    TileColumns out;
+    out.codes = wanted < q.ne[1] ? row_of(q, wanted, from.i2, from.i3) : nullptr;
+    for (u32 i = 0; i < 2; i++) out.sums[i] = first + i < q.ne[1] ? row_of(q, first + i, from.i2, from.i3) : nullptr;
+    return out;
 }
 
-template <class P, class Y> DEVICE void plane_tiles(const View* v, const u8*) {
-    const View a = v[0], q = v[1], y = v[2];
+// The product of 16 rows from `top` on with 8 columns, by a block of eight warps: each warp has every eighth pair, in four sums, so
+// that they are those of 32 lanes. The first 128 threads get it: thread `8 r + c` row `r` of column `c`.
+template <class P> DEVICE float tile_product(const View& a, u64 matrix, const TileColumns& columns, u32 top) {
+    SHARED(float, parts, 8 * 128);
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a), rows = a.ne[1];
+    PlaneRow at[2];
+    for (u32 i = 0; i < 2; i++) at[i] = plane_row<P>(a, matrix + min(top + lane / 4 + 8 * i, rows - 1));
+    float quarter[4][4];
+#pragma unroll
+    for (u32 n = 0; n < 4; n++) {
+        for (u32 i = 0; i < 4; i++) quarter[n][i] = 0.0f;
+        for (u32 above = 0; above + warp + 8 * n < pairs; above += TILE) {
+            const u8* sums[2];
+            for (u32 i = 0; i < 2; i++) sums[i] = columns.sums[i] ? terms_tile(columns.sums[i], above) : nullptr;
+            const u8* codes = columns.codes ? terms_tile(columns.codes, above) : nullptr;
+            add_tile<P>(at, tile_of(above, pairs), warp + 8 * n, codes, sums, quarter[n]);
+        }
+    }
+    for (u32 i = 0; i < 4; i++) {
+        float sum = (quarter[0][i] + quarter[2][i]) + (quarter[1][i] + quarter[3][i]);
+        parts[warp * 128 + (lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum;
+    }
+    __syncthreads();
+    float sum = 0.0f;
+    if (threadIdx.x < 128) {
+        const float* p = parts + threadIdx.x;
+        sum = ((p[0] + p[512]) + (p[256] + p[768])) + ((p[128] + p[640]) + (p[384] + p[896]));
+    }
+    __syncthreads();
+    return sum;
+}
+
+// Whether the thread has an element of the tile, and which.
+DEVICE bool of_tile(const View& y, u32 top, Column& at, u32* row) {
+    *row = top + threadIdx.x / 8;
+    at.c += threadIdx.x % 8;
+    return threadIdx.x < 128 && *row < y.ne[0] && at.c < y.ne[1];
+}
+
+template <class P, class E, class Y> DEVICE void tiles_of(const View& a, const View& q, const View* more, const View& y) {
     u32 batches = q.ne[2] * q.ne[3];
     for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
-        u32 i2 = batch % q.ne[2], i3 = batch / q.ne[2];
-        u64 matrix = matrix_of(a, q, i2, i3);
-        for (u32 from = blockIdx.y * 8; from < q.ne[1]; from += gridDim.y * 8)
-            plane_tile<P, Y>(a, matrix, q, y, i2, i3, from);
+        Column from = {0, batch % q.ne[2], batch / q.ne[2]};
+        u64 matrix = matrix_of(a, q, from.i2, from.i3);
+        for (from.c = blockIdx.y * 8; from.c < q.ne[1]; from.c += gridDim.y * 8) {
+            TileColumns columns = tile_columns(q, from);
+            for (u32 top = blockIdx.x * 16; top < a.ne[1]; top += gridDim.x * 16) {
+                float sum = tile_product<P>(a, matrix, columns, top);
+                Column at = from;
+                u32 row;
+                if (!of_tile(y, top, at, &row)) continue;
+                sum = E::of(more, sum, row, at);
+                Y::put(row_of(y, at.c, at.i2, at.i3) + (u64)row * y.nb[0], &sum);
+            }
+        }
+    }
+}
+template <class P, class Y> DEVICE void plane_tiles(const View* v, const u8*) {
+    const View a = v[0], q = v[1], y = v[2];
+    tiles_of<P, Alone, Y>(a, q, nullptr, y);
+}
+template <class P, class M, class Y> DEVICE void plane_tiles_added(const View* v, const u8*) {
+    const View a = v[0], q = v[1], more = v[2], y = v[3];
+    tiles_of<P, Added<M>, Y>(a, q, &more, y);
+}
+
+struct GatedParams {
+    Numbers numbers;
+    u32 lanes;
+};
+
+// `y = f(gate · x, up · x)`: lanes have a row of both.
+template <class P, class F, class Y, int R> DEVICE void plane_columns_gated(const View* v, const u8* params) {
+    const View gate = v[0], up = v[1], q = v[2], y = v[3];
+    const GatedParams p = *(const GatedParams*)params;
+    u32 lane = threadIdx.x % p.lanes, teams = blockDim.x / p.lanes, pairs = pairs_of(gate), rows = gate.ne[1];
+    u32 batches = q.ne[2] * q.ne[3];
+    for (u32 n = blockIdx.y; n < q.ne[1] * batches; n += gridDim.y) {
+        Column at = {n % q.ne[1], n / q.ne[1] % q.ne[2], n / q.ne[1] / q.ne[2]};
+        u64 matrix = matrix_of(gate, q, at.i2, at.i3);
+        const u8* column = row_of(q, at.c, at.i2, at.i3);
+        for (u32 first = blockIdx.x * teams; first < rows; first += gridDim.x * teams) {
+            u32 row = first + threadIdx.x / p.lanes;
+            u64 mine = matrix + min(row, rows - 1);
+            PlaneRow both[2] = {plane_row<P>(gate, mine), plane_row<P>(up, mine)};
+            float sums[2] = {0.0f, 0.0f};
+            for (u32 top = 0; top < pairs; top += TILE) {
+                PairTile tile = tile_of(top, pairs);
+                for (u32 in = lane; in < tile.len; in += p.lanes) {
+                    Pair<P> loaded[2] = {load_pair<P>(both[0], tile, in), load_pair<P>(both[1], tile, in)};
+                    add_pair<P, 2>(loaded, terms_tile(column, top), in, sums);
+                }
+            }
+            float g = lanes_sum(sums[0], p.lanes), u = lanes_sum(sums[1], p.lanes), out = F::of(g, u, p.numbers);
+            if (row < rows && lane == 0) Y::put(row_of(y, at.c, at.i2, at.i3) + (u64)row * y.nb[0], &out);
+        }
+    }
+}
+template <class P, class F, class Y> DEVICE void plane_tiles_gated(const View* v, const u8* params) {
+    const View gate = v[0], up = v[1], q = v[2], y = v[3];
+    const GatedParams p = *(const GatedParams*)params;
+    u32 batches = q.ne[2] * q.ne[3];
+    for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
+        Column from = {0, batch % q.ne[2], batch / q.ne[2]};
+        u64 matrix = matrix_of(gate, q, from.i2, from.i3);
+        for (from.c = blockIdx.y * 8; from.c < q.ne[1]; from.c += gridDim.y * 8) {
+            TileColumns columns = tile_columns(q, from);
+            for (u32 top = blockIdx.x * 16; top < gate.ne[1]; top += gridDim.x * 16) {
+                float g = tile_product<P>(gate, matrix, columns, top), u = tile_product<P>(up, matrix, columns, top);
+                Column at = from;
+                u32 row;
+                if (!of_tile(y, top, at, &row)) continue;
+                float out = F::of(g, u, p.numbers);
+                Y::put(row_of(y, at.c, at.i2, at.i3) + (u64)row * y.nb[0], &out);
+            }
+        }
     }
 }
 

@@ -1,19 +1,25 @@
 //! Products with weights in planes, and the terms of activations that they read.
 
-use tpc_ir::op::{GetRows, MulMatId};
+use tpc_ir::op::{GetRows, Glu, MulMatId};
 use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real,
+    GRID, Geometry, Kernel, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel,
+    real,
 };
 use super::params::Params;
+use super::pointwise;
 use super::source::{Family, Instance, Needs, tag};
 use crate::planes::Planes;
 
 const FAMILY: Family = Family {
     name: "product",
     text: concat!(
+        include_str!("pointwise.cuh"),
+        "\n#line 1 \"terms.cuh\"\n",
+        include_str!("terms.cuh"),
+        "\n#line 1 \"planes.cuh\"\n",
         include_str!("planes.cuh"),
         "\n#line 1 \"product.cu\"\n",
         include_str!("product.cu")
@@ -99,31 +105,98 @@ const fn at_once(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
+/// How a product is launched: by tiles, or by columns, where a lane has so many rows at once.
+enum By {
+    Tiles,
+    Columns(usize),
+}
+
+/// The kernel of products of a weight with terms. Its template is named for how it is launched; `rest` are arguments behind the type
+/// in planes.
+fn product(
+    (template, rest): (&str, &[&str]),
+    [a, q]: [&Tensor; 2],
+    params: Params,
+    at_once: usize,
+) -> Selected {
+    let (rows, columns, batches) = (a.most[1], q.most[1], q.most[2] * q.most[3]);
+    let lanes = lanes(a)?;
+    let by = if columns > 1 {
+        By::Tiles
+    } else {
+        By::Columns(at_once)
+    };
+    let kind = match by {
+        By::Tiles => "tiles",
+        By::Columns(_) => "columns",
+    };
+    let name = template.replace('*', kind);
+    let first = of_planes(&name, a.dtype, &[], Needs::Params);
+    let template = rest.iter().fold(first, Instance::with);
+    match by {
+        By::Tiles => {
+            let (each, wide, threads) = TILE;
+            let geometry = geometry((rows, each), columns.div_ceil(wide), batches, threads);
+            kernel(template, params, geometry)
+        }
+        By::Columns(at_once) => {
+            let each = THREADS / lanes * at_once;
+            let geometry = geometry((rows, each), columns, batches, THREADS);
+            kernel(template.with(at_once), params, geometry)
+        }
+    }
+}
+
 /// The operands are the weight and the terms of the activations.
 pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
     let [a, q] = request.operands else {
         return Err(OPERANDS);
     };
     let y = request.real_result()?;
-    let (rows, columns, batches) = (a.most[1], q.most[1], q.most[2] * q.most[3]);
-    let lanes = lanes(a)?;
-    if columns > 1 {
-        let (each, at_once, threads) = TILE;
-        let template = of_planes("plane_tiles", a.dtype, &[y.dtype], Needs::Params);
-        let columns = columns.div_ceil(at_once);
-        return kernel(
-            template,
-            params(lanes, None)?,
-            geometry((rows, each), columns, batches, threads),
-        );
+    let params = params(lanes(a)?, None)?;
+    let rest = [tag(y.dtype)];
+    product(("plane_*", &rest), [a, q], params, at_once(a.most[1]))
+}
+
+/// The same with a third operand, which is added.
+pub(super) fn mul_mat_add(request: &Request<'_>) -> Selected {
+    let [a, q, more] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    real(more.dtype)?;
+    let params = params(lanes(a)?, None)?;
+    let rest = [tag(more.dtype), tag(y.dtype)];
+    product(("plane_*_added", &rest), [a, q], params, at_once(a.most[1]))
+}
+
+/// The operands are two weights alike and the terms of the activations: the first product gates the second.
+pub(super) fn gated(op: &Glu, request: &Request<'_>) -> Selected {
+    let [gate, up, q] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = request.real_result()?;
+    if gate != up {
+        return Err("the weights differ");
     }
-    let at_once = at_once(rows);
-    let template = of_planes("plane_columns", a.dtype, &[y.dtype], Needs::Params);
-    kernel(
-        template.with(at_once),
-        params(lanes, None)?,
-        geometry((rows, THREADS / lanes * at_once), columns, batches, THREADS),
-    )
+    let (function, numbers) = pointwise::gate(op, request.options);
+    let params = numbers.u32(lanes(gate)? as u32);
+    let rest = [function, tag(y.dtype)];
+    let chosen = product(("plane_*_gated", &rest), [gate, q], params, 1)?;
+    if q.most[1] > 1 {
+        return Ok(chosen);
+    }
+    // Columns of all batches are counted together, and lanes have a row of both weights.
+    let batches = q.most[2] * q.most[3];
+    let [x, columns, _] = chosen.geometry.grid;
+    let all = (columns as usize * batches).min(GRID) as u32;
+    Ok(Kernel {
+        geometry: Geometry {
+            grid: [x, all, 1],
+            ..chosen.geometry
+        },
+        ..chosen
+    })
 }
 
 /// The operands are the weight, the terms of the activations, and the experts.

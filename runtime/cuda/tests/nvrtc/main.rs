@@ -2,6 +2,7 @@
 
 mod formats;
 mod kernels;
+mod planes;
 
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, whole};
 

@@ -3,6 +3,7 @@
 //!
 //! Where there is no C++ compiler, the tests say so and pass.
 
+mod fused;
 mod rig;
 
 use rig::Rig;

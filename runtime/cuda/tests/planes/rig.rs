@@ -22,7 +22,7 @@ pub(crate) struct Rig {
 
 /// A tensor in memory, as kernels see it.
 #[derive(Clone, Copy)]
-struct Seen {
+pub(crate) struct Seen {
     tensor: Tensor,
     at: Memory,
     strides: [usize; 4],
@@ -68,7 +68,7 @@ impl Rig {
     }
 
     /// Memory that nobody has written.
-    fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
+    pub(crate) fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
         let size = dtype.block_bytes() as usize;
         let at = match bytes {
             Some(bytes) => self.memory(bytes),
@@ -89,7 +89,7 @@ impl Rig {
         }
     }
 
-    fn weight(&mut self, weight: &Weight) -> Seen {
+    pub(crate) fn weight(&mut self, weight: &Weight) -> Seen {
         let at = self.memory(&weight.bytes);
         let tensor = Tensor {
             format: StoredFormat::Planes,
@@ -119,6 +119,21 @@ impl Rig {
         drop(alone);
     }
 
+    /// A kernel; what is not of products is loaded alone.
+    fn function(&mut self, kernel: &Kernel) -> Function {
+        let name = kernel.instance.entry();
+        if let Some(known) = self.functions.get(&name) {
+            return *known;
+        }
+        let source = kernel.instance.alone();
+        let module = Module::new(source.name, source.text);
+        let module = self.driver.load(Device(0), &module);
+        let module = module.unwrap_or_else(|e| panic!("{e}"));
+        let function = self.driver.function(module, &name).expect("the kernel");
+        self.functions.insert(name, function);
+        function
+    }
+
     /// A launch of a kernel on tensors.
     fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
         let mut frame = Vec::new();
@@ -128,7 +143,7 @@ impl Rig {
             frame.extend(sizes.as_flattened());
             frame.extend(s.strides.map(|n| (n as u64).to_ne_bytes()).as_flattened());
         }
-        let function = self.functions[&kernel.instance.entry()];
+        let function = self.function(kernel);
         let [frame, params, fault] =
             [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
         Work::Kernel(KernelNode {
@@ -144,7 +159,7 @@ impl Rig {
         })
     }
 
-    fn floats(&mut self, seen: Seen) -> Vec<f32> {
+    pub(crate) fn floats(&mut self, seen: Seen) -> Vec<f32> {
         let n: usize = seen.tensor.most.iter().product();
         let mut bytes = vec![0; n * 4];
         self.driver.read(at(seen.at), &mut bytes).expect("room");
@@ -152,11 +167,31 @@ impl Rig {
         words.iter().map(|w| f32::from_ne_bytes(*w)).collect()
     }
 
-    fn run(&mut self, what: &str, spec: GraphSpec) {
+    /// Memory for the terms of activations.
+    pub(crate) fn terms(&mut self, x: Seen) -> Seen {
+        let [k, n1, n2, n3] = x.tensor.most;
+        let column = Terms::of(k).column;
+        let bytes = column * n1 * n2 * n3;
+        let at = self.driver.allocate(Device(0), bytes as u64);
+        Seen {
+            at: at.expect("memory"),
+            strides: [4, column, column * n1, column * n1 * n2],
+            ..x
+        }
+    }
+
+    /// Runs kernels one after another.
+    pub(crate) fn chain(&mut self, kernels: &[(Kernel, Vec<Seen>)]) {
+        let mut spec = GraphSpec::default();
+        let mut before = Vec::new();
+        for (kernel, seen) in kernels {
+            let node = self.node(kernel, seen);
+            before = vec![spec.push(kernel.instance.name(), node, &before)];
+        }
         let graph = self.driver.instantiate(spec).expect("a graph");
         self.driver.launch(graph).expect("it begins");
         let done = self.driver.synchronize();
-        done.unwrap_or_else(|e| panic!("{what}: {e}"));
+        done.unwrap_or_else(|e| panic!("{e}"));
         self.driver.discard(graph).expect("it has ended");
     }
 
@@ -167,10 +202,7 @@ impl Rig {
         let ids = self.dense(DType::I32, [ids.len(), 1, 1, 1], Some(&bytes));
         let y = self.dense(DType::F32, [weight.dims[0], ids.tensor.most[0], 1, 1], None);
         let kernel = chosen(op, &[a, ids], y);
-        let mut spec = GraphSpec::default();
-        let node = self.node(&kernel, &[a, ids, y]);
-        spec.push(kernel.instance.name(), node, &[]);
-        self.run(kernel.instance.name(), spec);
+        self.chain(&[(kernel, vec![a, ids, y])]);
         self.floats(y)
     }
 
@@ -185,16 +217,7 @@ impl Rig {
         let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
         let a = self.weight(weight);
         let x = self.dense(DType::F32, dims, Some(&bytes));
-        let column = Terms::of(dims[0]).column;
-        let size = column * dims[1] * dims[2] * dims[3];
-        let q = Seen {
-            at: self
-                .driver
-                .allocate(Device(0), size as u64)
-                .expect("memory"),
-            strides: [4, column, column * dims[1], column * dims[1] * dims[2]],
-            ..x
-        };
+        let q = self.terms(x);
         let mut seen = vec![a, q];
         let mut result = [weight.dims[1], dims[1], dims[2], dims[3]];
         if let Some((ids, sizes)) = ids {
@@ -205,13 +228,8 @@ impl Rig {
         let y = self.dense(DType::F32, result, None);
         let kernel = chosen(op, &seen, y);
         seen.push(y);
-        let apart = request(&[x], q, select_terms);
-        let mut spec = GraphSpec::default();
-        let node = self.node(&apart, &[x, q]);
-        let before = spec.push("terms", node, &[]);
-        let node = self.node(&kernel, &seen);
-        spec.push(kernel.instance.name(), node, &[before]);
-        self.run(kernel.instance.name(), spec);
+        let apart = request(&[x], &[q], select_terms);
+        self.chain(&[(apart, vec![x, q]), (kernel, seen)]);
         self.floats(y)
     }
 }
@@ -251,19 +269,19 @@ fn instances(dtype: DType) -> Vec<Instance> {
     ]
 }
 
-fn chosen(op: &Op, operands: &[Seen], result: Seen) -> Kernel {
-    request(operands, result, |r| select(op, r))
+pub(crate) fn chosen(op: &Op, operands: &[Seen], result: Seen) -> Kernel {
+    request(operands, &[result], |r| select(op, r))
 }
 
-fn request<E: std::fmt::Display>(
+pub(crate) fn request<E: std::fmt::Display>(
     operands: &[Seen],
-    result: Seen,
+    results: &[Seen],
     select: impl Fn(&Request<'_>) -> Result<Kernel, E>,
 ) -> Kernel {
-    let operands: Vec<Tensor> = operands.iter().map(|s| s.tensor).collect();
+    let tensors = |seen: &[Seen]| seen.iter().map(|s| s.tensor).collect::<Vec<Tensor>>();
     let request = Request {
-        operands: &operands,
-        results: &[result.tensor],
+        operands: &tensors(operands),
+        results: &tensors(results),
         options: Options::default(),
         multiprocessors: 2,
     };

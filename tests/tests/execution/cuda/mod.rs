@@ -2,6 +2,7 @@
 //!
 //! Where there is no C++ compiler, these tests say so and pass.
 
+mod launches;
 mod logits;
 mod places;
 

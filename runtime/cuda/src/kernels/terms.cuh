@@ -1,0 +1,51 @@
+// Activations in two terms of int8: `x = d (254 q + r)`, which is as exact as sixteen bits.
+
+// Terms of a column lie in tiles of 32 pairs; a pair has ten chunks of 16 bytes, each 32 chunks behind the last: the codes q of
+// both groups, the codes r, and for each group d, the sum of its activations, and the sums of 254 q + r over its halves.
+enum { TILE = 32, TILE_BYTES = 32 * 160, CODES = 0, RESTS = 4, SUMS = 8 };
+
+// Chunk `c` of pair `in` of the tile that begins there.
+DEVICE const uint4* terms_at(const u8* tile, u32 in, u32 c) { return (const uint4*)tile + in + c * TILE; }
+DEVICE const u8* terms_tile(const u8* column, u32 first) { return column + (u64)(first / TILE) * TILE_BYTES; }
+
+// A row of an odd number of groups ends in one of zeros.
+DEVICE u32 groups_of_terms(u32 k) { return (k / 32 + 1) / 2 * 2; }
+
+// The terms of a group, of which eight lanes have four activations each; all lanes of the warp take part.
+DEVICE void put_terms(const float* e, u32 group, const u8* column, bool real) {
+    u32 lane = threadIdx.x % 8;
+    float largest = 0.0f;
+    for (u32 i = 0; i < 4; i++) {
+        // What is no number counts as beyond all.
+        float size = fabsf(e[i]);
+        largest = size <= largest ? largest : size == size ? size : u2f(0x7f800000u);
+    }
+    for (u32 o = 1; o < 8; o *= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
+    bool finite = largest < u2f(0x7f800000u);
+    float inverse = finite && largest > 1e-30f ? 127.0f / largest : 0.0f;
+    float d = inverse > 0.0f ? largest / (127.0f * 254.0f) : 0.0f;
+    if (!finite) d = u2f(0x7fc00000u);
+    u32 codes = 0, rests = 0;
+    i32 sum = 0;
+    for (u32 i = 0; i < 4; i++) {
+        float scaled = finite ? mul_rn(e[i], inverse) : 0.0f;
+        i32 code = __float2int_rn(scaled);
+        i32 rest = __float2int_rn(mul_rn(scaled - (float)code, 254.0f));
+        codes |= (u32)(code & 0xff) << (8 * i);
+        rests |= (u32)(rest & 0xff) << (8 * i);
+        sum += 254 * code + rest;
+    }
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    i32 other = __shfl_xor_sync(0xffffffffu, sum, 4);
+    if (!real) return;
+    const u8* tile = terms_tile(column, group / 2);
+    u32 in = group / 2 % TILE, half = group % 2;
+    ((u32*)terms_at(tile, in, CODES + 2 * half + lane / 4))[lane % 4] = codes;
+    ((u32*)terms_at(tile, in, RESTS + 2 * half + lane / 4))[lane % 4] = rests;
+    if (lane == 0) {
+        uint4 sums = {f2u(d), f2u(d * (float)(sum + other)), (u32)sum, (u32)other};
+        *(uint4*)terms_at(tile, in, SUMS + half) = sums;
+    }
+}
+
