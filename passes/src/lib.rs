@@ -21,6 +21,7 @@
 //! the memories of programs and of their transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
 //! planner.
 
+mod ahead;
 mod assemble;
 pub mod bits;
 pub mod buffers;

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use tpc_ir::program::{LaunchData, Target, Work};
 use tpc_ir::{Graph, Inst, Value};
 
+use crate::ahead::tokens_ahead;
 use crate::layout::Layouts;
-use crate::schedule::tokens_ahead;
 use crate::users::Users;
 
 /// The launches of a graph, in program order of their last instructions.

@@ -16,13 +16,16 @@ pub(super) struct Relations {
     /// Equal parts are one.
     parts: RefCell<FxHashSet<Rc<Part>>>,
     /// By base and number of the view.
-    selected: RefCell<FxHashMap<(Id, Option<u32>), Option<Rc<Part>>>>,
+    selected: RefCell<FxHashMap<Selection, Option<Rc<Part>>>>,
     related: RefCell<FxHashMap<OpOnParts, Option<Rc<Relation>>>>,
     /// Numbers of views, by those of the inner and the outer.
     composed: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
     /// Numbers of views, by those of the one that is selected from and of the one that is looked for.
     relative: RefCell<FxHashMap<(u32, u32), Option<u32>>>,
 }
+
+/// A base, and the number of a view of it.
+type Selection = (Id, Option<u32>);
 
 /// The number of an op, and its operands.
 type OpOnParts = (u32, SmallVec<[Shared; 4]>);

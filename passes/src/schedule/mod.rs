@@ -6,6 +6,5 @@
 mod phases;
 mod waits;
 
-pub(crate) use phases::tokens_ahead;
 pub use phases::{Order, order};
 pub use waits::queues;

@@ -1,9 +1,10 @@
 //! Phases: of a batch most can be computed when its tokens are known. What needs the tokens that come after these
-//! ([`InputKind::NextTokens`]) waits until they are.
+//! ([`InputKind::NextTokens`](tpc_ir::op::InputKind::NextTokens)) waits until they are.
 
-use tpc_ir::op::InputKind;
 use tpc_ir::program::{LaunchData, Work};
-use tpc_ir::{Graph, Launch, Op, Value};
+use tpc_ir::{Graph, Launch};
+
+use crate::ahead::tokens_ahead;
 
 /// The launches in a linear order, phase by phase.
 #[derive(Clone, Debug, Default)]
@@ -37,23 +38,6 @@ pub fn order(graph: &Graph, launches: &[LaunchData]) -> Order {
             Some((_, launches)) => launches.push(launch),
             None => out.phases.push((ahead, vec![launch])),
         }
-    }
-    out
-}
-
-/// Per instruction, how many tokens ahead must be known for it.
-pub(crate) fn tokens_ahead(graph: &Graph) -> Vec<u32> {
-    let mut out = vec![0; graph.insts().len()];
-    for (inst, data) in graph.insts() {
-        let of = |v: &Value| out[graph.value(*v).def.0.index()];
-        let needed = data.operands.iter().map(of).max();
-        out[inst.index()] = match &data.op {
-            Op::Input(input) => match input.kind {
-                InputKind::NextTokens(ahead) => ahead,
-                _ => 0,
-            },
-            _ => needed.unwrap_or(0),
-        };
     }
     out
 }

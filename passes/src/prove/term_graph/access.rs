@@ -186,15 +186,15 @@ impl TermGraph {
 
     /// Adds the selection of `indices` from a value, under the sizes `dims`.
     pub(in crate::prove) fn view(&mut self, base: Id, indices: IndexSet, dims: [Dim; RANK]) -> Id {
-        let number = self.number_of(View { indices, dims });
+        let number = self.number_of(&View { indices, dims });
         self.numbered_view(base, number)
     }
 
     /// The number of a view.
-    fn number_of(&mut self, view: View) -> u32 {
+    fn number_of(&mut self, view: &View) -> u32 {
         let views = &mut self.graph.analysis.tables.views;
         let known = views.items().len();
-        let number = views.intern(&view);
+        let number = views.intern(view);
         if views.items().len() > known {
             self.segments.add(intervals(&view.indices));
         }
@@ -309,7 +309,7 @@ impl TermGraph {
     /// The number of the view of these elements under the sizes of another, where there is one.
     fn kept(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
         let dims = sizes.dims.clone();
-        indices.map(|indices| self.number_of(View { indices, dims }))
+        indices.map(|indices| self.number_of(&View { indices, dims }))
     }
 }
 

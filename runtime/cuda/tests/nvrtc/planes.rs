@@ -66,7 +66,9 @@ fn products_with_planes_compile_for_cards() {
         let mine = types()
             .enumerate()
             .filter(|(i, _)| full || i % TARGETS.len() == t);
-        let mut kernels: BTreeSet<Instance> = mine.flat_map(|(_, d)| instances(d)).collect();
+        // The kernels of one token are compiled where instructions are counted.
+        let others = mine.flat_map(|(_, d)| instances(d).split_off(1));
+        let mut kernels: BTreeSet<Instance> = others.collect();
         let x = [Tensor::new(DType::F32, [4096, 1, 1, 1])];
         let terms = request(&x, select_terms).expect("reals");
         kernels.insert(terms.instance);
@@ -168,10 +170,11 @@ fn book() -> BTreeMap<String, Vec<f64>> {
 /// One target for each type, in turn; all with `TPC_FULL=1`, which prints the table.
 #[test]
 fn loops_take_no_more_instructions_than_the_book_says() {
-    let (Some(nvrtc), Some(tool)) = (super::nvrtc(), disassembler()) else {
-        eprintln!("skipped: without NVRTC and nvdisasm no instructions are counted");
-        return;
-    };
+    let Some(nvrtc) = super::nvrtc() else { return };
+    let tool = disassembler();
+    if tool.is_none() {
+        eprintln!("skipped: without nvdisasm no instructions are counted");
+    }
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
     let book = book();
     let mut found: BTreeMap<DType, Vec<f64>> = BTreeMap::new();
@@ -184,8 +187,11 @@ fn loops_take_no_more_instructions_than_the_book_says() {
         let kernels: BTreeSet<Instance> = mine.iter().map(|d| of_one_token(*d)).collect();
         for module in modules(&kernels) {
             let compiled = compile(&nvrtc, &module.text, target);
-            let Some(code) = disassembled(&tool, target, &compiled) else {
-                eprintln!("skipped: {} shows nothing of {target}", tool.display());
+            let code = tool
+                .as_ref()
+                .and_then(|t| disassembled(t, target, &compiled));
+            let Some(code) = code else {
+                eprintln!("skipped: no disassembler shows the code of {target}");
                 continue;
             };
             for dtype in &mine {

@@ -145,6 +145,7 @@ const MODULES: [(&str, &[&str]); 19] = [
         &[
             "gcd",
             "users",
+            "ahead",
             "layers",
             "machine",
             "place",
@@ -378,9 +379,10 @@ const MODULES: [(&str, &[&str]); 19] = [
 ];
 
 /// The modules of `passes`, each with those that it may import.
-const PASSES: [(&str, &[&str]); 19] = [
+const PASSES: [(&str, &[&str]); 20] = [
     ("gcd", &[]),
     ("users", &[]),
+    ("ahead", &[]),
     ("layers", &[]),
     ("machine", &[]),
     ("place", &["layers", "machine"]),
@@ -395,8 +397,8 @@ const PASSES: [(&str, &[&str]); 19] = [
     ("canonicalise", &[]),
     ("prove", &["gcd"]),
     ("layout", &[]),
-    ("cover", &["layout"]),
-    ("schedule", &[]),
+    ("cover", &["ahead", "layout", "users"]),
+    ("schedule", &["ahead"]),
     ("buffers", &["layout", "schedule"]),
     ("assemble", &["buffers", "cover", "layout", "schedule"]),
     ("footprint", &["assemble", "buffers"]),
