@@ -25,6 +25,8 @@ pub(crate) fn captured(parsed: &Parsed) -> Result<CapturedGraph, String> {
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
+        leaves: Vec::new(),
+        results: Vec::new(),
     })
 }
 

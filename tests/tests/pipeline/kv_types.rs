@@ -208,6 +208,8 @@ fn no_block_of_a_cache_is_cut_where_blocks_run_across_heads() {
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
+        leaves: Vec::new(),
+        results: Vec::new(),
     };
     for devices in [2, 3, 4, 5] {
         let compiled = compile_capture(&captured, &placement(devices)).expect("it can be planned");

@@ -121,6 +121,8 @@ fn layers(odd: Option<u32>) -> CapturedGraph {
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
+        leaves: Vec::new(),
+        results: Vec::new(),
     }
 }
 

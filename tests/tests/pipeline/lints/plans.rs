@@ -143,6 +143,8 @@ fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
+        leaves: Vec::new(),
+        results: Vec::new(),
     };
     let placement = Placement::on(parse_devices(devices).expect("devices"));
     let compiled = compile_capture(&captured, &placement).expect("it is planned");
