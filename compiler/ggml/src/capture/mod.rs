@@ -87,32 +87,16 @@ pub struct Leaf {
 /// When a line is not a record, or the records do not fit together; the error has the line.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     let tensors = record::parse(text)?;
-    let Lowered {
-        memory,
-        leaves,
-        results,
-    } = lower(&tensors, name, Packed::Apart)?;
-    let Memory {
-        graph,
-        mut notes,
-        lines,
-        traces,
-        ..
-    } = memory;
-    let samples = samples::Samples::new(&tensors, &graph, &traces);
-    let symbols::Symbolic { graph, batch, note } = symbols::introduce(&graph, &samples)?;
-    notes.extend(note);
-    let (graph, n_layer) = layers::assign(&graph);
-    let graph = Verified::new(graph).map_err(|v| CaptureError::inconsistent(&v.errors[0]))?;
+    let mut lowered = lower(&tensors, name, Packed::Apart)?;
+    let memory = &mut lowered.memory;
+    let samples = samples::Samples::new(&tensors, &memory.graph, &memory.traces);
+    let symbols::Symbolic { graph, batch, note } = symbols::introduce(&memory.graph, &samples)?;
+    memory.graph = graph;
+    memory.notes.extend(note);
+    let captured = finished(lowered, batch)?;
     Ok(CapturedGraph {
-        graph,
-        batch,
-        n_layer,
-        lines,
-        notes,
         records: tensors,
-        leaves,
-        results,
+        ..captured
     })
 }
 
@@ -123,28 +107,35 @@ pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
     // What a file says is checked where it is parsed.
     let tensors = record::parse(&write(tensors))?;
-    let Lowered {
-        memory,
-        leaves,
-        results,
-    } = lower(&tensors, name, Packed::Whole)?;
+    let captured = finished(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
+    Ok(CapturedGraph {
+        records: tensors,
+        ..captured
+    })
+}
+
+/// Lowered records as a graph with layers, verified; the records are not there yet.
+fn finished(
+    lowered: Lowered<'_>,
+    batch: Vec<(Symbol, u64)>,
+) -> Result<CapturedGraph, CaptureError> {
     let Memory {
         graph,
         notes,
         lines,
         ..
-    } = memory;
+    } = lowered.memory;
     let (graph, n_layer) = layers::assign(&graph);
     let graph = Verified::new(graph).map_err(|v| CaptureError::inconsistent(&v.errors[0]))?;
     Ok(CapturedGraph {
         graph,
-        batch: Vec::new(),
+        batch,
         n_layer,
         lines,
         notes,
-        records: tensors,
-        leaves,
-        results,
+        records: Vec::new(),
+        leaves: lowered.leaves,
+        results: lowered.results,
     })
 }
 

@@ -1,13 +1,6 @@
 // Matrix products with weights as the file stores them, decoded in registers. `lanes` threads share a row of the result: each
 // takes every `lanes`th sixteen of K, and their sums are added by shuffles.
 
-struct ProductParams {
-    u32 lanes;
-    u32 start; // the first expert of a window, and how many there are
-    u32 len;
-    u32 windowed;
-};
-
 // `y[:, c] = a · b[:, c]` for `C` columns from `column` on.
 template <class A, class B, class Y, int C>
 DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x, const View& y, u8* out, u32 column, u32 lanes) {
@@ -58,19 +51,11 @@ template <class A, class B, class I, class Y> DEVICE void mul_mat_id(const View*
     const View a = v[0], b = v[1], ids = v[2], y = v[3];
     const ProductParams p = *(const ProductParams*)params;
     u32 entries = ids.ne[0] * ids.ne[1];
-    for (u32 entry = blockIdx.y; entry < entries; entry += gridDim.y) {
-        u32 slot = entry % ids.ne[0], token = entry / ids.ne[0];
-        i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
-        i64 expert = id - (i64)p.start;
-        bool wrong = id < 0 || (!p.windowed && id >= (i64)a.ne[2]);
-        if (wrong && threadIdx.x == 0 && blockIdx.x == 0) report(fault, launch, id, a.ne[2]);
-        u8* out = row_of(y, slot, token, 0);
-        if (wrong || expert < 0 || (p.windowed && expert >= (i64)p.len)) {
-            float zero = 0.0f;
-            for (u32 i = (u32)thread_number(); i < y.ne[0]; i += (u32)thread_count()) Y::put(out + i * y.nb[0], &zero);
-            continue;
-        }
-        const u8* x = row_of(b, slot % b.ne[1], token, 0);
-        columns<A, B, Y, 1>(a, a.at + (u64)expert * a.nb[2], b, x, y, out, 0, p.lanes);
+    for (u32 n = blockIdx.y; n < entries; n += gridDim.y) {
+        Entry entry = entry_of(ids, y, n);
+        u64 expert;
+        if (!chosen<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
+        const u8* x = row_of(b, entry.slot % b.ne[1], entry.token, 0);
+        columns<A, B, Y, 1>(a, a.at + expert * a.nb[2], b, x, y, entry.out, 0, p.lanes);
     }
 }

@@ -11,7 +11,12 @@ use super::source::{Family, Needs};
 
 const FAMILY: Family = Family {
     name: "matmul",
-    text: include_str!("matmul.cu"),
+    text: concat!(
+        "#line 1 \"experts.cuh\"\n",
+        include_str!("experts.cuh"),
+        "\n#line 1 \"matmul.cu\"\n",
+        include_str!("matmul.cu")
+    ),
 };
 
 /// Columns that a thread has at once, where there are several.

@@ -155,13 +155,6 @@ DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& 
     }
 }
 
-struct PlaneParams {
-    u32 lanes;
-    u32 start; // the first expert of a window, and how many there are
-    u32 len;
-    u32 windowed;
-};
-
 // The first row of the matrix that a batch meets.
 DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
     return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
@@ -180,33 +173,25 @@ template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a
 }
 template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
     const View a = v[0], q = v[1], y = v[2];
-    columns_of<P, Alone, Y, R>(a, q, nullptr, y, ((const PlaneParams*)params)->lanes);
+    columns_of<P, Alone, Y, R>(a, q, nullptr, y, ((const ProductParams*)params)->lanes);
 }
 template <class P, class M, class Y, int R> DEVICE void plane_columns_added(const View* v, const u8* params) {
     const View a = v[0], q = v[1], more = v[2], y = v[3];
-    columns_of<P, Added<M>, Y, R>(a, q, &more, y, ((const PlaneParams*)params)->lanes);
+    columns_of<P, Added<M>, Y, R>(a, q, &more, y, ((const ProductParams*)params)->lanes);
 }
 
 // `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
 template <class P, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], q = v[1], ids = v[2], y = v[3];
-    const PlaneParams p = *(const PlaneParams*)params;
+    const ProductParams p = *(const ProductParams*)params;
     u32 entries = ids.ne[0] * ids.ne[1];
-    for (u32 entry = blockIdx.y; entry < entries; entry += gridDim.y) {
-        u32 slot = entry % ids.ne[0], token = entry / ids.ne[0];
-        i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
-        i64 expert = id - (i64)p.start;
-        bool wrong = id < 0 || (!p.windowed && id >= (i64)a.ne[2]);
-        if (wrong && threadIdx.x == 0 && blockIdx.x == 0) report(fault, launch, id, a.ne[2]);
-        u8* out = row_of(y, slot, token, 0);
-        if (wrong || expert < 0 || (p.windowed && expert >= (i64)p.len)) {
-            float zero = 0.0f;
-            for (u32 i = (u32)thread_number(); i < y.ne[0]; i += (u32)thread_count()) Y::put(out + i * y.nb[0], &zero);
-            continue;
-        }
-        const u8* column = row_of(q, slot % q.ne[1], token, 0);
-        Column place = {slot, token, 0};
-        one_column<P, Alone, Y, R>(a, (u64)expert * a.ne[1], column, y, out, p.lanes, nullptr, place);
+    for (u32 n = blockIdx.y; n < entries; n += gridDim.y) {
+        Entry entry = entry_of(ids, y, n);
+        u64 expert;
+        if (!chosen<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
+        const u8* column = row_of(q, entry.slot % q.ne[1], entry.token, 0);
+        Column place = {entry.slot, entry.token, 0};
+        one_column<P, Alone, Y, R>(a, expert * a.ne[1], column, y, entry.out, p.lanes, nullptr, place);
     }
 }
 

@@ -17,6 +17,8 @@ const FAMILY: Family = Family {
     name: "product",
     text: concat!(
         include_str!("pointwise.cuh"),
+        "\n#line 1 \"experts.cuh\"\n",
+        include_str!("experts.cuh"),
         "\n#line 1 \"terms.cuh\"\n",
         include_str!("terms.cuh"),
         "\n#line 1 \"planes.cuh\"\n",

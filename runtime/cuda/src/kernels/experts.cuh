@@ -1,0 +1,34 @@
+// What products are told, and the experts that entries chose.
+
+struct ProductParams {
+    u32 lanes;
+    u32 start; // the first expert of a window, and how many there are
+    u32 len;
+    u32 windowed;
+};
+
+// An entry of the ids: a slot of a token, with the row of its result.
+struct Entry {
+    u32 slot, token;
+    u8* out;
+};
+
+// Whether an entry chose an expert of the window, and which. The results of others are zeros, which are written here.
+template <class I, class Y>
+DEVICE bool chosen(const View& a, const View& ids, const View& y, const ProductParams& p, const Entry& entry, Fault* fault, u32 launch, u64* expert) {
+    i64 id = I::integer(row_of(ids, entry.token, 0, 0) + entry.slot * ids.nb[0]);
+    i64 own = id - (i64)p.start;
+    bool wrong = id < 0 || (!p.windowed && id >= (i64)a.ne[2]);
+    if (wrong && threadIdx.x == 0 && blockIdx.x == 0) report(fault, launch, id, a.ne[2]);
+    *expert = (u64)own;
+    if (!wrong && own >= 0 && !(p.windowed && own >= (i64)p.len)) return true;
+    float zero = 0.0f;
+    for (u32 i = (u32)thread_number(); i < y.ne[0]; i += (u32)thread_count()) Y::put(entry.out + i * y.nb[0], &zero);
+    return false;
+}
+
+DEVICE Entry entry_of(const View& ids, const View& y, u32 n) {
+    Entry entry = {n % ids.ne[0], n / ids.ne[0], nullptr};
+    entry.out = row_of(y, entry.slot, entry.token, 0);
+    return entry;
+}
