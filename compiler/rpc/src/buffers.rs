@@ -53,7 +53,7 @@ impl Pool {
 }
 
 /// Bytes of a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// The buffer.
     pub buffer: u64,
@@ -149,17 +149,22 @@ impl Buffers {
         Ok(())
     }
 
-    /// The bytes of a tensor.
+    /// The bytes of a tensor. One without elements may have no buffer.
     ///
     /// # Errors
     /// [`Refusal::Memory`] when its buffer does not have them.
     pub fn span(&self, tensor: &Tensor) -> Result<Span, Refusal> {
-        let (base, whole) = self.whole(tensor.buffer)?;
-        let outside = || {
-            let name = &tensor.name;
-            Refusal::Memory(format!("the tensor \"{name}\" is not within its buffer"))
-        };
+        let name = &tensor.name;
+        let outside = || Refusal::Memory(format!("the tensor \"{name}\" is not within its buffer"));
         let len = tensor.bytes().ok_or_else(outside)?;
+        if (tensor.buffer, len) == (0, 0) {
+            return Ok(Span::default());
+        }
+        if tensor.buffer == 0 {
+            let message = format!("the tensor \"{name}\" has elements and no buffer");
+            return Err(Refusal::Memory(message));
+        }
+        let (base, whole) = self.whole(tensor.buffer)?;
         let start = tensor.data.checked_sub(base).ok_or_else(outside)?;
         let end = start.checked_add(len).filter(|&end| end <= whole.len);
         end.map(|_| Span {

@@ -41,7 +41,9 @@ impl Recorded {
             tensors: Vec::new(),
         };
         for &node in &graph.nodes {
-            writing.node(node)?;
+            if !is_elsewhere(graph, node) {
+                writing.node(node)?;
+            }
         }
         let Writing {
             records, tensors, ..
@@ -106,6 +108,11 @@ impl Recorded {
         }
         out
     }
+}
+
+/// Whether a tensor is a view of memory that is not on this server: the client has copied here what is read of it.
+fn is_elsewhere(graph: &Graph, tensor: usize) -> bool {
+    !graph.computes(tensor) && graph.tensors[graph.owner(tensor)].buffer == 0
 }
 
 /// How often each tensor is a source of what is computed.
