@@ -29,6 +29,10 @@ const I64: u32 = 27;
 
 /// Rows of so many tokens are multiplied, written to a cache, and added to what the cache's owner had read.
 fn step(tokens: u32) -> Vec<u8> {
+    message(10, &[&graph(&[6, 7, 8], &tensors(tokens))])
+}
+
+fn tensors(tokens: u32) -> Vec<Wire> {
     let op = |kind: OpKind| kind as u32;
     let w = tensor(1, 0, [4, 6, 1, 1], WEIGHTS, "w");
     let cache = tensor(2, 0, [6, 16, 1, 1], STATES, "cache");
@@ -44,8 +48,7 @@ fn step(tokens: u32) -> Vec<u8> {
         ..tensor(7, 0, [6, 16, 1, 1], STATES, "kept").op(op(OpKind::SetRows), &[6, 5, 2])
     };
     let sum = tensor(8, 0, [6, tokens, 1, 1], RESULTS + 1536, "sum").op(op(OpKind::Add), &[6, 3]);
-    let all = [w, x, y, cells, cache, kept, other, sum];
-    message(10, &[&graph(&[6, 7, 8], &all)])
+    vec![w, x, y, cells, cache, kept, other, sum]
 }
 
 /// The captures of a client that computes these graphs.
@@ -81,6 +84,23 @@ fn leaves_have_the_roles_of_their_memory() {
     // No op writes to it, and its memory is that of states.
     assert_eq!(role("other"), Some(Role::State));
     assert_eq!([role("x"), role("cells")], [Some(Role::Input); 2]);
+}
+
+#[test]
+fn views_of_memory_that_stays_in_the_client_are_left_out() {
+    let mut all = tensors(8);
+    let elsewhere = |id: u64, name: &'static str| Wire {
+        buffer: 0,
+        data: 0,
+        ..Wire::new(id, [8, 1, 1, 1], 0, name)
+    };
+    all.push(elsewhere(9, "far"));
+    all.push(Wire {
+        view_src: 9,
+        ..elsewhere(10, "seen").op(OpKind::View as u32, &[9])
+    });
+    let with = message(10, &[&graph(&[6, 10, 7, 8], &all)]);
+    assert_eq!(captured(&[with]), captured(&[step(8)]));
 }
 
 #[test]
