@@ -8,14 +8,24 @@ use std::sync::atomic::Ordering;
 use super::{interrupted, listen, serve};
 use crate::codes;
 use crate::output::{self, Failure};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Device, Limits};
 
 /// Runs a command of llama.cpp on a device that captures, until it ends.
 ///
 /// # Errors
-/// TPC0759 when it cannot be run, or fails before it has computed anything.
+/// TPC0400 when it is empty, TPC0759 when it cannot be run, or fails before it has computed anything.
 pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Failure> {
+    if command.trim().is_empty() {
+        let d = Diagnostic::new(
+            &common::COMMAND_LINE,
+            "--rpc-command",
+            "the command is empty",
+        );
+        return Err(Failure::usage(d.help(
+            "a program of llama.cpp with its model, such as `llama-bench -m X.gguf -r 1 -p 8 -n 2`",
+        )));
+    }
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = listen(any, Limits::new(memory))?;
     let address = server

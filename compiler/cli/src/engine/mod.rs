@@ -202,6 +202,18 @@ pub(super) fn placement(
     defaults: Defaults,
     executor: ExecutorKind,
 ) -> Result<Placement, Failure> {
+    let cure = "`--executor cuda` runs it on cards; without one, `--executor emulated-cuda` runs the same kernels slowly, and \
+                `--devices cpu` or `cpu,cpu` runs on the processor";
+    placement_for(args, defaults, executor, cure)
+}
+
+/// The same, with what to do where the devices are cards and the executor takes none.
+pub(super) fn placement_for(
+    args: &PlacementArgs,
+    defaults: Defaults,
+    executor: ExecutorKind,
+    cure: &str,
+) -> Result<Placement, Failure> {
     let placement = match args.names_a_machine() {
         true => args.placement(defaults)?,
         false => {
@@ -223,10 +235,7 @@ pub(super) fn placement(
                 executor.name()
             );
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
-            Err(Failure::usage(d.help(
-                "`--executor cuda` runs it on cards; without one, `--executor emulated-cuda` runs the same kernels slowly, and \
-                 `--devices cpu` or `cpu,cpu` runs on the processor",
-            )))
+            Err(Failure::usage(d.help(cure)))
         }
         _ => Ok(Placement {
             storage: executor.target(),

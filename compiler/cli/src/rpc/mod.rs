@@ -30,7 +30,7 @@ const ADDRESS: &str = "127.0.0.1:50052";
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Write the graphs of clients into this folder, and compute nothing; at the end, say what is to be said of them.
-    #[arg(long, value_name = "DIR", required_unless_present = "devices")]
+    #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
     /// The address to listen at; the port 0 is any that is free.
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
@@ -67,6 +67,13 @@ fn memory(text: &str) -> Result<u64, Diagnostic> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.capture.is_none() && !args.placement.names_a_machine() {
+        let message = "`tpc rpc` is told neither to compute graphs nor to capture them";
+        let d = Diagnostic::new(&common::COMMAND_LINE, "rpc", message);
+        return Err(Failure::usage(d.help(
+            "--devices cpu,cpu computes them on these devices; --capture DIR writes them down and says what is to be said of them",
+        )));
+    }
     let address = clients::address(&args.listen)?;
     if !address.ip().is_loopback() {
         let message = format!(
@@ -119,8 +126,9 @@ fn processor(args: &Args) -> Result<Processor, Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Tensor,
     };
+    let cure = "`tpc rpc` computes on the processor: --devices cpu or cpu,cpu; with --capture it plans for cards";
     Ok(Processor {
-        placement: engine::placement(&args.placement, defaults, ExecutorKind::Cpu)?,
+        placement: engine::placement_for(&args.placement, defaults, ExecutorKind::Cpu, cure)?,
         threads: args.threads.unwrap_or_else(engine::cores).max(1),
         graphs: Arc::default(),
     })

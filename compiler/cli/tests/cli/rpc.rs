@@ -174,12 +174,17 @@ fn what_cannot_be_served_is_refused() {
     let address = taken.local_addr().unwrap().to_string();
     refuses(&rpc(&["--listen", &address]), 2, "TPC0756");
     refuses(&tpc(["rpc"]), 2, "TPC0400");
+    let cards = tpc(["rpc", "--devices", "2x3090"]);
+    refuses(&cards, 2, "TPC0401");
+    let said = String::from_utf8_lossy(&cards.stderr);
+    assert!(!said.contains("--executor"), "no option of rpc: {said}");
 }
 
 #[test]
 fn a_program_that_fails_is_told() {
     let lint = |command: &str| tpc(["lint", "--rpc-command", command]);
     refuses(&lint("tpc-no-such-program"), 1, "TPC0759");
+    refuses(&lint(" "), 2, "TPC0400");
     // It ignores the device.
     refuses(&lint("true"), 1, "TPC0758");
     refuses(&lint("false"), 1, "TPC0759");

@@ -13,9 +13,8 @@ use super::hosted::Hosted;
 use super::launches::{Launches, Run, Task};
 use super::memory::{Faults, Frames, error};
 use super::modules::{Prebuilt, modules};
-use crate::driver::{
-    Args, Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work,
-};
+use super::node::node;
+use crate::driver::{Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
 
 /// A kernel: the name of its module, and its own.
@@ -233,17 +232,10 @@ impl Source<'_> {
         let kernel = &run.kernels[shape];
         let (constants, address) = &mut self.constants[device];
         let views = self.frames.slot(self.launches, device, run.slots.start);
-        KernelNode {
-            function: self.functions[device][&entry(kernel)],
-            grid: kernel.geometry.grid,
-            block: [kernel.geometry.threads, 1, 1],
-            shared_bytes: kernel.geometry.shared_bytes,
-            args: Args::new()
-                .u64(views)
-                .u64(*address + constants.add(&kernel.params))
-                .u64(self.faults.address(device))
-                .u32(launch.index() as u32),
-        }
+        let params = *address + constants.add(&kernel.params);
+        let addresses = [views, params, self.faults.address(device)];
+        let function = self.functions[device][&entry(kernel)];
+        node(kernel, function, addresses, launch.index() as u32)
     }
 }
 

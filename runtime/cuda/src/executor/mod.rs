@@ -13,6 +13,7 @@ mod launches;
 mod load;
 mod memory;
 mod modules;
+mod node;
 mod options;
 mod ready;
 mod wanted;
@@ -38,6 +39,7 @@ use memory::{Arenas, DeviceView, Faults, Frames};
 
 pub use memory::error;
 pub use modules::{Prebuilt, SourceHash, launched, modules};
+pub use node::node;
 pub use options::{CudaOptions, CudaTarget};
 
 /// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.

@@ -54,6 +54,16 @@ DEVICE bool before(float a, u32 i, float b, u32 j, bool ascending) {
     return left < right || (left == right && i < j);
 }
 
+// How many elements of its row come before an element.
+template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascending) {
+    const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
+    float own = element<X>(x, row, at.i[0]);
+    u32 rank = 0;
+    for (u32 j = 0; j < x.ne[0]; j++)
+        rank += before(element<X>(x, row, j), j, own, at.i[0], ascending) ? 1 : 0;
+    return rank;
+}
+
 // 0 where fewer than `k` elements of the row come before, else -inf. A thread counts what comes before its element.
 template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
@@ -61,12 +71,7 @@ template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params
     u64 n = rows_of(x) * x.ne[0];
     for (u64 i = thread_number(); i < n; i += thread_count()) {
         Place at = place_of(i, x.ne[0], x);
-        const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
-        float own = element<X>(x, row, at.i[0]);
-        u32 rank = 0;
-        for (u32 j = 0; j < x.ne[0]; j++)
-            rank += before(element<X>(x, row, j), j, own, at.i[0], false) ? 1 : 0;
-        float out = rank < k ? 0.0f : u2f(0xff800000u);
+        float out = rank_of<X>(x, at, false) < k ? 0.0f : u2f(0xff800000u);
         Y::put(address(y, at), &out);
     }
 }
@@ -78,11 +83,7 @@ template <class X, class Y> DEVICE void order(const View* v, const u8* params) {
     u64 n = rows_of(x) * x.ne[0];
     for (u64 i = thread_number(); i < n; i += thread_count()) {
         Place at = place_of(i, x.ne[0], x);
-        const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
-        float own = element<X>(x, row, at.i[0]);
-        u32 rank = 0;
-        for (u32 j = 0; j < x.ne[0]; j++)
-            rank += before(element<X>(x, row, j), j, own, at.i[0], ascending) ? 1 : 0;
+        u32 rank = rank_of<X>(x, at, ascending);
         if (rank < y.ne[0]) Y::put_integer(row_of(y, at.i[1], at.i[2], at.i[3]) + rank * y.nb[0], at.i[0]);
     }
 }

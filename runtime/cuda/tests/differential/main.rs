@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
 use tpc_cuda::{
-    Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, KernelNode, Memory, Module, Work,
+    Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
+    GraphSpec, Memory, Module, Work, node,
 };
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Dim};
@@ -116,17 +116,8 @@ impl Rig {
         let params = self.memory(&kernel.params);
         let fault = self.memory(&[0; 24]);
         let mut spec = GraphSpec::default();
-        let node = KernelNode {
-            function,
-            grid: kernel.geometry.grid,
-            block: [kernel.geometry.threads, 1, 1],
-            shared_bytes: kernel.geometry.shared_bytes,
-            args: Args::new()
-                .u64(frame.address)
-                .u64(params.address)
-                .u64(fault.address)
-                .u32(0),
-        };
+        let addresses = [frame.address, params.address, fault.address];
+        let node = node(kernel, function, addresses, 0);
         spec.push(kernel.instance.name(), Work::Kernel(node), &[]);
         let graph = self.driver.instantiate(spec)?;
         self.driver.launch(graph)?;

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
 use tpc_cuda::{
-    Args, Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, KernelNode, Memory, Module, Work,
+    Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
+    GraphSpec, Memory, Module, Work, node,
 };
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
@@ -146,17 +146,8 @@ impl Rig {
         let function = self.function(kernel);
         let [frame, params, fault] =
             [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
-        Work::Kernel(KernelNode {
-            function,
-            grid: kernel.geometry.grid,
-            block: [kernel.geometry.threads, 1, 1],
-            shared_bytes: kernel.geometry.shared_bytes,
-            args: Args::new()
-                .u64(frame.address)
-                .u64(params.address)
-                .u64(fault.address)
-                .u32(0),
-        })
+        let addresses = [frame, params, fault].map(|m| m.address);
+        Work::Kernel(node(kernel, function, addresses, 0))
     }
 
     pub(crate) fn floats(&mut self, seen: Seen) -> Vec<f32> {
