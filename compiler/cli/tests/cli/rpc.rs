@@ -176,7 +176,7 @@ fn what_cannot_be_served_is_refused() {
     refuses(&tpc(["rpc"]), 2, "TPC0400");
     let cards = tpc(["rpc", "--devices", "2x3090"]);
     refuses(&cards, 2, "TPC0401");
-    let said = String::from_utf8_lossy(&cards.stderr);
+    let said = &cards.stderr;
     assert!(!said.contains("--executor"), "no option of rpc: {said}");
 }
 
