@@ -217,7 +217,7 @@ fn kernels_are_in_the_artefact_the_same_each_time() {
     let line = ran
         .stdout
         .lines()
-        .find(|l| l.starts_with("mul_mat_"))
+        .find(|l| l.starts_with("plane_columns_"))
         .unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words.len(), 6, "{line}");
@@ -230,7 +230,7 @@ fn kernels_are_in_the_artefact_the_same_each_time() {
     for target in ["sm_80", "sm_90a"] {
         let line = shown
             .lines()
-            .find(|l| l.contains("matmul") && l.contains(target));
+            .find(|l| l.contains("product") && l.contains(target));
         assert!(line.is_some_and(|l| l.contains("NVRTC")), "{shown}");
     }
     // From the cache, and without it in another folder.
