@@ -32,7 +32,7 @@ mod server;
 mod tensor;
 
 pub use buffers::{ALIGNMENT, Buffers, Pool, Span};
-pub use capture::{Captures, Recorded, Roles};
+pub use capture::{Captures, Recorded, Roles, generalised};
 pub use codes::CODES;
 pub use connection::{Stream, serve};
 pub use device::{Client, Device};

@@ -35,6 +35,12 @@ pub(super) struct Args {
     /// The address to listen at; the port 0 is any that is free.
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: String,
+    /// The address to listen at without its port, as ggml-rpc-server takes it.
+    #[arg(long, short = 'H', value_name = "ADDR", conflicts_with = "listen")]
+    host: Option<String>,
+    /// The port to listen at.
+    #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
+    port: Option<u16>,
     /// Listen at an address that other machines reach. The protocol has no authentication.
     #[arg(long)]
     allow_remote: bool,
@@ -47,10 +53,28 @@ pub(super) struct Args {
     /// Threads of all devices together [default: one per core].
     #[arg(long, short, value_name = "N")]
     threads: Option<usize>,
+    /// Say which programs are made for the graphs of clients.
+    #[arg(long, short)]
+    verbose: bool,
     #[command(flatten)]
     verdict: VerdictArgs,
     #[command(flatten)]
     placement: PlacementArgs,
+}
+
+impl Args {
+    /// The address to listen at.
+    fn address(&self) -> String {
+        if self.host.is_none() && self.port.is_none() {
+            return self.listen.clone();
+        }
+        let (host, port) = ADDRESS.split_once(':').unwrap_or_default();
+        let host = self.host.as_deref().unwrap_or(host);
+        match self.port {
+            Some(port) => format!("{host}:{port}"),
+            None => format!("{host}:{port}"),
+        }
+    }
 }
 
 /// Reads a number of bytes.
@@ -74,7 +98,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             "--devices cpu,cpu computes them on these devices; --capture DIR writes them down and says what is to be said of them",
         )));
     }
-    let address = clients::address(&args.listen)?;
+    if let Some(folder) = args.capture.as_ref().filter(|f| f.exists() && !f.is_dir()) {
+        let e = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+        return Err(Failure::file(folder, &e));
+    }
+    let address = clients::address(&args.address())?;
     if !address.ip().is_loopback() {
         let message = format!(
             "{address} can be reached from other machines, and the protocol has no authentication"
@@ -130,6 +158,7 @@ fn processor(args: &Args) -> Result<Processor, Failure> {
     Ok(Processor {
         placement: engine::placement_for(&args.placement, defaults, ExecutorKind::Cpu, cure)?,
         threads: args.threads.unwrap_or_else(engine::cores).max(1),
+        verbose: args.verbose,
         graphs: Arc::default(),
     })
 }

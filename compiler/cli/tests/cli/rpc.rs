@@ -169,7 +169,11 @@ fn what_cannot_be_served_is_refused() {
     let rpc = |options: &[&str]| tpc([&["rpc", "--capture", folder], options].concat());
     refuses(&rpc(&["--listen", "0.0.0.0:0"]), 2, "TPC0757");
     refuses(&rpc(&["--listen", "nowhere"]), 2, "TPC0400");
+    refuses(&rpc(&["-H", "nowhere.invalid", "-p", "0"]), 2, "TPC0400");
     refuses(&rpc(&["--memory", "8"]), 2, "TPC0400");
+    let file = scratch.model("llama-tiny");
+    let file = tpc(["rpc", "--capture", file.to_str().unwrap()]);
+    refuses(&file, 2, "TPC0402");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     refuses(&rpc(&["--listen", &address]), 2, "TPC0756");
@@ -256,6 +260,62 @@ fn a_graph_is_computed_by_devices_that_share_it() {
     within.extend(get(&hidden, 32));
     let (_, err, _) = answered(&["--devices", "cpu"], &within);
     assert!(err.contains("TPC0760"), "{err}");
+}
+
+#[test]
+fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
+    let value = |i: usize| ((i * 37 % 23) as f32 - 11.0) / 7.0;
+    let (ups, downs): (Vec<f32>, Vec<f32>) =
+        ((0..256).map(value).collect(), (3..259).map(value).collect());
+    let up = tensor(1, [8, 32], 0, [0; 2], WEIGHTS, "up.weight");
+    let down = tensor(2, [32, 8], 0, [0; 2], WEIGHTS + 1024, "down.weight");
+    let n = |n: u64| n.to_le_bytes();
+    let (head, hashes) = (33 + 2 * 21, 2 * (9 + 312));
+    let mut sent = conversation(7)[..head].to_vec();
+    sent.extend([set(&up, &ups), set(&down, &downs)].concat());
+    let mut expected: Vec<f32> = Vec::new();
+    let turns = [7, 3, 5, 1, 7, 9];
+    for (turn, tokens) in turns.into_iter().enumerate() {
+        let x = tensor(3, [8, tokens], 0, [0; 2], RESULTS, "x");
+        let y = tensor(5, [8, tokens], 29, [2, 4], RESULTS + 1536, "y");
+        let xs: Vec<f32> = (turn..turn + 8 * tokens as usize).map(value).collect();
+        sent.extend(set(&x, &xs));
+        let all = conversation(tokens);
+        let end = all.len() - message(8, &[&y[..], &n(0), &n(32)].concat()).len();
+        sent.extend(&all[head + hashes..end]);
+        let bytes = 32 * u64::from(tokens);
+        sent.extend(message(8, &[&y[..], &n(0), &n(bytes)].concat()));
+        expected.extend(product(&downs, 32, &product(&ups, 8, &xs)));
+    }
+    let (status, err, got) = answered(&["--devices", "cpu,cpu", "-v"], &sent);
+    assert_eq!(status, 0, "{err}");
+    let mut found: Vec<f32> = Vec::new();
+    let mut at = 84;
+    for tokens in turns {
+        let row = &got[at + 8..at + 8 + 32 * tokens as usize];
+        found.extend(
+            row.as_chunks::<4>()
+                .0
+                .iter()
+                .map(|b| f32::from_le_bytes(*b)),
+        );
+        at += 8 + row.len();
+    }
+    assert_eq!(found.len(), expected.len());
+    let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+    assert!(worst.fold(0.0, f32::max) < 1e-3, "{err}");
+    // The first graph alone does not tell which of its sizes are those of the batch, and 9 are more than there is room for.
+    let made: Vec<&str> = err.lines().filter(|l| l.starts_with("made ")).collect();
+    let any = |most: u32| format!("made a program of 5 ops for n_tokens up to {most}");
+    assert_eq!(
+        made,
+        [
+            "made a program of 5 ops for one size of batch",
+            &any(8),
+            &any(16)
+        ],
+        "{err}"
+    );
 }
 
 /// The exit status and standard error of a device, and what it answers to a conversation.

@@ -17,6 +17,7 @@
 
 mod account;
 mod append;
+mod batch;
 mod codes;
 mod compose;
 mod error;
@@ -86,8 +87,23 @@ pub struct Leaf {
 /// # Errors
 /// When a line is not a record, or the records do not fit together; the error has the line.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
-    let tensors = record::parse(text)?;
-    let mut lowered = lower(&tensors, name, Packed::Apart)?;
+    with_symbols(record::parse(text)?, name, Packed::Apart)
+}
+
+/// Reads records as a graph of any sizes of its batch, to be run: with symbols, and each result whole as it lies in memory.
+///
+/// # Errors
+/// When the records do not fit together.
+pub fn read_sized(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
+    with_symbols(record::parse(&write(tensors))?, name, Packed::Whole)
+}
+
+fn with_symbols(
+    tensors: Vec<Record>,
+    name: &str,
+    packed: Packed,
+) -> Result<CapturedGraph, CaptureError> {
+    let mut lowered = lower(&tensors, name, packed)?;
     let memory = &mut lowered.memory;
     let samples = samples::Samples::new(&tensors, &memory.graph, &memory.traces);
     let symbols::Symbolic { graph, batch, note } = symbols::introduce(&memory.graph, &samples)?;

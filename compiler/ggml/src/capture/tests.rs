@@ -6,9 +6,9 @@ mod mutants;
 
 use std::fmt::Write;
 
-use tpc_ir::{Op, Output};
+use tpc_ir::{Op, Output, Symbol};
 
-use super::{CODES, CapturedGraph, read};
+use super::{CODES, CapturedGraph, read, read_fixed, read_sized, records};
 use crate::op::OpKind;
 
 /// Writes captures line by line. Tensors are packed unless they are views.
@@ -214,14 +214,14 @@ fn overlapping_views_are_opaque_and_noted() {
     assert_eq!(c.notes[0].code, "TPC0192");
 }
 
-#[test]
-fn a_masked_attention_gets_symbols() {
+/// The attention of `n` tokens in four heads, with that scale, to a cache of 64 cells.
+fn masked_attention(n: u64, scale: f32) -> Writer {
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
-    let tokens = w.leaf("i32", [8, 1, 1, 1]);
-    let x = w.op("GET_ROWS", [32, 8, 1, 1], &[embd, tokens]);
+    let tokens = w.leaf("i32", [n, 1, 1, 1]);
+    let x = w.op("GET_ROWS", [32, n, 1, 1], &[embd, tokens]);
     let cache = w.leaf("f32", [32, 64, 1, 1]);
-    let rows = w.leaf("i64", [8, 1, 1, 1]);
+    let rows = w.leaf("i64", [n, 1, 1, 1]);
     let whole = View {
         of: cache,
         nb: [4, 128, 8192, 8192],
@@ -234,11 +234,35 @@ fn a_masked_attention_gets_symbols() {
         offs: 0,
     };
     let k = w.view("PERMUTE", [8, 64, 4, 1], &[cache], &heads(cache));
-    let q = w.view("PERMUTE", [8, 8, 4, 1], &[x], &heads(x));
-    let mask = w.leaf("f32", [64, 8, 1, 1]);
-    w.params = vec![1.0_f32.to_bits()];
-    w.op("FLASH_ATTN_EXT", [8, 4, 8, 1], &[q, k, k, mask]);
-    let c = captured(&w);
+    let q = w.view("PERMUTE", [8, n, 4, 1], &[x], &heads(x));
+    let mask = w.leaf("f32", [64, n, 1, 1]);
+    w.params = vec![scale.to_bits()];
+    w.op("FLASH_ATTN_EXT", [8, 4, n, 1], &[q, k, k, mask]);
+    w
+}
+
+#[test]
+fn the_sizes_of_a_graph_are_those_of_a_batch_or_it_is_another_graph() {
+    let fixed = |n, scale| {
+        let records = records(&masked_attention(n, scale).text).expect("records");
+        read_fixed(&records, "test").expect("a graph")
+    };
+    let any = records(&masked_attention(8, 1.0).text).expect("records");
+    let any = read_sized(&any, "test").expect("a graph");
+    assert!(!any.batch.is_empty());
+    for n in [1, 3, 8, 64] {
+        let sizes = any.sizes_of(&fixed(n, 1.0)).expect("the same");
+        assert_eq!(sizes.get(Symbol::NTokens), n);
+        assert_eq!(sizes.get(Symbol::NCtx), 64);
+    }
+    assert_eq!(any.sizes_of(&fixed(8, 0.5)), None);
+    let other = captured(&written_row(2));
+    assert_eq!(any.sizes_of(&other), None);
+}
+
+#[test]
+fn a_masked_attention_gets_symbols() {
+    let c = captured(&masked_attention(8, 1.0));
     assert!(c.notes.is_empty(), "{:?}", c.notes);
     let ty = |name: &str| {
         let (_, v) = c

@@ -18,7 +18,7 @@ use crate::graph::Graph;
 use crate::refusal::Refusal;
 use crate::request::Part;
 use crate::tensor::Tensor;
-pub use records::Recorded;
+pub use records::{Recorded, generalised};
 pub use roles::Roles;
 use structure::Structures;
 

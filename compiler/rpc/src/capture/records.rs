@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use tpc_ggml::capture::{Layout, Record, Role, packed};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
-use tpc_ir::DType;
+use tpc_ir::{DType, RANK};
 
 use super::roles::Roles;
+use super::structure::{elements, key, sizes, with_others};
 use crate::graph::Graph;
 use crate::refusal::Refusal;
+use crate::tensor::Tensor;
 
 const FLAG_INPUT: i32 = 1;
 const FLAG_OUTPUT: i32 = 2;
@@ -30,7 +32,7 @@ impl Recorded {
     /// The records of a graph.
     ///
     /// # Errors
-    /// [`Refusal::Tensor`] for a leaf with gaps between its rows, which no record can say.
+    /// [`Refusal::Tensor`] for a leaf whose bytes are no whole number of elements.
     pub fn of_graph(graph: &Arc<Graph>, roles: &Roles) -> Result<Recorded, Refusal> {
         let mut writing = Writing {
             graph,
@@ -92,6 +94,19 @@ impl Recorded {
         out
     }
 
+    /// What graphs that differ in sizes only have in common: the records without sizes, and where weights lie.
+    pub fn structure(&self) -> String {
+        let mut out = key(&self.records);
+        for (t, &tensor) in self.records.iter().zip(&self.tensors) {
+            let of = &self.graph.tensors[tensor];
+            let _ = match t.role {
+                Some(Role::Weight) => write!(out, "{}:{}:{:?};", of.buffer, of.data, t.layout),
+                role => write!(out, "{role:?};"),
+            };
+        }
+        out
+    }
+
     /// Everything that decides the program: the records, and where weights lie.
     pub fn form(&self) -> String {
         let mut out = String::new();
@@ -108,6 +123,27 @@ impl Recorded {
         }
         out
     }
+}
+
+/// The sizes of the memory of a tensor as a row of elements of its type.
+fn row(t: &Tensor) -> Option<[u64; RANK]> {
+    let (bytes, width) = (t.bytes()?, t.dtype.block_bytes());
+    let blocks = bytes.checked_div(width).filter(|n| n * width == bytes)?;
+    Some([blocks.checked_mul(t.dtype.block_len())?, 1, 1, 1])
+}
+
+/// The records of the largest of graphs of one structure, with the sizes of the others beside its own; none where there are no
+/// graphs.
+pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
+    let largest = graphs.iter().max_by_key(|g| elements(&sizes(&g.records)));
+    let Some(largest) = largest else {
+        return Vec::new();
+    };
+    let own = sizes(&largest.records);
+    let mut others: Vec<_> = graphs.iter().map(|g| sizes(&g.records)).collect();
+    others.retain(|sizes| *sizes != own);
+    others.dedup();
+    with_others(&largest.records, &others)
 }
 
 /// Whether a tensor is a view of memory that is not on this server: the client has copied here what is read of it.
@@ -208,17 +244,30 @@ impl Writing<'_> {
             };
             return Ok(self.push(tensor, record));
         }
-        if !t.is_packed() {
-            return Err(Refusal::Tensor {
-                name: t.name.clone(),
-                what: "it owns its memory, and has gaps between its elements".to_owned(),
-            });
-        }
         let record = Record {
             role: self.roles.of(self.graph, tensor),
             ..self.record(tensor, None)
         };
-        Ok(self.push(tensor, record))
+        if t.is_packed() {
+            return Ok(self.push(tensor, record));
+        }
+        // With gaps between its elements, or in another order, it is a view of its memory, which is a row.
+        let ne = row(t).ok_or_else(|| Refusal::Tensor {
+            name: t.name.clone(),
+            what: "it owns its memory, whose bytes are no whole number of elements".to_owned(),
+        })?;
+        let nb = packed(t.dtype, ne);
+        let memory = Record {
+            layout: Layout { ne, nb, offset: 0 },
+            ..record
+        };
+        let root = self.push(tensor, memory);
+        let view = Record {
+            op: GgmlOp::parse(OpKind::View.name(), &[]),
+            src: vec![Some(root)],
+            ..self.record(tensor, Some(root))
+        };
+        Ok(self.push(tensor, view))
     }
 
     /// The record of a tensor without op and sources, and the record that owns its memory.

@@ -33,12 +33,12 @@ struct Kind {
     others: Vec<Vec<[u64; RANK]>>,
 }
 
-fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
+pub(super) fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
     records.iter().map(Record::ne).collect()
 }
 
 /// The number of elements of all tensors.
-fn elements(sizes: &[[u64; RANK]]) -> u64 {
+pub(super) fn elements(sizes: &[[u64; RANK]]) -> u64 {
     let each = sizes.iter().map(|ne| ne.iter().product::<u64>());
     each.fold(0, u64::saturating_add)
 }
@@ -95,16 +95,21 @@ impl Kind {
     }
 
     fn with_sizes(&self) -> Vec<Record> {
-        let mut out = self.records.clone();
-        for (i, record) in out.iter_mut().enumerate() {
-            record.also = self.others.iter().map(|sizes| sizes[i]).collect();
-        }
-        out
+        with_others(&self.records, &self.others)
     }
 }
 
+/// Records with the sizes of other graphs of their structure beside their own.
+pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Vec<Record> {
+    let mut out = records.to_vec();
+    for (i, record) in out.iter_mut().enumerate() {
+        record.also = others.iter().map(|sizes| sizes[i]).collect();
+    }
+    out
+}
+
 /// Everything of a graph but sizes, strides and offsets.
-fn key(records: &[Record]) -> String {
+pub(super) fn key(records: &[Record]) -> String {
     let mut out = String::new();
     for t in records {
         let words = match t.op.family() {

@@ -23,6 +23,7 @@ pub(super) const RULES: &[ProofRule] = &[
     views::VIEW_THROUGH_SLICE,
     views::SEGMENTS,
     views::VIEW_OF_CONCAT,
+    views::SLICE_OF_CONCAT,
     views::VIEW_BESIDE_SET_SLICE,
     zeros::ZERO_RESULT,
     zeros::PADDED_CONTRACTION,

@@ -1,7 +1,7 @@
 //! Views: reshapes, slices, and concatenations of views of one value.
 
 use egg::Id;
-use tpc_ir::op::axis_index;
+use tpc_ir::op::{Slice, axis_index};
 use tpc_ir::{Dim, Interval, Op, RANK};
 
 use crate::prove::index_set::{
@@ -133,6 +133,55 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
         out
     },
 };
+
+pub(super) const SLICE_OF_CONCAT: ProofRule = ProofRule {
+    name: "slice-of-concat",
+    equation: "slice(concat(x, y, …), what is in y) = slice(y, the same), along an axis of a size known at run time",
+    apply: |terms, term, _| {
+        let Some((op, _)) = terms.op_of(term) else {
+            return Vec::new();
+        };
+        let (Op::Slice(slice), [x]) = (&*op, term.args.as_slice()) else {
+            return Vec::new();
+        };
+        let size = axis_index(slice.axis)
+            .ok()
+            .and_then(|axis| Some((axis, terms.ty(*x)?.dims[axis].clone())));
+        // Of sizes that are known, the rules on index sets say it.
+        let Some((axis, _)) = size.filter(|(_, size)| size.as_const().is_none()) else {
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for (op, _, args) in terms.ops_of(*x) {
+            if matches!(&*op, Op::Concat(c) if c.axis == slice.axis)
+                && let Some((part, start)) = part_with(terms, &args, axis, slice)
+            {
+                let len = slice.len.clone();
+                let of_part = Slice {
+                    axis: slice.axis,
+                    start,
+                    len,
+                };
+                out.push(terms.add_op(&of_part.into(), 0, vec![part]));
+            }
+        }
+        out
+    },
+};
+
+/// The first of values that follow one another along an axis that has all which a slice takes, and where it begins there.
+fn part_with(terms: &TermGraph, args: &[Id], axis: usize, slice: &Slice) -> Option<(Id, Dim)> {
+    let end = slice.start.checked_add(&slice.len)?;
+    let mut first = Dim::constant(0);
+    for &arg in args {
+        let next = first.checked_add(&terms.ty(arg)?.dims[axis])?;
+        if first.at_most(&slice.start) && end.at_most(&next) {
+            return Some((arg, slice.start.checked_sub(&first)?));
+        }
+        first = next;
+    }
+    None
+}
 
 pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
     name: "view-beside-set-slice",

@@ -1,15 +1,16 @@
 //! The device for real: graphs of clients, planned, proved and run.
 //!
-//! A client's buffers are whole in the server's memory. Each form of graph becomes a program once: its weights are bound to
-//! shards when it is planned, long after they came. Inputs are read from the client's memory, and results that somebody else
+//! A client's buffers are whole in the server's memory. Graphs that differ in the sizes of their batch only become one program,
+//! once: its weights are bound to shards when it is planned, long after they came. Inputs are read from the client's memory, and results that somebody else
 //! may read go there; all others exist within the program only, and whoever asks for one is refused instead of answered with
 //! what the memory held before. States stay with the program that wrote them, until another one needs them or the client reads.
 
 mod elements;
 mod memory;
 mod program;
+mod programs;
+mod reads;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,16 +21,16 @@ use tpc_rpc::{Buffers, Client, Device, Graph, Part, Recorded, Refusal, Roles, Sp
 use crate::codes;
 use crate::output;
 use memory::Memory;
-use program::{Bound, Loaded};
-
-/// The most programs of a connection that are kept.
-const PROGRAMS: usize = 6;
+use program::Bound;
+use programs::Programs;
 
 /// Devices of the processor.
 #[derive(Debug)]
 pub(super) struct Processor {
     pub(super) placement: Placement,
     pub(super) threads: usize,
+    /// Whether it is said which programs are made.
+    pub(super) verbose: bool,
     /// The graphs that were computed.
     pub(super) graphs: Arc<AtomicU64>,
 }
@@ -37,40 +38,25 @@ pub(super) struct Processor {
 impl Device for Processor {
     fn connect(&self) -> Box<dyn Client> {
         Box::new(Running {
-            placement: self.placement.clone(),
-            threads: self.threads,
             graphs: Arc::clone(&self.graphs),
             memory: Memory::default(),
             roles: Roles::default(),
-            programs: BTreeMap::new(),
-            used: 0,
+            programs: Programs::new(self.placement.clone(), self.threads, self.verbose),
             holder: None,
             last: None,
         })
     }
 }
 
-/// A program, and when it was last used.
-struct Kept {
-    loaded: Loaded,
-    used: u64,
-    /// The buffers of its weights.
-    weights: BTreeSet<u64>,
-}
-
 /// A connection whose graphs are run.
 struct Running {
-    placement: Placement,
-    threads: usize,
     graphs: Arc<AtomicU64>,
     memory: Memory,
     roles: Roles,
-    /// By the form of the graph.
-    programs: BTreeMap<String, Kept>,
-    used: u64,
+    programs: Programs,
     /// The program that has the states, and where these belong.
     holder: Option<(String, Bound)>,
-    /// The graph of the last message, its form, and where its tensors are.
+    /// The graph of the last message, its program, and where its tensors are.
     last: Option<(Arc<Graph>, String, Bound)>,
 }
 
@@ -100,9 +86,9 @@ impl Running {
             return Ok(());
         }
         if let Some((key, bound)) = self.holder.take()
-            && let Some(kept) = self.programs.get(&key)
+            && let Some(loaded) = self.programs.get(&key)
         {
-            let given = kept.loaded.give_states(&bound, &mut self.memory);
+            let given = loaded.give_states(&bound, &mut self.memory);
             given.map_err(|e| cannot(&e.to_string()))?;
         }
         Ok(())
@@ -126,50 +112,13 @@ impl Running {
     ) -> Result<(String, Bound), Refusal> {
         self.roles.computes(graph, buffers);
         let recorded = Recorded::of_graph(graph, &self.roles)?.widened();
-        let key = recorded.form();
         let span = |tensor: usize| buffers.span(&graph.tensors[tensor]);
-        self.used += 1;
-        if !self.programs.contains_key(&key) {
-            self.make_room()?;
-            let loaded = Loaded::new(
-                &recorded,
-                &self.memory,
-                &span,
-                &self.placement,
-                self.threads,
-            );
-            let loaded = loaded.map_err(|all| match all.first() {
-                Some(d) => cannot(&format!("{} ({})", d, d.code.id)),
-                None => cannot("no reason is known"),
-            })?;
-            let bound = loaded.bind(&recorded, &span)?;
-            let kept = Kept {
-                loaded,
-                used: 0,
-                weights: bound.weights.iter().map(|w| w.span.buffer).collect(),
-            };
-            self.programs.insert(key.clone(), kept);
+        if let Some(found) = self.programs.find(&recorded, &span)? {
+            return Ok(found);
         }
-        let kept = self
-            .programs
-            .get_mut(&key)
-            .ok_or_else(|| cannot("it was lost"))?;
-        kept.used = self.used;
-        let bound = kept.loaded.bind(&recorded, &span)?;
-        Ok((key, bound))
-    }
-
-    /// Drops the program that was not used for the longest time, where there are too many.
-    fn make_room(&mut self) -> Result<(), Refusal> {
-        if self.programs.len() < PROGRAMS {
-            return Ok(());
-        }
+        // A program may have to go for another.
         self.settle(None)?;
-        let oldest = self.programs.iter().min_by_key(|(_, kept)| kept.used);
-        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
-            self.programs.remove(&key);
-        }
-        Ok(())
+        self.programs.make(&recorded, &self.memory, &span)
     }
 
     /// Runs a program that is there.
@@ -192,18 +141,16 @@ impl Running {
         if !has_states {
             self.settle(None)?;
         }
-        for input in &bound.inputs {
+        for input in bound.inputs.iter().filter(|input| input.is_read) {
             self.settle(Some(input.span))?;
             self.kept(input.span, "an input")?;
         }
-        let Some(kept) = self.programs.get_mut(key) else {
+        let Some(loaded) = self.programs.get_mut(key) else {
             return Err(cannot("it was lost"));
         };
         let failed = |e: tpc_runtime::ExecError| cannot(&e.to_string());
         if !has_states {
-            kept.loaded
-                .take_states(bound, &self.memory)
-                .map_err(failed)?;
+            loaded.take_states(bound, &self.memory).map_err(failed)?;
         }
         for &node in &graph.nodes {
             let owns = graph.owner(node) == node && graph.computes(node);
@@ -211,7 +158,7 @@ impl Running {
                 self.memory.lose(buffers.span(&graph.tensors[node])?);
             }
         }
-        kept.loaded.run(bound, &mut self.memory).map_err(failed)?;
+        loaded.run(bound, &mut self.memory).map_err(failed)?;
         self.holder = Some((key.to_owned(), bound.clone()));
         Ok(())
     }
@@ -233,8 +180,7 @@ impl Client for Running {
         }
         self.memory.free(buffer);
         self.roles.forget(buffer);
-        self.programs
-            .retain(|_, kept| !kept.weights.contains(&buffer));
+        self.programs.forget(buffer);
         self.last = None;
     }
 

@@ -1,21 +1,23 @@
 //! A graph as a program: planned, proved, laid out and loaded.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tpc_core::pipeline::compile_capture;
 use tpc_core::placement::Placement;
 use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_diag::Diagnostic;
-use tpc_ggml::capture::{Leaf, Role, read_fixed};
+use tpc_ggml::capture::{CapturedGraph, Leaf, Role};
 use tpc_ir::op::InputKind;
-use tpc_ir::program::{BatchShape, verify::verify};
-use tpc_ir::{Bindings, DType, Interval, RANK, TensorType, Value};
+use tpc_ir::program::{BatchShape, Target, verify::verify};
+use tpc_ir::{Bindings, DType, Interval, RANK, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::assemble;
 use tpc_rpc::{Recorded, Refusal, Span};
 use tpc_runtime::{ExecError, Executor, Host, Outputs, Slot, WeightData, WeightSource, pack};
 
 use super::elements::{scatter, store, supply};
 use super::memory::Memory;
+use super::reads::read_inputs;
 use crate::engine;
 
 /// A tensor in a client's memory.
@@ -26,6 +28,8 @@ pub(super) struct Located {
     ne: [u64; RANK],
     nb: [u64; RANK],
     pub(super) span: Span,
+    /// Whether the graph reads its elements.
+    pub(super) is_read: bool,
 }
 
 /// The part of a state that a device has.
@@ -34,11 +38,28 @@ struct StatePart {
     /// The state among the located ones.
     state: usize,
     parts: Option<Vec<Vec<Interval>>>,
+    ty: TensorType,
+}
+
+impl StatePart {
+    /// Per axis, what the device has of a state of these sizes; `None` for all. What is known at run time is not split.
+    fn intervals(&self, ne: [u64; RANK]) -> Option<Vec<Vec<Interval>>> {
+        let mut out = self.parts.clone()?;
+        for (axis, own) in out.iter_mut().enumerate().take(RANK) {
+            if self.ty.dims[axis].as_const().is_none() {
+                let len = ne[axis];
+                *own = vec![Interval { start: 0, len }];
+            }
+        }
+        Some(out)
+    }
 }
 
 /// What a graph reads and writes in a client's memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bound {
+    /// The sizes of its batch.
+    sizes: Bindings,
     pub(super) weights: Vec<Located>,
     pub(super) inputs: Vec<Located>,
     pub(super) states: Vec<Located>,
@@ -46,13 +67,22 @@ pub(super) struct Bound {
     pub(super) results: Vec<Option<Located>>,
 }
 
+/// A graph with its plan.
+pub(super) struct Plan {
+    captured: CapturedGraph,
+    /// The inputs whose elements are read.
+    read: BTreeSet<String>,
+    programs: Verified<stage::Programs>,
+    storage: &'static dyn Target,
+}
+
 /// A graph that is ready to run.
 pub(super) struct Loaded {
+    plan: Plan,
     executor: CpuExecutor,
     outputs: Outputs,
-    leaves: Vec<Leaf>,
-    /// The record of each result.
-    results: Vec<usize>,
+    /// The largest sizes that it has memory for.
+    shape: BatchShape,
     parts: Vec<StatePart>,
 }
 
@@ -97,7 +127,7 @@ impl Host for Inputs<'_> {
     }
 }
 
-/// Where the leaves and the results of a graph are, by the names that its program has for them.
+/// Where these leaves and results of a graph are, by the names that its program has for them.
 fn bind(
     leaves: &[Leaf],
     results: &[usize],
@@ -114,6 +144,7 @@ fn bind(
             ne: t.ne,
             nb: t.nb,
             span: span(tensor)?,
+            is_read: true,
         })
     };
     for leaf in leaves {
@@ -136,72 +167,169 @@ fn bind(
     Ok(out)
 }
 
-impl Loaded {
-    /// Plans, proves and loads a graph.
+impl Plan {
+    /// Plans a graph, and proves the plan.
     ///
     /// # Errors
     /// The reason why it cannot be run.
     pub(super) fn new(
-        recorded: &Recorded,
-        memory: &Memory,
-        span: &dyn Fn(usize) -> Result<Span, Refusal>,
+        captured: CapturedGraph,
         placement: &Placement,
+    ) -> Result<Plan, Vec<Diagnostic>> {
+        let size = |symbol: Symbol| captured.batch.iter().find(|(s, _)| *s == symbol);
+        let cells = [Symbol::NCtx, Symbol::NKv].into_iter().find_map(size);
+        let placement = Placement {
+            ctx_size: cells.map(|(_, n)| *n).or(placement.ctx_size),
+            ..placement.clone()
+        };
+        let compiled = compile_capture(&captured, &placement)?;
+        if let Some(d) = compiled.unproved() {
+            return Err(vec![d]);
+        }
+        Ok(Plan {
+            read: read_inputs(&captured.graph),
+            captured,
+            programs: compiled.programs,
+            storage: placement.storage,
+        })
+    }
+
+    /// The sizes with which it is a graph that has none but numbers; `None` where it never is.
+    pub(super) fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
+        self.captured.sizes_of(fixed)
+    }
+
+    /// Sizes with room for more: the next power of two, and no more cells than the cache has.
+    fn roomy(&self, sizes: &Bindings) -> Bindings {
+        let mut most = *sizes;
+        for &(symbol, _) in &self.captured.batch {
+            let n = sizes.get(symbol);
+            let next = n.checked_next_power_of_two().unwrap_or(n);
+            let room = match symbol {
+                Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => n,
+                Symbol::NKv => next.min(sizes.get(Symbol::NCtx)).max(n),
+                Symbol::NKvSwa => next.min(sizes.get(Symbol::NCtxSwa)).max(n),
+                Symbol::NTokens | Symbol::NSeqs | Symbol::NSeqTokens | Symbol::NOutputs => next,
+            };
+            most = most.with(symbol, room);
+        }
+        most
+    }
+
+    /// Lays the programs out for batches of up to such sizes, and loads the weights.
+    ///
+    /// # Errors
+    /// The reason why they cannot be run.
+    pub(super) fn load(
+        self,
+        sizes: &Bindings,
+        (memory, weights): (&Memory, &[Located]),
         threads: usize,
     ) -> Result<Loaded, Vec<Diagnostic>> {
-        let one = |d: Diagnostic| vec![d];
-        let executed = |e: &ExecError| one(engine::execution_error(e));
-        let captured = read_fixed(&recorded.records, "graph").map_err(|e| one(e.into()))?;
-        let compiled = compile_capture(&captured, placement)?;
-        if let Some(d) = compiled.unproved() {
-            return Err(one(d));
-        }
-        let shape = BatchShape {
-            most: Bindings::default(),
-        };
+        let executed = |e: &ExecError| vec![engine::execution_error(e)];
         let too_large = |e: &dyn std::fmt::Display| {
             executed(&ExecError::Size {
                 what: e.to_string(),
             })
         };
-        let program =
-            assemble(&compiled.programs, &[shape], placement.storage).map_err(|e| too_large(&e))?;
+        let most = self.roomy(sizes);
+        let one = [Symbol::NTokens, Symbol::NOutputs]
+            .into_iter()
+            .fold(most, |b, s| b.with(s, 1));
+        let mut shapes: Vec<BatchShape> = [one, most].map(|most| BatchShape { most }).into();
+        shapes.dedup();
+        let program = assemble(&self.programs, &shapes, self.storage).map_err(|e| too_large(&e))?;
         verify(&program).map_err(|errors| match errors.first() {
             Some(e) => too_large(e),
             None => Vec::new(),
         })?;
-        let bound = bind(&captured.leaves, &captured.results, recorded, span)
-            .map_err(|e| one(e.diagnostic("client")))?;
         let weights = Weights {
             memory,
-            located: &bound.weights,
+            located: weights,
         };
         let options = CpuOptions::with_threads(threads);
         let executor = CpuExecutor::new(Arc::new(program), &weights, options);
         let executor = executor.map_err(|e| executed(&e))?;
         let interface = executor.interface();
+        let leaves = self.captured.leaves.iter();
+        let states: Vec<&Leaf> = leaves.filter(|leaf| leaf.role == Role::State).collect();
         let parts = interface.states.iter().filter_map(|s| {
             Some(StatePart {
                 value: s.value,
-                state: bound.states.iter().position(|at| at.name == s.name)?,
+                state: states.iter().position(|leaf| leaf.name == s.name)?,
                 parts: s.parts.clone(),
+                ty: s.ty.clone(),
             })
         });
+        let parts = parts.collect();
         Ok(Loaded {
             outputs: Outputs::new(interface),
-            parts: parts.collect(),
+            parts,
+            shape: BatchShape { most },
             executor,
-            leaves: captured.leaves,
-            results: captured.results,
+            plan: self,
         })
     }
 
-    /// Where the leaves and the results are in a graph of the same form.
+    /// Where the leaves and the results are in a graph that has these leaves, and runs with these sizes.
+    ///
+    /// # Errors
+    /// When one of them lies in no buffer.
     pub(super) fn bind(
         &self,
+        (sizes, leaves): (&Bindings, &[Leaf]),
         recorded: &Recorded,
         span: &dyn Fn(usize) -> Result<Span, Refusal>,
     ) -> Result<Bound, Refusal> {
-        bind(&self.leaves, &self.results, recorded, span)
+        let mut bound = bind(leaves, &self.captured.results, recorded, span)?;
+        for input in &mut bound.inputs {
+            input.is_read = self.read.contains(&input.name);
+        }
+        Ok(Bound {
+            sizes: *sizes,
+            ..bound
+        })
+    }
+}
+
+impl Loaded {
+    /// Its plan.
+    pub(super) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What it runs: `a program of 92 ops for n_tokens up to 8, n_kv up to 256`.
+    pub(super) fn describe(&self) -> String {
+        let ops = self.plan.captured.graph.insts().len();
+        let batch = self.plan.captured.batch.iter();
+        let sizes: Vec<String> = batch
+            .map(|(s, _)| format!("{} up to {}", s.name(), self.shape.most.get(*s)))
+            .collect();
+        match sizes.is_empty() {
+            true => format!("a program of {ops} ops for one size of batch"),
+            false => format!("a program of {ops} ops for {}", sizes.join(", ")),
+        }
+    }
+
+    /// The plan alone: memory and weights are given back.
+    pub(super) fn into_plan(self) -> Plan {
+        self.plan
+    }
+
+    /// The sizes that it has memory for, or these where they are larger; these alone where states have other sizes.
+    pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
+        let most = self.shape.most;
+        let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
+        if states.iter().any(|&s| most.get(s) != sizes.get(s)) {
+            return *sizes;
+        }
+        let both = |b: Bindings, s: Symbol| b.with(s, b.get(s).max(sizes.get(s)));
+        Symbol::ALL.into_iter().fold(most, both)
+    }
+
+    /// Whether it has memory for a batch of these sizes.
+    pub(super) fn holds(&self, sizes: &Bindings) -> bool {
+        self.shape.holds(sizes)
     }
 
     /// Takes the states from the client's memory.
@@ -213,7 +341,8 @@ impl Loaded {
                 ne: at.ne,
                 bytes: memory.bytes(at.span),
             };
-            let cut = pack(&at.name, data, part.parts.as_deref())?;
+            let cut = pack(&at.name, data, part.intervals(at.ne).as_deref())?;
+            let gaps = || gaps(&at.name);
             let to = self.executor.state_mut(part.value).ok_or_else(gaps)?;
             to.copy_from_slice(cut.bytes.get(..to.len()).ok_or_else(gaps)?);
         }
@@ -224,10 +353,11 @@ impl Loaded {
     pub(super) fn give_states(&self, bound: &Bound, memory: &mut Memory) -> Result<(), ExecError> {
         for part in &self.parts {
             let at = &bound.states[part.state];
+            let gaps = || gaps(&at.name);
             let local = self.executor.state(part.value).ok_or_else(gaps)?;
             let whole = memory.bytes_mut(at.span);
-            match &part.parts {
-                Some(parts) => scatter((at.dtype, at.ne), parts, local, whole),
+            match part.intervals(at.ne) {
+                Some(parts) => scatter((at.dtype, at.ne), &parts, local, whole),
                 None => whole.copy_from_slice(local.get(..whole.len()).ok_or_else(gaps)?),
             }
         }
@@ -236,7 +366,7 @@ impl Loaded {
 
     /// Runs the graph: inputs come from the client's memory, and results go there.
     pub(super) fn run(&mut self, bound: &Bound, memory: &mut Memory) -> Result<(), ExecError> {
-        let mut run = self.executor.begin(&Bindings::default());
+        let mut run = self.executor.begin(&bound.sizes);
         let mut host = Inputs {
             memory,
             located: &bound.inputs,
@@ -246,15 +376,15 @@ impl Loaded {
         self.executor.commit();
         for (i, at) in bound.results.iter().enumerate() {
             let Some(at) = at else { continue };
-            let result = self.outputs.get(i).ok_or_else(gaps)?;
+            let result = self.outputs.get(i).ok_or_else(|| gaps("a result"))?;
             store(result, at.dtype, at.nb, memory.bytes_mut(at.span))?;
         }
         Ok(())
     }
 }
 
-fn gaps() -> ExecError {
+fn gaps(what: &str) -> ExecError {
     ExecError::Malformed {
-        what: "a state or a result has no memory of its own".into(),
+        what: format!("{what} has no memory of its own"),
     }
 }

@@ -1,0 +1,265 @@
+//! The programs of a connection.
+//!
+//! A prompt, a token and the next token are one program with other sizes. Which sizes are those of the batch is guessed from
+//! the first graph and seen in others; a graph is run by a program for any sizes only where that program with the graph's
+//! sizes is the graph, op by op. A graph for which there is none has a program of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use tpc_core::placement::Placement;
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::{CapturedGraph, Leaf, read_fixed, read_sized};
+use tpc_ir::Bindings;
+use tpc_rpc::{Recorded, Refusal, Span, generalised};
+
+use super::cannot;
+use super::memory::Memory;
+use super::program::{Bound, Loaded, Plan};
+
+/// The most programs that are kept.
+const PROGRAMS: usize = 6;
+/// The most graphs of a structure that are learned from.
+const GRAPHS: usize = 12;
+/// The most readings of graphs that are kept.
+const READINGS: usize = 1024;
+
+type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
+
+/// A program, and when it was last used.
+struct Kept {
+    loaded: Loaded,
+    used: u64,
+    /// The buffers of its weights.
+    weights: BTreeSet<u64>,
+}
+
+/// How a program runs a graph.
+#[derive(Clone)]
+struct Reading {
+    /// The program.
+    key: String,
+    /// The sizes of the batch.
+    sizes: Bindings,
+    leaves: Vec<Leaf>,
+}
+
+/// The programs of a connection, and what they run.
+pub(super) struct Programs {
+    placement: Placement,
+    threads: usize,
+    /// Whether it is said which programs are made.
+    verbose: bool,
+    /// By the structure of graphs, or by the form of one.
+    programs: BTreeMap<String, Kept>,
+    /// By the form of the graph.
+    readings: BTreeMap<String, Reading>,
+    /// By structure, graphs that no program for any sizes ran when they came.
+    seen: BTreeMap<String, Vec<Recorded>>,
+    used: u64,
+}
+
+impl Programs {
+    pub(super) const fn new(placement: Placement, threads: usize, verbose: bool) -> Programs {
+        Programs {
+            placement,
+            threads,
+            verbose,
+            programs: BTreeMap::new(),
+            readings: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            used: 0,
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Loaded> {
+        self.programs.get(key).map(|kept| &kept.loaded)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Loaded> {
+        self.used += 1;
+        let kept = self.programs.get_mut(key)?;
+        kept.used = self.used;
+        Some(&mut kept.loaded)
+    }
+
+    /// Drops all programs: weights have changed.
+    pub(super) fn clear(&mut self) {
+        self.programs.clear();
+        self.readings.clear();
+        self.seen.clear();
+    }
+
+    /// Drops the programs with weights in a buffer that is there no more.
+    pub(super) fn forget(&mut self, buffer: u64) {
+        self.programs
+            .retain(|_, kept| !kept.weights.contains(&buffer));
+        let programs = &self.programs;
+        self.readings
+            .retain(|_, reading| programs.contains_key(&reading.key));
+        self.seen.clear();
+    }
+
+    /// The program that runs a graph, and where the graph's tensors are. `None` where one has to be made or to grow.
+    ///
+    /// # Errors
+    /// When a tensor lies in no buffer, or the records of the graph do not fit together.
+    pub(super) fn find(
+        &mut self,
+        recorded: &Recorded,
+        span: Spans<'_>,
+    ) -> Result<Option<(String, Bound)>, Refusal> {
+        let Some(reading) = self.reading(recorded)? else {
+            return Ok(None);
+        };
+        let loaded = self.get(&reading.key);
+        let Some(loaded) = loaded.filter(|loaded| loaded.holds(&reading.sizes)) else {
+            return Ok(None);
+        };
+        let bound = bind(loaded.plan(), &reading, recorded, span)?;
+        Ok(Some((reading.key, bound)))
+    }
+
+    /// How one of the programs runs a graph, whether it has memory for it or not.
+    fn reading(&mut self, recorded: &Recorded) -> Result<Option<Reading>, Refusal> {
+        let form = recorded.form();
+        let known = self.readings.get(&form);
+        if let Some(reading) = known.filter(|r| self.programs.contains_key(&r.key)) {
+            return Ok(Some(reading.clone()));
+        }
+        let key = recorded.structure();
+        let Some(loaded) = self.get(&key) else {
+            return Ok(None);
+        };
+        let fixed = fixed(recorded)?;
+        let Some(sizes) = loaded.plan().sizes_of(&fixed) else {
+            return Ok(None);
+        };
+        let leaves = fixed.leaves;
+        let reading = Reading { key, sizes, leaves };
+        self.remember(form, &reading);
+        Ok(Some(reading))
+    }
+
+    fn remember(&mut self, form: String, reading: &Reading) {
+        if self.readings.len() >= READINGS {
+            self.readings.clear();
+        }
+        self.readings.insert(form, reading.clone());
+    }
+
+    /// Makes the program of a graph, or room for the graph in a program. No program has states that are needed.
+    ///
+    /// # Errors
+    /// The reason why it cannot be run.
+    pub(super) fn make(
+        &mut self,
+        recorded: &Recorded,
+        memory: &Memory,
+        span: Spans<'_>,
+    ) -> Result<(String, Bound), Refusal> {
+        if let Some(reading) = self.reading(recorded)?
+            && let Some(kept) = self.programs.remove(&reading.key)
+        {
+            let sizes = kept.loaded.sizes_with(&reading.sizes);
+            let plan = kept.loaded.into_plan();
+            return self.load(plan, &sizes, (reading, recorded), memory, span);
+        }
+        let fixed = fixed(recorded)?;
+        let key = recorded.structure();
+        if let Some((plan, sizes)) = self.any_sizes(recorded, &key) {
+            // What ran graphs of the structure so far goes: the new one runs them too.
+            self.programs.remove(&key);
+            self.readings.retain(|_, reading| reading.key != key);
+            let leaves = fixed.leaves;
+            let reading = Reading { key, sizes, leaves };
+            return self.load(plan, &sizes, (reading, recorded), memory, span);
+        }
+        let reading = Reading {
+            key: recorded.form(),
+            sizes: Bindings::default(),
+            leaves: fixed.leaves.clone(),
+        };
+        let plan = Plan::new(fixed, &self.placement).map_err(|all| first(&all))?;
+        self.load(
+            plan,
+            &Bindings::default(),
+            (reading, recorded),
+            memory,
+            span,
+        )
+    }
+
+    /// The plan for graphs of this structure and any sizes, with those of this graph. `None` where there is none that a
+    /// graph which was seen before does not have already.
+    fn any_sizes(&mut self, recorded: &Recorded, structure: &str) -> Option<(Plan, Bindings)> {
+        let seen = self.seen.entry(structure.to_owned()).or_default();
+        if seen.len() >= GRAPHS {
+            return None;
+        }
+        seen.push(recorded.clone());
+        let captured = read_sized(&generalised(seen), "graph").ok()?;
+        if captured.batch.is_empty() {
+            return None;
+        }
+        let mut own = Bindings::default();
+        for graph in seen.iter() {
+            own = captured.sizes_of(&fixed(graph).ok()?)?;
+        }
+        Some((Plan::new(captured, &self.placement).ok()?, own))
+    }
+
+    /// Loads a program for batches of up to such sizes, and keeps it.
+    fn load(
+        &mut self,
+        plan: Plan,
+        most: &Bindings,
+        (reading, recorded): (Reading, &Recorded),
+        memory: &Memory,
+        span: Spans<'_>,
+    ) -> Result<(String, Bound), Refusal> {
+        if self.programs.len() >= PROGRAMS {
+            let oldest = self.programs.iter().min_by_key(|(_, kept)| kept.used);
+            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+                self.programs.remove(&key);
+            }
+        }
+        let bound = bind(&plan, &reading, recorded, span)?;
+        let loaded = plan.load(most, (memory, &bound.weights), self.threads);
+        let loaded = loaded.map_err(|all| first(&all))?;
+        if self.verbose {
+            let _ = writeln!(io::stderr().lock(), "made {}", loaded.describe());
+        }
+        self.used += 1;
+        let kept = Kept {
+            loaded,
+            used: self.used,
+            weights: bound.weights.iter().map(|w| w.span.buffer).collect(),
+        };
+        self.programs.insert(reading.key.clone(), kept);
+        self.remember(recorded.form(), &reading);
+        Ok((reading.key, bound))
+    }
+}
+
+fn bind(
+    plan: &Plan,
+    reading: &Reading,
+    recorded: &Recorded,
+    span: Spans<'_>,
+) -> Result<Bound, Refusal> {
+    plan.bind((&reading.sizes, &reading.leaves), recorded, span)
+}
+
+/// A graph of numbers.
+fn fixed(recorded: &Recorded) -> Result<CapturedGraph, Refusal> {
+    read_fixed(&recorded.records, "graph").map_err(|e| first(&[e.into()]))
+}
+
+/// The first of the reasons why a graph cannot be run.
+fn first(all: &[Diagnostic]) -> Refusal {
+    match all.first() {
+        Some(d) => cannot(&format!("{} ({})", d, d.code.id)),
+        None => cannot("no reason is known"),
+    }
+}
