@@ -316,15 +316,9 @@ impl Loaded {
         self.plan
     }
 
-    /// The sizes that it has memory for, or these where they are larger; these alone where states have other sizes.
+    /// The sizes that it has memory for, or these where they are larger.
     pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
-        let most = self.shape.most;
-        let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
-        if states.iter().any(|&s| most.get(s) != sizes.get(s)) {
-            return *sizes;
-        }
-        let both = |b: Bindings, s: Symbol| b.with(s, b.get(s).max(sizes.get(s)));
-        Symbol::ALL.into_iter().fold(most, both)
+        larger(&self.shape.most, sizes)
     }
 
     /// Whether it has memory for a batch of these sizes.
@@ -381,6 +375,16 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+/// The larger of each size; the latter alone where states have other sizes.
+pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
+    let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
+    if states.iter().any(|&s| a.get(s) != b.get(s)) {
+        return *b;
+    }
+    let both = |out: Bindings, s: Symbol| out.with(s, out.get(s).max(b.get(s)));
+    Symbol::ALL.into_iter().fold(*a, both)
 }
 
 fn gaps(what: &str) -> ExecError {

@@ -15,7 +15,7 @@ use tpc_rpc::{Recorded, Refusal, Span, generalised};
 
 use super::cannot;
 use super::memory::Memory;
-use super::program::{Bound, Loaded, Plan};
+use super::program::{Bound, Loaded, Plan, larger};
 
 /// The most programs that are kept.
 const PROGRAMS: usize = 6;
@@ -167,13 +167,13 @@ impl Programs {
         }
         let fixed = fixed(recorded)?;
         let key = recorded.structure();
-        if let Some((plan, sizes)) = self.any_sizes(recorded, &key) {
+        if let Some((plan, sizes, most)) = self.any_sizes(recorded, &key) {
             // What ran graphs of the structure so far goes: the new one runs them too.
             self.programs.remove(&key);
             self.readings.retain(|_, reading| reading.key != key);
             let leaves = fixed.leaves;
             let reading = Reading { key, sizes, leaves };
-            return self.load(plan, &sizes, (reading, recorded), memory, span);
+            return self.load(plan, &most, (reading, recorded), memory, span);
         }
         let reading = Reading {
             key: recorded.form(),
@@ -190,9 +190,13 @@ impl Programs {
         )
     }
 
-    /// The plan for graphs of this structure and any sizes, with those of this graph. `None` where there is none that a
+    /// The plan for graphs of this structure and any sizes, with those of this graph, and the largest so far. `None` where there is none that a
     /// graph which was seen before does not have already.
-    fn any_sizes(&mut self, recorded: &Recorded, structure: &str) -> Option<(Plan, Bindings)> {
+    fn any_sizes(
+        &mut self,
+        recorded: &Recorded,
+        structure: &str,
+    ) -> Option<(Plan, Bindings, Bindings)> {
         let seen = self.seen.entry(structure.to_owned()).or_default();
         if seen.len() >= GRAPHS {
             return None;
@@ -202,11 +206,12 @@ impl Programs {
         if captured.batch.is_empty() {
             return None;
         }
-        let mut own = Bindings::default();
+        let own = captured.sizes_of(&fixed(recorded).ok()?)?;
+        let mut most = own;
         for graph in seen.iter() {
-            own = captured.sizes_of(&fixed(graph).ok()?)?;
+            most = larger(&captured.sizes_of(&fixed(graph).ok()?)?, &most);
         }
-        Some((Plan::new(captured, &self.placement).ok()?, own))
+        Some((Plan::new(captured, &self.placement).ok()?, own, most))
     }
 
     /// Loads a program for batches of up to such sizes, and keeps it.
