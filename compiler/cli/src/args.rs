@@ -50,6 +50,9 @@ pub(super) struct PlacementArgs {
         value_parser = values::tensor_split()
     )]
     tensor_split: Option<Parsed<TensorSplit>>,
+    /// The device that -sm none uses, by its position in --devices [-mg; default: 0].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::main_gpu())]
+    main_gpu: Option<Parsed<u64>>,
     /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].
     #[arg(long, value_name = "REGEX=PLACE", value_parser = values::overrides())]
     override_tensor: Vec<Parsed<Vec<OverridePattern>>>,
@@ -250,6 +253,11 @@ impl PlacementArgs {
         if let Some(Ok(reserve)) = &self.reserve {
             out.extend(["--reserve".to_owned(), reserve.to_string()]);
         }
+        // It takes one of the devices that were said.
+        if let (Some(Ok(main)), Some(Ok(SplitMode::None))) = (&self.main_gpu, &self.split_mode) {
+            out.extend(["-sm", "none", "-mg"].map(str::to_owned));
+            out.push(main.to_string());
+        }
         out
     }
 
@@ -292,7 +300,7 @@ impl PlacementArgs {
         };
         let [k, v] = self.cache_types()?;
         let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
-        Ok(Placement {
+        let out = Placement {
             overrides: self.overrides(&devices)?,
             devices,
             host_experts: match (self.cpu_moe, given(&self.n_cpu_moe)?) {
@@ -315,8 +323,26 @@ impl PlacementArgs {
             depth: self.depth.clone().map_err(Failure::usage)?,
             sums: self.deterministic.clone().map_err(Failure::usage)?,
             storage,
+            main_device: None,
             notes,
-        })
+        };
+        self.with_main(out)
+    }
+
+    /// The placement on the main device alone, where one is named and nothing is split.
+    fn with_main(&self, mut out: Placement) -> Result<Placement, Failure> {
+        match given(&self.main_gpu)? {
+            Some(main) if out.split_mode == SplitMode::None => {
+                out.alone_on(main).map_err(Failure::usage)
+            }
+            Some(main) => {
+                let message = format!("--main-gpu {main}: only -sm none has a main device");
+                let d = Diagnostic::new(&crate::codes::NO_INFLUENCE, "--main-gpu", message);
+                out.notes.push(d.help("leave it out, or add -sm none"));
+                Ok(out)
+            }
+            None => Ok(out),
+        }
     }
 
     /// The machine with the devices of this list.

@@ -243,6 +243,11 @@ pub(super) fn depth() -> Reader<u64> {
     counts(|text| count("--depth", text, 0, HELP))
 }
 
+pub(super) fn main_gpu() -> Reader<u64> {
+    const HELP: &str = "the position of a device, such as 1; the first is 0";
+    counts(|text| count("--main-gpu", text, 0, HELP))
+}
+
 pub(super) fn n_cpu_moe() -> Reader<u64> {
     const HELP: &str =
         "a number of layers such as 12; --cpu-moe keeps the experts of all on the host";

@@ -19,8 +19,9 @@ use std::cell::OnceCell;
 
 use tpc_ir::Code;
 
+pub use configs::SHARES;
 pub use merge::{Finding, merged, numbers};
-pub use plans::CHOSEN_MODE;
+pub use plans::{CAPACITY, CHOSEN_MODE};
 pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
 

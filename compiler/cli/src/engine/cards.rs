@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, parse_devices};
+use tpc_core::cards::{Found, find, table};
+use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
 use tpc_cuda::{Bound, Build, CudaDriver, DriverError, EmulatedDriver, EmulatedOptions, kept};
 use tpc_diag::{Diagnostic, codes};
 
@@ -33,6 +34,30 @@ pub(super) fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
 pub(super) fn are_cards(list: &DeviceList) -> bool {
     let cuda = |d: &DeviceItem| matches!(d, DeviceItem::Cuda(_));
     matches!(list, DeviceList::Named(items) if items.iter().all(cuda))
+}
+
+/// Whether a list names cards by their names, and they are the first cards of this machine.
+pub(super) fn are_here(list: &DeviceList) -> bool {
+    if !matches!(list, DeviceList::Named(_)) {
+        return false;
+    }
+    let Ok(machine) = Machine::of(list) else {
+        return false;
+    };
+    let asked: Option<Vec<String>> = machine.devices.into_iter().map(|d| d.card).collect();
+    let present = || -> Option<Vec<String>> {
+        let cards = tpc_cuda::cards().ok()?;
+        Some(cards.iter().map(|c| card_of(&c.name)).collect())
+    };
+    asked.is_some_and(|asked| present().is_some_and(|cards| cards.starts_with(&asked)))
+}
+
+/// The card that the driver's name means; the name itself where it is none of the table.
+fn card_of(name: &str) -> String {
+    match find(name, &[], table()) {
+        Found::Card(card) | Found::Meant { card, .. } => card.name.clone(),
+        Found::Several(_) | Found::Unknown(_) => name.to_owned(),
+    }
 }
 
 /// A device of the processor is no card.

@@ -244,10 +244,12 @@ pub(super) fn placement_for(
     }
 }
 
-/// Whether the devices are all cards by their numbers.
+/// Whether the devices are all cards: by their numbers, or by names that the cards of this machine have.
 pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     match args.devices() {
-        Some(Ok(DeviceLists { lists, .. })) => lists.iter().all(cards::are_cards),
+        Some(Ok(DeviceLists { lists, .. })) => {
+            lists.iter().all(cards::are_cards) || lists.iter().all(cards::are_here)
+        }
         _ => false,
     }
 }

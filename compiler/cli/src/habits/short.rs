@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 
 /// Short forms of several letters, with their long forms.
-pub(super) const SHORT: [(&str, &str); 15] = [
+pub(super) const SHORT: [(&str, &str); 16] = [
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
+    ("-mg", "--main-gpu"),
     ("-ot", "--override-tensor"),
     ("-ncmoe", "--n-cpu-moe"),
     ("-cmoe", "--cpu-moe"),

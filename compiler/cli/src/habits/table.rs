@@ -132,13 +132,6 @@ pub(super) const HABITS: &[Habit] = &[
     ),
     habit(
         Ignored(
-            "tensors are split without a main device; with -sm none the first of --devices is used",
-        ),
-        One,
-        "-mg --main-gpu",
-    ),
-    habit(
-        Ignored(
             "servers are devices like others: count them in --devices, and give their links in --topology",
         ),
         One,
@@ -312,13 +305,13 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "--reasoning-format --reasoning-effort --reasoning-budget --reasoning-budget-message",
     ),
-    habit(Ignored(CHAT), OnOffAuto, "-rea --reasoning"),
+    habit(Ignored(CHAT), OnOffAuto, "-rea --reasoning -co --color"),
     habit(
         Ignored(CHAT),
         Switch,
         "--jinja --no-jinja -e --escape --no-escape -sp --special --spm-infill -cnv --conversation -no-cnv \
          --no-conversation -st --single-turn -i --interactive -if --interactive-first -mli --multiline-input \
-         --simple-io -co --color --no-display-prompt --display-prompt --reasoning-preserve \
+         --simple-io --no-display-prompt --display-prompt --reasoning-preserve \
          --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing --prefill-assistant \
          --no-prefill-assistant",
     ),

@@ -72,7 +72,7 @@ fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
                 target,
                 ..args.clone()
             };
-            check(&args, &config, None)
+            check(&args, &config, None, None)
         };
         out.push(by(None)?);
         let mut meta = by(Some(Target::GgmlMeta))?;

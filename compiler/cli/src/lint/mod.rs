@@ -22,7 +22,8 @@ pub(crate) use clients::{VerdictArgs, verdicts};
 use print::Checked;
 use subject::Subject;
 use tpc_core::placement::Placement;
-use tpc_diag::{Diagnostic, Severity, codes as common};
+use tpc_diag::{Diagnostic, Severity, codes as common, message};
+use tpc_ggml::llama_cpp::{Maker, Test};
 use tpc_gguf::GgufFile;
 use tpc_lint::{
     Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
@@ -146,21 +147,26 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
         // Who lints a file wants it whole.
-        of_source.extend(subject.source.notes().into_iter().map(|d| {
-            match *d.code == codes::UNFINISHED {
-                true => Diagnostic {
-                    severity: Severity::Warning,
-                    ..d
-                },
-                false => d,
-            }
+        // Captures are among what it lints: that one is read as such is no news.
+        let notes = subject.source.notes().into_iter();
+        let notes = notes.filter(|d| *d.code != codes::READ_AS);
+        of_source.extend(notes.map(|d| match *d.code == codes::UNFINISHED {
+            true => Diagnostic {
+                severity: Severity::Warning,
+                ..d
+            },
+            false => d,
         }));
         of_source.extend(opened.iter().flat_map(|o| lint_file(&o.view())));
         found.findings = merged(of_source);
     }
     let defaults = subject.source.defaults();
     for list in subject.devices.clone().map_err(Failure::usage)?.lists {
-        let placement = subject.placement.placement_on(&list, defaults)?;
+        let mut placement = subject.placement.placement_on(&list, defaults)?;
+        let is_implied = subject.line.is_some() && subject::is_open(&placement);
+        if is_implied {
+            placement.tensor_split = Some(subject::shares_of_memory(&placement));
+        }
         let notes = placement.notes.clone();
         found.devices.push(placement.devices.len());
         let here = match args.target {
@@ -170,7 +176,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                 meta::findings(subject.source.graph(), architecture, &placement, caches)?
             }
             None => {
-                let found = on_devices(subject, opened.as_ref(), &placement)?;
+                let mut found = on_devices(subject, opened.as_ref(), &placement)?;
+                // Nobody asked for these shares.
+                found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
                 merged(notes.into_iter().chain(found).collect())
             }
         };
@@ -192,7 +200,10 @@ fn on_devices(
 ) -> Result<Vec<Diagnostic>, Failure> {
     let planned = subject.source.compile(placement);
     let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
-        Ok(s) => s.report(&subject.source.path(), placement).diagnostics,
+        Ok(s) => fitted(
+            subject,
+            s.report(&subject.source.path(), placement).diagnostics,
+        ),
         // An unusable option or file spoils every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,
@@ -207,6 +218,33 @@ fn on_devices(
         }));
     }
     Ok(out)
+}
+
+/// The findings in a plan of what llama.cpp may change: a model that does not fit is a note where it fits it by itself.
+fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
+        return found;
+    };
+    let fitted = line.fitted();
+    if !fitted.any() || line.maker == Maker::IkLlamaCpp {
+        return found;
+    }
+    let changes = match (fitted.context, fitted.layers) {
+        (true, true) => "-c, and then -ngl and the place of tensors,",
+        (true, false) => "-c",
+        (false, _) => "-ngl and the place of tensors",
+    };
+    let found = found
+        .into_iter()
+        .map(|d| match *d.code == *tpc_lint::CAPACITY {
+            true => Diagnostic {
+                severity: Severity::Note,
+                message: message!("{}; llama.cpp lowers {} until it fits", d.message, changes),
+                ..d
+            },
+            false => d,
+        });
+    found.collect()
 }
 
 /// The settings of `--config`, or of the nearest `tpc.toml`.
@@ -281,11 +319,16 @@ fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> 
 }
 
 /// Lints a file, or what else the arguments name.
-fn check(args: &Args, config: &Config, file: Option<&Path>) -> Result<Checked, Failure> {
+fn check(
+    args: &Args,
+    config: &Config,
+    file: Option<&Path>,
+    line: Option<&Test>,
+) -> Result<Checked, Failure> {
     let named = file.or(args.graph.as_deref()).unwrap_or(Path::new(""));
     let policy = policy(args, config, named)?;
     let devices = config.sections(named).filter_map(|s| s.devices.as_deref());
-    let subject = Subject::from_args(args, file, devices.last())?;
+    let subject = Subject::from_args(args, file, devices.last(), line)?;
     let mut found = Findings::default();
     let failed = lint(args, &subject, &mut found).err();
     let mut findings = policy.apply(found.findings);
@@ -294,8 +337,11 @@ fn check(args: &Args, config: &Config, file: Option<&Path>) -> Result<Checked, F
         // Reasons why a file or an option is unusable cannot be allowed.
         findings.extend(merged(f.diagnostics));
     }
+    let label = subject.line.as_ref().map(|l| l.label.as_str());
+    let label = label.filter(|l| !l.is_empty());
+    let label = label.map_or_else(String::new, |l| format!(" {l}"));
     Ok(Checked {
-        path: subject.source.path(),
+        path: format!("{}{label}", subject.source.path()),
         devices: found.devices,
         findings,
         equivalent: subject.line.map(|l| l.equivalent),
@@ -309,8 +355,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let config = settings(args)?;
     let files = subjects(args, &config)?;
-    let checked = files.iter().map(|f| check(args, &config, f.as_deref()));
-    let checked: Vec<Checked> = checked.collect::<Result<_, _>>()?;
+    let lines = subject::lines(args)?;
+    let checked: Vec<Checked> = match lines.as_slice() {
+        [] => {
+            let all = files.iter();
+            all.map(|f| check(args, &config, f.as_deref(), None))
+                .collect::<Result<_, _>>()?
+        }
+        lines => {
+            let file = files.first().and_then(Option::as_deref);
+            let all = lines.iter();
+            all.map(|l| check(args, &config, file, Some(l)))
+                .collect::<Result<_, _>>()?
+        }
+    };
     print::print(args.format, &checked, &[])?;
     finish(args, &checked)
 }

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::Args;
-use crate::args::PlacementArgs;
+use crate::args::{Defaults, PlacementArgs};
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use crate::values::{DeviceLists, Parsed};
+use tpc_core::placement::{DeviceList, Placement, SplitMode, shares};
 use tpc_diag::{Diagnostic, codes};
-use tpc_ggml::llama_cpp::{CommandLine, TpcCommand, devices_named};
+use tpc_ggml::llama_cpp::{CommandLine, Test, TpcCommand, devices_named};
 
 /// The number of devices where neither `--devices` nor a command line of llama.cpp says it.
 const ASSUMED_DEVICES: usize = 2;
@@ -30,6 +31,30 @@ pub(super) struct EngineLine {
     pub(super) equivalent: String,
     /// Whether the number of devices is an assumption, since nothing says it.
     pub(super) assumed: bool,
+    /// What tells it from the others of a benchmark with lists.
+    pub(super) label: String,
+}
+
+/// The lines of llama.cpp that the arguments give: one, or those of a benchmark with lists; none without a command.
+pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
+    if args.command.is_empty() {
+        return Ok(Vec::new());
+    }
+    let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
+    command.each().map_err(Failure::usage)
+}
+
+/// The shares by which llama.cpp counts layers where nobody says them: those of the free memories, as `-ts` takes them.
+pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
+    let memory = |d: usize| placement.topology.device(d).usable_memory();
+    let all: Option<Vec<f64>> = (0..placement.devices.len()).map(memory).collect();
+    match all {
+        Some(all) if all.windows(2).any(|w| w[0] != w[1]) => {
+            let gib = |m: &f64| (m / f64::from(1 << 30) * 10.0).round() / 10.0;
+            all.iter().map(gib).collect()
+        }
+        _ => vec![1.0; placement.devices.len()],
+    }
 }
 
 impl Subject {
@@ -39,9 +64,10 @@ impl Subject {
         args: &Args,
         file: Option<&Path>,
         devices: Option<&str>,
+        line: Option<&Test>,
     ) -> Result<Subject, Failure> {
         let machine = machine(args, devices)?;
-        if args.command.is_empty() {
+        let Some(Test { label, line }) = line else {
             let placement = args.placement.clone().on_machine_of(&machine);
             return Ok(Subject {
                 source: SourceArgs::new(file.map(Path::to_owned), args.graph.clone()),
@@ -51,7 +77,7 @@ impl Subject {
                 placement,
                 line: None,
             });
-        }
+        };
         if PlacementArgs::read(&[])?.on_machine_of(&args.placement) != args.placement {
             let message = "placement options are given before a command line of llama.cpp";
             let d = Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
@@ -59,9 +85,9 @@ impl Subject {
                 "put them behind `--`; only --devices, --topology, --link and --reserve may stand before it",
             )));
         }
-        let command = CommandLine::parse(&args.command).map_err(Failure::usage)?;
+        let command = line.clone();
         let named = file.map(|m| m.display().to_string());
-        let Some(same) = TpcCommand::from_line(&command, named) else {
+        let Some(mut same) = TpcCommand::from_line(&command, named) else {
             let d = Diagnostic::new(
                 &codes::COMMAND_LINE,
                 "-m",
@@ -80,6 +106,15 @@ impl Subject {
             true => Ok(DeviceLists::all()),
             false => DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)),
         });
+        let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
+        // What a range of devices leaves open is said for each of them.
+        if let Ok(lists) = &devices
+            && let [only] = lists.lists.as_slice()
+            && let Some(split) = implied_split(&placement, only, source.defaults())
+        {
+            let words = ["-ts".to_owned(), shares(&split)];
+            same.options.splice(2..2, words);
+        }
         // The machine is said by the options before the command; what that leaves open, by the command itself.
         let mut machine = args.placement.machine_words();
         if args.placement.devices().is_none() && !of_file {
@@ -87,16 +122,31 @@ impl Subject {
             machine.splice(0..0, ["--devices".to_owned(), count.to_owned()]);
         }
         Ok(Subject {
-            source: SourceArgs::new(Some(PathBuf::from(&same.model)), None),
+            source,
             placement,
             line: Some(EngineLine {
                 equivalent: same.shell(&machine),
                 command,
                 assumed,
+                label: label.clone(),
             }),
             devices,
         })
     }
+}
+
+/// The shares of a split by layers that a line leaves open.
+fn implied_split(args: &PlacementArgs, list: &DeviceList, defaults: Defaults) -> Option<Vec<f64>> {
+    // What cannot be read is told where it is planned.
+    let placement = args.placement_on(list, defaults).ok()?;
+    is_open(&placement).then(|| shares_of_memory(&placement))
+}
+
+/// Whether layers are divided among devices by shares that nobody says.
+pub(super) fn is_open(placement: &Placement) -> bool {
+    placement.split_mode == SplitMode::Layer
+        && placement.devices.len() > 1
+        && placement.tensor_split.is_none()
 }
 
 /// The options that say the machine: those that are given, with the devices of the settings where none are.

@@ -162,6 +162,7 @@ fn machine(json: &Json, devices: usize) {
 fn commands(json: &Json) {
     let all = [
         "tpc",
+        "tpc_reason",
         "llama.cpp",
         "llama.cpp_reason",
         "llama.cpp_by_layers",

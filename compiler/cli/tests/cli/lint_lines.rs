@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::support::{Ran, SMALL, Scratch, path, refuses, tpc, words};
+use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
 /// `tpc lint` of a line of llama.cpp for a header, with options before it.
 fn line(options: &str, header: &str, line: &str) -> Ran {
@@ -154,10 +154,159 @@ fn options_of_tpc_behind_the_line_are_sent_before_it() {
         SMALL,
         "llama-server -m X.gguf -c 512 --deny warnings",
     );
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(
         words(&ran.stderr).contains("before the `--`"),
         "{}",
         ran.stderr
+    );
+}
+
+/// The bytes that a plan has on each device.
+fn held(options: &str) -> Vec<u64> {
+    let ran = plan(GPT_OSS, &format!("{options} --format json"));
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    let devices = json["devices"].as_array().unwrap();
+    devices
+        .iter()
+        .map(|d| d["total_bytes"].as_u64().unwrap())
+        .collect()
+}
+
+const GPT_OSS: &str = "gpt-oss-120b";
+
+#[test]
+fn a_split_by_layers_counts_layers_whatever_they_hold() {
+    let options = "-m X.gguf -sm layer -ncmoe 14 -ngl 99 -c 8192 -fit off";
+    let machine = "--devices 2x3090 --format json";
+    let error = |line_options: &str| {
+        let ran = line(machine, GPT_OSS, &format!("llama-server {line_options}"));
+        let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+        let all = json["findings"].as_array().unwrap();
+        let found = all.iter().find(|f| f["code"] == "TPC0300").cloned();
+        (ran.status, found.map(|f| f["entity"].clone()))
+    };
+    // The first half of the layers is short of its experts, so that the second card is overfull.
+    let full = (1, Some(serde_json::json!("3090#1")));
+    assert_eq!(error(&format!("{options} -ts 1,1")), full);
+    // Without proportions the engine counts by the memory of the cards, which is the same.
+    assert_eq!(error(options), full);
+    // What `plan` prints for the engine is what it means.
+    let ran = plan(
+        GPT_OSS,
+        "--devices 2x3090 -sm layer -ncmoe 14 -c 8192 --format json",
+    );
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    let printed = json["commands"]["llama.cpp"].as_str().unwrap();
+    let (_, rest) = printed.split_once(".gguf ").unwrap();
+    assert_eq!(error(&format!("-m X.gguf {rest} -fit off")), (0, None));
+    // And means the same to `plan`.
+    let split = rest.split(' ').skip_while(|w| *w != "-ts").nth(1).unwrap();
+    let asked = held("--devices 2x3090 -sm layer -ncmoe 14 -c 8192");
+    let again = held(&format!(
+        "--devices 2x3090 -sm layer -ts {split} -ncmoe 14 -c 8192"
+    ));
+    assert_eq!(asked, again);
+}
+
+#[test]
+fn what_the_engine_fits_by_itself_is_no_error() {
+    let severity = |rest: &str| {
+        let ran = line(
+            "--devices 1x3090 --format json",
+            "llama-3.1-70b",
+            &format!("llama-server -m X.gguf {rest}"),
+        );
+        let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+        let all = json["findings"].as_array().unwrap();
+        let found = all.iter().find(|f| f["code"] == "TPC0300");
+        (ran.status, found.map(|f| f["severity"].clone()))
+    };
+    assert_eq!(severity("-c 4096"), (0, Some("note".into())));
+    assert_eq!(severity("-c 4096 -fit off"), (1, Some("error".into())));
+    assert_eq!(severity("-c 4096 -ngl 99"), (1, Some("error".into())));
+}
+
+#[test]
+fn each_program_has_its_context() {
+    for (rest, cells) in [
+        ("llama-bench -m X.gguf", 512),
+        ("llama-bench -m X.gguf -p 1024 -n 64 -d 4096", 5120),
+        ("llama-perplexity -m X.gguf", 2048),
+        ("llama-perplexity -m X.gguf -c 4096", 4096),
+    ] {
+        let ran = line("--devices 1", SMALL, rest);
+        assert_eq!(ran.status, 0, "{rest}: {}", ran.stderr);
+        let same = format!(" -c {cells}");
+        assert!(ran.stdout.contains(&same), "{rest}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_lists_of_a_benchmark_are_linted_one_by_one() {
+    let ran = line(
+        "--devices 2",
+        SMALL,
+        "llama-bench -m X.gguf -sm tensor,layer -ctk q8_0,f16 -ctv f16",
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for label in [
+        " -sm tensor -ctk q8_0: ",
+        " -sm layer -ctk f16: ",
+        "4 files: ",
+    ] {
+        assert!(ran.stdout.contains(label), "{label}: {}", ran.stdout);
+    }
+    let many = line("", SMALL, "llama-bench -m X.gguf -ngl 0-99");
+    refuses(&many, 2, "TPC0400");
+}
+
+#[test]
+fn lines_that_do_not_start_are_errors() {
+    for (rest, code, cure) in [
+        (
+            "llama-server -m X.gguf -fa -c 8192",
+            "TPC0920",
+            "on, off or auto",
+        ),
+        (
+            "llama-server -m X.gguf -fa maybe -c 512",
+            "TPC0920",
+            "on, off or auto",
+        ),
+        ("llama-server -m X.gguf -c 8k", "TPC0920", "-c 8192"),
+        (
+            "llama-server -m X.gguf -c 512 --foo",
+            "TPC0913",
+            "llama-server --help",
+        ),
+        (
+            "llama-server -m X.gguf --ctx-size=512",
+            "TPC0913",
+            "--ctx-size 512",
+        ),
+        (
+            "llama-server -m X.gguf -c 512 -fmoe",
+            "TPC0913",
+            "ik_llama.cpp",
+        ),
+    ] {
+        let ran = line("--devices 2", SMALL, rest);
+        assert_eq!(ran.status, 1, "{rest}: {}", ran.stderr);
+        let told = words(&ran.stderr);
+        let (_, found) = told.split_once(code).unwrap_or_else(|| panic!("{told}"));
+        assert!(found.contains(cure), "{cure}: {told}");
+    }
+    let ran = line(
+        "--devices 2",
+        SMALL,
+        "ik_llama-server -m X.gguf -sm graph -mla 3 -amb 512 -fmoe -rtr -fa -c 512",
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("TPC09"), "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("--engine ik_llama.cpp"),
+        "{}",
+        ran.stdout
     );
 }

@@ -136,13 +136,18 @@ impl fmt::Display for DeviceList {
     }
 }
 
-/// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `2 H100`.
+/// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
 pub(super) fn counted(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
+        // `3090x2`, whose first number counts no devices.
+        let is_name = |name: &str| {
+            let counts = number(name).is_some_and(|n| n <= MAX_DEVICES);
+            name.ends_with(' ') || (name.ends_with(|c: char| c.is_ascii_digit()) && !counts)
+        };
         if let Some((name, n)) = text.rsplit_once(times)
             && let Some(n) = number(n).filter(|n| *n <= MAX_DEVICES)
-            && name.ends_with(' ')
+            && is_name(name)
         {
             return Some((n, name.trim()));
         }
@@ -202,6 +207,10 @@ mod tests {
     #[test]
     fn device_lists() {
         assert_eq!(parse_devices("3").map(|d| d.len()), Ok(3));
+        for text in ["2x3090", "3090x2", "RTX 3090 x2", "rtx3090X2"] {
+            let cards = parse_devices(text).map(|d| spell_devices(&d));
+            assert_eq!(cards.as_deref(), Ok("2x3090"), "{text}");
+        }
         for text in ["cuda:0,cuda:0", "cuda0,CUDA0", "cuda0, cuda:0"] {
             let found = parse_devices(text).expect(text);
             let kinds: Vec<DeviceKind> = found.iter().map(|d| d.kind).collect();

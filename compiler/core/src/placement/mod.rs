@@ -1,5 +1,6 @@
 //! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
 
+mod alone;
 mod devices;
 mod experts;
 mod machine;
@@ -19,7 +20,7 @@ pub use overrides::{Override, OverridePattern, Target, parse_overrides};
 pub use reserve::Reserve;
 pub use resolve::{Overridden, ResolvedPlacement, expert_weights, overridden, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
-pub use stages::{Unit, by_layers};
+pub use stages::{Unit, by_bytes, by_layers};
 pub use words::shares;
 
 use tpc_ir::DType;
@@ -72,7 +73,8 @@ pub struct Placement {
     pub topology: Topology,
     /// How the model is divided.
     pub split_mode: SplitMode,
-    /// The device weights; `None` for weights by bandwidth.
+    /// The device weights, which count whole layers under [`SplitMode::Layer`]; `None` for weights by bandwidth, and for stages
+    /// balanced by bytes.
     pub tensor_split: Option<Vec<f64>>,
     /// Tensors with a place of their own; the first that matches counts.
     pub overrides: Vec<Override>,
@@ -102,6 +104,8 @@ pub struct Placement {
     pub sums: SumOrder,
     /// How the devices store weights.
     pub storage: &'static dyn Storage,
+    /// The position of the only device among those that were there, where `--main-gpu` named it.
+    pub main_device: Option<usize>,
     /// What was assumed about the machine.
     pub notes: Vec<Diagnostic>,
 }
@@ -131,6 +135,7 @@ impl Placement {
             depth: 0,
             sums: SumOrder::Auto,
             storage: &FileTarget,
+            main_device: None,
             notes: Vec::new(),
         }
     }

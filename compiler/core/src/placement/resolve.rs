@@ -7,7 +7,7 @@ use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Value};
 use tpc_passes::layers::{Prologue, Section};
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
-use super::{HostExperts, Override, Placement, Target, Unit, by_layers};
+use super::{HostExperts, Override, Placement, Target, Unit, by_bytes, by_layers};
 use tpc_diag::Diagnostic;
 
 /// A placement resolved against a model's graph.
@@ -23,7 +23,8 @@ pub struct ResolvedPlacement {
 
 /// Resolves the placement of a model's graph of `n_layer` blocks whose layers run through these stages.
 ///
-/// `stage_weights` divides the layers among the stages; `batch` gives the sizes of the caches.
+/// `stage_weights` divides the layers among the stages: by their number where the placement has proportions, else by their
+/// bytes; `batch` gives the sizes of the caches.
 pub fn resolve(
     graph: &Graph,
     n_layer: u64,
@@ -46,10 +47,15 @@ pub fn resolve(
         .map_or(0, |kept| (n as u64 + 1).saturating_sub(kept)) as usize;
     let mut units = units(graph, n, &overrides, batch);
     // The prologue is placed with the first layer.
-    units[..on_host.min(n + 1) + usize::from(on_host > n)]
-        .iter_mut()
-        .for_each(|u| u.bytes = 0);
-    let stage = by_layers(&units, stage_weights);
+    if on_host > 0 {
+        let gone = &mut units[..=on_host.min(n + 1)];
+        gone.iter_mut().for_each(|u| u.bytes = 0);
+    }
+    // Proportions that are given count layers, as llama.cpp does; others balance what the stages hold.
+    let stage = match placement.tensor_split {
+        Some(_) => by_layers(&units, stage_weights),
+        None => by_bytes(&units, stage_weights),
+    };
     let on_stage = |unit: usize| LayerPlace::Stage(stage.get(unit).copied().unwrap_or(0));
     let place = |unit: usize, host: bool| {
         if host {

@@ -7,9 +7,35 @@ pub struct Unit {
     pub bytes: u64,
 }
 
+/// Divides consecutive units among stages by their number, as llama.cpp counts for `-ts`: a layer belongs to the stage in
+/// whose part of the cumulative shares its position lies, the output counted as a layer. The prologue goes with the first
+/// layer. Units without bytes before all others are on the host, and are not counted. Returns the stage of each unit,
+/// ascending. A stage of weight 0 gets nothing.
+pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
+    let first = units.iter().position(|u| u.bytes > 0).unwrap_or(0).max(1);
+    let counted = units.len().saturating_sub(first).max(1) as f32;
+    // In the engine's precision, so that a layer on the border is on the same side.
+    let mut sum = 0.0_f32;
+    let mut ends: Vec<f32> = shares
+        .iter()
+        .map(|&share| {
+            sum += share as f32;
+            sum
+        })
+        .collect();
+    ends.iter_mut().for_each(|end| *end /= sum);
+    let last = shares.iter().rposition(|&s| s > 0.0).unwrap_or(0);
+    (0..units.len())
+        .map(|i| {
+            let position = i.saturating_sub(first) as f32 / counted;
+            ends.iter().position(|&end| end > position).unwrap_or(last)
+        })
+        .collect()
+}
+
 /// Divides consecutive units among stages so that the fullest stage, by its weight, is as empty as possible. Returns the
 /// stage of each unit, ascending. A stage of weight 0 gets nothing.
-pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
+pub fn by_bytes(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let n = units.len();
     let mut sums = vec![0.0; n + 1];
     for (i, u) in units.iter().enumerate() {
@@ -47,18 +73,39 @@ pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn shared(bytes: &[u64], shares: &[f64]) -> Vec<usize> {
-        let units: Vec<Unit> = bytes.iter().map(|&bytes| Unit { bytes }).collect();
-        by_layers(&units, shares)
+    fn units(bytes: &[u64]) -> Vec<Unit> {
+        bytes.iter().map(|&bytes| Unit { bytes }).collect()
     }
 
     #[test]
-    fn layers_follow_shares() {
+    fn bytes_follow_shares() {
+        let shared = |bytes: &[u64], shares: &[f64]| by_bytes(&units(bytes), shares);
         assert_eq!(shared(&[1, 1, 1, 1], &[1.0, 1.0]), [0, 0, 1, 1]);
         assert_eq!(shared(&[1, 1, 1, 1], &[3.0, 1.0]), [0, 0, 0, 1]);
         assert_eq!(shared(&[4, 1, 1, 1, 1], &[1.0, 1.0]), [0, 1, 1, 1, 1]);
         assert_eq!(shared(&[1, 1], &[0.0, 1.0, 0.0]), [1, 1]);
         assert_eq!(shared(&[], &[1.0]), [0; 0]);
         assert_eq!(shared(&[1], &[1.0, 1.0, 1.0]).len(), 1);
+    }
+
+    #[test]
+    fn layers_follow_shares_whatever_they_weigh() {
+        let stages = |bytes: &[u64], shares: &[f64]| by_layers(&units(bytes), shares);
+        // The embedding, three layers, the output: two positions of four on each device.
+        assert_eq!(stages(&[9, 1, 1, 1, 1], &[1.0, 1.0]), [0, 0, 0, 1, 1]);
+        assert_eq!(stages(&[1, 90, 1, 1, 1], &[1.0, 1.0]), [0, 0, 0, 1, 1]);
+        assert_eq!(stages(&[1, 1, 1, 1, 1], &[3.0, 1.0]), [0, 0, 0, 0, 1]);
+        // Two layers on the host leave three positions.
+        assert_eq!(
+            stages(&[0, 0, 0, 1, 1, 1], &[2.0, 1.0])[3..],
+            [0, 0, 1],
+            "the host's are not counted"
+        );
+        assert_eq!(stages(&[1, 1, 1], &[0.0, 1.0, 0.0]), [1, 1, 1]);
+        // 37 positions in parts of 25 and 12: the border is exact.
+        let many = stages(&[1; 38], &[25.0, 12.0]);
+        assert_eq!(many.iter().filter(|&&s| s == 0).count(), 1 + 25);
+        assert_eq!(stages(&[], &[1.0]), [0; 0]);
+        assert_eq!(stages(&[0, 0], &[1.0, 1.0]).len(), 2);
     }
 }

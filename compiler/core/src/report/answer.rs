@@ -301,7 +301,7 @@ fn commands(commands: &Commands, engine: &str, width: usize) -> String {
         (None, None) => {}
     };
     let c = commands;
-    say("run it", c.tpc.as_ref(), None);
+    say("run it", c.tpc.as_ref(), c.tpc_reason.as_ref());
     if engine == Engine::IkLlamaCpp.name() {
         let (command, reason) = (c.ik_llama_cpp.as_ref(), c.ik_llama_cpp_reason.as_ref());
         say("with ik_llama.cpp", command, reason);

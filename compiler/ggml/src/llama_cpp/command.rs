@@ -3,7 +3,9 @@
 use std::iter::Peekable;
 use std::slice::Iter;
 
+use super::fault::{Fault, fault, is_on_off_auto, read_number};
 use super::options::{Arity, OPTIONS, OptionSpec, Setting};
+use super::programs::{Maker, Program};
 use tpc_diag::{Diagnostic, codes};
 
 /// An option of a command line, or an environment variable before it, with its argument.
@@ -22,16 +24,32 @@ pub struct ParsedOption {
 /// A command line of llama.cpp.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
-    /// The program.
+    /// The program's word.
     pub program: String,
+    /// What the program makes of its options.
+    pub kind: Program,
+    /// Who made it.
+    pub maker: Maker,
     /// The options: those of the environment, then those of the line in order.
     pub options: Vec<ParsedOption>,
     /// Words that are not options of the program.
     pub unknown: Vec<String>,
+    /// Values that the program does not take.
+    pub faults: Vec<Fault>,
+    /// The number of devices that `CUDA_VISIBLE_DEVICES` and its like leave.
+    pub visible: Option<usize>,
 }
 
 /// The words that are not read yet.
 type Words<'w> = Peekable<Iter<'w, String>>;
+
+/// Environment variables that name the devices that programs see.
+const VISIBLE: [&str; 4] = [
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "GGML_VK_VISIBLE_DEVICES",
+];
 
 /// Whether a value switches its setting off.
 fn is_off(value: &str) -> bool {
@@ -42,52 +60,119 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
+/// Who made the program at this path.
+fn maker(program: &str) -> Maker {
+    match program
+        .split(['/', '\\'])
+        .any(|part| part.starts_with("ik_llama"))
+    {
+        true => Maker::IkLlamaCpp,
+        false => Maker::LlamaCpp,
+    }
+}
+
 impl CommandLine {
     /// Parses the words of a line: any number of `NAME=VALUE`, the program, its options.
     ///
     /// # Errors
-    /// TPC0400 when there is no program, when it is not one of llama.cpp's, or when an option lacks its argument.
+    /// TPC0400 when there is no program, when it is not one of llama.cpp's, when an option lacks its argument, or when there
+    /// is no such split mode.
     pub fn parse(words: &[String]) -> Result<CommandLine, Diagnostic> {
         let mut words = words.iter().peekable();
         words.next_if(|w| *w == "env");
-        let mut options = Vec::new();
+        let (mut options, mut visible) = (Vec::new(), None);
         while let Some((name, value)) = words.peek().and_then(|w| assignment(w)) {
             words.next();
             options.extend(variable(name, value));
+            if VISIBLE.contains(&name) {
+                visible = devices_in(value);
+            }
         }
         let Some(program) = words.next() else {
             return Err(error("no program follows `--`".to_owned())
                 .help("tpc lint -- llama-server -m MODEL.gguf …"));
         };
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
-        let is_llama = |prefix: &&str| name.starts_with(prefix);
-        if !["llama", "server", "main"].iter().any(is_llama) {
+        let Some(kind) = Program::of(name) else {
             return Err(error(format!("`{program}` is not a program of llama.cpp"))
                 .help("a line such as `llama-server -m MODEL.gguf -sm tensor`"));
+        };
+        if kind == Program::Bench {
+            // It reads no variables of its own.
+            options.clear();
         }
         let mut out = CommandLine {
             program: program.clone(),
+            kind,
+            maker: maker(program),
             options,
             unknown: Vec::new(),
+            faults: Vec::new(),
+            visible,
         };
+        for given in &out.options {
+            out.faults.extend(fault(given, kind));
+        }
         while let Some(word) = words.next() {
-            match OPTIONS.iter().find(|o| o.names.contains(&word.as_str())) {
-                Some(spec) => out.options.push(ParsedOption {
-                    spec,
-                    spelling: word.clone(),
-                    value: argument(spec, word, &mut words)?,
-                    from_env: false,
-                }),
-                None => {
-                    out.unknown.push(word.clone());
-                    // The words up to the next option are its arguments, if it has any.
-                    while word.starts_with('-') && words.next_if(|w| !w.starts_with('-')).is_some()
-                    {
-                    }
-                }
+            out.word(word, &mut words)?;
+        }
+        out.check_split_modes()?;
+        Ok(out)
+    }
+
+    /// A word, with those behind it that belong to it.
+    fn word(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Diagnostic> {
+        // Programs read `--ctx_size`, too.
+        let name = match word.strip_prefix("--") {
+            Some(rest) => format!("--{}", rest.replace('_', "-")),
+            None => word.to_owned(),
+        };
+        let known = self.kind.options(self.maker);
+        let mut known = known.filter(|o| o.names.contains(&name.as_str()));
+        let Some(spec) = known.next() else {
+            self.unknown.push(word.to_owned());
+            // The words up to the next option are its arguments, if it has any.
+            while word.starts_with('-') && words.next_if(|w| !w.starts_with('-')).is_some() {}
+            return Ok(());
+        };
+        let (value, missing) = argument(spec, word, words, self.maker)?;
+        let given = ParsedOption {
+            spec,
+            spelling: word.to_owned(),
+            value,
+            from_env: false,
+        };
+        self.faults
+            .extend(missing.or_else(|| fault(&given, self.kind)));
+        self.options.push(given);
+        Ok(())
+    }
+
+    /// Whether every split mode is one.
+    fn check_split_modes(&self) -> Result<(), Diagnostic> {
+        let (known, help): (&[&str], &str) = match self.maker {
+            Maker::LlamaCpp => (
+                &["none", "layer", "row", "tensor"],
+                "llama.cpp takes none, layer, row or tensor",
+            ),
+            Maker::IkLlamaCpp => (
+                &["none", "layer", "row", "attn", "graph"],
+                "ik_llama.cpp takes none, layer, attn or graph",
+            ),
+        };
+        for given in self.all(Setting::SplitMode) {
+            let wrong = |mode: &&str| !known.contains(mode);
+            let modes: Vec<&str> = match self.kind {
+                Program::Bench => given.value.split(',').collect(),
+                Program::General | Program::Chunks => vec![given.value.as_str()],
+            };
+            if let Some(mode) = modes.into_iter().find(wrong) {
+                let message = format!("`{mode}` is not a split mode");
+                let d = Diagnostic::new(&codes::COMMAND_LINE, &given.spelling, message);
+                return Err(d.help(help));
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Every option that changes the setting; the last one takes effect.
@@ -109,7 +194,7 @@ impl CommandLine {
 
     /// The value of a setting as a count.
     pub fn count(&self, setting: Setting) -> Option<u64> {
-        self.value(setting)?.parse().ok()
+        u64::try_from(read_number(self.value(setting)?)?).ok()
     }
 
     /// Whether a setting is switched off.
@@ -121,6 +206,16 @@ impl CommandLine {
     pub fn splits_tensors(&self) -> bool {
         self.value(Setting::SplitMode) == Some("tensor")
     }
+}
+
+/// The number of devices that a list of visible ones has; `None` for none.
+fn devices_in(list: &str) -> Option<usize> {
+    let names = list.split(',').map(str::trim);
+    // A negative one ends the list.
+    let n = names
+        .take_while(|n| !n.is_empty() && !n.starts_with('-'))
+        .count();
+    (n > 0).then_some(n)
 }
 
 /// The name and the value of `NAME=VALUE`.
@@ -149,28 +244,40 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     })
 }
 
-/// The argument of an option, taken from the words behind it.
+/// The argument of an option, taken from the words behind it, and what is wrong where it is not there.
 fn argument(
     spec: &OptionSpec,
     spelling: &str,
     words: &mut Words<'_>,
-) -> Result<String, Diagnostic> {
+    maker: Maker,
+) -> Result<(String, Option<Fault>), Diagnostic> {
     let mut next = || {
         let missing =
             || error(format!("`{spelling}` needs a value")).help(format!("{spelling} VALUE"));
         words.next().cloned().ok_or_else(missing)
     };
-    match spec.arity {
-        Arity::Switch => Ok("on".to_owned()),
-        Arity::NegatedSwitch => Ok("off".to_owned()),
-        Arity::One => next(),
-        Arity::Two => Ok(format!("{} {}", next()?, next()?)),
+    let value = match spec.arity {
+        Arity::Switch => "on".to_owned(),
+        Arity::NegatedSwitch => "off".to_owned(),
+        Arity::One => next()?,
+        Arity::Two => format!("{} {}", next()?, next()?),
         Arity::OnOffAuto => {
-            let known = ["on", "off", "auto", "0", "1", "true", "false"];
-            let value = words.next_if(|w| known.contains(&w.as_str()));
-            Ok(value.map_or("on", String::as_str).to_owned())
+            let is_value = |w: &&String| is_on_off_auto(w) || !w.starts_with('-');
+            let taken = match maker {
+                Maker::LlamaCpp => words.next_if(is_value),
+                // It is a switch there, too.
+                Maker::IkLlamaCpp => words.next_if(|w| is_on_off_auto(w)),
+            };
+            match (taken, maker) {
+                (Some(value), _) => value.clone(),
+                (None, Maker::IkLlamaCpp) => "on".to_owned(),
+                (None, Maker::LlamaCpp) => {
+                    return Ok(("on".to_owned(), Some(Fault::missing(spelling))));
+                }
+            }
         }
-    }
+    };
+    Ok((value, None))
 }
 
 #[cfg(test)]
@@ -185,7 +292,7 @@ mod tests {
     #[test]
     fn options_and_environment() {
         let line = "CUDA_VISIBLE_DEVICES=0 LLAMA_ARG_CTX_SIZE=4096 LLAMA_ARG_KV_OFFLOAD=false ./llama-server -m x.gguf \
-                    -fa -c 8192 -sm tensor -ot a=CPU -ot b=CPU --port 80 --frobnicate 3 --jinja";
+                    -fa on -c 8192 -sm tensor -ot a=CPU -ot b=CPU --port 80 --frobnicate 3 --jinja";
         let line = read(line).expect("a line");
         assert_eq!(line.value(Setting::Model), Some("x.gguf"));
         assert_eq!(line.count(Setting::Context), Some(8192));
@@ -193,6 +300,7 @@ mod tests {
         assert_eq!(line.value(Setting::FlashAttention), Some("on"));
         assert_eq!(line.all(Setting::Override).count(), 2);
         assert_eq!(line.unknown, ["--frobnicate"]);
+        assert_eq!((line.visible, line.faults.len()), (Some(1), 0));
         let off = read("llama-cli -fa off -nkvo").expect("a line");
         assert!(off.is_off(Setting::FlashAttention) && off.is_off(Setting::KvOffload));
         let old = read("LLAMA_ARG_NO_KV_OFFLOAD=1 llama-cli").expect("a line");
@@ -205,6 +313,71 @@ mod tests {
             let d = read(bad).expect_err(bad);
             assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{bad}");
         }
+    }
+
+    #[test]
+    fn programs_and_their_makers() {
+        let of = |line| read(line).map(|l| (l.kind, l.maker)).expect(line);
+        use super::{Maker::*, Program::*};
+        assert_eq!(of("llama-server"), (General, LlamaCpp));
+        assert_eq!(of("bin/llama-bench -nkvo 1"), (Bench, LlamaCpp));
+        assert_eq!(of("llama-batched-bench"), (General, LlamaCpp));
+        assert_eq!(of("llama-imatrix -o x"), (Chunks, LlamaCpp));
+        assert_eq!(of("ik_llama-server -fa -fmoe"), (General, IkLlamaCpp));
+        assert_eq!(
+            of("/opt/ik_llama.cpp/build/bin/llama-server -mla 3"),
+            (General, IkLlamaCpp)
+        );
+        let line = read("ik_llama-server -fa -fmoe -mla 3 -amb 512").expect("a line");
+        assert!(line.unknown.is_empty() && line.faults.is_empty());
+        assert_eq!(
+            read("llama-server -fmoe").expect("a line").unknown,
+            ["-fmoe"]
+        );
+    }
+
+    #[test]
+    fn values_that_the_program_does_not_take() {
+        for bad in [
+            "llama-server -fa -c 8192",
+            "llama-server -c 8192 -fa",
+            "llama-server -fa maybe",
+            "llama-server -c 8k",
+            "llama-server -c all",
+            "llama-server -fit auto",
+            "llama-server -ngl some",
+            "llama-server -np 0",
+            "llama-server -ncmoe -1",
+            "llama-bench -p 512k",
+            "LLAMA_ARG_CTX_SIZE=x llama-server",
+        ] {
+            let line = read(bad).expect(bad);
+            assert_eq!(line.faults.len(), 1, "{bad}: {:?}", line.faults);
+        }
+        for good in [
+            "llama-server -fa auto -c 8192 -fit off -ngl all -np -1 --ctx_size 4096",
+            "llama-bench -p 512-1024+128 -n 128,256 -fa on,off -ngl 10-30*2 -ub 512",
+        ] {
+            let line = read(good).expect(good);
+            assert!(line.faults.is_empty(), "{good}: {:?}", line.faults);
+            assert!(line.unknown.is_empty(), "{good}: {:?}", line.unknown);
+        }
+        assert_eq!(
+            read("llama-server -c 8k")
+                .expect("a line")
+                .count(Setting::Context),
+            Some(8192)
+        );
+        assert!(read("llama-server -sm auto").is_err());
+    }
+
+    #[test]
+    fn visible_devices_are_counted() {
+        let of = |line| read(line).expect(line).visible;
+        assert_eq!(of("CUDA_VISIBLE_DEVICES=0,1,2 llama-server"), Some(3));
+        assert_eq!(of("CUDA_VISIBLE_DEVICES=0,-1,2 llama-server"), Some(1));
+        assert_eq!(of("CUDA_VISIBLE_DEVICES= llama-server"), None);
+        assert_eq!(of("llama-server"), None);
     }
 
     #[test]

@@ -2,20 +2,32 @@
 //!
 //! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
 //! - `command` parses a line, with the environment variables before it;
+//! - `programs` tells the programs apart, with the options that some have alone;
+//! - `fault` finds values that a program does not take;
+//! - `each` takes the lists of a benchmark apart;
+//! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
 //! - `limits` has what its tensor split, and that of ik_llama.cpp, does not serve;
 //! - `translate` says the same in tpc's options;
 //! - `measurement` has what llama.cpp was seen to do with models of an architecture.
 
 mod command;
+mod context;
+mod each;
+mod fault;
 pub mod limit_codes;
 mod limits;
 mod measurement;
 mod options;
+mod programs;
 mod translate;
 
 pub use command::{CommandLine, ParsedOption};
+pub use context::{Context, Fitted};
+pub use each::Test;
+pub use fault::Fault;
 pub use limits::{Limit, TensorSplitUse, graph_split_limit, tensor_split_limit};
 pub use measurement::{Measurement, Observation, measurement};
 pub use options::{Arity, OPTIONS, OptionSpec, Setting};
+pub use programs::{IK_OPTIONS, Maker, Program};
 pub use translate::{TpcCommand, devices_named, ffn_on_host, quoted};

@@ -59,6 +59,18 @@ pub enum Setting {
     OverrideKv,
     /// The scaling of the rotation.
     Rope,
+    /// Tokens of a benchmark's prompts.
+    PromptTokens,
+    /// Tokens that a benchmark generates.
+    GeneratedTokens,
+    /// Tokens of prompts and generation in one test of a benchmark.
+    PromptAndGenerated,
+    /// Tokens in the cache before a benchmark's test.
+    Depth,
+    /// Memory that a benchmark leaves free; with it settings are fitted.
+    FitTarget,
+    /// Whether the KV cache is on the host: 1 or 0.
+    NoKvOffload,
     /// A setting that does not affect the plan.
     Other,
 }
@@ -74,7 +86,7 @@ pub enum Arity {
     One,
     /// Two.
     Two,
-    /// `on`, `off` or `auto`; without it the setting is on.
+    /// `on`, `off` or `auto`.
     OnOffAuto,
 }
 
@@ -91,7 +103,7 @@ pub struct OptionSpec {
     pub setting: Setting,
 }
 
-const fn option(
+pub(super) const fn option(
     setting: Setting,
     arity: Arity,
     env: &'static str,
@@ -279,7 +291,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         S::Other,
         OnOffAuto,
         "",
-        &["--log-colors", "-rea", "--reasoning"],
+        &["--log-colors", "-rea", "--reasoning", "-co", "--color"],
     ),
     option(
         S::Other,
@@ -400,8 +412,6 @@ pub const OPTIONS: &[OptionSpec] = &[
             "-mli",
             "--multiline-input",
             "--simple-io",
-            "-co",
-            "--color",
             "--no-display-prompt",
             "--display-prompt",
             "--show-timings",

@@ -2,6 +2,7 @@
 
 use super::command::CommandLine;
 use super::options::Setting;
+use super::programs::Maker;
 
 /// A command of tpc that asks for what a command line of llama.cpp asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The number of devices that a line names: by a list of devices, by proportions, or by servers.
+/// The number of devices that a line names: by a list of devices, by those that are visible, by proportions, or by servers.
 pub fn devices_named(line: &CommandLine) -> Option<usize> {
     let entries = |setting, separators: &[char]| {
         let text = line.value(setting)?;
@@ -32,6 +33,7 @@ pub fn devices_named(line: &CommandLine) -> Option<usize> {
         (n > 0 && text != "none").then_some(n)
     };
     entries(Setting::Devices, &[','])
+        .or(line.visible)
         .or_else(|| entries(Setting::TensorSplit, &[',', '/']))
         .or_else(|| entries(Setting::Rpc, &[',']))
 }
@@ -84,7 +86,11 @@ impl TpcCommand {
         let mut options: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
         // llama.cpp's default is a split by layers.
-        put(&["-sm", line.value(Setting::SplitMode).unwrap_or("layer")]);
+        let mode = line.value(Setting::SplitMode).unwrap_or("layer");
+        put(&["-sm", mode]);
+        if let Some(n) = line.count(Setting::MainGpu).filter(|_| mode == "none") {
+            put(&["-mg", &n.to_string()]);
+        }
         for (setting, option) in SAME {
             if let Some(value) = line.value(setting) {
                 put(&[option, value]);
@@ -107,10 +113,14 @@ impl TpcCommand {
             put(&["--spec-type", "draft-mtp"]);
         }
         // A context of 0 is the model's, and -1 sequences are chosen by the server: tpc's defaults.
-        for (setting, option) in [(Setting::Context, "-c"), (Setting::Parallel, "-np")] {
-            if let Some(n) = line.count(setting).filter(|&n| n > 0) {
+        let context = line.context();
+        for (n, option) in [(context.cells, "-c"), (context.sequences, "-np")] {
+            if let Some(n) = n {
                 put(&[option, &n.to_string()]);
             }
+        }
+        if line.maker == Maker::IkLlamaCpp {
+            put(&["--engine", "ik_llama.cpp"]);
         }
         Some(TpcCommand { model, options })
     }

@@ -30,12 +30,19 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         });
     let placed: Vec<_> = placed.collect();
     if let Some((name, o)) = placed.first() {
-        let message = message!(
-            "`{}` puts {} and {} more on the host: llama.cpp aborts",
-            o.pattern,
-            name,
-            placed.len() - 1
-        );
+        let message = match placed.len() - 1 {
+            0 => message!(
+                "`{}` puts {} on the host: llama.cpp aborts",
+                o.pattern,
+                name
+            ),
+            more => message!(
+                "`{}` puts {} and {} more on the host: llama.cpp aborts",
+                o.pattern,
+                name,
+                more
+            ),
+        };
         let help = message!(
             "keep attention on the devices with llama.cpp; tpc can plan it: {}",
             command.equivalent

@@ -18,7 +18,7 @@ pub(crate) static LINT: Lint = Lint {
          counts the model alone.",
     )
     .example("`-md draft.gguf`.")
-    .cure("reserve that memory: a `--topology` whose memories are smaller by it."),
+    .cure("reserve that memory: `--reserve` before the `--`, such as `--reserve 3GiB`."),
     check: Check::Command(check),
 };
 
@@ -45,7 +45,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
                 size
             );
             let note = LINT.finding(&given.spelling, message);
-            out.push(note.help("reserve its memory: --topology with that much less"));
+            out.push(note.help("reserve its memory before the `--`: --reserve 3GiB keeps 3 GiB of each device free"));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Cache types for which llama.cpp computes attention on the CPU.
 
-use tpc_ir::Code;
-use tpc_ir::DType;
+use tpc_ir::{Code, DType, Op};
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
+use tpc_ggml::llama_cpp::Maker;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -27,6 +27,11 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         command.placement.cache_type_k,
         command.placement.cache_type_v,
     );
+    if command.line.maker == Maker::IkLlamaCpp {
+        return;
+    }
+    // Attention with a latent cache has no other: its values are a part of the keys.
+    let v = if has_values(command) { v } else { k };
     if (k == v && COMPILED.contains(&k)) || k == DType::F32 && v == DType::F32 {
         return;
     }
@@ -43,4 +48,15 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     );
     let help = "use f16, bf16, q8_0 or q4_0 for both; tpc plans all pairs as if they had kernels";
     out.push(LINT.finding("-ctk", message).help(help));
+}
+
+/// Whether the model has caches of values; one whose graph is not known may have.
+fn has_values(command: &Command<'_>) -> bool {
+    command.file.model.is_none_or(|m| {
+        let names = m.graph.insts().filter_map(|(_, i)| match &i.op {
+            Op::State(s) => Some(s.name.as_str()),
+            _ => None,
+        });
+        names.into_iter().any(|n| n.starts_with("cache_v"))
+    })
 }

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::Setting;
+use tpc_ggml::llama_cpp::Maker;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -14,7 +14,9 @@ pub(crate) static LINT: Lint = Lint {
         "llama.cpp fits what is not given",
         "Unless `-fit off` is given, llama.cpp changes options that the command leaves open (`-c`, `-ngl`, \
          `-ts`, tensor placement) until the model fits in memory, down to a context of 4096. What runs may \
-         differ from the plan, which uses the model's full context and all layers.",
+         differ from the plan, which uses the model's full context and all layers. A plan that does not fit is then a note, \
+         not an error. With `-sm tensor`, and where `-ngl`, `-ts` or the place of a tensor is given, it leaves the layers \
+         as they are.",
     )
     .example("`llama-server -m X.gguf` with a model that fills the devices.")
     .cure("give `-c` and `-ngl`, or `-fit off`."),
@@ -22,13 +24,12 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    let open = |s: Setting| command.line.last(s).is_none();
-    let context = command.line.count(Setting::Context).unwrap_or(0) == 0;
-    if command.line.is_off(Setting::Fit) || !context {
+    let fitted = command.line.fitted();
+    if command.line.maker == Maker::IkLlamaCpp || !fitted.context {
         return;
     }
     let mut free = vec!["-c"];
-    if open(Setting::GpuLayers) {
+    if fitted.layers {
         free.push("-ngl");
     }
     let message = message!(

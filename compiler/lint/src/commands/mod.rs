@@ -3,6 +3,7 @@
 mod alibi;
 mod assumed_devices;
 mod attention_on_host;
+mod bad_value;
 mod batches;
 mod beside;
 mod cache_kernels;
@@ -40,6 +41,7 @@ pub(super) static LINTS: &[&Lint] = &[
     &main_gpu::LINT,
     &rows::LINT,
     &unknown_flag::LINT,
+    &bad_value::LINT,
     &said_twice::LINT,
     &assumed_devices::LINT,
     &fitted::LINT,

@@ -25,6 +25,11 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let Some(servers) = command.line.value(Setting::Rpc) else {
         return;
     };
+    // Where devices are named, these are the ones that are used.
+    let named = command.line.value(Setting::Devices);
+    if named.is_some_and(|list| !list.to_ascii_uppercase().contains("RPC")) {
+        return;
+    }
     if command.placement.topology == Topology::default() {
         let link = command.placement.topology.link;
         let message = message!(

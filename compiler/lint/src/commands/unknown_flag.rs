@@ -5,15 +5,16 @@ use tpc_ir::Code;
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::suggest::nearest;
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::OPTIONS;
+use tpc_ggml::llama_cpp::{IK_OPTIONS, Maker, OPTIONS, OptionSpec};
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
-    code: Code::warning(
+    code: Code::error(
         "TPC0913",
         "an option that llama.cpp does not have",
-        "llama.cpp's programs have no such option and stop with an error. The help names the nearest one.",
+        "llama.cpp's programs have no such option and stop with an error. The help names the nearest one, or says that it is an \
+         option of ik_llama.cpp, of tpc, or an option with its value behind `=`.",
     )
     .example("`--ctx-sise 4096`.")
     .cure("the right spelling; `llama-server --help` lists the options."),
@@ -24,14 +25,28 @@ pub(crate) static LINT: Lint = Lint {
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let has = |name: &str, options: &[OptionSpec]| options.iter().any(|o| o.names.contains(&name));
     for word in &command.line.unknown {
         let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());
-        let help = match nearest(word, names) {
+        let assigned = word.split_once('=').filter(|(n, _)| has(n, OPTIONS));
+        let help = match (nearest(word, names), assigned) {
             _ if OWN.contains(&word.as_str()) => message!("put tpc's {} before the `--`", word),
-            Some(near) => message!("did you mean {}?", near),
-            None => "check its spelling; `llama-server --help` lists the options".into(),
+            _ if has(word, IK_OPTIONS) => message!(
+                "{} is an option of ik_llama.cpp: tpc lint -- ik_llama-server …, or leave it out",
+                word
+            ),
+            (_, Some((name, value))) => message!("write {} {}", name, value),
+            _ if !word.starts_with('-') => {
+                "an option takes the number of words that `llama-server --help` says".into()
+            }
+            (Some(near), None) => message!("did you mean {}?", near),
+            (None, None) => "check its spelling; `llama-server --help` lists the options".into(),
         };
-        let message = message!("unknown llama.cpp option `{}`", word);
+        let engine = match command.line.maker {
+            Maker::LlamaCpp => "llama.cpp",
+            Maker::IkLlamaCpp => "ik_llama.cpp",
+        };
+        let message = message!("unknown {} option `{}`: the program stops", engine, word);
         out.push(LINT.finding(word, message).help(help));
     }
 }

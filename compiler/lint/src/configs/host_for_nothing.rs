@@ -4,9 +4,9 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
-use tpc_core::placement::Target;
+use tpc_core::placement::{HostExperts, Target};
 use tpc_core::report::DeviceReport;
-use tpc_diag::{Diagnostic, Quantity, message};
+use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -15,25 +15,36 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0807",
         "the host holds what fits on the devices",
         "Options keep weights or caches on the host, although by the topology each device has room for its part \
-         of them. The host is far slower, and every token waits for it.",
+         of them. The host is far slower, and every token waits for it. `tpc plan` and `tpc lint` plan alternatives, and warn only \
+         where one is faster by more than estimates err.",
     )
     .example("`--n-cpu-moe 10` that was needed with a longer context.")
-    .cure("leave the options out, or lower their numbers."),
+    .cure("the options that the help names: a larger `--n-gpu-layers`, a smaller `--n-cpu-moe`, or none of these."),
     check: Check::Plan(check),
 };
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let p = plan.placement;
+    let experts = match p.host_experts {
+        HostExperts::All => ("--cpu-moe", "leave out --cpu-moe, or take --n-cpu-moe"),
+        _ => ("--n-cpu-moe", "lower --n-cpu-moe"),
+    };
+    let to_host = p.overrides.iter().any(|o| o.target == Target::Host);
     let options = [
-        ("--n-gpu-layers", p.n_gpu_layers.is_some()),
-        ("--n-cpu-moe", !p.host_experts.is_none()),
-        ("--no-kv-offload", p.kv_on_host),
+        (
+            "--n-gpu-layers",
+            "raise --n-gpu-layers",
+            p.n_gpu_layers.is_some(),
+        ),
+        (experts.0, experts.1, !p.host_experts.is_none()),
+        ("--no-kv-offload", "leave out --no-kv-offload", p.kv_on_host),
         (
             "--override-tensor",
-            p.overrides.iter().any(|o| o.target == Target::Host),
+            "place fewer tensors on the host with --override-tensor",
+            to_host,
         ),
     ];
-    let given: Vec<&str> = options.iter().filter(|o| o.1).map(|o| o.0).collect();
+    let given: Vec<_> = options.iter().filter(|o| o.2).collect();
     let host = &plan.report.host;
     // The embedding is looked up there at no cost.
     let held = host.weights_bytes + host.kv_bytes;
@@ -54,7 +65,21 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             Quantity(bytes(part)),
             Quantity(bytes(free.into_iter().min().unwrap_or(0)))
         );
-        let help = message!("leave out or lower {}", given.join(", "));
-        out.push(LINT.finding(*first, message).help(help));
+        let help = match plan.faster {
+            None => {
+                let cures: Vec<&str> = given.iter().map(|o| o.1).collect();
+                Message::from(cures.join(", or "))
+            }
+            // What was planned tells whether it would be faster: another lint says the same of round trips.
+            Some(search) => match search() {
+                Some(a) => message!(
+                    "this fits and is faster: {}: {}",
+                    Quantity(a.options.clone()),
+                    Quantity(a.worth())
+                ),
+                None => return,
+            },
+        };
+        out.push(LINT.finding(first.0, message).help(help));
     }
 }

@@ -21,6 +21,10 @@ mod wide_cache;
 mod zero_share;
 
 use super::{Check, EntityKind, Lint, Plan};
+use tpc_ir::Code;
+
+/// The code of shares that differ from those asked for.
+pub static SHARES: &Code = &rounding::LINT.code;
 
 /// The lints of configurations, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[

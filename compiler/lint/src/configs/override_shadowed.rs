@@ -3,6 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
+use tpc_core::placement::Override;
 use tpc_diag::{Diagnostic, message};
 
 /// The declaration of the lint.
@@ -12,9 +13,10 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0813",
         "an override loses tensors to an earlier one",
         "The first `--override-tensor` that matches a tensor counts. An earlier one matches some of the tensors \
-         of a later one and places them elsewhere.",
+         of a later one and places them elsewhere. Where the earlier one matches fewer tensors than the later one, it is \
+         an exception in its right place, and nothing is said.",
     )
-    .example("`-ot 'ffn=CPU' -ot 'blk\\.0\\.ffn=dev0'`: block 0 stays on the host.")
+    .example("`-ot 'ffn=CPU' -ot 'blk\\.0\\.=dev0'`: the feed-forward weights of block 0 stay on the host.")
     .cure("put the more specific one first."),
     check: Check::Plan(check),
 };
@@ -22,12 +24,19 @@ pub(crate) static LINT: Lint = Lint {
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let overrides = &plan.placement.overrides;
     let tensors = plan.tensors();
+    let matched = |o: &Override| {
+        let names = tensors.iter().filter(|n| o.matches(n) == Ok(true));
+        names.count()
+    };
+    let counts: Vec<usize> = overrides.iter().map(matched).collect();
     for (i, later) in overrides.iter().enumerate() {
         let mut lost: Vec<(&str, usize)> = Vec::new();
         let mut kept = 0_usize;
         for name in tensors.iter().filter(|n| later.matches(n) == Ok(true)) {
             let first = overrides.iter().position(|o| o.matches(name) == Ok(true));
             match first {
+                // An exception that stands before what it is an exception of is in the right place.
+                Some(j) if j < i && counts[j] < counts[i] => {}
                 Some(j) if j < i && overrides[j].target != later.target => lost.push((name, j)),
                 Some(j) if j < i => {}
                 _ => kept += 1,

@@ -5,6 +5,7 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
+use tpc_passes::place::LayerPlace;
 
 /// Points of a hundred by which a share may differ without a word.
 const QUIET: f64 = 3.0;
@@ -16,7 +17,8 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0307",
         "a device's share is not the one asked for",
         "`--tensor-split` is followed as far as heads, quantisation blocks and whole layers allow. The message \
-         gives the requested and the actual share of the weights, per device, in per cent.",
+         gives the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the \
+         layers, the output counted as one.",
     )
     .example("`-ts 9,1` for a model with 4 KV heads.")
     .cure("proportions near the actual ones."),
@@ -31,13 +33,18 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if plan.compiled.mode == SplitMode::None {
         return;
     }
+    let by_layer = plan.compiled.mode == SplitMode::Layer;
+    let parts = match by_layer {
+        true => layers(plan),
+        false => devices.iter().map(|d| d.weights_bytes as f64).collect(),
+    };
     let sum: f64 = asked.iter().sum();
-    let held: f64 = devices.iter().map(|d| d.weights_bytes as f64).sum();
+    let held: f64 = parts.iter().sum();
     let points = |x: f64, of: f64| 100.0 * x / of.max(f64::MIN_POSITIVE);
     let off: Vec<Message> = devices
         .iter()
-        .zip(asked)
-        .map(|(d, &a)| (d, points(a, sum), points(d.weights_bytes as f64, held)))
+        .zip(asked.iter().zip(&parts))
+        .map(|(d, (&a, &part))| (d, points(a, sum), points(part, held)))
         .filter(|(_, a, b)| (a - b).abs() > QUIET)
         .map(|(d, a, b)| {
             message!(
@@ -49,12 +56,32 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         })
         .collect();
     if !off.is_empty() && held > 0.0 {
+        let (what, whole) = match by_layer {
+            true => ("layers", "layers are not split"),
+            false => ("weights", "heads and quantisation blocks are not split"),
+        };
         let message = message!(
-            "requested → actual share of the weights: {}",
+            "requested → actual share of the {}: {}",
+            what,
             Message::join(off, ", ")
         );
-        out.push(LINT.finding("--tensor-split", message).help(
-            "heads and quantisation blocks are not split; use proportions near the actual ones",
-        ));
+        let help = message!("{}; use proportions near the actual ones", whole);
+        out.push(LINT.finding("--tensor-split", message).help(help));
     }
+}
+
+/// The layers of each device of a split by layers, the output counted as one.
+fn layers(plan: &Plan<'_>) -> Vec<f64> {
+    let placed = &plan.compiled.resolved.layer_placement;
+    let mut out = vec![0.0; plan.report.devices.len()];
+    for place in placed.layers.iter().chain([&placed.epilogue]) {
+        let LayerPlace::Stage(stage) = place else {
+            continue;
+        };
+        let device = placed.stages.get(*stage).and_then(|s| s.first());
+        if let Some(count) = device.and_then(|&d| out.get_mut(d)) {
+            *count += 1.0;
+        }
+    }
+    out
 }

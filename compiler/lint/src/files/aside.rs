@@ -34,12 +34,20 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(first) = aside.first() else { return };
     let sizes = aside.iter().filter_map(|n| file.header().tensor(n));
     let size: u64 = sizes.map(|t| t.bytes).sum();
-    let message = message!(
-        "{} and {} more ({}) are ignored: they are older forms of other tensors",
-        first,
-        aside.len() - 1,
-        Quantity(bytes(size))
-    );
+    let size = Quantity(bytes(size));
+    let message = match aside.len() - 1 {
+        0 => message!(
+            "{} ({}) is ignored: it is an older form of another tensor",
+            first,
+            size
+        ),
+        more => message!(
+            "{} and {} more ({}) are ignored: they are older forms of other tensors",
+            first,
+            more,
+            size
+        ),
+    };
     let note = LINT.finding(*first, message);
     out.push(note.help("convert the model again to get a smaller file"));
 }

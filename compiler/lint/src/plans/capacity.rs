@@ -1,10 +1,11 @@
 //! Devices, or the host, with too little memory.
 
-use tpc_ir::Code;
+use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::advice::Counsel;
 use tpc_core::format::bytes;
+use tpc_core::placement::spell_devices;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 use tpc_passes::machine::DeviceProfile;
 
@@ -19,12 +20,14 @@ pub(crate) static LINT: Lint = Lint {
          shares, contexts, cache types, experts, layers and caches on the host, sequences and batches. Each that \
          the help names was planned, proved and fits; with it stands its estimated speed and what it gives up. Of \
          those that give up the same the fastest is named, and none that is slower than one that gives up less. \
+         A command line of llama.cpp that leaves `-c` or `-ngl` open gets a note: that engine lowers them until the model fits. \
          The help also says how many such devices suffice for all as it was asked. Where nothing helps it says \
          what is missing in the smallest configuration; where a limit ended the search, how many plans were \
          tried.",
     )
     .example("`--devices 2x3070`, two cards of 8 GiB, and a model of 40 GB.")
-    .cure("one of the options named, in place of those given, or as many devices as the help says."),
+    .cure("one of the options named, in place of those given, or as many devices as the help says.")
+    .or(Severity::Note),
     check: Check::Plan(check),
 };
 
@@ -122,9 +125,14 @@ fn told(counsel: &Counsel) -> String {
         }
     }
     if let Some(growth) = &counsel.growth {
+        let devices = &growth.placement.devices;
+        let alike = devices.windows(2).all(|d| d[0].card == d[1].card);
+        let devices = match alike {
+            true => format!("{} such devices suffice", growth.devices),
+            false => format!("--devices {} suffices", spell_devices(devices)),
+        };
         out.push(format!(
-            "{} such devices suffice for all as it was asked (-sm {}, {:.1} t/s)",
-            growth.devices,
+            "{devices} for all as it was asked (-sm {}, {:.1} t/s)",
             growth.mode.name(),
             growth.decode_tps
         ));

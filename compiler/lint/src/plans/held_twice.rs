@@ -1,9 +1,10 @@
 //! Weights that several devices hold.
 
-use tpc_ir::Code;
+use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
+use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// Share of the model's bytes that may be held more than once without a finding.
@@ -19,7 +20,9 @@ pub(crate) static LINT: Lint = Lint {
          blocks and KV heads that devices share, or weights that several pipeline stages use. The message has \
          the bytes of each cause.",
     )
-    .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds every weight once."),
+    .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds every weight once but for a table of \
+           embeddings that is the output matrix, too (then it is a note).")
+    .or(Severity::Note),
     check: Check::Plan(check),
 };
 
@@ -27,6 +30,20 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let r = plan.report;
     let share = r.mirrored_bytes as f64 / (r.model.bytes as f64).max(1.0);
     if share <= QUIET {
+        return;
+    }
+    // Stages hold every weight once, but for one that the first and the last of them use.
+    if plan.compiled.mode == SplitMode::Layer {
+        let message = message!(
+            "second copies take {}, {} % of the model: of weights that several devices use, such as a table of embeddings \
+             that is the output matrix, too",
+            Quantity(bytes(r.mirrored_bytes)),
+            Quantity(format!("{:.1}", share * 100.0))
+        );
+        let note = LINT.milder_finding("plan", message);
+        out.push(
+            note.help("none is needed: a copy spares sending its values from device to device"),
+        );
         return;
     }
     let m = &r.mirrored;

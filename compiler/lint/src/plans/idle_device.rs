@@ -55,8 +55,21 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if compiled.mode != SplitMode::Layer {
         return;
     }
-    for d in plan.report.devices.iter().filter(|d| d.weights_bytes == 0) {
-        let message = "gets no layer: there are fewer layers than devices".to_owned();
-        out.push(LINT.finding(&d.name, message).help(help));
+    let layers = compiled.resolved.layer_placement.layers.len();
+    let idle = plan.report.devices.iter().enumerate();
+    for (i, d) in idle.filter(|(_, d)| d.weights_bytes == 0) {
+        let share = plan.placement.tensor_split.as_ref().and_then(|s| s.get(i));
+        // Who asks for nothing gets nothing; another lint tells it.
+        if share == Some(&0.0) {
+            continue;
+        }
+        let message = match share {
+            _ if layers < plan.report.devices.len() => {
+                "gets no layer: there are fewer layers than devices"
+            }
+            Some(_) => "gets no layer: its proportion is less than a layer",
+            None => "gets no layer: what it could hold is less than a layer",
+        };
+        out.push(LINT.finding(&d.name, message.to_owned()).help(help));
     }
 }

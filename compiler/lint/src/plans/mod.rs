@@ -21,6 +21,9 @@ use super::{Check, EntityKind, Lint, Plan};
 /// The code of the note on the split mode that `auto` chose.
 pub static CHOSEN_MODE: &Code = &chosen_mode::LINT.code;
 
+/// The code of a device, or the host, with too little memory.
+pub static CAPACITY: &Code = &capacity::LINT.code;
+
 /// The lints of plans, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[
     &capacity::LINT,

@@ -1,6 +1,6 @@
 //! Matrices that stay whole on every device.
 
-use tpc_ir::{Bindings, Code, Graph, Inst, Op, Place, Value};
+use tpc_ir::{Bindings, Code, Graph, Inst, Op, Place, Severity, Value};
 use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
@@ -18,17 +18,19 @@ pub(crate) static LINT: Lint = Lint {
         "a weight stays whole on every device",
         "No axis of the matrix can be split for these devices, so each device holds and computes all of it. The \
          message gives, per axis, the factor and the op or granule that forbids splitting it, or says that \
-         splitting it costs too much.",
+         splitting it costs too much: that is the planner's choice, and a note.",
     )
     .example("a model with one attention head on two devices.")
-    .cure("usually none is needed; a number of devices that divides the factor allows a split."),
+    .cure("usually none is needed; a number of devices that divides the factor allows a split.")
+    .or(Severity::Note),
     check: Check::Plan(check),
 };
 
-/// Per factor of a weight's axes, the op or granule that forbids splitting it.
-fn reason(plan: &Plan<'_>, weight: Value) -> Message {
+/// Per factor of a weight's axes, the op or granule that forbids splitting it; and whether one of them could be split.
+fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();
+    let mut is_chosen = false;
     for (axis, leaves) in planned.analysis.terms[weight.index()][0]
         .axes
         .iter()
@@ -45,6 +47,7 @@ fn reason(plan: &Plan<'_>, weight: Value) -> Message {
                 Some(Refusal::Indexed(_)) => "an index selects along more than this factor".into(),
                 Some(Refusal::Symbolic) => "its size is known only at run time".into(),
                 Some(Refusal::NotStored | Refusal::Granule(_)) | None => {
+                    is_chosen = true;
                     "splitting it costs more than it gains".into()
                 }
             };
@@ -52,7 +55,17 @@ fn reason(plan: &Plan<'_>, weight: Value) -> Message {
             reasons.push(message!("axis {} factor {}: {}", axis, size, why));
         }
     }
-    Message::join(reasons, "; ")
+    (Message::join(reasons, "; "), is_chosen)
+}
+
+/// Weights that are alike, with one reason.
+struct Group {
+    suffix: String,
+    first: String,
+    reason: Message,
+    is_chosen: bool,
+    count: u64,
+    bytes: u64,
 }
 
 /// The op that needs a factor whole.
@@ -74,7 +87,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
     let model = &compiled.planned.graph;
     let planned = &compiled.planned;
-    let mut groups: Vec<(String, String, Message, u64, u64)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for (_, inst) in model.insts() {
         let Op::Weight(w) = &inst.op else { continue };
         let v = inst.results[0];
@@ -90,33 +103,45 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         if split || ty.dims[1].is_one() || bytes.saturating_mul(1000) < report.model.bytes {
             continue;
         }
-        let reason = reason(plan, v);
+        let (reason, is_chosen) = reason(plan, v);
         let suffix = suffix(&w.tensor);
         match groups
             .iter_mut()
-            .find(|g| g.0 == suffix && g.2.without_numbers() == reason.without_numbers())
+            .find(|g| g.suffix == suffix && g.reason.without_numbers() == reason.without_numbers())
         {
             Some(g) => {
-                g.3 += 1;
-                g.4 += bytes;
+                g.count += 1;
+                g.bytes += bytes;
             }
-            None => groups.push((suffix, w.tensor.clone(), reason, 1, bytes)),
+            None => groups.push(Group {
+                suffix,
+                first: w.tensor.clone(),
+                reason,
+                is_chosen,
+                count: 1,
+                bytes,
+            }),
         }
     }
-    for (_, name, reason, count, bytes) in groups {
-        let many = if count > 1 {
-            message!(" and {} alike", count - 1)
+    for group in groups {
+        let many = if group.count > 1 {
+            message!(" and {} alike", group.count - 1)
         } else {
             Message::default()
         };
         let message = message!(
             "{}{} ({}) stays whole on every device: {}",
-            layered(&name),
+            layered(&group.first),
             many,
-            Quantity(shown_bytes(bytes)),
-            reason
+            Quantity(shown_bytes(group.bytes)),
+            group.reason
         );
-        out.push(LINT.finding(layered(&name), message));
+        let name = layered(&group.first);
+        // What the planner chose is no fault of whoever asked.
+        out.push(match group.is_chosen {
+            true => LINT.milder_finding(name, message),
+            false => LINT.finding(name, message),
+        });
     }
 }
 

@@ -139,6 +139,12 @@ pub(super) fn cases() -> Vec<Case> {
             "llama-cli",
         ),
         case(
+            "TPC0908",
+            llama,
+            "llama-cli --rpc 10.0.0.2:50052 -dev CUDA0,RPC0",
+            "llama-cli --rpc 10.0.0.2:50052 -dev CUDA0,CUDA1",
+        ),
+        case(
             "TPC0909",
             llama,
             "llama-cli -md draft.gguf",
@@ -169,6 +175,19 @@ pub(super) fn cases() -> Vec<Case> {
             "llama-cli --ctx-size 5",
         ),
         case(
+            "TPC0913",
+            llama,
+            "llama-cli -mla 3",
+            "ik_llama-cli -mla 3 -amb 512 -fmoe",
+        ),
+        case(
+            "TPC0920",
+            llama,
+            "llama-cli -fa -c 8192",
+            "llama-cli -fa on -c 8192",
+        ),
+        case("TPC0920", llama, "llama-cli -c 8k", "ik_llama-cli -fa"),
+        case(
             "TPC0914",
             llama,
             "LLAMA_ARG_CTX_SIZE=8192 llama-cli -c 4096",
@@ -186,7 +205,14 @@ pub(super) fn cases() -> Vec<Case> {
             "llama-cli -sm tensor",
             "llama-cli -sm tensor -ts 3,1",
         ),
+        case(
+            "TPC0916",
+            llama,
+            "CUDA_VISIBLE_DEVICES=-1 llama-cli",
+            "CUDA_VISIBLE_DEVICES=0,1,2 llama-cli",
+        ),
         case("TPC0917", llama, "llama-cli", "llama-cli -fit off"),
+        case("TPC0917", llama, "llama-cli -ngl 99", "llama-bench"),
         case(
             "TPC0918",
             llama,

@@ -56,7 +56,7 @@ pub(super) fn cases() -> Vec<Case> {
             SMALL,
             "2",
             |p| {
-                p.tensor_split = Some(vec![19.0, 1.0]);
+                p.tensor_split = Some(vec![28.05, 0.95]);
                 p.split_mode = SplitMode::Layer;
             },
             |p| p.tensor_split = Some(vec![3.0, 1.0]),
@@ -160,8 +160,14 @@ pub(super) fn cases() -> Vec<Case> {
         pair("TPC0812", LLAMA, "2", |_| (), |p| p.ctx_size = Some(8192)),
         overrides(
             "TPC0813",
-            "blk\\.0\\.=CPU,ffn_down=dev0",
+            "ffn=CPU,blk\\.0\\.=dev0",
             "ffn_down=dev0,blk\\.0\\.=dev0",
+        ),
+        // An exception before what it is an exception of.
+        overrides(
+            "TPC0813",
+            "ffn=CPU,ffn_down|attn_q=dev0",
+            "blk\\.(3|4)\\.ffn_.*=dev0,ffn_(up|down)=CPU",
         ),
         overrides("TPC0814", "blk\\.1=CPU", "blk\\.1\\.=CPU"),
     ]

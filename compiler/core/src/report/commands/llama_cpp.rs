@@ -4,11 +4,14 @@ use tpc_ggml::llama_cpp::Limit;
 use tpc_ir::DType;
 use tpc_models::Drafting;
 use tpc_passes::machine::Engine;
-use tpc_passes::place::LayerPlace;
+use tpc_passes::place::{LayerPlace, LayerPlacement};
 
-use super::shell::{ShellCommand, path_word};
+use super::path::{first_shard, is_address, path_word};
+use super::shell::ShellCommand;
 use crate::pipeline::{Compiled, tensor_limit};
-use crate::placement::{DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, shares};
+use crate::placement::{
+    DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, overridden, resolve, shares,
+};
 
 /// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
@@ -101,7 +104,9 @@ fn words(
     compiled: &Compiled,
     mode: &str,
 ) -> Result<Vec<String>, Refusal> {
-    let mut out = vec!["llama-server".to_owned(), "-m".to_owned(), path_word(path)];
+    let option = if is_address(path) { "-mu" } else { "-m" };
+    let path = path_word(&first_shard(path));
+    let mut out = vec!["llama-server".to_owned(), option.to_owned(), path];
     let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
     let n = placement.devices.len();
     let used = devices(&placement.devices)?;
@@ -116,6 +121,9 @@ fn words(
         if let Some(split) = proportions(placement, compiled, mode) {
             put(&["-ts", &split]);
         }
+    }
+    if let Some(main) = placement.main_device.filter(|_| used.is_none()) {
+        put(&["-sm", "none", "-mg", &main.to_string()]);
     }
     let all = compiled.model.summary.n_block() + 1;
     let everything = if all > 99 { 999 } else { 99 };
@@ -208,9 +216,11 @@ fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
 fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
-        "layer" if compiled.mode == SplitMode::Layer => layers_per_device(placement, compiled),
-        // The plan says nothing of a split by layers: the program divides by free memory.
-        "layer" => None,
+        "layer" if compiled.mode == SplitMode::Layer => {
+            layers_per_device(placement, compiled, &compiled.resolved.layer_placement)
+        }
+        // Left to itself the program counts layers by free memory, and forgets what they hold.
+        "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
             None => simplified(&compiled.request.device_weights()),
@@ -218,10 +228,33 @@ fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option
     }
 }
 
+/// The layers of a plan of another kind, were it split by layers.
+fn split_by_layers(placement: &Placement, compiled: &Compiled) -> Option<LayerPlacement> {
+    let model = &compiled.model;
+    let devices = placement.devices.len();
+    let memory: Option<Vec<f64>> = (0..devices)
+        .map(|d| placement.topology.device(d).usable_memory())
+        .collect();
+    let shares = placement.tensor_split.clone().or(memory);
+    let resolved = resolve(
+        &model.graph,
+        model.summary.n_block(),
+        placement,
+        &overridden(&model.graph, placement).ok()?,
+        (0..devices).map(|d| vec![d]).collect(),
+        &shares.unwrap_or_else(|| vec![1.0; devices]),
+        &compiled.memory_batch(),
+    );
+    Some(resolved.layer_placement)
+}
+
 /// The layers of each device, the output counted as one: llama.cpp gives a device the layers whose positions are in its
 /// part of the sum, and so it divides them alike.
-fn layers_per_device(placement: &Placement, compiled: &Compiled) -> Option<String> {
-    let layer_placement = &compiled.resolved.layer_placement;
+fn layers_per_device(
+    placement: &Placement,
+    compiled: &Compiled,
+    layer_placement: &LayerPlacement,
+) -> Option<String> {
     let mut counts = vec![0_u64; placement.devices.len()];
     let mut count = |place: &LayerPlace, n: u64| {
         if let LayerPlace::Stage(s) = place

@@ -1,6 +1,7 @@
 //! The commands that run a plan: with tpc, and with engines that split like it.
 
 mod llama_cpp;
+mod path;
 mod shell;
 
 pub use shell::ShellCommand;
@@ -11,13 +12,15 @@ use tpc_passes::machine::Engine;
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
 use llama_cpp::{Family, by_layers, command};
-use shell::path_word;
+use path::{first_shard, is_address, path_word};
 
 /// The commands that run a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Commands {
-    /// `tpc run` with the options that reproduce the plan; none for a captured graph.
+    /// `tpc run` with the options that reproduce the plan; none for a captured graph, nor for an address.
     pub tpc: Option<ShellCommand>,
+    /// Why there is none, where the model is on the web.
+    pub tpc_reason: Option<String>,
     /// llama.cpp's server with the same placement; none where it has no such placement.
     #[serde(rename = "llama.cpp")]
     pub llama_cpp: Option<ShellCommand>,
@@ -52,13 +55,21 @@ impl Commands {
             out.llama_cpp_reason = Some(why.to_owned());
             return out;
         }
-        let mut words = vec!["tpc".to_owned(), "run".to_owned(), path_word(path)];
+        let first = path_word(&first_shard(path));
+        let mut words = vec!["tpc".to_owned(), "run".to_owned(), first];
         words.extend(machine.iter().cloned());
         words.extend(placement.option_words(compiled.mode));
         if placement.ctx_size.is_none() {
             words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
         }
-        out.tpc = Some(ShellCommand::new(words));
+        match is_address(path) {
+            false => out.tpc = Some(ShellCommand::new(words)),
+            true => {
+                let why =
+                    "tpc run needs the data on this machine: download the file and give its path";
+                out.tpc_reason = Some(why.to_owned());
+            }
+        }
         match command(Family::LlamaCpp, path, placement, compiled) {
             Ok(c) => out.llama_cpp = Some(c),
             Err(refusal) => {

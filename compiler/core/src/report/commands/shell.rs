@@ -24,15 +24,6 @@ impl std::fmt::Display for ShellCommand {
     }
 }
 
-/// A path as a word that no program takes for an option.
-pub(super) fn path_word(path: &str) -> String {
-    if path.starts_with('-') {
-        format!("./{path}")
-    } else {
-        path.to_owned()
-    }
-}
-
 impl ShellCommand {
     pub(super) fn new(words: Vec<String>) -> ShellCommand {
         ShellCommand { words }
@@ -229,11 +220,5 @@ mod tests {
                 assert_eq!(ran.stderr, b"", "{width}: {lines}");
             }
         }
-    }
-
-    #[test]
-    fn paths_are_no_options() {
-        assert_eq!(path_word("-c"), "./-c");
-        assert_eq!(path_word("a/-c"), "a/-c");
     }
 }

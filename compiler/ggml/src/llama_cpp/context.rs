@@ -1,0 +1,156 @@
+//! The cells of the KV cache that a command line asks for, and what llama.cpp chooses by itself.
+
+use super::command::CommandLine;
+use super::options::Setting;
+use super::programs::Program;
+
+/// The context of a command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// Cells of the KV cache; `None` for the model's context.
+    pub cells: Option<u64>,
+    /// Sequences; `None` where nothing says.
+    pub sequences: Option<u64>,
+}
+
+/// What llama.cpp chooses by itself, so that the model fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fitted {
+    /// The context.
+    pub context: bool,
+    /// The layers on the devices, their division, and the tensors on the host.
+    pub layers: bool,
+}
+
+impl Fitted {
+    /// Whether it chooses anything.
+    pub fn any(self) -> bool {
+        self.context || self.layers
+    }
+}
+
+/// The largest of the numbers of a list of a benchmark.
+fn largest(list: &str) -> Option<u64> {
+    let last = |part: &str| {
+        let last = part.split_once('-').map_or(part, |(_, rest)| rest);
+        let last = last.split(['+', '*']).next().unwrap_or(last);
+        last.parse::<u64>().ok()
+    };
+    list.split(',').filter_map(last).max()
+}
+
+impl CommandLine {
+    /// The context that the program makes.
+    pub fn context(&self) -> Context {
+        let count = |setting| self.count(setting).filter(|&n| n > 0);
+        match self.kind {
+            Program::General => Context {
+                cells: count(Setting::Context),
+                sequences: count(Setting::Parallel),
+            },
+            Program::Bench => Context {
+                cells: Some(self.tested().max(1)),
+                sequences: None,
+            },
+            Program::Chunks => {
+                let cells = count(Setting::Context).unwrap_or(512);
+                let several = self.count(Setting::Batch).unwrap_or(2048) / cells;
+                let sequences = several.max(1);
+                Context {
+                    cells: Some(sequences.saturating_mul(cells)),
+                    sequences: Some(sequences),
+                }
+            }
+        }
+    }
+
+    /// The tokens of a benchmark's largest test. Prompts and generation are tests of their own.
+    fn tested(&self) -> u64 {
+        let most = |setting, default: u64| {
+            let all = self.all(setting).filter_map(|o| largest(&o.value));
+            all.max().unwrap_or(default)
+        };
+        let pairs = self.all(Setting::PromptAndGenerated).map(|o| {
+            let numbers = o.value.split(',').filter_map(|n| n.trim().parse().ok());
+            numbers.fold(0, u64::saturating_add)
+        });
+        let test = most(Setting::PromptTokens, 512)
+            .max(most(Setting::GeneratedTokens, 128))
+            .max(pairs.max().unwrap_or(0));
+        test.saturating_add(most(Setting::Depth, 0))
+    }
+
+    /// What llama.cpp chooses by itself where the model does not fit.
+    pub fn fitted(&self) -> Fitted {
+        let given = |setting| self.last(setting).is_some();
+        let is_fitted = match self.kind {
+            Program::Bench => given(Setting::FitTarget),
+            Program::General | Program::Chunks => !self.is_off(Setting::Fit),
+        };
+        if !is_fitted || self.splits_tensors() {
+            return Fitted::default();
+        }
+        let placed = [
+            Setting::TensorSplit,
+            Setting::Override,
+            Setting::CpuMoe,
+            Setting::NCpuMoe,
+            Setting::NCpuFfn,
+        ];
+        let layers = self.value(Setting::GpuLayers);
+        Fitted {
+            // With `-c 0` the whole context is asked for.
+            context: self.kind == Program::General && !given(Setting::Context),
+            layers: layers.is_none_or(|l| matches!(l, "auto" | "-1"))
+                && !placed.into_iter().any(given)
+                && self.value(Setting::SplitMode) != Some("row"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> CommandLine {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        CommandLine::parse(&words).expect(line)
+    }
+
+    #[test]
+    fn each_program_has_its_context() {
+        let of = |line| {
+            let Context { cells, sequences } = read(line).context();
+            (cells, sequences)
+        };
+        assert_eq!(of("llama-server"), (None, None));
+        assert_eq!(of("llama-server -c 0 -np -1"), (None, None));
+        assert_eq!(of("llama-server -c 8192 -np 2"), (Some(8192), Some(2)));
+        assert_eq!(of("llama-bench"), (Some(512), None));
+        assert_eq!(
+            of("llama-bench -c 9 -p 64 -n 256 -d 4096,8192"),
+            (Some(8448), None)
+        );
+        assert_eq!(of("llama-bench -pg 1024,256"), (Some(1280), None));
+        assert_eq!(of("llama-bench -p 512-2048*2 -n 0"), (Some(2048), None));
+        assert_eq!(of("llama-perplexity"), (Some(2048), Some(4)));
+        assert_eq!(of("llama-perplexity -c 4096"), (Some(4096), Some(1)));
+        assert_eq!(of("llama-imatrix -c 512 -b 512"), (Some(512), Some(1)));
+    }
+
+    #[test]
+    fn what_is_open_is_fitted() {
+        let of = |line| {
+            let Fitted { context, layers } = read(line).fitted();
+            (context, layers)
+        };
+        assert_eq!(of("llama-server"), (true, true));
+        assert_eq!(of("llama-server -c 0 -ngl auto"), (false, true));
+        assert_eq!(of("llama-server -c 8192"), (false, true));
+        assert_eq!(of("llama-server -ngl 99"), (true, false));
+        assert_eq!(of("llama-server -ts 1,1"), (true, false));
+        assert_eq!(of("llama-server -fit off"), (false, false));
+        assert_eq!(of("llama-server -sm tensor"), (false, false));
+        assert_eq!(of("llama-bench"), (false, false));
+    }
+}
