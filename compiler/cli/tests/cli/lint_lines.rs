@@ -278,7 +278,7 @@ fn lines_that_do_not_start_are_errors() {
         (
             "llama-server -m X.gguf -c 512 --foo",
             "TPC0913",
-            "llama-server --help",
+            "did you mean",
         ),
         (
             "llama-server -m X.gguf --ctx-size=512",

@@ -132,6 +132,6 @@ fn a_model_of_another_kind() {
 
 #[test]
 fn shares_that_heads_do_not_allow() {
-    let ran = lint("--devices 2 -sm tensor -ts 19,1");
+    let ran = lint("--devices 2 -sm layer -ts 28.05,0.95");
     told(&ran, 0, "TPC0307", &["proportions near"]);
 }

@@ -59,7 +59,7 @@ mod tests {
         let slow = p.topology.device(1).bandwidth;
         p.overrides = parse_overrides(&["a=dev1,b=CPU".to_owned()], &p.devices).expect("overrides");
         let p = p.alone_on(1).expect("there are two");
-        assert_eq!((p.devices.len(), p.devices[0].name.as_str()), (1, "3090"));
+        assert_eq!((p.devices.len(), p.devices[0].name.as_str()), (1, "3090#1"));
         assert_eq!(p.topology.device(0).bandwidth.to_bits(), slow.to_bits());
         assert_eq!(p.overrides[0].target, Target::Device(0));
         assert_eq!((p.tensor_split, p.main_device), (Some(vec![1.0]), Some(1)));
