@@ -232,3 +232,30 @@ fn names_that_there_are_not_are_told() {
         assert!(ran.stderr.contains(code), "{options}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn one_device_is_named_by_its_position() {
+    let ran = plan(
+        SMALL,
+        "--devices 3090,4090 -sm none -mg 1 -c 4096 --format json",
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    let devices = json["devices"].as_array().unwrap();
+    assert_eq!((devices.len(), &devices[0]["name"]), (1, &"4090#1".into()));
+    for engine in ["tpc", "llama.cpp"] {
+        let command = json["commands"][engine].as_str().unwrap();
+        assert!(command.contains("-sm none -mg 1"), "{command}");
+    }
+    // The command asks for the same.
+    let words = json["commands"]["tpc"].as_str().unwrap();
+    let (_, options) = words.split_once(".gguf ").unwrap();
+    let again = plan(SMALL, &format!("{options} --format json"));
+    let again: Json = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!(again["devices"], json["devices"]);
+    // Elsewhere it has no influence, and that is told; a device that is not there is refused.
+    let ran = plan(SMALL, "--devices 2 -sm layer -mg 1 -c 4096");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("TPC0420"), "{}", ran.stderr);
+    refuses(&plan(SMALL, "--devices 2 -sm none -mg 2"), 2, "TPC0400");
+}
