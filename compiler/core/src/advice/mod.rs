@@ -56,7 +56,7 @@ pub struct Counsel {
 impl Advisor<'_> {
     /// The configurations under which a model fits that does not fit as `compiled` under `placement`.
     pub fn counsel(&self, placement: &Placement, compiled: &Compiled) -> Counsel {
-        let Some(mut search) = Search::new(self, placement, compiled) else {
+        let Some(mut search) = Search::new(self, placement, compiled, true) else {
             return Counsel {
                 complete: true,
                 ..Counsel::default()
@@ -77,7 +77,7 @@ impl Advisor<'_> {
     /// A configuration that gives up nothing and is faster than `compiled` by more than estimates err; `None` where the
     /// search finds none.
     pub fn faster(&self, placement: &Placement, compiled: &Compiled) -> Option<Advice> {
-        let mut search = Search::new(self, placement, compiled)?;
+        let mut search = Search::new(self, placement, compiled, false)?;
         let now = price::per_token(&compiled.estimate);
         let best = search.fastest(&[Class::default()]).into_iter().next()?;
         let margin = 1.0 + compiled.estimate.error.max(price::LEAST_ERROR);

@@ -31,6 +31,8 @@ pub struct Advice {
     pub decode_tps: f64,
     /// Estimated tokens of a prompt per second.
     pub prompt_tps: f64,
+    /// The tokens in the cache for which these are estimated.
+    pub depth: u64,
     /// The part of its usable memory that the fullest device holds; `None` where no memory is known.
     pub fullest: Option<f64>,
     /// Bytes on the host.
@@ -42,12 +44,13 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// The speeds and the price: `21 t/s, prompts 310 t/s; context 16384 instead of 131072`.
+    /// The speeds and the price: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
     pub fn worth(&self) -> String {
         let mut out = format!(
-            "{} t/s, prompts {} t/s",
+            "{} t/s, prompts {} t/s at depth {}",
             speed(self.decode_tps),
-            speed(self.prompt_tps)
+            speed(self.prompt_tps),
+            self.depth
         );
         if !self.price.is_empty() {
             out.push_str("; ");

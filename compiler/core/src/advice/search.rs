@@ -40,9 +40,13 @@ const LEAST_DRAFTED: usize = 3;
 /// Points that are named.
 const NAMED: usize = 5;
 /// The part by which a point may be slower than the fastest of its class if it gives up less.
-const MILDER: f64 = 1.03;
+const MILDER: f64 = 1.06;
 /// The part by which a point has to be faster than one that gives up less.
 const FASTER: f64 = 1.05;
+/// The part of a point's context that another has to have at least to give up no more.
+const AS_MUCH: f64 = 0.75;
+/// Levels that are tried beyond that of a point with its caches on the host when they are moved back to the devices.
+const MOVED: u64 = 4;
 /// The step of contexts, in cells.
 const CELLS: u64 = 256;
 
@@ -90,13 +94,16 @@ struct Found {
 }
 
 impl<'a> Search<'a> {
-    /// A search beside a plan; `None` where the model cannot be planned at all.
+    /// A search beside a plan, with speeds at a part of the context where `filled` says so and nobody says a depth; `None` where
+    /// the model cannot be planned at all.
     pub(super) fn new(
         advisor: &'a Advisor<'a>,
         base: &'a Placement,
         compiled: &'a Compiled,
+        filled: bool,
     ) -> Option<Search<'a>> {
         let mut space = Space {
+            filled: filled && base.depth == 0,
             base,
             cells: compiled.caches.n_ctx,
             n_block: compiled.model.summary.n_block(),
@@ -256,7 +263,8 @@ impl<'a> Search<'a> {
             // What the bound takes for no faster than a point that gives up less is not tried.
             let idle = points.iter().any(|(other, of)| {
                 let times = of.first().zip(best.first());
-                other.is_within(class) && times.is_some_and(|(a, b)| a.1 <= b.1 * FASTER)
+                other.is_within(class)
+                    && times.is_some_and(|(a, b)| a.1 <= b.1 * FASTER && has_as_much(&a.0, &b.0))
             });
             if !idle {
                 points.push((class, best));
@@ -462,6 +470,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let found = self.corrected(class, start, allowed);
+            let found = found.map(|f| self.with_caches_moved_back(f));
             let faster = |f: &Found| {
                 best.as_ref()
                     .is_none_or(|b| f.us_per_token < b.us_per_token)
@@ -473,6 +482,36 @@ impl<'a> Search<'a> {
         best
     }
 
+    /// A draft whose caches are on the host, with its caches on the devices instead and a little more of the rest on the host,
+    /// where that fits and is no slower. The bound is not exact enough to tell.
+    fn with_caches_moved_back(&self, found: Found) -> Found {
+        if !found.point.chain.kv || self.space.base.kv_on_host {
+            return found;
+        }
+        let chain = Chain {
+            kv: false,
+            ..found.point.chain
+        };
+        let last = self.space.last_level(chain);
+        for more in [1, MOVED] {
+            let level = (found.point.level + more).min(last);
+            let moved = Point {
+                chain,
+                level,
+                ..found.point
+            };
+            match self.draft(&moved, Effort::Once) {
+                Some(moved) if moved.draft.fits() => {
+                    let slower = moved.us_per_token > found.us_per_token * FASTER;
+                    return if slower { found } else { moved };
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        found
+    }
+
     /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
     fn corrected(&self, class: Class, start: &Point, allowed: &mut Allowed) -> Option<Found> {
         let mut known = self.bound.known[start.way].clone();
@@ -480,6 +519,8 @@ impl<'a> Search<'a> {
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.mildest(class, &known, start)?;
         let last = self.space.last_level(start.chain);
+        // Where the bound is wrong again and again, steps grow.
+        let mut step = 1;
         while allowed.once > 0 && tried.insert(at) {
             allowed.once -= 1;
             let found = self.draft(&at, Effort::Once)?;
@@ -497,16 +538,19 @@ impl<'a> Search<'a> {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
                 _ if fits => break,
                 // The bound is wrong about this one: a little more than it says.
-                _ if class.context && at.cells > 2 * CELLS => Point {
+                _ if class.context && at.cells > 2 * CELLS && step == 1 => Point {
                     cells: (at.cells - at.cells / 16) / CELLS * CELLS,
                     ..at
                 },
                 _ if at.level < last => Point {
-                    level: at.level + 1,
+                    level: (at.level + step).min(last),
                     ..at
                 },
                 _ => break,
             };
+            if !fits {
+                step *= 2;
+            }
             if best.is_some() && !fits {
                 break;
             }
@@ -536,6 +580,7 @@ impl<'a> Search<'a> {
                     && class(other).is_within(class(f))
                     && class(other) != class(f)
                     && other.us_per_token <= f.us_per_token * FASTER
+                    && has_as_much(&other.point, &f.point)
             })
         };
         let keep: Vec<bool> = found.iter().map(worth).collect();
@@ -584,6 +629,7 @@ impl<'a> Search<'a> {
             mode,
             decode_tps: compiled.estimate.decode_tps,
             prompt_tps: compiled.estimate.prompt_tps,
+            depth: found.placement.depth,
             fullest,
             host_bytes: host,
             us_per_token,
@@ -656,6 +702,11 @@ impl<'a> Search<'a> {
         let taken = self.bound.compute.bytes(&asked);
         growth::growth(self.advisor, base, (&units, taken), allowed)
     }
+}
+
+/// Whether a point has about as much context as another.
+fn has_as_much(a: &Point, b: &Point) -> bool {
+    a.cells as f64 >= b.cells as f64 * AS_MUCH
 }
 
 /// Whether a point gives up less than another like it.

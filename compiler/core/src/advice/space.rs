@@ -175,6 +175,8 @@ pub(super) struct Shared {
 
 /// The types of both caches that are tried, the most precise first.
 const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
+/// The context over the depth for which speeds are estimated where nobody says it: a context that is asked for is used.
+const FILLED: u64 = 4;
 /// The smallest context that is tried, unless a smaller one was asked for.
 const LEAST_CELLS: u64 = 512;
 /// The smallest batch that is tried.
@@ -191,6 +193,8 @@ pub(super) struct Space<'a> {
     pub(super) ways: Vec<Shared>,
     /// The types of the K and the V cache, those asked for first.
     pub(super) caches: Vec<[DType; 2]>,
+    /// Whether speeds are those at a part of the context, each point's own, instead of the depth that was asked for.
+    pub(super) filled: bool,
 }
 
 impl<'a> Space<'a> {
@@ -237,7 +241,7 @@ impl<'a> Space<'a> {
             true => vec![false, true],
             false => vec![self.base.kv_on_host],
         };
-        let experts = match self.has_experts && self.base.host_experts != HostExperts::All {
+        let experts = match self.has_experts {
             true => vec![true, false],
             false => vec![false],
         };
@@ -266,12 +270,10 @@ impl<'a> Space<'a> {
     /// What is on the host at a point.
     pub(super) fn offload(&self, point: &Point) -> Offload {
         let before = if point.chain.experts { self.n_block } else { 0 };
-        let all = self.base.host_experts == HostExperts::All;
         Offload {
-            experts: match (all, point.chain.experts) {
-                (true, _) => self.n_block,
-                (false, true) => point.level.min(self.n_block),
-                (false, false) => 0,
+            experts: match point.chain.experts {
+                true => point.level.min(self.n_block),
+                false => 0,
             },
             layers: point.level.saturating_sub(before),
             kv: point.chain.kv,
@@ -371,6 +373,9 @@ impl<'a> Space<'a> {
     pub(super) fn placement(&self, point: &Point) -> Placement {
         let mut out = self.base.clone();
         self.changes(point).iter().for_each(|c| c.apply(&mut out));
+        if self.filled {
+            out.depth = point.cells / FILLED;
+        }
         out
     }
 }

@@ -11,7 +11,7 @@ use tpc_passes::plan::PlanRequest;
 
 use super::divide::{Division, Sharding, divide};
 use super::memory::Memory;
-use super::ranking::{Candidate, Ranked};
+use super::ranking::{Candidate, Ranked, mark_equals};
 use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -75,6 +75,7 @@ impl Fitting<'_> {
         if let Some(c) = candidates.get_mut(strategy.number) {
             c.chosen = true;
         }
+        mark_equals(candidates);
         Ok((strategy, division, memory))
     }
 

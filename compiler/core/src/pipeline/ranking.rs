@@ -46,7 +46,7 @@ pub struct Candidate {
     pub cost: f64,
     /// Whether it is chosen.
     pub chosen: bool,
-    /// Whether its speed differs from the fastest one's that fits by less than the estimate's error.
+    /// Whether its speeds differ from the chosen one's by less than the estimates' error.
     pub within_error: bool,
 }
 
@@ -102,7 +102,6 @@ impl Prepared {
             candidates.push(candidate);
             costs.push((ranked, cost));
         }
-        mark_equals(&mut candidates);
         // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
@@ -218,23 +217,43 @@ fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     (0..stored.len()).filter_map(of_device).fold(0.0, f64::max)
 }
 
-/// Marks the candidates that fit whose speed differs from that of the fastest by less than the estimates' error.
-fn mark_equals(candidates: &mut [Candidate]) {
-    let fastest = candidates
-        .iter()
-        .filter(|c| c.fits)
-        .map(|c| c.estimate)
-        .min_by(|a, b| a.decode_us.total_cmp(&b.decode_us));
-    let Some(fastest) = fastest else { return };
+/// Marks the candidates that fit and whose speeds differ from the chosen one's by less than the estimates' error.
+pub(super) fn mark_equals(candidates: &mut [Candidate]) {
+    let chosen = candidates.iter().find(|c| c.chosen && c.fits);
+    let Some(chosen) = chosen.map(|c| c.estimate) else {
+        return;
+    };
     for c in candidates.iter_mut().filter(|c| c.fits) {
-        let error = c.estimate.error.max(fastest.error);
-        c.within_error = c.estimate.decode_us <= fastest.decode_us * (1.0 + error);
+        let error = 1.0 + c.estimate.error.max(chosen.error);
+        let alike = |a: f64, b: f64| a <= b * error && b <= a * error;
+        c.within_error = alike(c.estimate.decode_us, chosen.decode_us)
+            && alike(c.estimate.prompt_tps, chosen.prompt_tps);
     }
 }
 
+/// The part by which a speed has to be higher to count.
+const FASTER: f64 = 1.02;
+/// The part of another's memory that a strategy may take at most to be preferred for it, where it is slower at all else.
+const ROOMIER: f64 = 0.9;
+
+/// Whether a strategy that fits is better than another at decoding and at prompts, and the other leaves hardly more memory.
+/// Groups in sequence have to be better by more than the estimates err.
+fn beats(better: &Candidate, other: &Candidate) -> bool {
+    let (a, b) = (&better.estimate, &other.estimate);
+    let margin = match (better.mode, other.mode) {
+        (SplitMode::Hybrid, mode) if mode != SplitMode::Hybrid => 1.0 + a.error.max(b.error),
+        _ => FASTER,
+    };
+    better.fits
+        && a.decode_us <= b.decode_us
+        && a.prompt_tps >= b.prompt_tps
+        && (a.decode_us * margin <= b.decode_us || a.prompt_tps >= b.prompt_tps * margin)
+        && other.fullest as f64 >= better.fullest as f64 * ROOMIER
+}
+
 /// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
-/// than the estimates' error are equal; of equal ones a plain way is taken before a hybrid one, and then the one with the
-/// fewest bytes on the fullest device, which leaves room for a longer context.
+/// than the estimates' error are equal; of equal ones none that another beats is taken, then a plain way before a hybrid one,
+/// and then the one with the fewest bytes on the fullest device, which leaves room for a longer context.
 fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
@@ -245,7 +264,11 @@ fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
         let error = of(*i).estimate.error.max(best.estimate.error);
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
-    let key = |i: &usize| (of(*i).mode == SplitMode::Hybrid, of(*i).fullest);
+    let beaten = |i: usize| (0..found.len()).any(|j| j != i && beats(of(j), of(i)));
+    let key = |i: &usize| {
+        let is_hybrid = of(*i).mode == SplitMode::Hybrid;
+        (beaten(*i), is_hybrid, of(*i).fullest)
+    };
     let equals = (0..found.len()).filter(equal);
     equals.min_by_key(key).unwrap_or(0)
 }

@@ -77,6 +77,14 @@ impl PlanReport {
         self.fullest().map(|f| f.share())
     }
 
+    /// The bytes of a place that plans leave to others.
+    fn reserve_of(&self, place: &DeviceReport) -> u64 {
+        let device = self.devices.iter().position(|d| d.name == place.name);
+        let device = device.filter(|_| place.kind != "host");
+        let profile = device.and_then(|d| self.machine.devices.get(d));
+        profile.map_or(0, |d| d.reserve as u64)
+    }
+
     /// Whether all devices, of which there are several, hold the same of the same memory, as far as people see.
     fn devices_are_alike(&self) -> bool {
         let shown = |i: usize| {
@@ -166,13 +174,7 @@ fn fits(report: &PlanReport) -> String {
         _ if alike => "each device".to_owned(),
         _ => printable(&place.name),
     };
-    let reserve = report
-        .machine
-        .devices
-        .iter()
-        .map(|d| d.reserve)
-        .fold(0.0, f64::max) as u64;
-    let reserve = match reserve {
+    let reserve = match report.fullest().map_or(0, |f| report.reserve_of(f.place)) {
         0 => String::new(),
         n => format!("; {} is reserved", bytes(n)),
     };
@@ -272,17 +274,31 @@ fn split(report: &PlanReport) -> String {
         (None, _) => "the least too large, since nothing fits".to_owned(),
         (Some(_), 1) => "the only one that fits".to_owned(),
         (Some(f), _) if chosen.decode_tps >= f.decode_tps => format!("the fastest{that_fits}"),
-        (Some(f), _) if chosen.within_error => format!(
-            "as fast as {} within the model's error, and better for prompts or memory",
-            f.name
+        (Some(f), _) if f.within_error => format!(
+            "as fast as {} within the model's error, and {}",
+            f.name,
+            merits(chosen, f)
         ),
         (Some(f), _) => format!(
-            "better for prompts or memory; {} decodes {:.0} % faster",
+            "{}; {} decodes {:.0} % faster",
+            merits(chosen, f),
             f.name,
             (f.decode_tps / chosen.decode_tps - 1.0) * 100.0
         ),
     };
     format!("{}, {why}", chosen.name)
+}
+
+/// What the chosen strategy has that a faster one has not.
+fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
+    let prompts = chosen.prompt_tps > faster.prompt_tps * 1.005;
+    let memory = chosen.fullest_bytes < faster.fullest_bytes;
+    match (prompts, memory) {
+        (true, true) => "better for prompts and memory",
+        (true, false) => "better for prompts",
+        (false, true) => "leaving more memory",
+        (false, false) => "simpler",
+    }
 }
 
 /// The commands.

@@ -72,6 +72,8 @@ pub struct AdviceReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
+    /// Tokens in the cache for which these are estimated: a quarter of the context, or what `--depth` says.
+    pub depth: u64,
     /// Whether it fits: always, as what does not is not named.
     pub fits: bool,
     /// The part of its usable memory that the fullest device holds; `null` where no memory is known.
@@ -88,6 +90,7 @@ impl From<&Advice> for AdviceReport {
             options: a.options.clone(),
             decode_tps: a.decode_tps,
             prompt_tps: a.prompt_tps,
+            depth: a.depth,
             fits: true,
             fullest: a.fullest,
             host_bytes: a.host_bytes,
@@ -382,7 +385,7 @@ pub struct CandidateReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// Whether its speed differs from the fastest one's that fits by less than the estimate's error.
+    /// Whether its speeds, of decoding and of prompts, differ from the chosen one's by less than the estimates' error.
     pub within_error: bool,
 }
 
