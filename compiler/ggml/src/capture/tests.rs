@@ -214,14 +214,14 @@ fn overlapping_views_are_opaque_and_noted() {
     assert_eq!(c.notes[0].code, "TPC0192");
 }
 
-/// The attention of `n` tokens in four heads, with that scale, to a cache of 64 cells.
-fn masked_attention(n: u64, scale: f32) -> Writer {
+/// The attention of `n` tokens in four heads, with that scale, to a cache of 64 cells; inputs are written by `input`.
+fn masked_attention(n: u64, scale: f32, input: fn(&mut Writer, &str, [u64; 4]) -> usize) -> Writer {
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
-    let tokens = w.leaf("i32", [n, 1, 1, 1]);
+    let tokens = input(&mut w, "i32", [n, 1, 1, 1]);
     let x = w.op("GET_ROWS", [32, n, 1, 1], &[embd, tokens]);
     let cache = w.leaf("f32", [32, 64, 1, 1]);
-    let rows = w.leaf("i64", [n, 1, 1, 1]);
+    let rows = input(&mut w, "i64", [n, 1, 1, 1]);
     let whole = View {
         of: cache,
         nb: [4, 128, 8192, 8192],
@@ -235,7 +235,7 @@ fn masked_attention(n: u64, scale: f32) -> Writer {
     };
     let k = w.view("PERMUTE", [8, 64, 4, 1], &[cache], &heads(cache));
     let q = w.view("PERMUTE", [8, n, 4, 1], &[x], &heads(x));
-    let mask = w.leaf("f32", [64, n, 1, 1]);
+    let mask = input(&mut w, "f32", [64, n, 1, 1]);
     w.params = vec![scale.to_bits()];
     w.op("FLASH_ATTN_EXT", [8, 4, n, 1], &[q, k, k, mask]);
     w
@@ -244,10 +244,10 @@ fn masked_attention(n: u64, scale: f32) -> Writer {
 #[test]
 fn the_sizes_of_a_graph_are_those_of_a_batch_or_it_is_another_graph() {
     let fixed = |n, scale| {
-        let records = records(&masked_attention(n, scale).text).expect("records");
+        let records = records(&masked_attention(n, scale, Writer::input).text).expect("records");
         read_fixed(&records, "test").expect("a graph")
     };
-    let any = records(&masked_attention(8, 1.0).text).expect("records");
+    let any = records(&masked_attention(8, 1.0, Writer::input).text).expect("records");
     let any = read_sized(&any, "test").expect("a graph");
     assert!(!any.batch.is_empty());
     for n in [1, 3, 8, 64] {
@@ -262,7 +262,7 @@ fn the_sizes_of_a_graph_are_those_of_a_batch_or_it_is_another_graph() {
 
 #[test]
 fn a_masked_attention_gets_symbols() {
-    let c = captured(&masked_attention(8, 1.0));
+    let c = captured(&masked_attention(8, 1.0, Writer::leaf));
     assert!(c.notes.is_empty(), "{:?}", c.notes);
     let ty = |name: &str| {
         let (_, v) = c
