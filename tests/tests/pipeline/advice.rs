@@ -150,6 +150,8 @@ fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
                             kv_on_host,
                             host_experts,
                             n_gpu_layers: Some(layers + 1 - on_host),
+                            // The depth at which advice is ranked: a quarter of the context that is asked for.
+                            depth: 1024.min(ctx),
                             ..base.clone()
                         };
                         let prepared = Origin::File(file).prepare(&placement).expect("a model");
@@ -384,7 +386,9 @@ fn row(file: &GgufFile, machine: &str, context: Option<u64>, name: &str) -> Stri
         "{name}: {help}"
     );
     for a in &r.advice {
-        let again = planned(file, &replaced(&words, &a.options));
+        let mut typed = replaced(&words, &a.options);
+        typed.extend(["--depth".to_owned(), a.depth.to_string()]);
+        let again = planned(file, &typed);
         assert!(
             again.fits(),
             "{name} -c {context}: {} does not fit",

@@ -193,7 +193,7 @@ pub(super) struct Space<'a> {
     pub(super) ways: Vec<Shared>,
     /// The types of the K and the V cache, those asked for first.
     pub(super) caches: Vec<[DType; 2]>,
-    /// Whether speeds are those at a part of the context, each point's own, instead of the depth that was asked for.
+    /// Whether speeds are those at a part of the context that was asked for, instead of those at depth 0.
     pub(super) filled: bool,
 }
 
@@ -374,7 +374,7 @@ impl<'a> Space<'a> {
         let mut out = self.base.clone();
         self.changes(point).iter().for_each(|c| c.apply(&mut out));
         if self.filled {
-            out.depth = point.cells / FILLED;
+            out.depth = (self.cells / FILLED).min(point.cells);
         }
         out
     }

@@ -72,7 +72,7 @@ pub struct AdviceReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// Tokens in the cache for which these are estimated: a quarter of the context, or what `--depth` says.
+    /// Tokens in the cache for which these are estimated: a quarter of the context that was asked for, or what `--depth` says.
     pub depth: u64,
     /// Whether it fits: always, as what does not is not named.
     pub fits: bool,
