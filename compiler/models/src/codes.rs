@@ -129,4 +129,22 @@ tpc_ir::codes! {
     )
     .example("a Qwen 3.5 that was converted without them.")
     .cure("remove the option, or use a file that has draft blocks; `tpc inspect -v` lists the tensors.");
+
+    LACKING = error(
+        "TPC0164",
+        "what the architecture needs is not there",
+        "tpc knows the architecture, and lacks an op, or a way to keep states, that its models need for right results. \
+         The message names it.",
+    )
+    .example("`deepseek4`, whose caches hold one key for every 4 or 128 tokens.")
+    .cure("there is none.");
+
+    HEADS_SELECT = error(
+        "TPC0165",
+        "context in which heads select blocks by themselves",
+        "In a longer context every KV head attends to blocks of tokens that it selects for itself, and tpc has no attention \
+         with a mask per head. Up to the limit all blocks are selected, and the results are right.",
+    )
+    .example("`minimax-m3` with a context beyond `attention.indexer.top_k` blocks.")
+    .cure("give a smaller context: `--ctx-size`.");
 }

@@ -14,6 +14,13 @@ impl ArchError {
                 let names: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();
                 format!("supported architectures: {}", names.join(", "))
             }
+            ArchError::Lacking { .. } => {
+                let names: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();
+                format!("other architectures are supported: {}", names.join(", "))
+            }
+            ArchError::HeadsSelect { limit, .. } => {
+                format!("give a context of at most {limit} tokens: `--ctx-size {limit}`")
+            }
             ArchError::OutOfRange { .. }
             | ArchError::Contradiction { .. }
             | ArchError::RopeScaling { .. }

@@ -76,7 +76,7 @@ pub(super) fn assemble(
             let loops = hparams.layers.chunks(hparams.layers.len() / count);
             for (n, layers) in loops.enumerate() {
                 if n > 0 && normed {
-                    x = loop_norm(&mut b, model, x)?;
+                    x = norm::output(&mut b, &model, x, "loop_norm")?;
                 }
                 x = run_layers(&mut b, model, beside, layers, x)?;
             }
@@ -112,11 +112,6 @@ fn run_layers(
     Ok(x)
 }
 
-/// The norm of the output, within the last layer before it.
-fn loop_norm(b: &mut Builder<'_>, model: Context<'_>, x: Value) -> Result<Value, ArchError> {
-    b.with_model_tensors(|b| norm::stream(b, &model, model.arch.head.norm, x, "loop_norm"))
-}
-
 /// The last output of the high stack, given the embedding `x`. Its norm is that of the output.
 fn stacks(
     b: &mut Builder<'_>,
@@ -135,7 +130,7 @@ fn stacks(
         let input = b.add(high, low, "stack_inp")?;
         let mut y = run_layers(b, model, beside, layers, input)?;
         if n < last {
-            y = loop_norm(b, model, y)?;
+            y = norm::output(b, &model, y, "loop_norm")?;
         }
         if n % (form.low + 1) == form.low {
             high = y;

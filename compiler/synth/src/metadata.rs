@@ -76,6 +76,10 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let (kv_heads, key, value) = match spec.arch.attention.latent {
         None => (per_block(spec, &spec.kv_heads), d, d),
         Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
+        // What is rotated stands beside the latent vector.
+        Some(LatentForm::Absorbed) if spec.arch.attention.rope.is_none() => {
+            (latent_heads(spec), 4 * d, 4 * d)
+        }
         Some(LatentForm::Absorbed) => (latent_heads(spec), 5 * d, 4 * d),
     };
     let mut out = vec![

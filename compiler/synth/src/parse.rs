@@ -368,12 +368,17 @@ fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> 
         })
 }
 
-/// The value of a metadata key, of the first type that can hold it: u32, f32, bool, a list of one of these, or text.
+/// The value of a metadata key, of the first type that can hold it: u32, f32, bool, a list of one of these, or text. A
+/// list of one ends with a slash, and one of u64 begins with `u64:`.
 fn meta_value(text: &str) -> MetaValue {
     fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
-        text.split('/').map(|x| x.trim().parse().ok()).collect()
+        let numbers = text.strip_suffix('/').unwrap_or(text);
+        numbers.split('/').map(|x| x.trim().parse().ok()).collect()
     }
     let several = text.contains('/');
+    if let Some(wide) = text.strip_prefix("u64:").and_then(list::<u64>) {
+        return MetaValue::Array(MetaArray::U64(wide));
+    }
     if let Some(n) = list::<u32>(text) {
         return match n[..] {
             [one] if !several => MetaValue::U32(one),

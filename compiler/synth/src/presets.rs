@@ -92,6 +92,15 @@ const TINY_OF: &[(&str, &str)] = &[
         "glm4moe",
         "glm4moe.leading_dense_block_count=1,glm4moe.expert_shared_count=1,glm4moe.expert_weights_norm=true",
     ),
+    (
+        "glm5-next",
+        "kv_heads=4/0,glm5-next.rope.dimension_count=0,glm5-next.leading_dense_block_count=1,\
+         glm5-next.expert_shared_count=1,glm5-next.kda.gate_lower_bound=-5.0,\
+         glm5-next.hyper_connection.count=4,glm5-next.hyper_connection.epsilon=0.00001,\
+         glm5-next.hyper_connection.sinkhorn_iterations=3,glm5-next.attention.indexer.head_count=4,\
+         glm5-next.attention.indexer.key_length=64,glm5-next.attention.indexer.top_k=8,\
+         glm5-next.attention.indexer.kpool=4",
+    ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
     (
@@ -150,6 +159,13 @@ const TINY_OF: &[(&str, &str)] = &[
         "minimax-01",
         "minimax-01.full_attention_interval=2,minimax-01.residual_scale=3.5",
     ),
+    (
+        "minimax-m3",
+        "minimax-m3.leading_dense_block_count=1,minimax-m3.expert_shared_count=1,minimax-m3.expert_gating_func=2,\
+         minimax-m3.rope.dimension_count=16,minimax-m3.attention.indexer.head_count=4,\
+         minimax-m3.attention.indexer.key_length=64,minimax-m3.attention.indexer.top_k=64,\
+         minimax-m3.attention.indexer.block_size=4,minimax-m3.attention.indexer.local_blocks=1",
+    ),
     ("muse-glimmer", "layers=4,window=16"),
     ("nanbeige", "nanbeige.num_loops=2"),
     ("olmo", "olmo.attention.clamp_kqv=8.0"),
@@ -163,6 +179,16 @@ const TINY_OF: &[(&str, &str)] = &[
     ("pockettts", "kv_heads=8,tied=1"),
     ("qwen", "kv_heads=8"),
     ("qwen35", "layers=4"),
+    (
+        "qwen4exp",
+        "qwen4exp.full_attention_interval=2,qwen4exp.hyper_connection.count=3,qwen4exp.hyper_connection.low_rank=32,\
+         qwen4exp.attention.compress_ratios=4/4,qwen4exp.attention.indexer.head_count=4,\
+         qwen4exp.attention.indexer.key_length=64,qwen4exp.attention.indexer.top_k=8,qwen4exp.ple.layers=0/,\
+         qwen4exp.ple.ngram_size=3,qwen4exp.ple.heads_per_ngram=2,qwen4exp.ple.conv_kernel=4,\
+         qwen4exp.ple.eos_token_id=2,qwen4exp.embedding_length_per_layer_input=64,\
+         qwen4exp.ple.layer_multipliers=u64:3735928559/2654435761/40503,qwen4exp.ple.head_offsets=u64:0/61/128/187,\
+         qwen4exp.ple.head_vocab_sizes=u64:61/67/59/69",
+    ),
     (
         "smallthinker",
         "layers=5,window=16,smallthinker.expert_gating_func=2",

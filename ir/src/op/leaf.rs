@@ -2,6 +2,7 @@
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
+use super::block::BlockInput;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Rule, Slot};
@@ -158,6 +159,8 @@ pub enum InputKind {
     StateKept,
     /// Factor on the queries of each token, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
+    /// What a token and a cell know of blocks of tokens.
+    Block(BlockInput),
     /// Anything else, by name.
     Other(String),
 }
@@ -200,6 +203,7 @@ impl OpDef for Input {
             Some((n, _)) => vec![("kind", Attr::Word((*n).to_owned()))],
             None => match &self.kind {
                 InputKind::Other(name) => vec![("name", Attr::Str(name.clone()))],
+                InputKind::Block(input) => input.attrs(),
                 InputKind::NextTokens(ahead) => vec![
                     ("kind", Attr::Word(NEXT_TOKENS.to_owned())),
                     ("ahead", Attr::from(u64::from(*ahead))),
@@ -246,11 +250,15 @@ impl OpDef for Input {
             })?;
             return Ok(Input { kind });
         }
+        if let Some(input) = BlockInput::parse(&word, attrs)? {
+            let kind = InputKind::Block(input);
+            return Ok(Input { kind });
+        }
         let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
             expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, mask_batch, output_rows, \
-                       state_cells, state_kept, temperature or next_tokens",
+                       state_cells, state_kept, temperature, next_tokens, block_seen, block_tail, block_last or block_start",
         })
     }
 

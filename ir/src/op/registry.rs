@@ -4,10 +4,10 @@ use super::{
     AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
     Cast, Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
     Hadamard, HcComb, HeadGrouping, Inferred, Input, LeakyRelu, LightningIndexer, LocalCtx, Mean,
-    MulMat, MulMatId, NewSizes, Norm, NormApply, NormStats, OpCategory, OpDef, Opaque, Pad,
-    Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows, SetSlice, Slice,
-    SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopMask, Tri, TypeError, Unary, Weight, Work,
-    Xielu,
+    MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory, OpDef, Opaque,
+    Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows, SetSlice,
+    Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopMask, Tri, TypeError, Unary, Weight,
+    Work, Xielu,
 };
 use crate::dims::Dim;
 use crate::interval::Interval;
@@ -130,6 +130,7 @@ ops! {
     SsmScan,
     GatedDeltaNet,
     LightningIndexer,
+    NgramRows,
     HcComb,
     Sum,
     Mean,

@@ -6,10 +6,11 @@ use proptest::prelude::*;
 
 use super::{MAX_DEPTH, MAX_ERRORS, MAX_LEAVES, MAX_TEXT, ParseError, parse, print};
 use crate::op::{
-    AllGather, AllReduce, ArgSort, Binary, BinaryKind, Clamp, Concat, Copy, FlashAttn,
-    GatedDeltaNet, GetRows, Glu, GluKind, HeadWindow, Input, InputKind, MulMat, MulMatId, Norm,
-    NormKind, Op, Pad, Permute, Repeat, Reshape, Rope, RopeMode, Scale, SetRows, SetSlice, Slice,
-    SortOrder, SsmConv, SsmScan, State, Sum, TopK, TopMask, Unary, UnaryKind, Weight,
+    AllGather, AllReduce, ArgSort, Binary, BinaryKind, BlockInput, BlockPart, Clamp, Concat, Copy,
+    FlashAttn, GatedDeltaNet, GetRows, Glu, GluKind, HeadWindow, Input, InputKind, MulMat,
+    MulMatId, NgramRows, Norm, NormKind, Op, Pad, Permute, Repeat, Reshape, Rope, RopeMode, Scale,
+    SetRows, SetSlice, Slice, SortOrder, SsmConv, SsmScan, State, Sum, TopK, TopMask, Unary,
+    UnaryKind, Weight,
 };
 use crate::{
     AxisTree, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group, GroupData,
@@ -483,6 +484,26 @@ fn any_op() -> impl Strategy<Value = Op> {
         any::<u64>().prop_map(|axis| Concat { axis }.into()).boxed(),
         any::<u64>().prop_map(|k| TopK { k }.into()).boxed(),
         any::<u64>().prop_map(|k| TopMask { k }.into()).boxed(),
+        (1..=u32::MAX, proptest::sample::select(&BlockPart::ALL[..]))
+            .prop_map(|(tokens, part)| {
+                let kind = InputKind::Block(BlockInput { part, tokens });
+                Input { kind }.into()
+            })
+            .boxed(),
+        (
+            any::<Vec<u64>>(),
+            proptest::collection::vec(any_run(), 0..4),
+            any::<u64>(),
+        )
+            .prop_map(|(factors, tables, end)| {
+                NgramRows {
+                    factors,
+                    tables,
+                    end,
+                }
+                .into()
+            })
+            .boxed(),
         proptest::option::of(any_run())
             .prop_map(|window| MulMatId { window }.into())
             .boxed(),

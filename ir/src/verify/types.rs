@@ -158,6 +158,7 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
             let dims = [Dim::ONE, Dim::ONE, tokens.clone()];
             Some(TensorType::new(DType::F32, dims))
         }
+        InputKind::Block(input) => input.ty(tokens),
         InputKind::Other(_) => None,
     }
 }
@@ -267,6 +268,7 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> Blocks {
         | Op::Xielu(_)
         | Op::Fill(_)
         | Op::HcComb(_)
+        | Op::NgramRows(_)
         | Op::Mean(_)
         | Op::Cumsum(_)
         | Op::Tri(_)

@@ -13,7 +13,9 @@
 //!   as many rows, or fewer: of no rows there is none to select, though all of them are zeros.
 
 use egg::{EGraph, Id};
-use tpc_ir::op::{AddId, BinaryKind, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind};
+use tpc_ir::op::{
+    AddId, BinaryKind, BlockPart, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind,
+};
 use tpc_ir::{Dim, Graph, Op, TensorType};
 
 use super::analysis::TermAnalysis;
@@ -194,10 +196,11 @@ fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
         let Op::Input(input) = &data.op else {
             return None;
         };
-        let by_kind = matches!(
-            input.kind,
-            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch
-        );
+        let by_kind = match input.kind {
+            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch => true,
+            InputKind::Block(block) => matches!(block.part, BlockPart::Seen | BlockPart::Tail),
+            _ => false,
+        };
         let by_use = data.results.iter().any(|v| read[v.index()]);
         Some((inst, by_kind || by_use))
     });

@@ -5,6 +5,7 @@ use tpc_ir::Value;
 use tpc_ir::op::InputKind;
 
 use super::batch::{Batch, TokenPos};
+use super::blocks;
 use super::cells::Cells;
 use super::sequences::StateCells;
 use crate::error::ExecError;
@@ -84,6 +85,7 @@ impl Host for BatchInputs<'_, '_, '_> {
                 let factors = positions.iter().map(|&p| f64::from(t.at(p)));
                 to.reals([1, 1, positions.len(), 1], factors)
             }
+            (InputKind::Block(input), _) => blocks::write(*input, full, self.tokens, to),
             (InputKind::CacheRowsSwa | InputKind::MaskSwa, None)
             | (InputKind::NextTokens(_) | InputKind::Other(_), _) => {
                 to.tensor((self.others)(kind, ty)?)

@@ -4,6 +4,7 @@
 //! draft that fails leaves the session as it was.
 
 mod batch;
+mod blocks;
 mod cells;
 mod config;
 mod inputs;

@@ -57,6 +57,11 @@ const MODELS: &[(&str, &str)] = &[
         "biases=1,glm-dsa.expert_weights_norm=true,glm-dsa.expert_weights_scale=1.5",
     ),
     (
+        "glm5-next",
+        "glm5-next.expert_gating_func=2,glm5-next.expert_weights_norm=true,glm5-next.expert_weights_scale=1.5,\
+         glm5-next.swiglu_clamp_exp=0.5",
+    ),
+    (
         "granite_swa",
         "biases=1,granite_swa.attention.rope_pattern=0/1",
     ),
@@ -100,6 +105,10 @@ const MODELS: &[(&str, &str)] = &[
     ("minicpm", "biases=1"),
     ("minimax-01", "biases=1"),
     (
+        "minimax-m3",
+        "minimax-m3.expert_weights_norm=true,minimax-m3.expert_weights_scale=1.5",
+    ),
+    (
         "muse-glimmer",
         "biases=1,muse-glimmer.logit_scale=0.5,muse-glimmer.final_logit_softcapping=20.0,\
          muse-glimmer.rope.freq_base_swa=500000.0",
@@ -128,6 +137,11 @@ const MODELS: &[(&str, &str)] = &[
     ),
     ("qwen3vl", "biases=1"),
     ("qwen3vlmoe", "biases=1"),
+    // llama.cpp shows parts of blocks where the budget is not of whole ones.
+    (
+        "qwen4exp",
+        "qwen4exp.attention.indexer.top_k=32,qwen4exp.expert_shared_feed_forward_length=256",
+    ),
     ("refact", "biases=1"),
     ("rnd1", ""),
     ("smallthinker", ""),

@@ -48,7 +48,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     };
     let (rows, heads) = (size(&n), size(&m));
     let small = function(b, UnaryKind::Tanh, x);
-    match b.rng.range(0, 14) {
+    match b.rng.range(0, 15) {
         0 => {
             // The input of a discontinuous function does not depend on the order of summation.
             let fixed = b.plain([n, m, t, d(1)]);
@@ -80,6 +80,34 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             };
             let mask = b.push(bounds, vec![mask]);
             with(b, BinaryKind::Add, x, mask)
+        }
+        14 => {
+            // So is a hash.
+            let ids = b.plain([d(3), d(1), d(1), d(1)]);
+            let table = |i: u64| Interval {
+                start: 3 * i,
+                len: 3,
+            };
+            let op = NgramRows {
+                factors: vec![3, 5],
+                tables: (0..rows * heads).map(table).collect(),
+                end: 0,
+            };
+            let selected = b.push(op, vec![ids]);
+            let last = Slice {
+                axis: 1,
+                start: d(1),
+                len: d(1),
+            };
+            let selected = b.push(last, vec![selected]);
+            let dims = [d(rows * heads), d(1), d(1), d(1)];
+            let selected = b.push(Reshape { dims }, vec![selected]);
+            let table = b.weight([1, 3 * rows * heads, 1, 1]);
+            let found = b.push(GetRows { window: None }, vec![table, selected]);
+            let sum = b.push(Sum { axis: 1 }, vec![found]);
+            let dims = b.dims(x);
+            let sums = b.push(Repeat { dims }, vec![sum]);
+            with(b, BinaryKind::Add, x, sums)
         }
         2 => {
             let op = Xielu {

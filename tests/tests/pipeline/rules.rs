@@ -223,6 +223,27 @@ fn lightning_indexer(b: &mut Builder) -> Value {
     b.push(Binary { kind }, vec![score, mask])
 }
 
+fn ngram_rows(b: &mut Builder) -> Value {
+    let (n, seqs) = (b.rng.range(3, 6), b.rng.range(1, 4));
+    let x = b.real([d(n), d(seqs), d(1), d(1)]);
+    let (scale, bias) = (9.0, 4.5);
+    let x = b.push(Scale { scale, bias }, vec![x]);
+    let table = |i: u64| Interval {
+        start: 4 * i,
+        len: 4,
+    };
+    let op = NgramRows {
+        factors: vec![5, 7, 11],
+        tables: (0..4).map(table).collect(),
+        end: 1,
+    };
+    let rows = b.push(op, vec![x]);
+    let dims = [d(4 * (n - 2)), d(seqs), d(1), d(1)];
+    let rows = b.push(Reshape { dims }, vec![rows]);
+    let table = b.real([d(3), d(16), d(seqs), d(1)]);
+    b.push(GetRows { window: None }, vec![table, rows])
+}
+
 fn hc_comb(b: &mut Builder) -> Value {
     let hc = b.rng.range(1, 4);
     let n = d((2 + hc) * hc);
@@ -845,6 +866,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("pool_2d", pool_2d),
     ("lightning_indexer", lightning_indexer),
     ("hc_comb", hc_comb),
+    ("ngram_rows", ngram_rows),
     ("norm", norm),
     ("norm over heads", norm_over_heads),
     ("norm_stats", norm_stats),

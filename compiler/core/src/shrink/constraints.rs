@@ -282,9 +282,10 @@ impl<'a> Constraints<'a> {
                 && let Op::Weight(_) = graph.def_op(data.operands[0])
             {
                 let table = self.joint.factors.axes[data.operands[0].index()][1];
+                let rows = hashed_rows(graph, data.operands[1]).max(WHOLE);
                 for leaf in self.leaves(table) {
                     if let Some(d) = self.of.get_mut(&leaf) {
-                        d.least = d.least.max(WHOLE);
+                        d.least = d.least.max(rows);
                     }
                 }
             }
@@ -348,5 +349,16 @@ impl<'a> Constraints<'a> {
             }
         }
         out
+    }
+}
+
+/// The rows of a table that hashes in small models select from; 0 for another index.
+fn hashed_rows(graph: &Graph, mut index: Value) -> u64 {
+    while graph.def_op(index).is_layout() {
+        index = graph.inst(graph.value(index).def.0).operands[0];
+    }
+    match graph.def_op(index) {
+        Op::NgramRows(op) => 2 * op.tables.len() as u64,
+        _ => 0,
     }
 }

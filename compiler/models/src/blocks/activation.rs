@@ -32,7 +32,7 @@ pub(super) fn gated(
     };
     match cx.model.arch.ffn.limits {
         SwigluLimits::Ignored => apply(b, glu.clone(), operands, name),
-        SwigluLimits::OnGate => {
+        SwigluLimits::OnGate | SwigluLimits::OnGateOfAll => {
             let glu = Glu {
                 limit,
                 ..Glu::new(GluKind::SwigluClamp)

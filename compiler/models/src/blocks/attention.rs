@@ -5,6 +5,7 @@ use tpc_ir::{Dim, Value};
 
 use super::builder::Builder;
 use super::context::LayerContext;
+use super::indexer;
 use super::kv_cache::{self, CacheInputs, CacheKind};
 use super::norm;
 use super::qk_norm::{Heads, QUERIES, heads};
@@ -64,7 +65,12 @@ pub(crate) fn attention(
         ScaleOn::Logits => layer.attention_scale,
         ScaleOn::Queries => 1.0,
     };
-    let y = attend_to_new(b, cx, q, new, layer.heads, scale)?;
+    let attending = Attending {
+        sizes: layer.heads,
+        selected: indexer::mask(b, cx, x, None)?,
+        scale,
+    };
+    let y = attend_to_new(b, cx, q, new, attending)?;
     let y = gated(b, cx, x, y, layer.heads.dv)?;
     let mut y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     if let Some(gate) = gate {
@@ -112,6 +118,15 @@ pub(super) fn temperature_scaled(
     b.mul(q, temperature, "Qcur_tempered")
 }
 
+/// How heads attend.
+pub(super) struct Attending {
+    pub(super) sizes: HeadElements,
+    /// The mask of the cells that were selected, if not all that a token sees are.
+    pub(super) selected: Option<Value>,
+    /// Factor on the dot products.
+    pub(super) scale: f32,
+}
+
 /// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
 /// Without
 /// `new` the caches are those of another layer.
@@ -120,9 +135,13 @@ pub(super) fn attend_to_new(
     cx: &LayerContext<'_>,
     mut q: Value,
     new: Option<[Value; 2]>,
-    sizes: HeadElements,
-    scale: f32,
+    form: Attending,
 ) -> Result<Value, ArchError> {
+    let Attending {
+        sizes,
+        selected,
+        scale,
+    } = form;
     if let (Some([k, v]), Direction::BothWays) = (new, cx.model.arch.attention.direction) {
         let k = b.swap_heads(k, "k")?;
         let v = b.swap_heads(v, "v")?;
@@ -150,7 +169,7 @@ pub(super) fn attend_to_new(
         }
         None => b.caches_of(cx.layer),
     };
-    let mask = normal_mask(b, cx);
+    let mask = selected.unwrap_or_else(|| normal_mask(b, cx));
     let y = attend(b, cx, [q, k, v], mask, scale)?;
     match value_rotation {
         Some(rotation) => rotation.apply(b, y, "kqv_rot"),

@@ -247,6 +247,12 @@ impl<'a> Builder<'a> {
                 let ty = TensorType::new(DType::F32, [Dim::ONE, Dim::ONE, self.n_tokens()]);
                 return self.new_input(kind, ty, "temperature");
             }
+            InputKind::Block(input) => {
+                let name = input.part.name();
+                let ty = input.ty(&self.tokens);
+                let ty = ty.expect("invariant: a batch has one or two symbols");
+                return self.new_input(kind, ty, name);
+            }
             InputKind::Other(name) => (name.as_str(), DType::F32, [n_tokens(), Dim::ONE]),
         };
         let name = name.to_owned();

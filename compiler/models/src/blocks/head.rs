@@ -16,7 +16,7 @@ const NAME: &str = "result_output";
 /// The logits `[n_vocab, n_outputs]` of the output tokens, given the output `x: [n_embd, n_tokens]` of the last layer.
 pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     let x = output_columns(b, x, "result_rows")?;
-    let x = norm::stream(b, cx, cx.arch.head.norm, x, "result_norm")?;
+    let x = norm::output(b, cx, x, "result_norm")?;
     projected(b, cx, x)
 }
 

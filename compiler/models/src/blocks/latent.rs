@@ -8,10 +8,11 @@
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
+use super::attention::{self, Attending};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
-use super::{attention, indexer, norm, rope};
+use super::{indexer, norm, rope};
 use crate::description::{LatentForm, Presence};
 use crate::error::ArchError;
 use crate::hparams::{HeadElements, LatentHParams};
@@ -67,15 +68,16 @@ struct Queries {
     latent: Option<Value>,
     /// The part that is not rotated; `None` if all of it is.
     plain: Option<Value>,
-    rotated: Value,
+    /// The part that is; `None` if nothing is.
+    rotated: Option<Value>,
 }
 
 /// The projections that all heads share.
 struct SharedKv {
     /// The latent vectors, `[rank, n_tokens]`.
     latent: Value,
-    /// The rotated part of keys, `[rotated, 1, n_tokens]`.
-    rotated: Value,
+    /// The rotated part of keys, `[rotated, 1, n_tokens]`, if there is one.
+    rotated: Option<Value>,
 }
 
 fn queries(
@@ -102,14 +104,18 @@ fn queries(
     };
     let heads = [hp.dk.into(), cx.layer.n_head.into(), b.n_tokens()];
     let q = b.reshape(q, heads, "q")?;
-    let (plain, rotated) = match hp.plain.n {
-        0 => (None, q),
-        n => (
+    let (plain, rotated) = match (hp.plain.n, hp.rotated) {
+        (_, 0) => (Some(q), None),
+        (0, _) => (None, Some(q)),
+        (n, _) => (
             Some(b.slice(q, 0, 0, n.into(), "q_nope")?),
-            b.slice(q, 0, n, hp.rotated.into(), "q_pe")?,
+            Some(b.slice(q, 0, n, hp.rotated.into(), "q_pe")?),
         ),
     };
-    let rotated = rope::rotate(b, cx, rotated, "q_pe")?;
+    let rotated = match rotated {
+        Some(rotated) => Some(rope::rotate(b, cx, rotated, "q_pe")?),
+        None => None,
+    };
     Ok(Queries {
         latent,
         plain,
@@ -126,7 +132,10 @@ fn shared(
     let sizes = [cx.model.hparams.embd(), hp.cached];
     let (bias, role) = (Presence::Never, TensorRole::Matrix);
     let both = b.linear("attn_kv_a_mqa", x, sizes, bias, role, "kv_cmpr_pe")?;
-    let latent = b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?;
+    let latent = match hp.rotated {
+        0 => both,
+        _ => b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?,
+    };
     let latent = norm::weighted(
         b,
         &cx.model,
@@ -135,6 +144,10 @@ fn shared(
         latent,
         "kv_cmpr",
     )?;
+    if hp.rotated == 0 {
+        let rotated = None;
+        return Ok(SharedKv { latent, rotated });
+    }
     let rotated = b.slice(both, 0, hp.rank.n, hp.rotated.into(), "k_pe")?;
     let dims = [hp.rotated.into(), Dim::ONE, b.n_tokens()];
     let mut rotated = b.reshape(rotated, dims, "k_pe")?;
@@ -146,7 +159,7 @@ fn shared(
     if norm::exists(b, &cx.model, "attn_k_norm", &sizes, presence)? {
         rotated = norm::weighted(b, &cx.model, "attn_k_norm", &sizes, rotated, "k_pe")?;
     }
-    let rotated = rope::rotate(b, cx, rotated, "k_pe")?;
+    let rotated = Some(rope::rotate(b, cx, rotated, "k_pe")?);
     Ok(SharedKv { latent, rotated })
 }
 
@@ -172,29 +185,50 @@ fn absorbed_heads(
     };
     let q = match queries.plain {
         None => {
-            return Err(ArchError::Contradiction {
-                key: format!("{}.rope.dimension_count", cx.model.arch.name),
-                found: hp.rotated.to_string(),
-                with: format!("keys of {} elements", hp.dk),
-                expected: "a smaller number for files with attn_k_b".into(),
-            });
+            return Err(no_plain_part(cx, hp));
         }
         Some(plain) => {
             let sizes = [hp.plain, hp.rank, heads];
             by_head(b, "attn_k_b", sizes, plain, "q_nope_absorbed")?
         }
     };
-    let q = b.push(Concat { axis: 0 }, vec![q, queries.rotated], "Qcur")?;
+    let q = joined(b, q, queries.rotated, "Qcur")?;
     let q = attention::temperature_scaled(b, cx, q)?;
     let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
     let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
-    let k = b.push(Concat { axis: 0 }, vec![latent, shared.rotated], "Kcur")?;
+    let k = joined(b, latent, shared.rotated, "Kcur")?;
     let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
     // The latent vector is the value.
-    let v = b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?;
+    let v = match hp.rotated {
+        0 => k,
+        _ => b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?,
+    };
     let mask = mask.unwrap_or_else(|| attention::normal_mask(b, cx));
     let y = attention::attend(b, cx, [q, k, v], mask, hp.scale)?;
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
+}
+
+/// Both parts of queries or keys, as far as there are two.
+fn joined(
+    b: &mut Builder<'_>,
+    plain: Value,
+    rotated: Option<Value>,
+    name: &str,
+) -> Result<Value, ArchError> {
+    match rotated {
+        Some(rotated) => b.push(Concat { axis: 0 }, vec![plain, rotated], name),
+        None => Ok(plain),
+    }
+}
+
+/// The error for keys that are rotated throughout.
+fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
+    ArchError::Contradiction {
+        key: format!("{}.rope.dimension_count", cx.model.arch.name),
+        found: hp.rotated.to_string(),
+        with: format!("keys of {} elements", hp.dk),
+        expected: "a smaller number for files with attn_k_b".into(),
+    }
 }
 
 /// Attention to keys and values per head: `[dv, heads, n_tokens]`.
@@ -224,14 +258,18 @@ fn expanded_heads(
     let kv = b.reshape(kv, [each.into(), n_head.into(), b.n_tokens()], "kv")?;
     let dims = [hp.rotated.into(), n_head.into(), b.n_tokens()];
     let dims = TensorType::new(DType::F32, dims).dims;
-    let rotated = b.push(Repeat { dims }, vec![shared.rotated], "k_pe")?;
-    let (q, k, v) = match queries.plain {
-        None => (queries.rotated, rotated, kv),
-        Some(plain) => {
+    let rotated = match shared.rotated {
+        Some(rotated) => Some(b.push(Repeat { dims }, vec![rotated], "k_pe")?),
+        None => None,
+    };
+    let (q, k, v) = match (queries.plain, queries.rotated, rotated) {
+        (None, Some(q), Some(k)) => (q, k, kv),
+        (None, _, _) => return Err(no_plain_part(cx, hp)),
+        (Some(plain), _, _) => {
             let k = b.slice(kv, 0, 0, hp.plain.n.into(), "k_nope")?;
             let v = b.slice(kv, 0, hp.plain.n, hp.dv.n.into(), "Vcur")?;
-            let q = b.push(Concat { axis: 0 }, vec![plain, queries.rotated], "Qcur")?;
-            (q, b.push(Concat { axis: 0 }, vec![k, rotated], "Kcur")?, v)
+            let q = joined(b, plain, queries.rotated, "Qcur")?;
+            (q, joined(b, k, rotated, "Kcur")?, v)
         }
     };
     let q = attention::temperature_scaled(b, cx, q)?;
@@ -239,5 +277,10 @@ fn expanded_heads(
         dk: hp.dk,
         dv: hp.dv.n,
     };
-    attention::attend_to_new(b, cx, q, Some([k, v]), sizes, hp.scale)
+    let form = Attending {
+        sizes,
+        selected: None,
+        scale: hp.scale,
+    };
+    attention::attend_to_new(b, cx, q, Some([k, v]), form)
 }

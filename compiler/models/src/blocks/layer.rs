@@ -5,7 +5,7 @@ use tpc_ir::Value;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::ffn::{self, FfnInput};
-use super::{attention, hyper, latent, norm, per_layer, recurrent, residual};
+use super::{attention, hyper, latent, ngrams, norm, per_layer, recurrent, residual};
 use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;
 use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
@@ -158,6 +158,7 @@ fn side_by_side(
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
+    let x = ngrams::add(b, cx, hp, x)?;
     let joint = hyper::read(b, &cx.model, hp, "hc_attn", x)?;
     let y = normed(b, cx, norms.pre_attention, joint.input, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, y)?;

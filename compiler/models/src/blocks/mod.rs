@@ -16,6 +16,7 @@ pub(crate) mod layer;
 mod moe;
 mod network;
 pub(crate) mod nextn;
+mod ngrams;
 pub(crate) mod norm;
 pub(crate) mod per_layer;
 mod qk_norm;

@@ -40,10 +40,7 @@ pub(crate) fn first_hidden(
     x: Value,
 ) -> Result<Value, ArchError> {
     match form.input {
-        DraftInput::Normed => b.with_model_tensors(|b| {
-            let tensor = cx.model.arch.head.norm;
-            norm::stream(b, &cx.model, tensor, x, "h_nextn")
-        }),
+        DraftInput::Normed => norm::output(b, &cx.model, x, "h_nextn"),
         DraftInput::Residual => Ok(x),
     }
 }
@@ -123,5 +120,5 @@ fn normed(
             return norm::stream(b, model, tensor, x, name);
         }
     }
-    b.with_model_tensors(|b| norm::stream(b, model, model.arch.head.norm, x, name))
+    norm::output(b, model, x, name)
 }

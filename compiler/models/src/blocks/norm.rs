@@ -26,6 +26,19 @@ pub(crate) fn stream(
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
 }
 
+/// The normalised output `[n_embd, n]` of the last layer; `x` itself if the description has no such norm.
+pub(crate) fn output(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    match cx.arch.head.norm {
+        Some(tensor) => b.with_model_tensors(|b| stream(b, cx, tensor, x, name)),
+        None => Ok(x),
+    }
+}
+
 /// As [`stream`] without a bias, with an epsilon of its own.
 pub(crate) fn with_eps(
     b: &mut Builder<'_>,

@@ -68,6 +68,7 @@ impl Arch {
             norm: Presence::Never,
             plain_norm: false,
             per_layer: KeyUse::Ignored,
+            ngrams: KeyUse::Ignored,
             positions: Presence::Never,
         },
         norm: NormForm {
@@ -123,7 +124,7 @@ impl Arch {
             experts: Experts::Never,
         },
         head: HeadForm {
-            norm: "output_norm",
+            norm: Some("output_norm"),
             output: Presence::Optional,
             bias: Presence::Never,
             logit_scale: LogitScale::None,

@@ -30,6 +30,8 @@ pub enum SwigluLimits {
     Ignored,
     /// The gate is at most the bound.
     OnGate,
+    /// As [`Self::OnGate`]. Without `swiglu_clamp_shexp`, `swiglu_clamp_exp` gives both.
+    OnGateOfAll,
     /// The activated gate is at most the bound.
     OnActivated,
 }

@@ -5,8 +5,8 @@ use super::presence::{KeyUse, Presence};
 /// The projection to logits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadForm {
-    /// Tensor of the norm on the output of the last layer.
-    pub norm: &'static str,
+    /// Tensor of the norm on the output of the last layer, if it has one.
+    pub norm: Option<&'static str>,
     /// `output`, the matrix. A file without it uses the token embedding.
     pub output: Presence,
     /// Bias of the logits.

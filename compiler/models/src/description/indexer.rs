@@ -4,21 +4,65 @@ use tpc_ir::op::RopeMode;
 
 use super::presence::Presence;
 
-/// An indexer: `indexer.attn_q_b` projects the latent vector of queries to its heads, `indexer.attn_k` the layer's input to
-/// one key per token, which is normalised and cached, and `indexer.proj` to a weight per head. The sum over heads of
-/// weights times dot products above 0 scores a cell; a token attends to the `attention.indexer.top_k` best.
+/// An indexer: it projects to heads of queries, and to one key per token, which is cached. The sum over heads of weights
+/// times dot products above 0 scores what a token may attend to; it attends to the best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IndexerForm {
     /// Whether every file has one, or those with `attention.indexer.top_k`.
     pub presence: Presence,
+    /// Its projections.
+    pub tensors: IndexerTensors,
     /// The elements of its queries and keys that form a pair.
     pub mode: RopeMode,
     /// The `rope.dimension_count` elements that are rotated.
     pub rotated: IndexerPart,
     /// The layers with an indexer of their own.
     pub layers: IndexerLayers,
-    /// Added under the root of the norm of keys, if it is not what other norms add.
-    pub eps: Option<f32>,
+    /// Added under the root of the norm of keys.
+    pub eps: IndexerEps,
+    /// What it selects.
+    pub selects: Selection,
+}
+
+/// The projections of an indexer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexerTensors {
+    /// `indexer.attn_q_b` projects the latent vector of queries, `indexer.attn_k` the layer's input, with a layer norm of
+    /// keys, and `indexer.proj` gives each head a weight.
+    OfLatent,
+    /// `indexer.q_proj` and `indexer.k_proj` project the layer's input, with an RMS norm of each head. The heads weigh
+    /// alike.
+    OfInput,
+}
+
+/// What the norm of an indexer's keys adds under the root.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum IndexerEps {
+    /// What other norms add.
+    Model,
+    /// This number.
+    Fixed(f32),
+    /// `attention.layer_norm_epsilon`, or 0 without that key.
+    LayerNormKey,
+}
+
+/// What an indexer selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// The `attention.indexer.top_k` best cells.
+    Cells,
+    /// The best blocks of `attention.compress_ratios` consecutive tokens, `attention.indexer.top_k` tokens of them, and
+    /// the tokens behind the last whole block. A block's key is the mean of those of its tokens, normalised and rotated
+    /// afterwards. Layers with a ratio of 0 attend to all.
+    MeanBlocks,
+    /// As [`Self::MeanBlocks`] with blocks of `attention.indexer.kpool` tokens. The keys of its tokens are normalised, and
+    /// weighted per element by a softmax of `indexer_compressor_gate`'s products with the layer's input plus
+    /// `indexer_compressor_ape`. Tokens behind the last whole block are hidden if
+    /// `attention.indexer.kpool_select_tail` is false.
+    WeightedBlocks,
+    /// The `attention.indexer.top_k` best blocks of `attention.indexer.block_size` tokens, for every KV head by itself.
+    /// tpc takes contexts in which these are all blocks, so that nothing is hidden.
+    BlocksPerHead,
 }
 
 /// A part of a head.
@@ -28,6 +72,8 @@ pub enum IndexerPart {
     First,
     /// The last elements.
     Last,
+    /// None.
+    None,
 }
 
 /// The layers with an indexer of their own. The others attend to the cells that the last such layer selected.
@@ -40,4 +86,8 @@ pub enum IndexerLayers {
     ListedOrByContext(u64),
     /// Those that `attention.indexer.types` lists.
     Listed,
+    /// Those that `attention.indexer.types` lists; all without a list.
+    ListedOrAll,
+    /// All but the first `leading_dense_block_count`.
+    AfterLeading,
 }

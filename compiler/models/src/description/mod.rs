@@ -11,6 +11,7 @@ mod embedding;
 mod experts;
 mod ffn;
 mod head;
+mod hyper;
 mod indexer;
 mod loops;
 mod models;
@@ -33,7 +34,8 @@ pub use experts::{
 };
 pub use ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale};
-pub use indexer::{IndexerForm, IndexerLayers, IndexerPart};
+pub use hyper::{HyperForm, StreamsEnd};
+pub use indexer::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, Selection};
 pub use loops::LoopForm;
 pub use models::Models;
 pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};

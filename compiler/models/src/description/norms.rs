@@ -2,6 +2,7 @@
 
 use tpc_ir::op::NormKind;
 
+use super::hyper::HyperForm;
 use super::presence::{KeyUse, Presence};
 
 /// A normalisation.
@@ -51,6 +52,12 @@ pub struct BlockNorms {
 }
 
 impl BlockNorms {
+    /// None.
+    pub const NONE: BlockNorms = BlockNorms {
+        pre_attention: None,
+        pre_ffn: None,
+        ..BlockNorms::PRE
+    };
     /// A norm on the input of both sublayers.
     pub const PRE: BlockNorms = BlockNorms {
         pre_attention: Some("attn_norm"),
@@ -117,10 +124,8 @@ pub enum Residual {
     /// that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. [`Self::Sequential`] without that
     /// key.
     Attended,
-    /// `hyper_connection.count` residual streams side by side, which begin as the embedding. A sublayer reads their sum,
-    /// weighted by gates, and its output is added to each times another gate: sigmoids of the product of `hc_attn_fn` or
-    /// `hc_ffn_fn` with the norm of all streams together. The output reads the sum that `output_hc_fn` weights.
-    Hyper,
+    /// `hyper_connection.count` residual streams side by side, which begin as the embedding.
+    Hyper(HyperForm),
     /// Both sublayers read the layer's input, and both outputs are added to it.
     Parallel,
     /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].

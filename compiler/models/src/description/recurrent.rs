@@ -1,9 +1,11 @@
 //! Recurrent layers, which mix tokens by a state of fixed size per sequence.
 
+use tpc_ir::op::UnaryKind;
+
 use super::presence::Presence;
 
 /// Recurrent layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecurrentForm {
     /// The computation.
     pub mixer: RecurrentMixer,
@@ -12,7 +14,7 @@ pub struct RecurrentForm {
 }
 
 /// The computation of a recurrent layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentMixer {
     /// Mamba-1's selective scan behind a convolution along time: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`,
     /// `ssm_out`.
@@ -70,6 +72,8 @@ pub struct DeltaNetForm {
     pub key_heads: KeyHeads,
     /// The usual form of the projections to the gates of decay and correction. Either form is read.
     pub gates: GateForm,
+    /// The function of the gate of the output.
+    pub out_gate: UnaryKind,
 }
 
 /// The key head of each value head.
@@ -91,7 +95,7 @@ pub enum GateForm {
 }
 
 /// Choices of Kimi's delta attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KdaForm {
     /// The projection to decays: one matrix, or one to the elements of a head and another.
     pub decay_tensors: &'static [&'static str],
@@ -101,6 +105,8 @@ pub struct KdaForm {
     pub decay_shape: DecayShape,
     /// The projection to the gate of the output, as that to decays.
     pub gate_tensors: &'static [&'static str],
+    /// Added under the root where queries and keys get unit length, if it is not what norms add.
+    pub unit_eps: Option<f32>,
 }
 
 /// The logarithm of a decay, of a projection `f` with the bias `ssm_dt` and a number `a` per head, `ssm_a`.

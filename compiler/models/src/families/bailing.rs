@@ -74,6 +74,7 @@ pub(crate) const BAILINGMOE3: Arch = Arch {
             decay: KdaDecay::Bounded,
             decay_shape: DecayShape::Column,
             gate_tensors: &["ssm_g_a"],
+            unit_eps: None,
         }),
         layers: RecurrentLayers::WithoutKvHeads,
     }),

@@ -3,8 +3,8 @@
 use tpc_ir::op::{NormKind, RopeMode};
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, ExpertForm, Experts, FfnForm, Gating, HeadForm, KeyUse,
-    LogitScale, NormForm, Presence, QkNorm, Residual, RopeForm, RopeLayers, SharedForm,
+    Arch, AttentionForm, BlockNorms, DraftForm, ExpertForm, Experts, FfnForm, Gating, HeadForm,
+    KeyUse, LogitScale, NormForm, Presence, QkNorm, Residual, RopeForm, RopeLayers, SharedForm,
     SharedWidth, Window,
 };
 
@@ -82,5 +82,6 @@ pub(crate) const COHERE2MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    drafts: Some(DraftForm::CLASSIC),
     ..COMMAND_R
 };

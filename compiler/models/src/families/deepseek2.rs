@@ -3,8 +3,9 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, Gating, IndexerForm,
-    IndexerLayers, IndexerPart, LatentForm, Presence, RopeForm, TemperatureForm, YarnFactor,
+    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, Gating, IndexerEps, IndexerForm,
+    IndexerLayers, IndexerPart, IndexerTensors, LatentForm, Presence, RopeForm, Selection,
+    TemperatureForm, YarnFactor,
 };
 
 /// `deepseek2`: keys and values from a latent vector, dense layers first, then experts in groups beside shared ones.
@@ -41,10 +42,12 @@ pub(crate) const DEEPSEEK32: Arch = Arch {
         temperature: TemperatureForm::None,
         indexer: Some(IndexerForm {
             presence: Presence::Required,
+            tensors: IndexerTensors::OfLatent,
             mode: RopeMode::Neox,
             rotated: IndexerPart::First,
             layers: IndexerLayers::All,
-            eps: Some(1e-6),
+            eps: IndexerEps::Fixed(1e-6),
+            selects: Selection::Cells,
         }),
         ..DEEPSEEK2.attention
     },
@@ -57,10 +60,12 @@ pub(crate) const GLM_DSA: Arch = Arch {
     attention: AttentionForm {
         indexer: Some(IndexerForm {
             presence: Presence::Required,
+            tensors: IndexerTensors::OfLatent,
             mode: RopeMode::Norm,
             rotated: IndexerPart::First,
             layers: IndexerLayers::ListedOrByContext(1 << 20),
-            eps: Some(0.0),
+            eps: IndexerEps::Fixed(0.0),
+            selects: Selection::Cells,
         }),
         ..DEEPSEEK32.attention
     },

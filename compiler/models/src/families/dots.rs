@@ -3,9 +3,9 @@
 use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, GateWidth, HeadSizes, IndexerForm,
-    IndexerLayers, IndexerPart, LatentForm, OutGate, Presence, QkNorm, RopeForm, Window,
-    WindowedRope,
+    Arch, AttentionForm, ExpertForm, Experts, FfnForm, GateWidth, HeadSizes, IndexerEps,
+    IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, LatentForm, OutGate, Presence, QkNorm,
+    RopeForm, Selection, Window, WindowedRope,
 };
 
 /// `dots1`: norms on the heads of queries and keys, dense layers first, then experts beside shared ones, by biased
@@ -40,10 +40,12 @@ pub(crate) const DOTS3NOTE: Arch = Arch {
         out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Heads, Presence::Required),
         indexer: Some(IndexerForm {
             presence: Presence::Required,
+            tensors: IndexerTensors::OfLatent,
             mode: RopeMode::Neox,
             rotated: IndexerPart::First,
             layers: IndexerLayers::All,
-            eps: Some(1e-6),
+            eps: IndexerEps::Fixed(1e-6),
+            selects: Selection::Cells,
         }),
         ..Arch::CLASSIC.attention
     },

@@ -1,10 +1,13 @@
-//! ChatGLM 2 and 3, GLM 4, and GLM 4.5's mixture of experts.
+//! ChatGLM 2 and 3, GLM 4, GLM 4.5's mixture of experts, and GLM 5.3 Flash.
 
 use tpc_ir::op::{Glu, GluKind, RopeMode};
 
 use crate::description::{
-    Activation, Arch, AttentionForm, BlockNorms, DraftForm, ExpertForm, Experts, FfnForm, Gating,
-    Presence, QkNorm, QkvForm, RopeForm, Sections,
+    Activation, Arch, AttentionForm, BlockNorms, DecayShape, DraftForm, ExpertForm, Experts,
+    FfnForm, Gating, HeadForm, HyperForm, IndexerEps, IndexerForm, IndexerLayers, IndexerPart,
+    IndexerTensors, KdaDecay, KdaForm, LatentForm, Presence, QkNorm, QkvForm, RecurrentForm,
+    RecurrentLayers, RecurrentMixer, Residual, RopeForm, Sections, Selection, StreamsEnd,
+    SwigluLimits,
 };
 
 /// `chatglm`: fused projections, half of each head rotated. Also GLM 4 9B and Edge in early conversions.
@@ -66,5 +69,50 @@ pub(crate) const GLM4MOE: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     drafts: Some(DraftForm::CLASSIC),
+    ..Arch::CLASSIC
+};
+
+/// `glm5-next`: residual streams that mix, delta attention, and in some layers latent attention without rotation, to the
+/// blocks of tokens that an indexer selects.
+pub(crate) const GLM5_NEXT: Arch = Arch {
+    name: "glm5-next",
+    residual: Residual::Hyper(HyperForm::Mixed(StreamsEnd::Mean)),
+    attention: AttentionForm {
+        latent: Some(LatentForm::Absorbed),
+        rope: None,
+        indexer: Some(IndexerForm {
+            presence: Presence::Required,
+            tensors: IndexerTensors::OfLatent,
+            mode: RopeMode::Neox,
+            rotated: IndexerPart::None,
+            layers: IndexerLayers::ListedOrAll,
+            eps: IndexerEps::LayerNormKey,
+            selects: Selection::WeightedBlocks,
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::Kda(KdaForm {
+            decay_tensors: &["ssm_f_a", "ssm_f_b"],
+            decay: KdaDecay::SoftplusOrBounded,
+            decay_shape: DecayShape::Row,
+            gate_tensors: &["ssm_g_a", "ssm_g_b"],
+            unit_eps: Some(1e-6),
+        }),
+        layers: RecurrentLayers::WithoutKvHeads,
+    }),
+    ffn: FfnForm {
+        limits: SwigluLimits::OnGateOfAll,
+        experts: Experts::Always(ExpertForm {
+            gating: Gating::Sigmoid,
+            selection_bias: Presence::Required,
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
+    },
     ..Arch::CLASSIC
 };

@@ -4,9 +4,9 @@ use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
     Arch, AttentionForm, DraftForm, ExpertForm, ExpertLayers, ExpertWidth, Experts, FfnForm,
-    GateWidth, Gating, HeadForm, IndexerForm, IndexerLayers, IndexerPart, LatentForm, OutGate,
-    Presence, QkNorm, QkNormOrder, Residual, RopeBase, RopeForm, Sections, SharedForm, SharedWidth,
-    SwigluLimits,
+    GateWidth, Gating, HeadForm, HyperForm, IndexerEps, IndexerForm, IndexerLayers, IndexerPart,
+    IndexerTensors, LatentForm, OutGate, Presence, QkNorm, QkNormOrder, Residual, RopeBase,
+    RopeForm, Sections, Selection, SharedForm, SharedWidth, SwigluLimits,
 };
 
 /// `hunyuan-dense`: norms on the heads of queries and keys, after their rotation.
@@ -74,7 +74,7 @@ pub(crate) const HY_V3: Arch = Arch {
 /// selects, and experts with a bounded activation beside shared ones.
 pub(crate) const HY_V4: Arch = Arch {
     name: "hy_v4",
-    residual: Residual::Hyper,
+    residual: Residual::Hyper(HyperForm::Gated),
     attention: AttentionForm {
         latent: Some(LatentForm::Absorbed),
         rope: Some(RopeForm {
@@ -85,10 +85,12 @@ pub(crate) const HY_V4: Arch = Arch {
         out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Elements, Presence::Required),
         indexer: Some(IndexerForm {
             presence: Presence::Optional,
+            tensors: IndexerTensors::OfLatent,
             mode: RopeMode::Norm,
             rotated: IndexerPart::Last,
             layers: IndexerLayers::Listed,
-            eps: None,
+            eps: IndexerEps::Model,
+            selects: Selection::Cells,
         }),
         ..Arch::CLASSIC.attention
     },

@@ -19,7 +19,7 @@ pub(crate) const LFM2: Arch = Arch {
     }),
     head: HeadForm {
         // The files call the norm of the output that of the embedding.
-        norm: "token_embd_norm",
+        norm: Some("token_embd_norm"),
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC

@@ -1,8 +1,12 @@
-//! MiniMax 1 and M2.
+//! MiniMax 1, M2 and M3.
+
+use tpc_ir::op::{Glu, GluKind, RopeMode};
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, KeyUse, Presence, QkNorm,
-    RecurrentForm, RecurrentLayers, RecurrentMixer, Residual, ResidualScale,
+    Activation, Arch, AttentionForm, ExpertForm, Experts, FfnForm, Gating, HeadForm, IndexerEps,
+    IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, KeyUse, Presence, QkNorm,
+    RecurrentForm, RecurrentLayers, RecurrentMixer, Residual, ResidualScale, Selection, SharedForm,
+    SharedWidth,
 };
 
 /// `minimax-m2`: norms of queries and keys over all heads, experts by biased sigmoids.
@@ -37,6 +41,43 @@ pub(crate) const MINIMAX_01: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm::CLASSIC),
         ..Arch::CLASSIC.ffn
+    },
+    ..Arch::CLASSIC
+};
+
+/// `minimax-m3`: norms on heads, dense layers first, then experts beside shared ones. Every KV head attends to the blocks
+/// of tokens that an indexer selects for it.
+pub(crate) const MINIMAX_M3: Arch = Arch {
+    name: "minimax-m3",
+    attention: AttentionForm {
+        qk_norm: QkNorm::Head,
+        indexer: Some(IndexerForm {
+            presence: Presence::Required,
+            tensors: IndexerTensors::OfInput,
+            mode: RopeMode::Neox,
+            rotated: IndexerPart::First,
+            layers: IndexerLayers::AfterLeading,
+            eps: IndexerEps::Model,
+            selects: Selection::BlocksPerHead,
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        activation: Activation::Gated(Glu {
+            kind: GluKind::SwigluOai,
+            alpha: 1.702,
+            limit: 7.0,
+        }),
+        experts: Experts::Always(ExpertForm {
+            selection_bias: Presence::Required,
+            shared: Some(SharedForm::plain(SharedWidth::CountedAsExpert)),
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
 };

@@ -108,6 +108,7 @@ pub const ARCHS: &[&Arch] = &[
     &deepseek2::GLM_DSA,
     &glm::GLM4,
     &glm::GLM4MOE,
+    &glm::GLM5_NEXT,
     &gpt_oss::GPT_OSS,
     &gpt2::GPT2,
     &gptneox::GPTNEOX,
@@ -146,6 +147,7 @@ pub const ARCHS: &[&Arch] = &[
     &minicpm::MINICPM3,
     &minimax::MINIMAX_01,
     &minimax::MINIMAX_M2,
+    &minimax::MINIMAX_M3,
     &llama::MISTRAL3,
     &deepseek2::MISTRAL4,
     &mpt::MPT,
@@ -180,6 +182,7 @@ pub const ARCHS: &[&Arch] = &[
     &qwen::QWEN3TTS,
     &qwen::QWEN3VL,
     &qwen::QWEN3VLMOE,
+    &qwen_hybrid::QWEN4EXP,
     &refact::REFACT,
     &diffusion::RND1,
     &seed_oss::SEED_OSS,
@@ -193,12 +196,23 @@ pub const ARCHS: &[&Arch] = &[
     &xverse::XVERSE,
 ];
 
+/// Architectures that are known, without what their models need.
+const LACKING: &[(&str, &str)] = &[(
+    "deepseek4",
+    "caches with cells of their own for blocks of tokens (one key for every 4 tokens, and for every 128)",
+)];
+
 /// The architecture of that name.
 ///
 /// # Errors
 ///
-/// [`ArchError::Unsupported`], with the nearest name that is supported.
+/// [`ArchError::Lacking`] for one whose models need what tpc does not have, and [`ArchError::Unsupported`] for others,
+/// with the nearest name that is supported.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
+    if let Some((name, lacks)) = LACKING.iter().find(|(known, _)| *known == name) {
+        let arch = (*name).to_owned();
+        return Err(ArchError::Lacking { arch, lacks });
+    }
     ARCHS
         .iter()
         .copied()

@@ -1,11 +1,13 @@
 //! Qwen 3 Next and Qwen 3.5: gated delta rules, with gated attention in some layers.
 
-use tpc_ir::op::RopeMode;
+use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, ExpertForm, ExpertWidth, Experts,
-    FfnForm, GateForm, KeyHeads, OutGate, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer,
-    RopeForm, Sections, SharedForm, SharedWidth,
+    Arch, AttentionForm, BlockNorms, DeltaNetForm, DraftForm, EmbeddingForm, ExpertForm,
+    ExpertWidth, Experts, FfnForm, GateForm, HeadForm, HyperForm, IndexerEps, IndexerForm,
+    IndexerLayers, IndexerPart, IndexerTensors, KeyHeads, KeyUse, OutGate, Presence, QkNorm,
+    RecurrentForm, RecurrentLayers, RecurrentMixer, Residual, RopeForm, Sections, Selection,
+    SharedForm, SharedWidth,
 };
 
 /// `qwen35`: norms on the heads of queries and keys. Text has one position, but its pairs are those of images.
@@ -26,6 +28,7 @@ pub(crate) const QWEN35: Arch = Arch {
         mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
             key_heads: KeyHeads::InTurns,
             gates: GateForm::Separate,
+            out_gate: UnaryKind::Silu,
         }),
         layers: RecurrentLayers::AllButEvery(4),
     }),
@@ -58,8 +61,48 @@ pub(crate) const QWEN3NEXT: Arch = Arch {
         mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
             key_heads: KeyHeads::Consecutive,
             gates: GateForm::Fused,
+            out_gate: UnaryKind::Silu,
         }),
         layers: RecurrentLayers::AllButEvery(4),
     }),
+    ..QWEN35MOE
+};
+
+/// `qwen4exp`: residual streams side by side, with embeddings of n-grams in one layer; attention to the blocks of tokens
+/// that an indexer selects.
+pub(crate) const QWEN4EXP: Arch = Arch {
+    name: "qwen4exp",
+    embedding: EmbeddingForm {
+        ngrams: KeyUse::Read,
+        ..Arch::CLASSIC.embedding
+    },
+    norms: BlockNorms::NONE,
+    residual: Residual::Hyper(HyperForm::LowRank),
+    attention: AttentionForm {
+        qkv_bias: Presence::Never,
+        indexer: Some(IndexerForm {
+            presence: Presence::Required,
+            tensors: IndexerTensors::OfInput,
+            mode: RopeMode::Neox,
+            rotated: IndexerPart::First,
+            layers: IndexerLayers::All,
+            eps: IndexerEps::Model,
+            selects: Selection::MeanBlocks,
+        }),
+        ..QWEN35.attention
+    },
+    recurrent: Some(RecurrentForm {
+        mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
+            key_heads: KeyHeads::InTurns,
+            gates: GateForm::Separate,
+            out_gate: UnaryKind::Sigmoid,
+        }),
+        layers: RecurrentLayers::AllButEvery(4),
+    }),
+    head: HeadForm {
+        norm: None,
+        ..Arch::CLASSIC.head
+    },
+    drafts: None,
     ..QWEN35MOE
 };

@@ -311,7 +311,7 @@ pub(super) fn limits(
     let read = |key| -> Result<Vec<Option<f32>>, ArchError> {
         let given = match form {
             SwigluLimits::Ignored => None,
-            SwigluLimits::OnGate | SwigluLimits::OnActivated => {
+            SwigluLimits::OnGate | SwigluLimits::OnGateOfAll | SwigluLimits::OnActivated => {
                 keys.float_per_layer(key, n_layer)?
             }
         };
@@ -321,7 +321,11 @@ pub(super) fn limits(
             .map(|x| (x > LEAST_LIMIT).then_some(x))
             .collect())
     };
-    let (experts, dense) = (read("swiglu_clamp_exp")?, read("swiglu_clamp_shexp")?);
+    let experts = read("swiglu_clamp_exp")?;
+    let dense = match keys.float_per_layer("swiglu_clamp_shexp", n_layer)? {
+        None if form == SwigluLimits::OnGateOfAll => experts.clone(),
+        Some(_) | None => read("swiglu_clamp_shexp")?,
+    };
     let both = experts.into_iter().zip(dense);
     Ok(both
         .map(|(experts, dense)| Limits { experts, dense })

@@ -1,35 +1,81 @@
 //! Residual streams side by side.
 
 use super::keys::Keys;
+use crate::description::HyperForm;
 use crate::error::ArchError;
 use crate::size::Size;
 
 /// Residual streams side by side, as [`crate::description::Residual::Hyper`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HyperHParams {
+    pub(crate) form: HyperForm,
     pub(crate) streams: Size,
     /// Elements of all streams together.
     pub(crate) width: Size,
-    /// Gates of a sublayer: two per stream.
+    /// Gates of a sublayer: two per stream, and as many as the matrix has that mixes them.
     pub(crate) gates: Size,
+    /// The rank of gates per element.
+    pub(crate) rank: Size,
     /// Added to gates.
     pub(crate) eps: f32,
     /// The largest gate on the output of a sublayer.
     pub(crate) magnitude: f32,
+    /// Times that the matrix is normalised.
+    pub(crate) iterations: u64,
 }
 
+/// The most streams, and the most times that their matrix is normalised: far more than models have.
+const MOST: u64 = 1024;
+
 impl HyperHParams {
-    pub(super) fn read(keys: &Keys<'_>) -> Result<HyperHParams, ArchError> {
+    pub(super) fn read(keys: &Keys<'_>, form: HyperForm) -> Result<HyperHParams, ArchError> {
         const COUNT: &str = "hyper_connection.count";
+        const RANK: &str = "hyper_connection.low_rank";
+        const ITERATIONS: &str = "hyper_connection.sinkhorn_iterations";
+        const EPS: &str = "hyper_connection.epsilon";
         let streams = keys.require_size(COUNT)?;
+        if streams.n > MOST {
+            return Err(keys.out_of_range(COUNT, streams.n, format!("at most {MOST}")));
+        }
         let n_embd = keys.require_count("embedding_length")?;
         let width = "embedding_length × hyper_connection.count";
-        Ok(HyperHParams {
+        let width = Size::product(n_embd, streams.n, width)?;
+        let pairs = Size::product(2, streams.n, "2 × hyper_connection.count")?;
+        let common = HyperHParams {
+            form,
             streams,
-            width: Size::product(n_embd, streams.n, width)?,
-            gates: Size::product(2, streams.n, "2 × hyper_connection.count")?,
-            eps: keys.require_epsilon("hyper_connection.epsilon")?,
-            magnitude: keys.require_above_0("hyper_connection.magnitude")?,
+            width,
+            gates: pairs,
+            rank: streams,
+            eps: 0.0,
+            magnitude: 2.0,
+            iterations: 0,
+        };
+        Ok(match form {
+            HyperForm::Gated => HyperHParams {
+                eps: keys.require_epsilon(EPS)?,
+                magnitude: keys.require_above_0("hyper_connection.magnitude")?,
+                ..common
+            },
+            HyperForm::Mixed(_) => HyperHParams {
+                gates: Size::product(
+                    2 + streams.n,
+                    streams.n,
+                    "(2 + hyper_connection.count) × hyper_connection.count",
+                )?,
+                eps: keys.require_epsilon(EPS)?,
+                iterations: match keys.require_count(ITERATIONS)? {
+                    n if n > MOST => {
+                        return Err(keys.out_of_range(ITERATIONS, n, format!("at most {MOST}")));
+                    }
+                    n => n,
+                },
+                ..common
+            },
+            HyperForm::LowRank => HyperHParams {
+                rank: keys.require_size(RANK)?,
+                ..common
+            },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! The indexer of sparse attention: its sizes, and the layers that have one.
 
 use super::keys::{Keys, Pattern};
-use crate::description::{IndexerForm, IndexerLayers};
+use crate::description::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, Selection};
 use crate::error::ArchError;
 use crate::size::Size;
 
@@ -14,8 +14,16 @@ pub(crate) struct IndexerHParams {
     pub(crate) dim: Size,
     /// Elements of all heads together.
     pub(crate) width: Size,
-    /// Cells that a token attends to.
+    /// Cells, or tokens of blocks, that a token attends to.
     pub(crate) top_k: u64,
+    /// Tokens of a block per layer, 0 where a token attends to all; empty where cells are selected one by one.
+    blocks: Vec<u64>,
+    /// Whether tokens attend to those of their sequence behind the last whole block.
+    pub(crate) tail: bool,
+    /// Tokens of a context in which nothing is hidden, where every KV head selects by itself.
+    pub(crate) dense_up_to: Option<u64>,
+    /// Added under the root of the norm of keys, if it is not what other norms add.
+    pub(crate) eps: Option<f32>,
     /// Whether a layer has an indexer of its own.
     own: Vec<bool>,
 }
@@ -36,7 +44,7 @@ impl IndexerHParams {
         const DIM: &str = "attention.indexer.key_length";
         let heads = keys.require_size("attention.indexer.head_count")?;
         let dim = keys.require_size(DIM)?;
-        if rotated > dim.n {
+        if rotated > dim.n && form.rotated != IndexerPart::None {
             return Err(keys.out_of_range(DIM, dim.n, format!("at least {rotated}")));
         }
         Ok(IndexerHParams {
@@ -49,8 +57,36 @@ impl IndexerHParams {
                 "attention.indexer.head_count × attention.indexer.key_length",
             )?,
             top_k: keys.require_count("attention.indexer.top_k")?,
+            blocks: blocks(keys, form.selects, n_layer)?,
+            tail: match form.selects {
+                Selection::WeightedBlocks => keys
+                    .flag("attention.indexer.kpool_select_tail")?
+                    .unwrap_or(true),
+                Selection::Cells | Selection::MeanBlocks | Selection::BlocksPerHead => true,
+            },
+            dense_up_to: match form.selects {
+                Selection::BlocksPerHead => {
+                    let size = keys.require_count("attention.indexer.block_size")?;
+                    let blocks = keys.require_count("attention.indexer.top_k")?;
+                    Some(blocks.saturating_mul(size))
+                }
+                Selection::Cells | Selection::MeanBlocks | Selection::WeightedBlocks => None,
+            },
+            eps: match form.eps {
+                IndexerEps::Model => None,
+                IndexerEps::Fixed(eps) => Some(eps),
+                IndexerEps::LayerNormKey => Some(
+                    keys.positive("attention.layer_norm_epsilon")?
+                        .unwrap_or(0.0),
+                ),
+            },
             own: own(keys, form.layers, n_layer, n_ctx_train)?,
         })
+    }
+
+    /// The tokens of a block in that layer, 0 where a token attends to all; `None` where cells are selected one by one.
+    pub(crate) fn block(&self, layer: u32) -> Option<u64> {
+        self.blocks.get(layer as usize).copied()
     }
 
     /// Whether that layer has an indexer of its own.
@@ -68,8 +104,13 @@ fn own(
     const TYPES: &str = "attention.indexer.types";
     let least = match form {
         IndexerLayers::All => return Ok(vec![true; n_layer]),
+        IndexerLayers::AfterLeading => {
+            let leading = keys.count("leading_dense_block_count")?.unwrap_or(0);
+            return Ok((0..n_layer).map(|il| il as u64 >= leading).collect());
+        }
         IndexerLayers::ListedOrByContext(least) => Some(least),
         IndexerLayers::Listed => None,
+        IndexerLayers::ListedOrAll => Some(u64::MAX),
     };
     let own: Vec<bool> = match keys.pattern(TYPES, n_layer)? {
         Some(Pattern::Layers(layers)) => layers,
@@ -84,4 +125,24 @@ fn own(
         return Err(keys.out_of_range(TYPES, 0, "1 in the first layer"));
     }
     Ok(own)
+}
+
+/// The tokens of a block, per layer.
+fn blocks(keys: &Keys<'_>, selects: Selection, n_layer: usize) -> Result<Vec<u64>, ArchError> {
+    const RATIOS: &str = "attention.compress_ratios";
+    const POOL: &str = "attention.indexer.kpool";
+    // A graph has a few ops per token of a block.
+    const MOST: u64 = 64;
+    let (key, tokens) = match selects {
+        Selection::Cells | Selection::BlocksPerHead => return Ok(Vec::new()),
+        Selection::MeanBlocks => {
+            let ratios = keys.count_per_layer(RATIOS, n_layer)?;
+            (RATIOS, ratios.unwrap_or_else(|| vec![0; n_layer]))
+        }
+        Selection::WeightedBlocks => (POOL, vec![keys.require_count(POOL)?; n_layer]),
+    };
+    match tokens.iter().find(|&&n| n == 1 || n > MOST) {
+        Some(n) => Err(keys.out_of_range(key, n, format!("2 to {MOST}"))),
+        None => Ok(tokens),
+    }
 }

@@ -215,6 +215,20 @@ impl<'a> Keys<'a> {
         Ok(self.metadata.require_bool(&self.name(key))?)
     }
 
+    /// A list of numbers from 0 on; empty without the key.
+    pub(super) fn list(&self, key: &str) -> Result<Vec<u64>, ArchError> {
+        Ok(self
+            .metadata
+            .get_array_u64(&self.name(key))?
+            .unwrap_or_default())
+    }
+
+    /// A required number from 0 on.
+    pub(super) fn require_number(&self, key: &str) -> Result<u64, ArchError> {
+        let n = self.metadata.require_u64(&self.name(key))?;
+        self.in_range(key, n)
+    }
+
     /// A list of `N` counts, if the key is present.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
         let list = self.metadata.get_array_u32(&self.name(key))?;

@@ -1,7 +1,5 @@
 //! The sizes of multi-head latent attention.
 
-use tpc_ir::op::Rope;
-
 use super::keys::Keys;
 use crate::description::LatentForm;
 use crate::error::ArchError;
@@ -30,11 +28,11 @@ pub(crate) struct LatentHParams {
 }
 
 impl LatentHParams {
-    /// Reads the sizes, given the rotation and the square root of YaRN's factor on the logits.
+    /// Reads the sizes, given the number of rotated elements and the square root of YaRN's factor on the logits.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: LatentForm,
-        rope: &Rope,
+        rotated: u64,
         yarn: f32,
     ) -> Result<LatentHParams, ArchError> {
         const Q_RANK: &str = "attention.q_lora_rank";
@@ -55,14 +53,14 @@ impl LatentHParams {
             dk,
             dv,
         };
-        parts.sizes(keys, form, rope, yarn)
+        parts.sizes(keys, form, rotated, yarn)
     }
 
     /// The sizes in layers with a window, given those in the others.
     pub(super) fn windowed(
         &self,
         keys: &Keys<'_>,
-        rope: &Rope,
+        rotated: u64,
         yarn: f32,
     ) -> Result<LatentHParams, ArchError> {
         let size = |key, full| match keys.count(key)? {
@@ -79,7 +77,7 @@ impl LatentHParams {
             dk,
             dv,
         };
-        parts.sizes(keys, self.form, rope, yarn)
+        parts.sizes(keys, self.form, rotated, yarn)
     }
 }
 
@@ -97,7 +95,7 @@ impl Parts {
         self,
         keys: &Keys<'_>,
         form: LatentForm,
-        rope: &Rope,
+        rotated: u64,
         yarn: f32,
     ) -> Result<LatentHParams, ArchError> {
         let Parts {
@@ -106,7 +104,6 @@ impl Parts {
             dk,
             dv,
         } = self;
-        let rotated = rope.n_dims;
         let plain =
             dk.n.checked_sub(rotated)
                 .ok_or_else(|| ArchError::Contradiction {

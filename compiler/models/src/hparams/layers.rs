@@ -7,7 +7,7 @@ use super::mixers::{self, Mixer};
 use super::recurrent::Heads;
 use super::windows::{self, Reach};
 use super::{experts::ExpertHParams, factors, ffn};
-use crate::description::{Arch, OutGate, QkvForm};
+use crate::description::{Arch, OutGate, QkvForm, RopeLayers};
 use crate::error::ArchError;
 use crate::size::Size;
 use tpc_ir::Window;
@@ -121,10 +121,15 @@ impl LayerTable {
         self.row(model, il, self.mixers[il], self.kv_from[il])
     }
 
-    /// The checked hyper-parameters of a draft block. It attends, whatever the mixers of the layers are, and has caches
-    /// of its own.
+    /// The checked hyper-parameters of a draft block. It attends and rotates, whatever the mixers and the rotation of the
+    /// layers are, and has caches of its own.
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
-        self.row(model, il, Some(Mixer::Attention), None)
+        let row = self.row(model, il, Some(Mixer::Attention), None)?;
+        let rope = match &model.arch.attention.rope {
+            Some(rope) if rope.layers != RopeLayers::Never => RopeUse::Rotated,
+            Some(_) | None => row.rope,
+        };
+        Ok(LayerHParams { rope, ..row })
     }
 
     fn row(

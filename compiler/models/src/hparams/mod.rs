@@ -19,6 +19,7 @@ mod layers;
 mod loops;
 mod mixers;
 mod model;
+mod ngrams;
 mod recurrent;
 mod rope;
 mod windows;
@@ -33,6 +34,7 @@ pub(crate) use layers::LayerHParams;
 pub(crate) use loops::{Loops, Stacks};
 pub(crate) use mixers::Mixer;
 pub(crate) use model::{HParams, Join};
+pub(crate) use ngrams::NgramHParams;
 pub(crate) use recurrent::{
     ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, Mamba1HParams, RecurrentHParams,
     ShortConvHParams, SsmHParams, TapsShape,

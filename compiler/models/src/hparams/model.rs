@@ -11,6 +11,7 @@ use super::keys::Keys;
 use super::latent::LatentHParams;
 use super::layers::{LayerHParams, LayerTable, Model};
 use super::loops::Loops;
+use super::ngrams::NgramHParams;
 use super::recurrent::RecurrentHParams;
 use super::{drafts, rope};
 use crate::description::{
@@ -33,6 +34,8 @@ pub(crate) struct HParams {
     pub(crate) n_vocab: u64,
     /// Width of one layer's own embeddings, and of all layers' together.
     pub(crate) per_layer: Option<[Size; 2]>,
+    /// The embeddings of n-grams.
+    pub(crate) ngrams: Option<NgramHParams>,
     pub(crate) n_ctx_train: u64,
     pub(crate) n_ctx_orig: u64,
     /// The statistic of every norm.
@@ -133,6 +136,10 @@ impl HParams {
             name: metadata.get_str("general.name")?.map(str::to_owned),
             n_embd,
             per_layer: per_layer(&keys, arch.embedding.per_layer, n_layer)?,
+            ngrams: match arch.embedding.ngrams {
+                KeyUse::Ignored => None,
+                KeyUse::Read | KeyUse::ReadOr(_) => NgramHParams::read(&keys, n_main)?,
+            },
             n_vocab: vocabulary(&keys, metadata, tensors)?,
             n_ctx_train,
             n_ctx_orig,
@@ -253,14 +260,20 @@ fn latent(
     form: &AttentionForm,
     rope: Option<&[Rope; 2]>,
 ) -> Result<Option<[LatentHParams; 2]>, ArchError> {
-    let (Some(latent), Some(rope_form), Some(ropes)) = (form.latent, &form.rope, rope) else {
+    let Some(latent) = form.latent else {
         return Ok(None);
     };
-    let yarn = rope::logit_factor(keys, rope_form, &ropes[0])?;
-    let full = LatentHParams::read(keys, latent, &ropes[0], yarn)?;
+    let (rotated, yarn) = match (&form.rope, rope) {
+        (Some(form), Some(ropes)) => (
+            ropes.each_ref().map(|r| r.n_dims),
+            rope::logit_factor(keys, form, &ropes[0])?,
+        ),
+        _ => ([0; 2], 1.0),
+    };
+    let full = LatentHParams::read(keys, latent, rotated[0], yarn)?;
     let windowed = match form.head_sizes {
         HeadSizes::Same | HeadSizes::WindowedRotation => full.clone(),
-        HeadSizes::WindowedOwn => full.windowed(keys, &ropes[1], yarn)?,
+        HeadSizes::WindowedOwn => full.windowed(keys, rotated[1], yarn)?,
     };
     Ok(Some([full, windowed]))
 }
@@ -272,13 +285,14 @@ fn indexer(
     n_layer: usize,
     n_ctx_train: u64,
 ) -> Result<Option<IndexerHParams>, ArchError> {
-    let (Some(form), Some([full, _])) = (attention.indexer, rope) else {
+    let Some(form) = attention.indexer else {
         return Ok(None);
     };
+    let rotated = rope.map_or(0, |[full, _]| full.n_dims);
     if form.presence == Presence::Optional && keys.count("attention.indexer.top_k")?.is_none() {
         return Ok(None);
     }
-    IndexerHParams::read(keys, form, n_layer, n_ctx_train, full.n_dims).map(Some)
+    IndexerHParams::read(keys, form, n_layer, n_ctx_train, rotated).map(Some)
 }
 
 /// The bounds of SiTU on the gate and on up.
@@ -300,7 +314,7 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
             Some(period) => Join::Attended { period },
             None => Join::Sequential,
         },
-        Residual::Hyper => Join::Hyper(HyperHParams::read(keys)?),
+        Residual::Hyper(form) => Join::Hyper(HyperHParams::read(keys, form)?),
         Residual::Parallel => Join::Parallel,
         Residual::ByFfnNorm => Join::ByFfnNorm,
         Residual::ByKey if keys.require_flag("use_parallel_residual")? => Join::Parallel,

@@ -81,6 +81,15 @@ fn every_error() -> Vec<ArchError> {
             arch: "a",
             reason: "r".into(),
         },
+        ArchError::Lacking {
+            arch: "deepseek4".into(),
+            lacks: "caches",
+        },
+        ArchError::HeadsSelect {
+            arch: "minimax-m3",
+            found: 512,
+            limit: 256,
+        },
     ]
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::description::{Experts, RecurrentLayers};
+use super::description::{Experts, KeyUse, RecurrentLayers};
 use super::{ARCHS, Arch, Drafting, LowerOptions, Lowered, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
@@ -152,6 +152,15 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("attention.indexer.head_count", 2),
         ("attention.indexer.key_length", 32),
         ("attention.indexer.top_k", 8),
+        ("attention.indexer.kpool", 4),
+        ("attention.indexer.block_size", 64),
+        ("attention.compress_ratios", 4),
+        ("hyper_connection.low_rank", 8),
+        ("hyper_connection.sinkhorn_iterations", 2),
+        ("ple.ngram_size", 3),
+        ("ple.heads_per_ngram", 1),
+        ("ple.conv_kernel", 3),
+        ("ple.eos_token_id", 0),
         ("attention.q_lora_rank", 24),
         ("attention.kv_lora_rank", 64),
         ("attention.key_length_mla", 48),
@@ -184,6 +193,21 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);
+    let lists = [
+        ("ple.layers", vec![0u32]),
+        ("ple.layer_multipliers", vec![3, 5, 7]),
+        ("ple.head_offsets", vec![0, 20]),
+        ("ple.head_vocab_sizes", vec![20, 23]),
+    ];
+    if arch_of.is_some_and(|a| a.embedding.ngrams != KeyUse::Ignored) {
+        pairs.extend(lists.map(|(k, list)| (format!("{arch}.{k}"), list.into())));
+        set(
+            &mut pairs,
+            &format!("{arch}.embedding_length_per_layer_input"),
+            48u32,
+        );
+        set(&mut pairs, &format!("{arch}.full_attention_interval"), 2u32);
+    }
     let layers = arch_of.and_then(|a| a.recurrent).map(|form| form.layers);
     let indexer = arch_of.and_then(|a| a.attention.indexer);
     if indexer.is_some_and(|form| form.layers == crate::description::IndexerLayers::Listed) {

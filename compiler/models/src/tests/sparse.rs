@@ -69,3 +69,47 @@ fn layers_with_a_window_have_latent_vectors_of_their_own() {
     };
     assert_eq!([width(0), width(1)], ["64", "40"]);
 }
+
+#[test]
+fn indexers_of_blocks_score_the_last_token_of_each() {
+    for (arch, k) in [("qwen4exp", 2), ("glm5-next", 2)] {
+        let graph = with(arch, &[]);
+        let selects = |op: &Op| matches!(op, Op::TopMask(top) if top.k == k);
+        assert_eq!(graph.insts().filter(|(_, i)| selects(&i.op)).count(), 1);
+        for part in tpc_ir::op::BlockPart::ALL {
+            let is_part = |op: &Op| match op {
+                Op::Input(input) => match input.kind {
+                    tpc_ir::op::InputKind::Block(block) => block.part == part && block.tokens == 4,
+                    _ => false,
+                },
+                _ => false,
+            };
+            assert!(
+                graph.insts().any(|(_, i)| is_part(&i.op)),
+                "{arch}: {part:?}"
+            );
+        }
+    }
+    // Without tokens behind the last block, the blocks alone are seen.
+    let hidden = with(
+        "glm5-next",
+        &[("attention.indexer.kpool_select_tail", false.into())],
+    );
+    assert_eq!(count(&hidden, "log"), 0);
+    assert_eq!(count(&with("glm5-next", &[]), "log"), 1);
+    // A ratio of 0 leaves attention dense.
+    let dense = with("qwen4exp", &[("attention.compress_ratios", 0u32.into())]);
+    assert_eq!(count(&dense, "top_mask"), 0);
+    assert!(masks(&dense).iter().all(|&m| dense.value(m).name == "mask"));
+}
+
+#[test]
+fn heads_that_select_by_themselves_see_short_contexts_only() {
+    assert_eq!(count(&with("minimax-m3", &[]), "top_mask"), 0);
+    let mut pairs = metadata("minimax-m3");
+    set(&mut pairs, "minimax-m3.attention.indexer.block_size", 63u32);
+    let tensors = expected::tensors(&metadata("minimax-m3"), |_| false);
+    let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
+    assert_eq!(error.code(), "TPC0165");
+    assert!(error.help().contains("--ctx-size 504"), "{}", error.help());
+}

@@ -114,3 +114,36 @@ fn experts_of_groups_read_the_output_of_the_selected_ones() {
         "{refused}"
     );
 }
+
+#[test]
+fn streams_mix_by_a_matrix_or_not() {
+    let mixed = with("glm5-next", &[]);
+    let combs = mixed.insts().filter_map(|(_, i)| match &i.op {
+        Op::HcComb(comb) => Some(comb.iterations),
+        _ => None,
+    });
+    assert_eq!(combs.collect::<Vec<_>>(), [2; 4], "before each sublayer");
+    assert_eq!(count(&with("qwen4exp", &[]), "hc_comb"), 0);
+}
+
+#[test]
+fn one_layer_reads_the_embeddings_of_n_grams() {
+    let graph = with("qwen4exp", &[]);
+    let hashes = graph.insts().filter_map(|(_, i)| match &i.op {
+        Op::NgramRows(op) => Some((i.layer, op.clone())),
+        _ => None,
+    });
+    let hashes: Vec<_> = hashes.collect();
+    let [(Some(0), hash)] = &hashes[..] else {
+        panic!("{hashes:?}");
+    };
+    assert_eq!(
+        (hash.factors.len(), hash.tables.len(), hash.end_row()),
+        (3, 2, 43)
+    );
+    let none = with(
+        "qwen4exp",
+        &[("ple.layers", MetaValue::from(Vec::<u32>::new()))],
+    );
+    assert_eq!(count(&none, "ngram_rows"), 0);
+}

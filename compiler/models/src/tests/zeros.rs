@@ -159,12 +159,29 @@ const NOT_IN_LIST: &[&str] = &[
     "hrm.l_cycles",
     "hyper_connection.count",
     "hyper_connection.magnitude",
+    "hyper_connection.low_rank",
+    "hyper_connection.sinkhorn_iterations",
+    "attention.indexer.kpool",
+    "attention.indexer.block_size",
+    "ple.ngram_size",
+    "ple.heads_per_ngram",
+    "ple.conv_kernel",
+    // 0 says that a layer attends to all.
+    "attention.compress_ratios",
+    // Lists of layers, factors and rows.
+    "ple.layers",
+    "ple.layer_multipliers",
+    "ple.head_offsets",
+    "ple.head_vocab_sizes",
+    // A token.
+    "ple.eos_token_id",
     // Required, and 0 is as good as any small number.
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     "hyper_connection.epsilon",
     // Not numbers.
     "skip_loop_final_norm",
+    "attention.indexer.kpool_select_tail",
     "expert_weights_norm",
     "ssm.dt_b_c_rms",
     "rope.scaling.finetuned",

@@ -10,6 +10,7 @@ mod hyper;
 mod indexer;
 mod matmul;
 mod movement;
+mod ngram;
 mod norm;
 mod order;
 mod pointwise;
@@ -61,6 +62,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
         Op::LightningIndexer(_) => indexer::lightning_indexer(request),
+        Op::NgramRows(op) => ngram::ngram_rows(op, request),
         Op::HcComb(op) => hyper::hc_comb(op, request),
         Op::Sum(op) => reduce::sum(op, request),
         Op::Mean(op) => reduce::mean(op, request),

@@ -103,6 +103,7 @@ fn chosen(op: &Op, request: &Request<'_>) -> Selected {
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
         Op::LightningIndexer(_) => special::lightning_indexer(request),
+        Op::NgramRows(op) => special::ngram_rows(op, request),
         Op::HcComb(op) => special::hc_comb(op, request),
         Op::Sum(op) => reduce::sum(op, request),
         Op::Mean(_) => reduce::mean(request),

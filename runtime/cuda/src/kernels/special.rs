@@ -1,8 +1,8 @@
 //! Ops of single architectures.
 
-use tpc_ir::op::{HcComb, Pool2d, PoolKind};
+use tpc_ir::op::{HcComb, NgramRows, Pool2d, PoolKind};
 
-use super::kernel::{Geometry, Request, Selected, flat, instance, kernel};
+use super::kernel::{Geometry, Request, Selected, flat, index, instance, kernel};
 use super::params::Params;
 use super::source::{Family, Needs};
 
@@ -32,6 +32,23 @@ pub(super) fn lightning_indexer(request: &Request<'_>) -> Selected {
     let types = [q, k, w, y].map(|t| t.dtype);
     let template = instance(FAMILY, "lightning_indexer", &types, Needs::Views);
     kernel(template, Params::new(), flat(y.elements(), request))
+}
+
+pub(super) fn ngram_rows(op: &NgramRows, request: &Request<'_>) -> Selected {
+    let ([x], y) = (request.reals()?, request.result()?);
+    index(y.dtype)?;
+    let mut params = Params::new()
+        .size(op.factors.len() as u64)?
+        .size(op.tables.len() as u64)?
+        .u64(op.end);
+    for factor in &op.factors {
+        params = params.u64(*factor);
+    }
+    for table in &op.tables {
+        params = params.u64(table.start).u64(table.len);
+    }
+    let template = instance(FAMILY, "ngram_rows", &[x.dtype, y.dtype], Needs::Params);
+    kernel(template, params, flat(y.most[1] * y.most[2], request))
 }
 
 pub(super) fn pool_2d(op: &Pool2d, request: &Request<'_>) -> Selected {

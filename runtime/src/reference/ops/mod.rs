@@ -12,6 +12,7 @@ mod hyper;
 mod indexer;
 mod leaf;
 mod matmul;
+mod ngram;
 mod norm;
 mod pool;
 mod position;
@@ -134,6 +135,7 @@ pub fn eval(
         Op::Mean(op) => one(reduce::mean(op, operands)),
         Op::Cumsum(_) => one(position::cumsum(operands)),
         Op::LightningIndexer(_) => one(indexer::lightning_indexer(operands)),
+        Op::NgramRows(op) => one(ngram::ngram_rows(op, operands)),
         Op::HcComb(op) => one(hyper::hc_comb(op, operands)),
         Op::TopK(op) => one(reduce::top_k(op, operands)),
         Op::TopMask(op) => one(reduce::top_mask(op, operands)),

@@ -103,6 +103,12 @@ fn ops() -> Vec<Op> {
             iterations: 2,
         }
         .into(),
+        NgramRows {
+            factors: vec![3, u64::MAX],
+            tables: vec![Interval { start: 0, len: 5 }, Interval { start: 5, len: 1 }],
+            end: 2,
+        }
+        .into(),
         Mean {
             n: Dim::constant(2),
         }

@@ -1,9 +1,10 @@
 //! Cases of products, and of reading and writing by index.
 
 use tpc_ir::op::*;
-use tpc_ir::{Dim, Interval};
+use tpc_ir::{DType, Dim, Interval};
+use tpc_runtime::Data;
 
-use super::data::{CACHES, count, float, ints, readable, real, result, sizes};
+use super::data::{CACHES, count, float, integer, ints, readable, real, result, sizes};
 use super::{Arg, Case};
 use crate::random::Random;
 
@@ -140,4 +141,26 @@ pub(super) fn set_slice(_: &str, random: &Random) -> Case {
     };
     let out = (dst.dtype, dims);
     Case::new(op, vec![dst, src], out).in_place(0, 0)
+}
+
+pub(super) fn ngram_rows(_: &str, random: &Random) -> Case {
+    let (factors, each) = (random.within(2, 5), random.within(1, 3));
+    let (tokens, seqs) = (random.within(1, 40), random.within(1, 3));
+    let tables = (factors - 1) * each;
+    let dims = [factors - 1 + tokens, seqs, 1, 1];
+    let mut x = real(random, DType::F32, dims, 1.0);
+    let end = random.below(9) as u64;
+    x.data = Data::F64((0..count(dims)).map(|_| random.below(9) as f64).collect());
+    let table = |i: usize| Interval {
+        start: 100 * i as u64,
+        len: random.within(1, 100) as u64,
+    };
+    let op = NgramRows {
+        factors: (0..factors)
+            .map(|_| random.below(usize::MAX) as u64)
+            .collect(),
+        tables: (0..tables).map(table).collect(),
+        end,
+    };
+    Case::new(op, vec![x], (integer(random), [tables, tokens, seqs, 1]))
 }

@@ -18,24 +18,8 @@ pub(super) fn apply(
     conv: &ConvHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
-    const NAME: &str = "conv_input";
-    let [n_t, n_s] = state::tokens();
-    let (channels, earlier): (Dim, Dim) = (conv.channels.n.into(), (conv.taps.n - 1).into());
-    let size = (conv.taps.n - 1) * conv.channels.n;
-    let (kept, before) = state::read(b, cx, conv.state, size)?;
-    let dims = [earlier.clone(), channels.clone(), n_s.clone()];
-    let before = b.reshape(before, dims, "conv_states")?;
-    let x = b.reshape(x, [channels.clone(), n_t.clone(), n_s], NAME)?;
-    let axes = [1, 0, 2, 3];
-    let x = b.push(Permute { axes }, vec![x], NAME)?;
-    let steps = b.push(Concat { axis: 0 }, vec![before, x], NAME)?;
-    let last = Slice {
-        axis: 0,
-        start: n_t,
-        len: earlier,
-    };
-    let last = b.push(last, vec![steps], "conv_states_updated")?;
-    kept.write(b, last)?;
+    let channels: Dim = conv.channels.n.into();
+    let steps = window(b, cx, conv.state, [conv.taps.n - 1, conv.channels.n], x)?.all;
     let taps = b.tensor_name(conv.tensor, "weight");
     let taps = match conv.shape {
         TapsShape::Matrix => b.required(&taps, &[conv.taps, conv.channels], TensorRole::Taps)?,
@@ -49,4 +33,85 @@ pub(super) fn apply(
     let y = b.push(SsmConv, vec![steps, taps], "conv_output")?;
     let y = b.reshape(y, [channels, b.n_tokens()], "conv_output")?;
     b.biased(conv.tensor, y, conv.channels, conv.bias, "conv_output")
+}
+
+/// Steps of time, with earlier ones.
+#[derive(Clone, Copy)]
+pub(in crate::blocks) struct Window {
+    /// `[earlier + n_seq_tokens, channels, n_seqs]`
+    pub(in crate::blocks) all: Value,
+    /// The steps of the batch, `[n_seq_tokens, channels, n_seqs]`.
+    own: Value,
+    /// Steps before these.
+    earlier: u64,
+}
+
+/// The steps of `x: [channels, n_tokens]` behind so many earlier ones, which a state keeps. Before a sequence there are
+/// zeros.
+pub(in crate::blocks) fn window(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    state: &str,
+    [earlier, channels]: [u64; 2],
+    x: Value,
+) -> Result<Window, ArchError> {
+    const NAME: &str = "conv_input";
+    let [n_t, n_s] = state::tokens();
+    let (kept, before) = state::read(b, cx, state, earlier * channels)?;
+    let dims = [earlier.into(), channels.into(), n_s.clone()];
+    let before = b.reshape(before, dims, "conv_states")?;
+    let x = b.reshape(x, [channels.into(), n_t.clone(), n_s], NAME)?;
+    let axes = [1, 0, 2, 3];
+    let x = b.push(Permute { axes }, vec![x], NAME)?;
+    let steps = b.push(Concat { axis: 0 }, vec![before, x], NAME)?;
+    let last = Slice {
+        axis: 0,
+        start: n_t,
+        len: earlier.into(),
+    };
+    let last = b.push(last, vec![steps], "conv_states_updated")?;
+    kept.write(b, last)?;
+    Ok(Window {
+        all: steps,
+        own: x,
+        earlier,
+    })
+}
+
+/// The step that lies `from` behind the first of a [`window`], for each token of the batch:
+/// `[n_seq_tokens, channels, n_seqs]`.
+pub(in crate::blocks) fn step(
+    b: &mut Builder<'_>,
+    steps: &Window,
+    from: u64,
+    name: &str,
+) -> Result<Value, ArchError> {
+    if from == steps.earlier {
+        return Ok(steps.own);
+    }
+    let [n_t, _] = state::tokens();
+    b.slice(steps.all, 0, from, n_t, name)
+}
+
+/// The elements of a [`step`], however they are arranged, as one.
+pub(in crate::blocks) fn as_step(
+    b: &mut Builder<'_>,
+    x: Value,
+    channels: u64,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let [n_t, n_s] = state::tokens();
+    b.reshape(x, [n_t, channels.into(), n_s], name)
+}
+
+/// What a [`step`] was made of: `[channels, n_tokens]`.
+pub(in crate::blocks) fn flat(
+    b: &mut Builder<'_>,
+    x: Value,
+    channels: u64,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let axes = [1, 0, 2, 3];
+    let x = b.push(Permute { axes }, vec![x], name)?;
+    b.reshape(x, [channels.into(), b.n_tokens()], name)
 }

@@ -57,7 +57,8 @@ pub(super) fn delta_net(
     )?;
     let by_head = [hp.value_dim.n.into(), hp.value_heads.n.into(), b.n_tokens()];
     let z = b.reshape(projected.gate, by_head, "z")?;
-    let z = b.push(Unary { kind }, vec![z], "z_silu")?;
+    let kind = hp.form.out_gate;
+    let z = b.push(Unary { kind }, vec![z], "z_act")?;
     let y = b.mul(y, z, "attn_out_gated")?;
     let y = b.reshape(y, [hp.value_width.n.into(), b.n_tokens()], "final_output")?;
     let sizes = [hp.value_width, cx.model.hparams.embd()];
@@ -155,7 +156,7 @@ fn key_heads(
 ) -> Result<Value, ArchError> {
     let (d, n): (Dim, Dim) = (hp.key_dim.into(), hp.key_heads.into());
     let x = b.slice(qkv, 0, start, hp.key_width.into(), name)?;
-    let x = delta_rule::unit_heads(b, cx, x, [hp.key_dim, hp.key_heads], name)?;
+    let x = delta_rule::unit_heads(b, cx, x, [hp.key_dim, hp.key_heads], None, name)?;
     let [n_t, n_s] = state::tokens();
     let times = hp.value_heads.n / hp.key_heads;
     if hp.form.key_heads == KeyHeads::InTurns || times == 1 {

@@ -32,12 +32,13 @@ pub(super) struct RuleOperands {
     pub(super) correction: Value,
 }
 
-/// Heads of unit length, `[dim, heads, n_tokens]`.
+/// Heads of unit length, `[dim, heads, n_tokens]`, given what is added under the root if it is not what norms add.
 pub(super) fn unit_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     x: Value,
     [dim, heads]: [u64; 2],
+    eps: Option<f32>,
     name: &str,
 ) -> Result<Value, ArchError> {
     let x = b.reshape(x, [dim.into(), heads.into(), b.n_tokens()], name)?;
@@ -45,7 +46,7 @@ pub(super) fn unit_heads(
     let dim = dim as f32;
     let unit = Norm {
         kind: NormKind::Rms,
-        eps: cx.model.hparams.eps / dim,
+        eps: eps.unwrap_or(cx.model.hparams.eps) / dim,
     };
     let x = b.push(unit, vec![x], name)?;
     b.scale(x, 1.0 / dim.sqrt(), name)

@@ -69,8 +69,9 @@ fn convolved(
         let kind = UnaryKind::Silu;
         b.push(Unary { kind }, vec![y], name)
     };
+    let sizes = [hp.head_dim.n, hp.heads.n];
     let unit = |b: &mut Builder<'_>, x, name| {
-        let x = delta_rule::unit_heads(b, cx, x, [hp.head_dim.n, hp.heads.n], name)?;
+        let x = delta_rule::unit_heads(b, cx, x, sizes, hp.form.unit_eps, name)?;
         let [n_t, n_s] = state::tokens();
         b.reshape(x, [hp.head_dim.n.into(), hp.heads.n.into(), n_t, n_s], name)
     };

@@ -1,6 +1,6 @@
 //! Recurrent mixers and their states.
 
-mod conv;
+pub(super) mod conv;
 mod delta_net;
 mod delta_rule;
 mod kda;

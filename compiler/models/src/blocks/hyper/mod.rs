@@ -1,0 +1,119 @@
+//! Residual streams side by side: `[n_embd, streams, n_tokens]`.
+
+mod gated;
+mod low_rank;
+
+use tpc_ir::op::{Permute, Repeat, Scale, Sum};
+use tpc_ir::{DType, Dim, TensorType, Value};
+
+use super::builder::Builder;
+use super::context::Context;
+pub(super) use low_rank::stream_norm;
+
+use crate::description::{HyperForm, StreamsEnd};
+use crate::error::ArchError;
+use crate::hparams::HyperHParams;
+
+/// What a sublayer reads and how its output joins the streams.
+pub(super) struct Joint {
+    /// `[n_embd, n_tokens]`
+    pub(super) input: Value,
+    /// A factor per stream on the output, `[1, streams, n_tokens]`.
+    output: Value,
+    /// The matrix that mixes the streams, `[streams, streams, n_tokens]`, those that it gives along axis 0.
+    mixes: Option<Value>,
+}
+
+/// The streams that `x: [n_embd, n_tokens]` begins.
+pub(crate) fn begin(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    hp: &HyperHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    repeated(b, cx, hp, x, "hc_init")
+}
+
+/// The input of the sublayer whose tensors begin with `tensor`.
+pub(super) fn read(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    hp: &HyperHParams,
+    tensor: &str,
+    x: Value,
+) -> Result<Joint, ArchError> {
+    match hp.form {
+        HyperForm::Gated | HyperForm::Mixed(_) => gated::read(b, cx, hp, tensor, x),
+        HyperForm::LowRank => low_rank::read(b, cx, hp, tensor, x),
+    }
+}
+
+/// The streams `x`, mixed if they are, plus the output `y: [n_embd, n_tokens]` of a sublayer.
+pub(super) fn write(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    hp: &HyperHParams,
+    joint: &Joint,
+    [x, y]: [Value; 2],
+) -> Result<Value, ArchError> {
+    let x = match joint.mixes {
+        Some(mixes) => {
+            let axes = [1, 0, 2, 3];
+            let x = b.push(Permute { axes }, vec![x], "hc_streams")?;
+            let mixes = b.push(Permute { axes }, vec![mixes], "hc_comb")?;
+            b.mul_mat(x, mixes, "hc_mixed")?
+        }
+        None => x,
+    };
+    let y = repeated(b, cx, hp, y, "hc_out")?;
+    let y = b.mul(y, joint.output, "hc_out")?;
+    b.add(x, y, "l_out")
+}
+
+/// What the output reads of the streams, `[n_embd, n_tokens]`.
+pub(crate) fn end(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    hp: &HyperHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    match hp.form {
+        HyperForm::Gated | HyperForm::Mixed(StreamsEnd::Gated) => gated::end(b, cx, hp, x),
+        HyperForm::Mixed(StreamsEnd::Mean) => mean(b, cx, hp, x),
+        HyperForm::LowRank => low_rank::end(b, cx, hp, x),
+    }
+}
+
+/// The sum of the streams, `[n_embd, n_tokens]`.
+fn sum(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
+    const NAME: &str = "hc_sum";
+    let x = b.push(Sum { axis: 1 }, vec![x], NAME)?;
+    b.reshape(x, [cx.hparams.n_embd.into(), b.n_tokens()], NAME)
+}
+
+/// The mean of the streams, `[n_embd, n_tokens]`.
+fn mean(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    hp: &HyperHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let x = sum(b, cx, x)?;
+    let scale = 1.0 / hp.streams.n as f32;
+    b.push(Scale { scale, bias: 0.0 }, vec![x], "hc_mean")
+}
+
+/// `x: [n_embd, n_tokens]`, once per stream.
+pub(super) fn repeated(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    hp: &HyperHParams,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let n_embd: Dim = cx.hparams.n_embd.into();
+    let x = b.reshape(x, [n_embd.clone(), Dim::ONE, b.n_tokens()], name)?;
+    let all = [n_embd, hp.streams.n.into(), b.n_tokens()];
+    let dims = TensorType::new(DType::F32, all).dims;
+    b.push(Repeat { dims }, vec![x], name)
+}

@@ -1,0 +1,216 @@
+//! Scores of single cells: projections to queries, keys and weights of heads.
+
+use tpc_ir::op::{Concat, Fill, InputKind, LightningIndexer, Norm, NormKind, Rope};
+use tpc_ir::{Dim, Value};
+
+use super::Input;
+use crate::blocks::builder::Builder;
+use crate::blocks::context::LayerContext;
+use crate::blocks::kv_cache::{self, CacheKind};
+use crate::blocks::norm;
+use crate::blocks::rotation::Rotation;
+use crate::description::{IndexerPart, IndexerTensors, Presence};
+use crate::error::ArchError;
+use crate::hparams::IndexerHParams;
+use crate::source::TensorRole;
+
+/// The scores of all cells, `[n_kv, n_tokens]`; `None` without what the queries are projected from.
+pub(super) fn scores(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    input: Input,
+) -> Result<Option<Value>, ArchError> {
+    let Some(q) = queries(b, cx, hp, input)? else {
+        return Ok(None);
+    };
+    let k = projected_keys(b, cx, hp, input.x)?;
+    let k = normed_keys(b, cx, hp, k)?;
+    let positions = positions(b, cx);
+    let k = key_heads(b, cx, hp, k, positions)?;
+    scored(b, cx, hp, input.x, [q, k]).map(Some)
+}
+
+/// The heads of queries, rotated: `[dim, heads, n_tokens]`.
+pub(super) fn queries(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    input: Input,
+) -> Result<Option<Value>, ArchError> {
+    const NAME: &str = "indexer_q";
+    let model = cx.model.hparams;
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
+    let dims = [hp.dim.n.into(), hp.heads.n.into(), b.n_tokens()];
+    let q = match (hp.form.tensors, input.queries) {
+        (IndexerTensors::OfLatent, None) => return Ok(None),
+        (IndexerTensors::OfLatent, Some(latent)) => {
+            let rank = model.latent.as_ref().and_then(|[full, _]| full.q_rank);
+            let sizes = [rank.unwrap_or_else(|| model.embd()), hp.width];
+            let q = b.linear("indexer.attn_q_b", latent, sizes, absent, role, NAME)?;
+            b.reshape(q, dims, NAME)?
+        }
+        (IndexerTensors::OfInput, _) => {
+            let sizes = [model.embd(), hp.width];
+            let q = b.linear("indexer.q_proj", input.x, sizes, absent, role, NAME)?;
+            let q = b.reshape(q, dims, NAME)?;
+            norm::weighted(b, &cx.model, "indexer.q_norm", &[hp.dim], q, NAME)?
+        }
+    };
+    let positions = positions(b, cx);
+    rotate(b, cx, hp, [q, positions], NAME).map(Some)
+}
+
+/// The projection to keys, `[dim, n_tokens]`.
+pub(super) fn projected_keys(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let tensor = match hp.form.tensors {
+        IndexerTensors::OfLatent => "indexer.attn_k",
+        IndexerTensors::OfInput => "indexer.k_proj",
+    };
+    let sizes = [cx.model.hparams.embd(), hp.dim];
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
+    b.linear(tensor, x, sizes, absent, role, "indexer_k")
+}
+
+/// The normalised keys, `[dim, n_tokens]`.
+pub(super) fn normed_keys(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    k: Value,
+) -> Result<Value, ArchError> {
+    const NAME: &str = "indexer_k";
+    match hp.form.tensors {
+        IndexerTensors::OfInput => {
+            norm::weighted(b, &cx.model, "indexer.k_norm", &[hp.dim], k, NAME)
+        }
+        IndexerTensors::OfLatent => {
+            let norm = Norm {
+                kind: NormKind::Layer,
+                eps: hp.eps.unwrap_or(cx.model.hparams.eps),
+            };
+            let k = b.push(norm, vec![k], NAME)?;
+            let weight = b.tensor_name("indexer.k_norm", "weight");
+            let weight = b.required(&weight, &[hp.dim], TensorRole::NormWeight)?;
+            let k = b.mul(k, weight, NAME)?;
+            b.biased("indexer.k_norm", k, hp.dim, Presence::Required, NAME)
+        }
+    }
+}
+
+/// The rotated keys, `[dim, 1, n_tokens]`.
+pub(super) fn key_heads(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    k: Value,
+    positions: Value,
+) -> Result<Value, ArchError> {
+    let dims = [hp.dim.n.into(), Dim::ONE, b.n_tokens()];
+    let k = b.reshape(k, dims, "indexer_k")?;
+    rotate(b, cx, hp, [k, positions], "indexer_k")
+}
+
+/// Stores keys, and scores all that are cached: `[n_kv, n_tokens]`.
+pub(super) fn scored(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    x: Value,
+    [q, k]: [Value; 2],
+) -> Result<Value, ArchError> {
+    const NAME: &str = "indexer_weights";
+    let rotation = Rotation::for_keys(cx.model.options.cache_type_k, hp.dim.n);
+    let [q, k] = match rotation {
+        Some(rotation) => [
+            rotation.apply(b, q, "indexer_q_rot")?,
+            rotation.apply(b, k, "indexer_k_rot")?,
+        ],
+        None => [q, k],
+    };
+    let k = kv_cache::store(b, cx, CacheKind::IndexerKeys, k)?;
+    let k = b.swap_heads(k, "indexer_k")?;
+    let weights = match hp.form.tensors {
+        IndexerTensors::OfLatent => {
+            let sizes = [cx.model.hparams.embd(), hp.heads];
+            let (absent, role) = (Presence::Never, TensorRole::Matrix);
+            let weights = b.linear("indexer.proj", x, sizes, absent, role, NAME)?;
+            b.scale(weights, 1.0 / (hp.width.n as f32).sqrt(), NAME)?
+        }
+        IndexerTensors::OfInput => {
+            let first = b.slice(q, 0, 0, Dim::ONE, NAME)?;
+            let first = b.reshape(first, [hp.heads.n.into(), b.n_tokens()], NAME)?;
+            b.push(Fill { value: 1.0 }, vec![first], NAME)?
+        }
+    };
+    b.push(LightningIndexer, vec![q, k, weights], "indexer_score")
+}
+
+/// The positions of the batch's tokens, as the rotation reads them.
+fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
+    let rope = cx.model.hparams.rope.as_ref();
+    let sections = rope.and_then(|[full, _]| full.mode.sections());
+    b.input(match sections {
+        None => InputKind::Positions,
+        Some(_) => InputKind::PositionsMrope,
+    })
+}
+
+/// The heads of queries or keys, rotated as the indexer pairs elements.
+fn rotate(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    [x, positions]: [Value; 2],
+    name: &str,
+) -> Result<Value, ArchError> {
+    let Some([full, _]) = &cx.model.hparams.rope else {
+        return Ok(x);
+    };
+    let mode = match full.mode.sections() {
+        // Its pairs are those of the model where tokens have several positions.
+        Some(_) => full.mode,
+        None => hp.form.mode,
+    };
+    let rope = Rope {
+        mode,
+        ..full.clone()
+    };
+    let plain = hp.dim.n.saturating_sub(rope.n_dims);
+    match hp.form.rotated {
+        IndexerPart::None => Ok(x),
+        IndexerPart::Last if plain > 0 => {
+            let first = b.slice(x, 0, 0, plain.into(), name)?;
+            let last = b.slice(x, 0, plain, rope.n_dims.into(), name)?;
+            let last = b.push(rope, vec![last, positions], name)?;
+            b.push(Concat { axis: 0 }, vec![first, last], name)
+        }
+        IndexerPart::First | IndexerPart::Last => b.push(rope, vec![x, positions], name),
+    }
+}
+
+/// Asks for the tensors of an indexer that selects everything: files have them, and nothing reads them.
+pub(super) fn find_tensors(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+) -> Result<(), ArchError> {
+    let embd = cx.model.hparams.embd();
+    let (matrix, norm) = (TensorRole::Matrix, TensorRole::NormWeight);
+    let tensors = [
+        ("indexer.q_proj", vec![embd, hp.width], matrix),
+        ("indexer.k_proj", vec![embd, hp.dim], matrix),
+        ("indexer.q_norm", vec![hp.dim], norm),
+        ("indexer.k_norm", vec![hp.dim], norm),
+    ];
+    for (tensor, sizes, role) in tensors {
+        let name = b.tensor_name(tensor, "weight");
+        b.find(&name, &sizes, role, Presence::Required)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The indexer of sparse attention: it scores the cells of the cache for each token, and hides all but the best.
+
+mod cells;
+mod pooled;
+
+use tpc_ir::Value;
+use tpc_ir::op::{BlockInput, BlockPart, GetRows, InputKind, Permute, TopMask, UnaryKind};
+
+use super::attention::normal_mask;
+use super::builder::Builder;
+use super::context::LayerContext;
+use crate::error::ArchError;
+use crate::hparams::{IndexerHParams, Reach};
+
+/// The tensors of an indexer within a layer.
+const TENSORS: [&str; 11] = [
+    "indexer.attn_q_b.weight",
+    "indexer.attn_k.weight",
+    "indexer.k_norm.weight",
+    "indexer.k_norm.bias",
+    "indexer.proj.weight",
+    "indexer.q_proj.weight",
+    "indexer.k_proj.weight",
+    "indexer.q_norm.weight",
+    "indexer_compressor_gate.weight",
+    "indexer_compressor_ape.weight",
+    "indexer_compressor_norm.weight",
+];
+
+/// The mask of attention, `[n_kv, n_tokens]`, given the layer's input `x` and the latent vector of queries, if there is
+/// one; `None` where a token attends to all that it sees.
+pub(super) fn mask(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    queries: Option<Value>,
+) -> Result<Option<Value>, ArchError> {
+    let hp = cx.model.hparams.indexer.as_ref();
+    let (Some(hp), Reach::Full) = (hp, cx.layer.reach) else {
+        return Ok(None);
+    };
+    if let Some(limit) = hp.dense_up_to {
+        let found = cx.model.options.n_ctx;
+        if found > limit {
+            let arch = cx.model.arch.name;
+            return Err(ArchError::HeadsSelect { arch, found, limit });
+        }
+        if hp.is_in(cx.layer.index) {
+            cells::find_tensors(b, cx, hp)?;
+        }
+        return Ok(None);
+    }
+    let is_draft = cx.layer.index as usize >= cx.model.hparams.layers.len();
+    let all = hp.block(cx.layer.index) == Some(0);
+    if is_draft || all || !hp.is_in(cx.layer.index) {
+        ignore_tensors(b);
+        return Ok(b.selection().filter(|_| !is_draft && !all));
+    }
+    let input = Input { x, queries };
+    let mask = match hp.block(cx.layer.index) {
+        None => {
+            let Some(scores) = cells::scores(b, cx, hp, input)? else {
+                return Ok(None);
+            };
+            let visible = normal_mask(b, cx);
+            let scores = b.add(scores, visible, "indexer_score")?;
+            let selected = b.push(TopMask { k: hp.top_k }, vec![scores], "indexer_top_k")?;
+            b.add(selected, visible, "indexer_mask")?
+        }
+        Some(tokens) => {
+            let Some(scores) = pooled::scores(b, cx, hp, tokens, input)? else {
+                return Ok(None);
+            };
+            of_blocks(b, hp, tokens, scores)?
+        }
+    };
+    b.note_selection(mask);
+    Ok(Some(mask))
+}
+
+/// Files have indexers also where they are not used.
+fn ignore_tensors(b: &mut Builder<'_>) {
+    for tensor in TENSORS {
+        let name = b.bare_name(tensor);
+        b.ignore(&name);
+    }
+}
+
+/// What an indexer reads.
+#[derive(Clone, Copy)]
+struct Input {
+    /// The layer's input.
+    x: Value,
+    /// The latent vector of queries.
+    queries: Option<Value>,
+}
+
+/// The mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
+fn of_blocks(
+    b: &mut Builder<'_>,
+    hp: &IndexerHParams,
+    tokens: u64,
+    scores: Value,
+) -> Result<Value, ArchError> {
+    const NAME: &str = "indexer_mask";
+    let seen = block_input(b, BlockPart::Seen, tokens);
+    let scores = b.add(scores, seen, "indexer_score")?;
+    let k = hp.top_k / tokens;
+    let selected = b.push(TopMask { k }, vec![scores], "indexer_top_k")?;
+    let selected = b.add(selected, seen, "indexer_top_k")?;
+    // Every cell of a block is shown where that of its last token is.
+    let last = block_input(b, BlockPart::Last, tokens);
+    let axes = [1, 0, 2, 3];
+    let by_cell = b.push(Permute { axes }, vec![selected], NAME)?;
+    let by_cell = b.push(GetRows { window: None }, vec![by_cell, last], NAME)?;
+    let shown = b.push(Permute { axes }, vec![by_cell], NAME)?;
+    if !hp.tail {
+        return Ok(shown);
+    }
+    // No cell is both of a whole block and behind the last.
+    let tail = block_input(b, BlockPart::Tail, tokens);
+    let shown = b.unary(&[UnaryKind::Exp], shown, NAME)?;
+    let tail = b.unary(&[UnaryKind::Exp], tail, NAME)?;
+    let either = b.add(shown, tail, NAME)?;
+    b.unary(&[UnaryKind::Log], either, NAME)
+}
+
+/// An input about blocks of so many tokens.
+fn block_input(b: &mut Builder<'_>, part: BlockPart, tokens: u64) -> Value {
+    let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+    b.input(InputKind::Block(BlockInput { part, tokens }))
+}

@@ -1,0 +1,111 @@
+//! Scores of blocks of tokens: the keys of a block's tokens become one, which the cell of its last token holds. Other cells
+//! hold keys that no mask shows.
+
+use tpc_ir::op::{BlockPart, Concat, SoftMax, Sum};
+use tpc_ir::{Dim, Value};
+
+use super::{Input, block_input, cells};
+use crate::blocks::builder::Builder;
+use crate::blocks::context::LayerContext;
+use crate::blocks::recurrent::conv;
+use crate::description::{Presence, Selection};
+use crate::error::ArchError;
+use crate::hparams::IndexerHParams;
+use crate::size::Size;
+use crate::source::TensorRole;
+
+const NAME: &str = "indexer_pool";
+
+/// The scores of all cells, `[n_kv, n_tokens]`; `None` without what the queries are projected from.
+pub(super) fn scores(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    tokens: u64,
+    input: Input,
+) -> Result<Option<Value>, ArchError> {
+    let Some(q) = cells::queries(b, cx, hp, input)? else {
+        return Ok(None);
+    };
+    let k = cells::projected_keys(b, cx, hp, input.x)?;
+    let k = match hp.form.selects {
+        Selection::WeightedBlocks => {
+            let k = cells::normed_keys(b, cx, hp, k)?;
+            weighted(b, cx, hp, tokens, [input.x, k])?
+        }
+        Selection::Cells | Selection::MeanBlocks | Selection::BlocksPerHead => {
+            let k = mean(b, cx, hp, tokens, k)?;
+            cells::normed_keys(b, cx, hp, k)?
+        }
+    };
+    let starts = block_input(b, BlockPart::Start, tokens);
+    let k = cells::key_heads(b, cx, hp, k, starts)?;
+    cells::scored(b, cx, hp, input.x, [q, k]).map(Some)
+}
+
+/// The mean of the keys of each token and those before it, `[dim, n_tokens]`.
+fn mean(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    tokens: u64,
+    k: Value,
+) -> Result<Value, ArchError> {
+    let steps = conv::window(b, cx, "cache_indexer", [tokens - 1, hp.dim.n], k)?;
+    let mut sum = conv::step(b, &steps, 0, NAME)?;
+    for at in 1..tokens {
+        let step = conv::step(b, &steps, at, NAME)?;
+        sum = b.add(sum, step, NAME)?;
+    }
+    let mean = b.scale(sum, 1.0 / tokens as f32, NAME)?;
+    conv::flat(b, mean, hp.dim.n, NAME)
+}
+
+/// The sum of the keys of each token and those before it, weighted per element: `[dim, n_tokens]`.
+fn weighted(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    tokens: u64,
+    [x, k]: [Value; 2],
+) -> Result<Value, ArchError> {
+    let dim = hp.dim.n;
+    let sizes = [cx.model.hparams.embd(), hp.dim];
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
+    let gates = "indexer_compressor_gate";
+    let gates = b.linear(gates, x, sizes, absent, role, "indexer_gate")?;
+    let biases = b.tensor_name("indexer_compressor_ape", "weight");
+    let sizes = [hp.dim, Size::new(tokens, "attention.indexer.kpool")];
+    let biases = b.required(&biases, &sizes, TensorRole::Bias)?;
+    let keys = conv::window(b, cx, "cache_indexer", [tokens - 1, dim], k)?;
+    let gates = conv::window(b, cx, "cache_indexer_gate", [tokens - 1, dim], gates)?;
+    // The tokens of a block along axis 0, all else behind.
+    let all = Dim::constant(dim).checked_mul(&b.n_tokens());
+    let all = all.ok_or(ArchError::Overflow {
+        what: "the keys of all tokens of a batch",
+        of: dim.to_string(),
+    })?;
+    let mut stacks: [Option<Value>; 2] = [None, None];
+    for at in 0..tokens {
+        let key = conv::step(b, &keys, at, NAME)?;
+        let gate = conv::step(b, &gates, at, NAME)?;
+        let bias = b.slice(biases, 1, at, Dim::ONE, NAME)?;
+        let bias = b.reshape(bias, [Dim::ONE, dim.into()], NAME)?;
+        let gate = b.add(gate, bias, NAME)?;
+        for (stack, part) in stacks.iter_mut().zip([key, gate]) {
+            let row = b.reshape(part, [Dim::ONE, all.clone()], NAME)?;
+            *stack = Some(match *stack {
+                None => row,
+                Some(before) => b.push(Concat { axis: 0 }, vec![before, row], NAME)?,
+            });
+        }
+    }
+    let [Some(keys), Some(gates)] = stacks else {
+        return Ok(k);
+    };
+    let weights = b.push(SoftMax { scale: 1.0 }, vec![gates], NAME)?;
+    let sum = b.mul(keys, weights, NAME)?;
+    let sum = b.push(Sum { axis: 0 }, vec![sum], NAME)?;
+    let sum = conv::as_step(b, sum, dim, NAME)?;
+    conv::flat(b, sum, dim, NAME)
+}

@@ -1,0 +1,150 @@
+//! Embeddings of n-grams: rows of a table that hashes of a token and those before it select. They are gated by the
+//! residual streams of one layer, pass a convolution along time, and are added to the streams.
+
+use tpc_ir::op::{Arange, Clamp, GetRows, InputKind, NgramRows, Sum, UnaryKind};
+use tpc_ir::{Dim, Value};
+
+use super::builder::Builder;
+use super::context::LayerContext;
+use super::hyper;
+use super::recurrent::conv;
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::hparams::{HyperHParams, NgramHParams};
+use crate::size::Size;
+use crate::source::TensorRole;
+
+/// The streams `x: [n_embd, streams, n_tokens]`, with the embeddings of n-grams in the layer that reads them.
+pub(super) fn add(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    streams: &HyperHParams,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let hp = match &cx.model.hparams.ngrams {
+        Some(hp) if hp.layer == cx.layer.index => hp,
+        Some(_) | None => return Ok(x),
+    };
+    let found = embeddings(b, cx, hp)?;
+    let gated = gated(b, cx, streams, [found, x], hp)?;
+    let y = convolved(b, cx, streams, hp, gated)?;
+    let y = b.add(gated, y, "ple_out")?;
+    b.add(x, y, "l_inp_ple")
+}
+
+/// The rows of the n-grams that each token ends, `[width, n_tokens]`.
+fn embeddings(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &NgramHParams,
+) -> Result<Value, ArchError> {
+    let rows = GetRows { window: None };
+    // Ids of tokens plus 1: 0 stands for none.
+    let numbers = Arange {
+        start: 1.0,
+        step: 1.0,
+        n: cx.model.hparams.n_vocab.into(),
+    };
+    let numbers = b.push(numbers, Vec::new(), "ple_ids")?;
+    let dims = [Dim::ONE, cx.model.hparams.n_vocab.into()];
+    let numbers = b.reshape(numbers, dims, "ple_ids")?;
+    let tokens = b.input(InputKind::Tokens);
+    let ids = b.push(rows.clone(), vec![numbers, tokens], "ple_ids")?;
+    let before = hp.hash.factors.len() as u64 - 1;
+    let ids = conv::window(b, cx, "cache_ngrams", [before, 1], ids)?.all;
+    let [steps, _, seqs, _] = b.dims(ids).clone();
+    let ids = b.reshape(ids, [steps, seqs], "ple_ids")?;
+    let hash: NgramRows = hp.hash.clone();
+    let tables = hash.tables.len() as u64;
+    let index = b.push(hash, vec![ids], "ple_rows")?;
+    let all = Dim::constant(tables).checked_mul(&b.n_tokens());
+    let all = all.ok_or(ArchError::Overflow {
+        what: "the rows of all n-grams of a batch",
+        of: tables.to_string(),
+    })?;
+    let index = b.reshape(index, [all], "ple_rows")?;
+    const TABLE: &str = "per_layer_token_embd.weight";
+    let least = hp.rows;
+    // Converters pad the table.
+    let rows_of_file = b.columns(TABLE).filter(|&n| n >= least.n);
+    let height = Size {
+        n: rows_of_file.unwrap_or(least.n),
+        ..least
+    };
+    let table = b.required(TABLE, &[hp.dim, height], TensorRole::Embedding)?;
+    let found = b.push(rows, vec![table, index], "ple_embd")?;
+    b.reshape(found, [hp.width.n.into(), b.n_tokens()], "ple_embd")
+}
+
+/// The values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
+fn gated(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    streams: &HyperHParams,
+    [found, x]: [Value; 2],
+    hp: &NgramHParams,
+) -> Result<Value, ArchError> {
+    let (model, embd) = (&cx.model, cx.model.hparams.embd());
+    let (absent, role) = (Presence::Never, TensorRole::Matrix);
+    let sizes = [hp.width, streams.width];
+    let key = b.linear("ple_key", found, sizes, absent, role, "ple_key")?;
+    let dims = [embd.n.into(), streams.streams.n.into(), b.n_tokens()];
+    let key = b.reshape(key, dims, "ple_key")?;
+    let key = hyper::stream_norm(b, model, streams, "ple_norm_key", key)?;
+    let query = hyper::stream_norm(b, model, streams, "ple_norm_query", x)?;
+    let product = b.mul(key, query, "ple_score")?;
+    let score = b.push(Sum { axis: 0 }, vec![product], "ple_score")?;
+    let score = b.scale(score, 1.0 / (embd.n as f32).sqrt(), "ple_score")?;
+    // The root, with the sign of the score.
+    let sign = b.unary(&[UnaryKind::Sgn], score, "ple_sign")?;
+    let size = b.unary(&[UnaryKind::Abs], score, "ple_size")?;
+    let bounds = Clamp {
+        min: 1e-6,
+        max: f32::INFINITY,
+    };
+    let size = b.push(bounds, vec![size], "ple_size")?;
+    let size = b.unary(&[UnaryKind::Sqrt], size, "ple_size")?;
+    let gate = b.mul(sign, size, "ple_gate")?;
+    let gate = b.unary(&[UnaryKind::Sigmoid], gate, "ple_gate")?;
+    let sizes = [hp.width, embd];
+    let value = b.linear("ple_value", found, sizes, absent, role, "ple_value")?;
+    let value = hyper::repeated(b, model, streams, value, "ple_value")?;
+    b.mul(value, gate, "ple_gated")
+}
+
+/// The convolution along time of the norm of each stream, with taps that lie apart: `[n_embd, streams, n_tokens]`.
+fn convolved(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    streams: &HyperHParams,
+    hp: &NgramHParams,
+    gated: Value,
+) -> Result<Value, ArchError> {
+    const NAME: &str = "ple_conv";
+    let width = streams.width;
+    let x = hyper::stream_norm(b, &cx.model, streams, "ple_norm_conv", gated)?;
+    let x = b.reshape(x, [width.n.into(), b.n_tokens()], NAME)?;
+    let earlier = (hp.taps.n - 1) * hp.dilation;
+    let steps = conv::window(b, cx, "cache_ple", [earlier, width.n], x)?;
+    let taps = b.tensor_name("ple_conv1d", "weight");
+    let taps = b.required(&taps, &[hp.taps, width], TensorRole::Taps)?;
+    let mut sum: Option<Value> = None;
+    for tap in 0..hp.taps.n {
+        let step = conv::step(b, &steps, tap * hp.dilation, NAME)?;
+        let factor = b.slice(taps, 0, tap, Dim::ONE, NAME)?;
+        let term = b.mul(step, factor, NAME)?;
+        sum = Some(match sum {
+            None => term,
+            Some(before) => b.add(before, term, NAME)?,
+        });
+    }
+    let sum = sum.expect("invariant: a convolution has taps");
+    let y = b.unary(&[UnaryKind::Silu], sum, "ple_conv_silu")?;
+    let y = conv::flat(b, y, width.n, NAME)?;
+    let dims = [
+        cx.model.hparams.n_embd.into(),
+        streams.streams.n.into(),
+        b.n_tokens(),
+    ];
+    b.reshape(y, dims, NAME)
+}

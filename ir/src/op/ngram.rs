@@ -1,0 +1,149 @@
+//! Hashes of n-grams, which select rows of a table.
+
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::local::LocalCtx;
+use super::resize::NewSizes;
+use super::rule::{Role, Rule, opd, res};
+use super::types::{Inferred, TypeError, exactly, parameter, rank_at_most, real};
+use super::work::{Extents, Work};
+use super::{OpCategory, OpDef};
+use crate::dims::Dim;
+use crate::dtype::DType;
+use crate::interval::Interval;
+use crate::types::TensorType;
+
+/// Rows that the n-grams which end with a token select. The hash of `n` tokens is the exclusive or of `factors[j]` times
+/// the id of the token `j` before the last, modulo 2⁶⁴; each of its tables begins at its first row, and the hash modulo
+/// its length counts from there. Behind a token without a predecessor, or with `end` as its predecessor, all are `end`.
+///
+/// Operand: `x: [factors − 1 + n_t, n_s]`, ids of tokens plus 1, and 0 where there is none: the last tokens before those
+/// of the batch, and these. Result: `i32[tables, n_t, n_s]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NgramRows {
+    /// A factor for each token of the longest n-grams, at least two.
+    pub factors: Vec<u64>,
+    /// The rows of each table: those of two tokens first, equally many for each length.
+    pub tables: Vec<Interval>,
+    /// The token that stands for those that are not there.
+    pub end: u64,
+}
+
+impl NgramRows {
+    /// Rows per table in small models.
+    const SMALL: u64 = 2;
+
+    /// The selected rows of one token, given ids plus 1 from the token itself backwards.
+    pub fn rows<'a>(
+        &'a self,
+        ids: impl Iterator<Item = f64> + 'a,
+    ) -> impl Iterator<Item = u64> + 'a {
+        let per_length = self.tables.len() / self.factors.len().saturating_sub(1).max(1);
+        let mut mixed = 0_u64;
+        let mut over = false;
+        let ids = ids.chain(std::iter::repeat(0.0));
+        let lengths = self.factors.iter().zip(ids).enumerate();
+        lengths.flat_map(move |(j, (factor, id))| {
+            let id = if id >= 1.0 {
+                (id - 1.0) as u64
+            } else {
+                self.end
+            };
+            over |= j > 0 && id == self.end;
+            mixed ^= factor.wrapping_mul(if over { self.end } else { id });
+            let first = j.saturating_sub(1) * per_length;
+            let tables = if j == 0 { 0 } else { per_length };
+            let hash = mixed;
+            let selected = self.tables.iter().skip(first).take(tables);
+            selected.map(move |t| t.start + hash.checked_rem(t.len).unwrap_or(0))
+        })
+    }
+
+    /// One more than the last row of all tables.
+    pub fn end_row(&self) -> u64 {
+        self.tables.iter().map(|t| t.end()).max().unwrap_or(0)
+    }
+}
+
+impl OpDef for NgramRows {
+    const NAMES: &'static [&'static str] = &["ngram_rows"];
+    const CATEGORY: OpCategory = OpCategory::Light;
+
+    fn attrs(&self) -> Attrs {
+        let factors = self.factors.iter().map(|&f| Attr::from(f));
+        vec![
+            ("factors", Attr::List(factors.collect())),
+            ("tables", Attr::from(self.tables.as_slice())),
+            ("end", self.end.into()),
+        ]
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let factors = required("factors", attrs.dims("factors")?)?;
+        let factors: Option<Vec<u64>> = factors.iter().map(Dim::as_const).collect();
+        Ok(NgramRows {
+            factors: factors.ok_or(AttrError::Kind {
+                name: "factors",
+                expected: "a list of non-negative integers",
+            })?,
+            tables: required("tables", attrs.intervals("tables")?)?,
+            end: required("end", attrs.int("end")?)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let [x] = exactly(operands, "1")?;
+        real("x", x)?;
+        rank_at_most(2, "axes beyond tokens and sequences", x)?;
+        let lengths = (self.factors.len() as u64).saturating_sub(1);
+        parameter("factors", "a list of two or more", lengths > 0)?;
+        let tables = self.tables.len() as u64;
+        let equal = tables > 0 && tables.is_multiple_of(lengths.max(1));
+        parameter("tables", "as many tables for each length", equal)?;
+        let held = |t: &Interval| {
+            let end = t.start.checked_add(t.len);
+            t.len > 0 && end.is_some_and(|end| end <= 1 << 31)
+        };
+        let held = self.tables.iter().all(held);
+        parameter("tables", "rows below 2³¹, at least one each", held)?;
+        let tokens = x.dims[0].checked_sub(&lengths.into());
+        let tokens = tokens.ok_or_else(|| TypeError::Sizes {
+            what: "fewer tokens of x than factors reach back",
+            left: x.dims[0].clone(),
+            right: lengths.into(),
+        })?;
+        let dims = [tables.into(), tokens, x.dims[1].clone()];
+        Ok(TensorType::new(DType::I32, dims).into())
+    }
+
+    fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
+        Rule::opaque()
+            .eq(opd(0, 1), res(2))
+            .role(Role::Whole, opd(0, 0))
+            .role(Role::Whole, res(0))
+            .role(Role::Whole, res(1))
+    }
+
+    fn work(&self, on: &dyn Extents) -> Work {
+        Work::per_element(on)
+    }
+
+    fn localise(&self, _: &LocalCtx<'_>) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    /// Tables of small models are short.
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        let table = |(i, t): (u64, &Interval)| Interval {
+            start: i * NgramRows::SMALL,
+            len: t.len.min(NgramRows::SMALL),
+        };
+        NgramRows {
+            tables: (0..).zip(&self.tables).map(table).collect(),
+            ..self.clone()
+        }
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
+    }
+}
