@@ -58,6 +58,7 @@ impl Spec {
     ///
     /// `heads`, `kv_heads` and `ff` take a number or a list of one per layer, `4/2/4`. A key that begins with the
     /// architecture's name or `general.` sets the metadata key of that name: `llama.rope.freq_base=500000.0`.
+    /// Slashes make a list of its value: `4/2`, `4/` for a list of one, `u64:4/2` for one of wide numbers.
     ///
     /// # Errors
     /// TPC0408, with the key, what was found and what was expected.

@@ -163,7 +163,7 @@ const TINY_OF: &[(&str, &str)] = &[
         "minimax-m3",
         "minimax-m3.leading_dense_block_count=1,minimax-m3.expert_shared_count=1,minimax-m3.expert_gating_func=2,\
          minimax-m3.rope.dimension_count=16,minimax-m3.attention.indexer.head_count=4,\
-         minimax-m3.attention.indexer.key_length=64,minimax-m3.attention.indexer.top_k=64,\
+         minimax-m3.attention.indexer.key_length=64,minimax-m3.attention.indexer.top_k=4096,\
          minimax-m3.attention.indexer.block_size=4,minimax-m3.attention.indexer.local_blocks=1",
     ),
     ("muse-glimmer", "layers=4,window=16"),

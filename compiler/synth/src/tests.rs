@@ -3,7 +3,7 @@
 use tpc_ir::DType;
 
 use super::*;
-use tpc_gguf::{MetaValue, parse};
+use tpc_gguf::{MetaArray, MetaValue, parse};
 use tpc_models::{ARCHS, Drafting, LowerOptions, lower};
 
 /// As many zero bytes as the values take.
@@ -221,6 +221,17 @@ fn metadata_can_be_given_by_their_keys() {
     assert_eq!(value("general.name"), MetaValue::Str("x".into()));
     let pattern = value("gemma3.attention.sliding_window_pattern");
     assert_eq!(pattern, vec![true, false].into());
+}
+
+#[test]
+fn lists_may_be_of_one_number_or_of_wide_ones() {
+    let text = "llama:llama.a=3/,llama.b=u64:3/4294967296,llama.c=3";
+    let model = Model::new(Spec::parse(text).unwrap(), &zeros).unwrap();
+    let value = |key: &str| model.header().metadata().value(key).unwrap().clone();
+    assert_eq!(value("llama.a"), vec![3u32].into());
+    let wide = MetaArray::U64(vec![3, 1 << 32]);
+    assert_eq!(value("llama.b"), MetaValue::Array(wide));
+    assert_eq!(value("llama.c"), 3u32.into());
 }
 
 #[test]
