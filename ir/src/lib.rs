@@ -16,6 +16,7 @@
 //! The crate knows nothing of files and of devices' interfaces.
 
 pub mod budget;
+pub mod cells;
 pub mod code;
 pub mod dims;
 pub mod dtype;
@@ -34,6 +35,7 @@ pub mod verify;
 pub mod window;
 
 pub use budget::{Budget, Exceeded, Resource, Spot};
+pub use cells::{CELL_BLOCK, parts_cells};
 pub use code::{Code, Severity};
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;

@@ -184,6 +184,48 @@ impl PlacementArgs {
         }
     }
 
+    /// Whether each of these options that is given, but those of the machine, has the value that it has in `made`, or the
+    /// default that holds there.
+    pub(super) fn agree_with(&self, made: &PlacementArgs) -> bool {
+        fn one<T: PartialEq>(
+            given: &Option<Parsed<T>>,
+            made: &Option<Parsed<T>>,
+            usual: &T,
+        ) -> bool {
+            match (given, made) {
+                (None, _) => true,
+                (Some(given), Some(made)) => given == made,
+                (Some(given), None) => given.as_ref() == Ok(usual),
+            }
+        }
+        fn all<T: PartialEq>(given: &[T], made: &[T]) -> bool {
+            given.is_empty() || given == made
+        }
+        let none = PlacementArgs::read(&[]).ok();
+        let defaults = |is: fn(&PlacementArgs, &PlacementArgs) -> bool| {
+            is(self, made) || none.as_ref().is_some_and(|none| is(self, none))
+        };
+        let modes = self.split_mode.is_none()
+            || self.split_mode == made.split_mode
+            || matches!(self.split_mode, Some(Ok(SplitMode::Auto)));
+        modes
+            && (self.tensor_split.is_none() || self.tensor_split == made.tensor_split)
+            && all(&self.override_tensor, &made.override_tensor)
+            && one(&self.n_cpu_moe, &made.n_cpu_moe, &0)
+            && (!self.cpu_moe || made.cpu_moe)
+            && (!self.no_kv_offload || made.no_kv_offload)
+            && (self.n_gpu_layers.is_none() || self.n_gpu_layers == made.n_gpu_layers)
+            && one(&self.cache_type_k, &made.cache_type_k, &DType::F16)
+            && one(&self.cache_type_v, &made.cache_type_v, &DType::F16)
+            && all(&self.ctx_size, &made.ctx_size)
+            && one(&self.ubatch_size, &made.ubatch_size, &Placement::UBATCH)
+            && one(&self.parallel, &made.parallel, &1)
+            && defaults(|a, b| a.spec_type == b.spec_type)
+            && defaults(|a, b| a.engine == b.engine)
+            && defaults(|a, b| a.depth == b.depth)
+            && defaults(|a, b| a.deterministic == b.deterministic)
+    }
+
     /// The value of `--devices`, if it is given.
     pub(super) fn devices(&self) -> Option<Parsed<DeviceLists>> {
         only("--devices", &self.devices)

@@ -31,7 +31,7 @@ pub(super) struct Args {
 struct Report<'a> {
     tpc: u32,
     artefact: &'a str,
-    /// `valid` or `rebuild`; what is refused is a diagnostic.
+    /// `valid`, `rebuild` or `no model`; what is refused is a diagnostic.
     verdict: &'static str,
     mismatches: Vec<Row<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         .collect();
     let mut found = artefact::mismatches(&read);
     let devices = engine::devices(&PlacementArgs::read(&words)?)?;
-    found.extend(artefact::on_devices(&read, devices));
+    let other = artefact::on_devices(&read, devices.as_ref());
+    let asked = devices.as_ref().filter(|_| other.is_some());
+    found.extend(other);
     let model = named.model(&read)?;
     found.extend(
         model
@@ -70,13 +72,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     );
     let name = named.artefact.display().to_string();
     let path = named.model_path(&read);
-    let command = artefact::command(named.artefact, read.manifest(), Some(&path));
+    let command = artefact::command(named.artefact, read.manifest(), Some(&path), asked);
+    let verdict = match (found.is_empty(), &model) {
+        (false, _) => "rebuild",
+        (true, None) => "no model",
+        (true, Some(_)) => "valid",
+    };
     match args.format {
-        Format::Text => output::result(&text(&name, &found, &command))?,
+        Format::Text => output::result(&text(&name, &found, &command, verdict))?,
         Format::Json => output::json(&Report {
             tpc: 1,
             artefact: &name,
-            verdict: if found.is_empty() { "valid" } else { "rebuild" },
+            verdict,
             mismatches: found.iter().map(row).collect(),
             command: Some(command.as_str()).filter(|_| !found.is_empty()),
         })?,
@@ -85,6 +92,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::diagnostic(&artefact::without_model(&named, &read));
     }
     match found.is_empty() {
+        // Without its model it does not run.
+        true if model.is_none() => Err(Failure::findings(Vec::new())),
         true => Ok(()),
         false => Err(Failure::findings(
             found
@@ -111,9 +120,9 @@ fn diagnostic(name: &str, m: &Mismatch, command: &str) -> Diagnostic {
 }
 
 /// The answer in words.
-fn text(name: &str, found: &[Mismatch], command: &str) -> String {
+fn text(name: &str, found: &[Mismatch], command: &str, verdict: &str) -> String {
     if found.is_empty() {
-        return format!("{name}: valid\n");
+        return format!("{name}: {verdict}\n");
     }
     let mut out = format!("{name}: rebuild needed\n");
     for m in found {

@@ -45,13 +45,16 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (target, executor) = target(args);
-    let placement = engine::placement(
+    let cure = "`--target cuda` compiles for cards, and so do devices such as cuda:0 without --target; `--devices cpu` or \
+                `cpu,cpu` is the processor";
+    let placement = engine::placement_for(
         &args.placement,
         Defaults {
             cache: DType::F16,
             split_mode: SplitMode::Auto,
         },
         executor,
+        cure,
     )?;
     if executor == ExecutorKind::Cuda {
         engine::on_cards(&placement)?;

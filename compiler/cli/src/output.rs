@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
@@ -134,6 +134,40 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_by(path, &mut |out| out.write_all(bytes)).map_err(|e| Failure::file(path, &e))
 }
 
+/// Tries whether [`replace_by`] can write a file, and leaves it as it is.
+///
+/// # Errors
+/// Those that it would have.
+pub(super) fn try_replace(path: &Path) -> io::Result<()> {
+    let (target, part) = places(path)?;
+    let Some(part) = part else {
+        return match fs::metadata(&target)?.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => Ok(()),
+        };
+    };
+    File::create_new(&part)?;
+    fs::remove_file(&part)
+}
+
+/// The file that a path names, and the one that is written first; none beside pipes and terminals.
+fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
+    // A link keeps its target.
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(e) => return Err(e),
+    };
+    if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
+        return Ok((target, None));
+    }
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    Ok((target, Some(part)))
+}
+
 /// [`replace`] with what `write` writes.
 ///
 /// # Errors
@@ -147,19 +181,10 @@ pub(super) fn replace_by(
         write(&mut out)?;
         out.flush()
     };
-    // A link keeps its target.
-    let target = match fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(e) => return Err(e),
-    };
-    if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
+    let (target, part) = places(path)?;
+    let Some(part) = part else {
         return buffered(&mut File::create(&target)?);
-    }
-    let mut name = OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}.part", std::process::id()));
-    let part = target.with_file_name(name);
+    };
     let mut file = File::create_new(&part)?;
     let written = buffered(&mut file).and_then(|()| file.sync_all());
     let written = written.and_then(|()| fs::rename(&part, &target));

@@ -42,6 +42,11 @@ impl Progress {
         self.bar.inc(steps as u64);
     }
 
+    /// Does what prints something, with the line out of the way.
+    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
     fn of_style(steps: Option<u64>, template: &str, work: String) -> Progress {
         let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {

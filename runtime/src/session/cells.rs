@@ -21,10 +21,10 @@ impl Cells {
     /// Empty cells.
     pub(super) fn new(config: &SessionConfig, recurrent: bool) -> Cells {
         Cells {
-            full: KvCells::new(config.n_ctx, None),
-            windowed: config
-                .window
-                .map(|w| KvCells::new(config.n_ctx_swa, Some(w))),
+            full: KvCells::with_parts(config.n_ctx, None, (config.parts, usize::MAX)),
+            windowed: config.window.map(|w| {
+                KvCells::with_parts(config.n_ctx_swa, Some(w), (config.parts, config.part_swa))
+            }),
             states: recurrent.then(|| StateCells::new(config.n_seq_max)),
         }
     }

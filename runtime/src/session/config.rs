@@ -14,6 +14,10 @@ pub struct SessionConfig {
     pub window: Option<Window>,
     /// Number of sequences, each with a cell in recurrent states.
     pub n_seq_max: usize,
+    /// Parts of the caches, each for a sequence that has the bits that it has alone; 1 where all sequences share all cells.
+    pub parts: usize,
+    /// The most cells of a part in layers with a sliding window.
+    pub part_swa: usize,
 }
 
 impl SessionConfig {
@@ -24,6 +28,8 @@ impl SessionConfig {
             n_ctx_swa: 0,
             window: None,
             n_seq_max: 1,
+            parts: 1,
+            part_swa: usize::MAX,
         }
     }
 
@@ -38,6 +44,14 @@ impl SessionConfig {
     #[must_use]
     pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
         self.n_seq_max = n_seq_max;
+        self
+    }
+
+    /// The same with caches in so many parts, each with at most `swa` cells in layers with a sliding window: sequence `s` has
+    /// the cells of part `s % parts`, and no others. Several parts have whole [blocks](tpc_ir::CELL_BLOCK) of the cells.
+    #[must_use]
+    pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
+        (self.parts, self.part_swa) = (parts, swa);
         self
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tpc_ir::Window;
 
 use super::batch::TokenPos;
+use super::parts::Parts;
 use crate::error::ExecError;
 use crate::executor::MaskValues;
 use crate::slot::Slot;
@@ -13,6 +14,9 @@ use crate::slot::Slot;
 ///
 /// With a window a token sees what that [reaches](Window::reaches) of its sequence, and the cell of a token that no
 /// further one can see is used again.
+///
+/// Cells may be divided into [`Parts`], each for the sequences of its number: then a token stands in the order of cells, and
+/// among those that kernels take together, as it does where its sequence is alone.
 ///
 /// A transaction may be taken back: [`Self::begin`] begins it, [`Self::revert`] takes back what was placed since. Once the
 /// lists have the sizes that batches need, nothing here allocates.
@@ -23,9 +27,11 @@ pub struct KvCells {
     /// The cells up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
-    /// With a window, the cell behind the one that was assigned last: the search for free ones begins here. So cells are used
-    /// in a circle, and stand in the order of positions as long as possible, in whichever batches the tokens come.
-    head: usize,
+    parts: Parts,
+    /// With a window, per part the cell behind the one that was assigned last, counted within the part: the search for free ones
+    /// begins here. So cells are used in a circle, and stand in the order of positions as long as possible, in whichever
+    /// batches the tokens come.
+    heads: Vec<usize>,
     /// The sequences that have tokens.
     sequences: Vec<Sequence>,
     /// The sequences with the tokens of a batch that is being placed.
@@ -53,8 +59,10 @@ struct Sequence {
 enum Undo {
     /// What a cell held.
     Cell(usize, Option<TokenPos>),
-    /// The number of cells up to the last one in use, and the head.
-    Extent(usize, usize),
+    /// The number of cells up to the last one in use.
+    Extent(usize),
+    /// The head of a part.
+    Head(usize, usize),
     /// A sequence as it was.
     Sequence(Sequence),
     /// A sequence that was not there.
@@ -65,13 +73,24 @@ enum Undo {
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
-    /// `n_cells` empty cells.
+    /// `n_cells` empty cells, for whichever sequence comes.
     pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
+        KvCells::with_parts(n_cells, window, (1, usize::MAX))
+    }
+
+    /// `n_cells` empty cells in so many parts of at most so many cells each: sequence `s` has those of part `s % parts`.
+    pub fn with_parts(
+        n_cells: usize,
+        window: Option<Window>,
+        (parts, most): (usize, usize),
+    ) -> KvCells {
+        let parts = Parts::new(n_cells, parts, most);
         KvCells {
             len: n_cells,
             cells: Vec::with_capacity(n_cells.min(RESERVED)),
             window,
-            head: 0,
+            heads: vec![0; parts.count()],
+            parts,
             sequences: Vec::new(),
             after: Vec::new(),
             rows: Vec::new(),
@@ -99,9 +118,9 @@ impl KvCells {
         &self.cells
     }
 
-    /// Where the search for free cells begins.
-    pub(super) const fn head(&self) -> usize {
-        self.head
+    /// Where the search for free cells begins; of parts, that of the first.
+    pub(super) fn head(&self) -> usize {
+        self.heads.first().copied().unwrap_or(0)
     }
 
     /// The sequences: each with its next position, and the position behind the last one that was lost.
@@ -129,13 +148,22 @@ impl KvCells {
         let sizes = sequences
             .iter()
             .all(|&(_, next, lost)| next <= 1 << 32 && lost <= next);
-        let fits = cells.len() <= self.len && (head == 0 || head < self.len);
+        let fits = cells.len() <= self.len && (head == 0 || head < self.parts.len());
         if !(distinct && known && sizes && fits && !matches!(cells.last(), Some(None))) {
             return None;
         }
-        let mut out = KvCells::new(self.len, self.window);
-        out.head = if self.window.is_some() { head } else { 0 };
+        let mut out = KvCells::with_parts(
+            self.len,
+            self.window,
+            (self.parts.count(), self.parts.len()),
+        );
         out.cells.extend(cells);
+        if self.window.is_some() {
+            match self.parts.count() {
+                1 => out.heads[0] = head,
+                _ => out.find_heads(),
+            }
+        }
         let sequence = |&(seq, next, lost): &(u32, u64, u64)| Sequence {
             seq,
             next,
@@ -144,6 +172,21 @@ impl KvCells {
         };
         out.sequences = sequences.iter().map(sequence).collect();
         Some(out)
+    }
+
+    /// Finds the head of each part: it stands behind the last token.
+    fn find_heads(&mut self) {
+        let mut last = vec![None; self.parts.count()];
+        for (row, cell) in self.cells.iter().enumerate() {
+            let Some(cell) = cell else { continue };
+            let (part, at) = self.parts.place_of(row);
+            if last[part].is_none_or(|(pos, _)| pos < cell.pos) {
+                last[part] = Some((cell.pos, at));
+            }
+        }
+        for (head, last) in self.heads.iter_mut().zip(last) {
+            *head = last.map_or(0, |(_, at)| (at + 1) % self.parts.len().max(1));
+        }
     }
 
     /// Whether a cell of a sequence was used again.
@@ -172,10 +215,8 @@ impl KvCells {
         while let Some(change) = self.undo.pop() {
             match change {
                 Undo::Cell(row, held) => self.cells[row] = held,
-                Undo::Extent(used, head) => {
-                    self.cells.truncate(used);
-                    self.head = head;
-                }
+                Undo::Extent(used) => self.cells.truncate(used),
+                Undo::Head(part, head) => self.heads[part] = head,
                 Undo::Sequence(was) => {
                     if let Some(s) = self.sequences.iter_mut().find(|s| s.seq == was.seq) {
                         *s = was;
@@ -203,18 +244,28 @@ impl KvCells {
             })
         };
         let held = |i: usize| cells.get(i).and_then(Option::as_ref);
-        let free = (self.head..self.len)
-            .chain(0..self.head)
-            .filter(|&i| held(i).is_none_or(unseen));
+        let (parts, heads) = (self.parts, &self.heads);
         self.rows.clear();
-        self.rows.extend(free.take(tokens.len()));
-        if self.rows.len() < tokens.len() {
-            return Err(ExecError::CacheFull {
-                needed: tokens.len(),
-                free: self.rows.len(),
-                cells: self.len,
-                window: self.window.map(Window::tokens),
-            });
+        self.rows.resize(tokens.len(), 0);
+        for (part, &head) in heads.iter().enumerate() {
+            let mut free = (head..parts.len())
+                .chain(0..head)
+                .map(|at| parts.row(part, at))
+                .filter(|&row| held(row).is_none_or(unseen));
+            let own = || tokens.iter().filter(|t| parts.of(t.seq) == part);
+            let rows = self.rows.iter_mut().zip(tokens);
+            let rows = rows.filter(|(_, t)| parts.of(t.seq) == part);
+            for (found, (row, _)) in rows.enumerate() {
+                let Some(next) = free.next() else {
+                    return Err(ExecError::CacheFull {
+                        needed: own().count(),
+                        free: found,
+                        cells: parts.len(),
+                        window: window.map(Window::tokens),
+                    });
+                };
+                *row = next;
+            }
         }
         self.store(tokens);
         Ok(())
@@ -260,7 +311,7 @@ impl KvCells {
 
     /// Stores tokens in the cells that were found for them.
     fn store(&mut self, tokens: &[TokenPos]) {
-        self.undo.push(Undo::Extent(self.cells.len(), self.head));
+        self.undo.push(Undo::Extent(self.cells.len()));
         let used = self.rows.iter().map(|row| row + 1).max().unwrap_or(0);
         self.cells.resize(self.cells.len().max(used), None);
         for (&row, &t) in self.rows.iter().zip(tokens) {
@@ -271,10 +322,18 @@ impl KvCells {
                 s.lost = s.lost.max(u64::from(lost.pos) + 1);
             }
         }
-        if self.window.is_some()
-            && let Some(last) = self.rows.last()
-        {
-            self.head = (last + 1) % self.len;
+        if self.window.is_some() {
+            for (i, &row) in self.rows.iter().enumerate() {
+                let (part, at) = self.parts.place_of(row);
+                // A token behind it in the same part moves the head on.
+                if !self.rows[i + 1..]
+                    .iter()
+                    .any(|&r| self.parts.place_of(r).0 == part)
+                {
+                    self.undo.push(Undo::Head(part, self.heads[part]));
+                    self.heads[part] = (at + 1) % self.parts.len();
+                }
+            }
         }
         for (i, s) in self.after.iter().enumerate() {
             match self.sequences.get(i) {
@@ -342,7 +401,8 @@ impl KvCells {
             }
         }
         if let Some((_, row)) = first.filter(|_| self.window.is_some()) {
-            self.head = row;
+            let (part, at) = self.parts.place_of(row);
+            self.heads[part] = at;
         }
         if pos == 0 {
             self.sequences.retain(|s| s.seq != seq);
@@ -394,7 +454,7 @@ impl KvCells {
     /// Frees all cells.
     pub fn clear(&mut self) {
         self.cells.clear();
-        self.head = 0;
+        self.heads.fill(0);
         self.sequences.clear();
     }
 }
@@ -513,7 +573,7 @@ mod tests {
     fn positions_must_rise() {
         let mut cells = KvCells::new(8, None);
         place(&mut cells, &keys(0, 0..3)).expect("empty");
-        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.head);
+        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.heads.clone());
         let before = state(&cells);
         assert_eq!(
             place(&mut cells, &keys(0, 2..3)).expect_err("again").code(),
@@ -551,7 +611,7 @@ mod tests {
     fn a_transaction_is_taken_back() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         place(&mut cells, &keys(0, 0..4)).expect("empty");
-        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.head);
+        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.heads.clone());
         let before = state(&cells);
         cells.begin();
         place(&mut cells, &keys(0, 4..6)).expect("free");

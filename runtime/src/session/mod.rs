@@ -10,6 +10,7 @@ mod config;
 mod inputs;
 mod kv_cells;
 mod logical;
+mod parts;
 mod rewind;
 mod saved;
 mod sequences;

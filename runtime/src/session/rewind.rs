@@ -168,6 +168,9 @@ impl<E: Executor> Session<E> {
             return Err(cannot(format!("it has {next} tokens")));
         }
         self.refuses_shift(seq, from, n).map_err(cannot)?;
+        if n == 0 {
+            return Ok(());
+        }
         let states = known_states(&self.states)?;
         for state in states.iter().filter(|s| is_turned(s)) {
             state.check(&self.executor)?;

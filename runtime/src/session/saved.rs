@@ -194,7 +194,7 @@ impl KvCells {
         if cells.len() > self.len() {
             return Err(ExecError::StateModel {
                 what: format!(
-                    "{} cells are in use, and there are {}",
+                    "{} cells are in use, and the context has {}",
                     cells.len(),
                     self.len()
                 ),

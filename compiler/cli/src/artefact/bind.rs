@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tpc_artefact::{self as artefacts, Artefact, Manifest, StoredVersion, codes};
+use tpc_core::placement::DeviceKind;
 use tpc_cpu::CpuTarget;
 use tpc_cuda::CudaTarget;
 use tpc_ggml::llama_cpp::quoted;
@@ -119,16 +120,38 @@ fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
     None
 }
 
-/// Whether devices are as many as the artefact has; those that `--devices` names, if it is given.
-pub(crate) fn on_devices(artefact: &Artefact, asked: Option<usize>) -> Option<Mismatch> {
-    let compiled = artefact.manifest().devices.len();
-    let asked = asked.filter(|n| *n != compiled)?;
-    Some(Mismatch {
-        field: "devices",
-        found: compiled.to_string(),
-        wanted: asked.to_string(),
-        code: &codes::DEVICES,
-    })
+/// Devices that an artefact is to be bound to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// As they were said.
+    pub(crate) text: String,
+    pub(crate) kinds: Vec<DeviceKind>,
+}
+
+/// Whether devices are as many as the artefact has, and of its kind; those that `--devices` names, if it is given.
+pub(crate) fn on_devices(artefact: &Artefact, asked: Option<&Asked>) -> Option<Mismatch> {
+    let manifest = artefact.manifest();
+    let (compiled, kinds) = (manifest.devices.len(), &asked?.kinds);
+    let differs = |found: String, wanted: String| {
+        Some(Mismatch {
+            field: "devices",
+            found,
+            wanted,
+            code: &codes::DEVICES,
+        })
+    };
+    if kinds.len() != compiled {
+        return differs(compiled.to_string(), kinds.len().to_string());
+    }
+    let on_cards = manifest.target.executor == CUDA;
+    let other = |k: &&DeviceKind| match k {
+        DeviceKind::Cpu => on_cards,
+        DeviceKind::Cuda(_) => !on_cards,
+        DeviceKind::Generic => false,
+    };
+    kinds.iter().find(other)?;
+    let name = |cards: bool| if cards { "cards" } else { "processors" };
+    differs(name(on_cards).to_owned(), name(!on_cards).to_owned())
 }
 
 /// Whether a model is not the one of which an artefact is.
@@ -143,17 +166,45 @@ pub(crate) fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch>
     })
 }
 
-/// The command that compiles an artefact again. The options are quoted: they come from a file.
-pub(crate) fn command(path: &Path, manifest: &Manifest, model: Option<&Path>) -> String {
+/// The options of an artefact on other devices: without what is for those that it has.
+fn words_on(manifest: &Manifest, asked: Option<&Asked>) -> Vec<String> {
+    let words = &manifest.options.words;
+    let Some(asked) = asked else {
+        return words.clone();
+    };
+    let mut out = vec!["--devices".to_owned(), asked.text.clone()];
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--devices" | "--tensor-split" | "-ts" => drop(words.next()),
+            "--split-mode" | "-sm" if asked.kinds.len() == 1 => drop(words.next()),
+            _ => out.push(word.clone()),
+        }
+    }
+    out
+}
+
+/// The command that compiles an artefact again, for other devices where these are said. The options are quoted: they come from
+/// a file.
+pub(crate) fn command(
+    path: &Path,
+    manifest: &Manifest,
+    model: Option<&Path>,
+    asked: Option<&Asked>,
+) -> String {
     let word = |p: &Path| quoted(&p.display().to_string());
     let beside = manifest.model.files.first().map(|f| path.with_file_name(f));
     let model = model.map(Path::to_owned).or(beside).unwrap_or_default();
     let mut out = format!("tpc compile {} -o {}", word(&model), word(path));
-    for option in &manifest.options.words {
+    for option in words_on(manifest, asked) {
         out.push(' ');
-        out.push_str(&quoted(option));
+        out.push_str(&quoted(&option));
     }
-    if manifest.target.executor == CUDA {
+    let cards = match asked {
+        Some(asked) => asked.kinds.iter().any(|k| matches!(k, DeviceKind::Cuda(_))),
+        None => manifest.target.executor == CUDA,
+    };
+    if cards {
         out.push_str(" --target cuda");
     }
     if manifest.topology.is_some() {

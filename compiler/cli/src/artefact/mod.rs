@@ -14,7 +14,7 @@ use crate::args::PlacementArgs;
 use crate::input;
 use crate::output::Failure;
 pub(super) use bind::{
-    CPU, CUDA, Mismatch, command, mismatches, of_model, on_devices, stored_versions,
+    Asked, CPU, CUDA, Mismatch, command, mismatches, of_model, on_devices, stored_versions,
 };
 
 /// An artefact, and where its model is if that is said.
@@ -86,7 +86,7 @@ pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
     Artefact::read(&bytes).map_err(|e| Failure::usage(e.diagnostic(&name)))
 }
 
-/// Whether no placement options are given but `--devices`: the artefact has decided the others.
+/// Whether placement options, but `--devices`, are those of the artefact, which has decided them.
 ///
 /// # Errors
 /// TPC0587.
@@ -95,8 +95,9 @@ pub(super) fn options_are_free(
     artefact: &Artefact,
     options: &PlacementArgs,
 ) -> Result<(), Failure> {
-    let none = PlacementArgs::read(&[])?;
-    if options.clone().on_machine_of(&none) == none && !options.describes_a_machine() {
+    let made = PlacementArgs::read(&artefact.manifest().options.words);
+    let same = made.is_ok_and(|made| options.agree_with(&made));
+    if same && !options.describes_a_machine() {
         return Ok(());
     }
     let name = path.display().to_string();
@@ -115,7 +116,7 @@ pub(super) fn options_are_free(
     let cure = "leave them out; to change them compile again: ";
     Err(Failure::usage(d.help(format!(
         "{cure}{}",
-        command(path, artefact.manifest(), None)
+        command(path, artefact.manifest(), None, None)
     ))))
 }
 
@@ -143,20 +144,21 @@ impl Named<'_> {
     }
 }
 
-/// Binds an artefact to the model that is here, and to so many devices if that is said: what does not fit is an error. Returns the model.
+/// Binds an artefact to the model that is here, and to devices if these are said: what does not fit is an error. Returns the model.
 ///
 /// # Errors
 /// TPC0584 without a model, TPC0585, TPC0586 or TPC0588 where something does not fit, TPC0405 for a bare header.
 pub(super) fn bind(
     named: &Named<'_>,
     artefact: &Artefact,
-    devices: Option<usize>,
+    devices: Option<&Asked>,
 ) -> Result<GgufFile, Failure> {
     let refuse = |m: Mismatch| {
         let name = named.artefact.display().to_string();
         let message = format!("{}: found {}, wanted {}", m.field, m.found, m.wanted);
         let model = named.model_path(artefact);
-        let cure = command(named.artefact, artefact.manifest(), Some(&model));
+        let other = devices.filter(|_| m.field == "devices");
+        let cure = command(named.artefact, artefact.manifest(), Some(&model), other);
         Failure::findings(vec![Diagnostic::new(m.code, name, message).help(cure)])
     };
     let found = mismatches(artefact)

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Subject;
 use super::compare::median;
-use super::measure::{Measured, Test};
+use super::measure::{Measured, spread};
 
 #[derive(Serialize)]
 pub(super) struct Row {
@@ -17,11 +17,14 @@ pub(super) struct Row {
     devices: String,
     split_mode: String,
     threads: usize,
+    #[serde(flatten)]
+    same: Same,
     n_prompt: usize,
     n_gen: usize,
     n_depth: usize,
     n_sequences: usize,
     avg_ns: u64,
+    stddev_ns: u64,
     avg_ts: f64,
     stddev_ts: f64,
     samples_ns: Vec<u64>,
@@ -30,6 +33,17 @@ pub(super) struct Row {
     profile: Vec<Kernel>,
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<Compare>,
+}
+
+/// What llama-bench calls otherwise, or says too.
+#[derive(Clone, Serialize)]
+struct Same {
+    model_type: String,
+    n_threads: usize,
+    n_ubatch: usize,
+    n_batch: usize,
+    type_k: String,
+    type_v: String,
 }
 
 /// Another program, timed in turn with ours: the sample of a round follows or precedes ours of the same number.
@@ -66,16 +80,46 @@ struct Kernel {
     ns: u64,
 }
 
+/// The names of the columns of [`csv`].
+pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
+    type_v,n_prompt,n_gen,n_depth,avg_ns,stddev_ns,avg_ts,stddev_ts\n";
+
+/// The row of a test, with commas between quoted values.
+pub(super) fn csv(subject: &Subject, m: &Measured) -> String {
+    let r = row(subject, m);
+    let cells = [
+        r.model_filename,
+        r.same.model_type,
+        r.size.to_string(),
+        r.params.to_string(),
+        r.backend.to_owned(),
+        r.devices,
+        r.split_mode,
+        r.threads.to_string(),
+        r.same.n_ubatch.to_string(),
+        r.same.type_k,
+        r.same.type_v,
+        r.n_prompt.to_string(),
+        r.n_gen.to_string(),
+        r.n_depth.to_string(),
+        r.avg_ns.to_string(),
+        r.stddev_ns.to_string(),
+        r.avg_ts.to_string(),
+        r.stddev_ts.to_string(),
+    ];
+    let quoted = cells.map(|c| format!("\"{}\"", c.replace('"', "\"\"")));
+    quoted.join(",") + "\n"
+}
+
 /// The array.
 pub(super) fn report(subject: &Subject, measured: &[Measured]) -> Vec<Row> {
     measured.iter().map(|m| row(subject, m)).collect()
 }
 
-fn row(subject: &Subject, m: &Measured) -> Row {
-    let (n_prompt, n_gen) = match m.test {
-        Test::Prompt { n, .. } => (n, 0),
-        Test::Generation { n, .. } => (0, n),
-    };
+/// The row of a test.
+pub(super) fn row(subject: &Subject, m: &Measured) -> Row {
+    let [n_prompt, n_gen] = m.test.lengths();
+    let nanoseconds: Vec<f64> = m.times.iter().map(|t| t.as_nanos() as f64).collect();
     let (avg_ts, stddev_ts) = m.speed();
     let samples_ns: Vec<u64> = m.times.iter().map(|t| t.as_nanos() as u64).collect();
     let profile = m.profile.iter().map(|k| Kernel {
@@ -92,6 +136,15 @@ fn row(subject: &Subject, m: &Measured) -> Row {
         devices: subject.devices.clone(),
         split_mode: subject.split_mode.clone(),
         threads: subject.threads,
+        same: Same {
+            model_type: subject.model.clone(),
+            n_threads: subject.threads,
+            n_ubatch: subject.ubatch,
+            n_batch: subject.ubatch,
+            type_k: subject.cache_types[0].clone(),
+            type_v: subject.cache_types[1].clone(),
+        },
+        stddev_ns: spread(&nanoseconds).1 as u64,
         n_prompt,
         n_gen,
         n_depth: m.test.depth(),

@@ -15,6 +15,12 @@ pub(super) enum Test {
     Prompt { n: usize, depth: usize },
     /// `n` tokens, one after another.
     Generation { n: usize, depth: usize },
+    /// A prompt, and behind it tokens one after another.
+    Both {
+        prompt: usize,
+        n: usize,
+        depth: usize,
+    },
 }
 
 impl Test {
@@ -22,13 +28,16 @@ impl Test {
     pub(super) fn tokens(&self) -> usize {
         match *self {
             Test::Prompt { n, .. } | Test::Generation { n, .. } => n,
+            Test::Both { prompt, n, .. } => prompt + n,
         }
     }
 
     /// Tokens of each sequence that are in the cache before.
     pub(super) fn depth(&self) -> usize {
         match *self {
-            Test::Prompt { depth, .. } | Test::Generation { depth, .. } => depth,
+            Test::Prompt { depth, .. }
+            | Test::Generation { depth, .. }
+            | Test::Both { depth, .. } => depth,
         }
     }
 
@@ -37,15 +46,33 @@ impl Test {
         self.tokens() + self.depth()
     }
 
-    /// `pp512`, `tg128 @ d4096`.
+    /// Tokens of the prompt, and those that are generated.
+    pub(super) const fn lengths(&self) -> [usize; 2] {
+        match *self {
+            Test::Prompt { n, .. } => [n, 0],
+            Test::Generation { n, .. } => [0, n],
+            Test::Both { prompt, n, .. } => [prompt, n],
+        }
+    }
+
+    /// `pp512`, `tg128 @ d4096`, `pp512+tg128`.
     pub(super) fn name(&self) -> String {
-        let (kind, n) = match *self {
-            Test::Prompt { n, .. } => ("pp", n),
-            Test::Generation { n, .. } => ("tg", n),
+        let name = match *self {
+            Test::Prompt { n, .. } => format!("pp{n}"),
+            Test::Generation { n, .. } => format!("tg{n}"),
+            Test::Both { prompt, n, .. } => format!("pp{prompt}+tg{n}"),
         };
         match self.depth() {
-            0 => format!("{kind}{n}"),
-            depth => format!("{kind}{n} @ d{depth}"),
+            0 => name,
+            depth => format!("{name} @ d{depth}"),
+        }
+    }
+
+    /// The name with the number of sequences: `tg128 ×4`.
+    pub(super) fn name_of(&self, sequences: usize) -> String {
+        match sequences {
+            1 => self.name(),
+            n => format!("{} ×{n}", self.name()),
         }
     }
 }
@@ -76,10 +103,7 @@ impl Measured {
 
     /// `tg128`, or `tg128 ×4` of four sequences.
     pub(super) fn name(&self) -> String {
-        match self.sequences {
-            1 => self.test.name(),
-            n => format!("{} ×{n}", self.test.name()),
-        }
+        self.test.name_of(self.sequences)
     }
 
     /// Tokens per second of each repetition, of all sequences together.
@@ -93,14 +117,18 @@ impl Measured {
 
     /// The mean of the speeds, and their standard deviation as llama-bench has it: that of a sample.
     pub(super) fn speed(&self) -> (f64, f64) {
-        let speeds = self.speeds();
-        let n = speeds.len() as f64;
-        let mean = speeds.iter().sum::<f64>() / n.max(1.0);
-        let squares: f64 = speeds.iter().map(|s| (s - mean).powi(2)).sum();
-        match speeds.len() {
-            0 | 1 => (mean, 0.0),
-            _ => (mean, (squares / (n - 1.0)).sqrt()),
-        }
+        spread(&self.speeds())
+    }
+}
+
+/// The mean of a sample, and its standard deviation.
+pub(super) fn spread(sample: &[f64]) -> (f64, f64) {
+    let n = sample.len() as f64;
+    let mean = sample.iter().sum::<f64>() / n.max(1.0);
+    let squares: f64 = sample.iter().map(|s| (s - mean).powi(2)).sum();
+    match sample.len() {
+        0 | 1 => (mean, 0.0),
+        _ => (mean, (squares / (n - 1.0)).sqrt()),
     }
 }
 
@@ -112,6 +140,14 @@ pub(super) struct Bench<'m> {
     pub(super) batch: usize,
     /// The number of sequences.
     pub(super) sequences: usize,
+    pub(super) warmup: Warmup,
+}
+
+/// Whether a test is run once before it is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Warmup {
+    Once,
+    None,
 }
 
 impl Bench<'_> {
@@ -126,7 +162,9 @@ impl Bench<'_> {
         progress: &Progress,
     ) -> Result<Measured, ExecError> {
         let mut out = Measured::new(test, self.sequences);
-        self.once(test)?;
+        if self.warmup == Warmup::Once {
+            self.once(test)?;
+        }
         progress.advance(1);
         let mut sum = Vec::new();
         for _ in 0..repetitions {
@@ -158,9 +196,11 @@ impl Bench<'_> {
             }
         };
         // A token of each sequence, then the next of each.
-        let together = |i: usize| TokenPos {
-            pos: (depth + i / sequences) as u32,
-            seq: (i % sequences) as u32,
+        let together = |first: usize| {
+            move |i: usize| TokenPos {
+                pos: (first + i / sequences) as u32,
+                seq: (i % sequences) as u32,
+            }
         };
         self.read(
             &tokens.take(depth * sequences),
@@ -170,10 +210,12 @@ impl Bench<'_> {
         self.model.take_profile();
         let timed = tokens.take(n * sequences);
         let begun = Instant::now();
-        match test {
-            Test::Prompt { .. } => self.read(&timed, self.batch, in_turn(n, depth))?,
-            Test::Generation { .. } => self.read(&timed, sequences, together)?,
+        let [prompt, _] = test.lengths();
+        let (read, generated) = timed.split_at(prompt * sequences);
+        if !read.is_empty() {
+            self.read(read, self.batch, in_turn(prompt, depth))?;
         }
+        self.read(generated, sequences, together(depth + prompt))?;
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 

@@ -2,11 +2,12 @@
 //!
 //! - `measure` runs a test and times it;
 //! - `compare` times another program in turn with ours;
-//! - `table` and `json` print the results, `profile` where the time goes.
+//! - `printer` prints each result when it is there, as `table` or `json` have it; `profile` says where the time goes.
 
 mod compare;
 mod json;
 mod measure;
+mod printer;
 mod profile;
 mod table;
 
@@ -21,7 +22,8 @@ use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Ready, SubjectArgs}
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use compare::Other;
-use measure::{Bench, Measured, Test};
+use measure::{Bench, Measured, Test, Warmup};
+use printer::Printer;
 
 /// The most repetitions of a test.
 const MAX_REPETITIONS: u64 = 10_000;
@@ -33,6 +35,10 @@ enum Format {
     Table,
     /// An array of objects.
     Json,
+    /// An object per line.
+    Jsonl,
+    /// Values with commas between.
+    Csv,
 }
 
 #[derive(Debug, clap::Args)]
@@ -57,6 +63,9 @@ pub(super) struct Args {
         default_value = "128"
     )]
     n_gen: Vec<usize>,
+    /// A test of a prompt and of what is generated behind it, together; repeatable [-pg].
+    #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
+    n_both: Vec<[usize; 2]>,
     /// Tokens that the cache holds before; a list makes tests of each.
     #[arg(
         long,
@@ -75,6 +84,9 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
     )]
     repetitions: u64,
+    /// Time each test without a run before.
+    #[arg(long)]
+    no_warmup: bool,
     /// Print the time of each kernel.
     #[arg(long)]
     profile: bool,
@@ -106,8 +118,21 @@ struct Subject {
     size: ModelSize,
     backend: &'static str,
     devices: String,
+    n_devices: usize,
+    ubatch: usize,
+    /// Of keys and of values.
+    cache_types: [String; 2],
     threads: usize,
     split_mode: String,
+}
+
+/// Reads the tokens of a prompt and those behind it.
+fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
+    let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+    numbers.and_then(|n| n.try_into().ok()).ok_or_else(|| {
+        let message = format!("-pg must be two numbers of tokens, not `{text}`");
+        Diagnostic::new(&codes::COMMAND_LINE, "-pg", message).help("such as -pg 512,128")
+    })
 }
 
 /// The tests, in llama-bench's order.
@@ -116,7 +141,9 @@ fn tests(args: &Args) -> Vec<Test> {
     for &depth in &args.n_depth {
         let prompts = args.n_prompt.iter().map(|&n| Test::Prompt { n, depth });
         let gens = args.n_gen.iter().map(|&n| Test::Generation { n, depth });
-        out.extend(prompts.chain(gens).filter(|t| t.tokens() > 0));
+        let both = args.n_both.iter();
+        let both = both.map(|&[prompt, n]| Test::Both { prompt, n, depth });
+        out.extend(prompts.chain(gens).chain(both).filter(|t| t.tokens() > 0));
     }
     out
 }
@@ -158,32 +185,46 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         outputs: sequences,
         sequences,
         executor,
-        threads: args.engine.threads(),
+        threads: args.engine.threads(ready.n_devices())?,
         profile: args.profile,
         verbose: args.engine.verbose(),
     };
-    if cells > loading.n_ctx() {
+    if longest > loading.each() {
         let message = format!(
-            "a test needs {cells} cells, and the context has {}",
-            loading.n_ctx()
+            "a test needs {longest} cells, and the context has {} for a sequence",
+            loading.each()
         );
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--ctx-size", message);
         return Err(Failure::usage(d.help("leave -c out, or make it larger")));
     }
+    if let Some(d) = engine::beyond_training(&opened.file, longest) {
+        output::diagnostic(&d);
+    }
     let mut model = loading.load()?;
-    let subject = subject(args, &ready, executor);
+    let subject = subject(args, &ready, executor, &loading);
     let mut bench = Bench {
         model: model.as_mut(),
         n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
         batch: loading.batch,
         sequences,
+        warmup: match args.no_warmup {
+            true => Warmup::None,
+            false => Warmup::Once,
+        },
     };
     let other = args.compare.as_deref().map(Other::new);
-    let measured = measure(&mut bench, &tests, other.as_ref(), args)?;
+    let mut printer = Printer::new(args.format, &subject);
+    if other.is_none() {
+        printer.begin(&tests, sequences)?;
+    }
+    let measured = measure(&mut bench, &tests, other.as_ref(), args, &mut printer)?;
+    if other.is_some() {
+        printer.all(&measured)?;
+    }
     match args.format {
         Format::Json => output::json(&json::report(&subject, &measured)),
+        Format::Jsonl | Format::Csv => Ok(()),
         Format::Table => {
-            output::result(&table::report(&subject, &measured))?;
             measured
                 .iter()
                 .filter(|m| !m.profile.is_empty())
@@ -200,6 +241,7 @@ fn measure(
     tests: &[Test],
     other: Option<&Other<'_>>,
     args: &Args,
+    printer: &mut Printer<'_>,
 ) -> Result<Vec<Measured>, Failure> {
     let runs = tests.len() * (args.repetitions as usize + 1);
     let progress =
@@ -209,19 +251,27 @@ fn measure(
     }
     let each = tests.iter().map(|&test| {
         let measured = bench.measure(test, args.repetitions, &progress);
-        measured.map_err(|e| engine::execution_failure(&e))
+        let measured = measured.map_err(|e| engine::execution_failure(&e))?;
+        progress.aside(|| printer.row(&measured))?;
+        Ok(measured)
     });
     each.collect()
 }
 
-fn subject(args: &Args, ready: &Ready, executor: ExecutorKind) -> Subject {
+fn subject(args: &Args, ready: &Ready, executor: ExecutorKind, loading: &Loading<'_>) -> Subject {
     Subject {
         model: ready.name.clone(),
         file: args.subject.path().display().to_string(),
         size: ready.size,
         backend: executor.name(),
         devices: ready.devices.clone(),
-        threads: args.engine.threads(),
+        n_devices: ready.n_devices(),
+        ubatch: loading.batch,
+        cache_types: ready.cache_types.clone(),
+        threads: match executor {
+            ExecutorKind::Reference => 1,
+            _ => loading.threads,
+        },
         split_mode: ready.split_mode.clone(),
     }
 }

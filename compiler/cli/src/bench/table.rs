@@ -42,55 +42,120 @@ impl Column {
 
 /// A Markdown table, each row with a cell per column.
 pub(super) fn markdown(columns: &[Column], rows: &[Vec<String>]) -> String {
+    let widths = widths(columns, rows);
+    let mut out = head(columns, &widths);
+    rows.iter().for_each(|r| out += &line(columns, &widths, r));
+    out
+}
+
+/// The width of each column.
+fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |(i, c): (usize, &Column)| {
         let cells = rows.iter().map(|r| r[i].chars().count());
         cells.chain([c.head.chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = columns.iter().enumerate().map(width).collect();
-    let line = |cells: &[String]| {
-        let cells = cells.iter().zip(&widths).zip(columns);
-        let cells = cells.map(|((cell, &w), c)| c.cell(cell, w));
-        format!("|{}\n", cells.collect::<String>())
-    };
+    columns.iter().enumerate().map(width).collect()
+}
+
+fn line(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
+    let cells = cells.iter().zip(widths).zip(columns);
+    let cells = cells.map(|((cell, &w), c)| c.cell(cell, w));
+    format!("|{}\n", cells.collect::<String>())
+}
+
+/// The names of the columns, and the rules below.
+fn head(columns: &[Column], widths: &[usize]) -> String {
     let heads: Vec<String> = columns.iter().map(|c| c.head.clone()).collect();
     let rules: Vec<String> = columns
         .iter()
-        .zip(&widths)
+        .zip(widths)
         .map(|(c, &w)| c.rule(w))
         .collect();
-    let mut out = line(&heads) + &line(&rules);
-    rows.iter().for_each(|r| out += &line(r));
-    out
+    line(columns, widths, &heads) + &line(columns, widths, &rules)
+}
+
+/// A table whose rows are printed one by one.
+pub(super) struct Growing {
+    columns: Vec<Column>,
+    widths: Vec<usize>,
+}
+
+/// Columns of a speed that is not known yet.
+const SPEED: usize = 16;
+
+impl Growing {
+    /// The table of some tests, and its head.
+    pub(super) fn new(subject: &Subject, tests: &[String]) -> (Growing, String) {
+        let columns = columns(subject);
+        let widest = tests.iter().max_by_key(|t| t.chars().count());
+        let row = row(subject, widest.map_or("", String::as_str), String::new());
+        let mut widths = widths(&columns, &[row]);
+        if let Some(speed) = widths.last_mut() {
+            *speed = SPEED;
+        }
+        let out = Growing { columns, widths };
+        let head = head(&out.columns, &out.widths);
+        (out, head)
+    }
+
+    /// The line of a test.
+    pub(super) fn row(&self, subject: &Subject, m: &Measured) -> String {
+        line(&self.columns, &self.widths, &row_of(subject, m))
+    }
 }
 
 /// The table.
 pub(super) fn report(subject: &Subject, measured: &[Measured]) -> String {
-    let columns = [
+    let rows: Vec<Vec<String>> = measured.iter().map(|m| row_of(subject, m)).collect();
+    markdown(&columns(subject), &rows)
+}
+
+/// The columns; those of the caches' types where they are not the usual one.
+fn columns(subject: &Subject) -> Vec<Column> {
+    let mut out = vec![
         Column::left("model"),
         Column::right("size"),
         Column::right("params"),
         Column::left("backend"),
         Column::right("threads"),
-        Column::right("test"),
-        Column::right("t/s"),
     ];
-    let rows: Vec<Vec<String>> = measured.iter().map(|m| row(subject, m)).collect();
-    markdown(&columns, &rows)
+    let types = ["type_k", "type_v"].map(Column::right);
+    out.extend(
+        types
+            .into_iter()
+            .zip(&subject.cache_types)
+            .filter(|(_, t)| *t != USUAL)
+            .map(|(c, _)| c),
+    );
+    out.extend([Column::right("test"), Column::right("t/s")]);
+    out
 }
 
-fn row(subject: &Subject, m: &Measured) -> Vec<String> {
+/// The type of caches that is not told.
+const USUAL: &str = "f16";
+
+fn row_of(subject: &Subject, m: &Measured) -> Vec<String> {
     let (mean, deviation) = m.speed();
-    let backend = match subject.devices.as_str() {
-        "cpu" => subject.backend.to_owned(),
-        devices => format!("{} {devices} {}", subject.backend, subject.split_mode),
+    row(subject, &m.name(), format!("{mean:.2} ± {deviation:.2}"))
+}
+
+fn row(subject: &Subject, test: &str, speed: String) -> Vec<String> {
+    let Subject {
+        devices, backend, ..
+    } = subject;
+    let backend = match subject.n_devices {
+        1 if devices.parse::<usize>().is_ok() || devices == "cpu" => (*backend).to_owned(),
+        1 => format!("{backend} {devices}"),
+        _ => format!("{backend} {devices} {}", subject.split_mode),
     };
-    vec![
+    let mut out = vec![
         subject.model.clone(),
         bytes(subject.size.bytes),
         count(subject.size.params),
         backend,
         subject.threads.to_string(),
-        m.name(),
-        format!("{mean:.2} ± {deviation:.2}"),
-    ]
+    ];
+    out.extend(subject.cache_types.iter().filter(|t| *t != USUAL).cloned());
+    out.extend([test.to_owned(), speed]);
+    out
 }

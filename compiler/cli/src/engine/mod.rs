@@ -1,6 +1,7 @@
 //! A model that runs: from a file and placement options to a session on an executor.
 //!
 //! - `cards` binds the devices of a plan to cards;
+//! - `limits` knows what a model was not made for;
 //! - `options` has the executor and the threads of the command line;
 //! - `cores` counts the processor's cores that this process may use;
 //! - `subject` is what a command runs: a model that is planned now, or an artefact;
@@ -11,6 +12,7 @@
 
 mod cards;
 mod cores;
+mod limits;
 mod options;
 mod shapes;
 mod subject;
@@ -34,10 +36,13 @@ use tpc_runtime::{
 };
 
 use crate::args::{Defaults, PlacementArgs};
+use crate::artefact::Asked;
 use crate::output::Failure;
 use crate::progress::Progress;
 use crate::values::DeviceLists;
+pub(super) use limits::{beyond_training, in_vocabulary};
 pub(super) use options::{EngineArgs, ExecutorKind};
+use shapes::Parts;
 use subject::Code;
 pub(super) use subject::{Ready, SubjectArgs};
 use weights::FileWeights;
@@ -184,8 +189,8 @@ pub(super) fn cores() -> usize {
     cores::usable()
 }
 
-/// The number of devices that the options name; none where they name none.
-pub(super) fn devices(args: &PlacementArgs) -> Result<Option<usize>, Failure> {
+/// The devices that the options name; none where they name none.
+pub(super) fn devices(args: &PlacementArgs) -> Result<Option<Asked>, Failure> {
     if !args.names_a_machine() {
         return Ok(None);
     }
@@ -193,7 +198,14 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<usize>, Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    Ok(Some(args.placement(defaults)?.devices.len()))
+    let devices = args.placement(defaults)?.devices;
+    Ok(Some(Asked {
+        text: match args.devices() {
+            Some(Ok(lists)) => lists.text,
+            _ => String::new(),
+        },
+        kinds: devices.iter().map(|d| d.kind).collect(),
+    }))
 }
 
 /// The placement that the options ask for: one CPU device unless they name others. Emulated devices go by any name.
@@ -302,11 +314,6 @@ pub(super) struct Loading<'a> {
 }
 
 impl<'a> Loading<'a> {
-    /// Cells of caches without a window: as many as the plan has, if they are used.
-    pub(super) fn n_ctx(&self) -> usize {
-        self.used(self.subject.n_ctx)
-    }
-
     /// A program has as many cells as it has; those of a plan are made for what is used.
     fn used(&self, planned: u64) -> usize {
         let planned = usize::try_from(planned).unwrap_or(usize::MAX);
@@ -316,6 +323,18 @@ impl<'a> Loading<'a> {
         }
     }
 
+    /// The most tokens of a sequence.
+    pub(super) fn each(&self) -> usize {
+        self.parts().each
+    }
+
+    /// How the sequences share the caches.
+    fn parts(&self) -> Parts {
+        let cells = [self.subject.n_ctx, self.subject.n_ctx_swa].map(|n| self.used(n));
+        let Ready { window, ubatch, .. } = self.subject;
+        Parts::new(cells, *window, *ubatch, self.sequences)
+    }
+
     /// The configuration of the session.
     fn config(&self) -> SessionConfig {
         let cells = [self.subject.n_ctx, self.subject.n_ctx_swa].map(|n| self.used(n));
@@ -323,7 +342,8 @@ impl<'a> Loading<'a> {
             Code::Planned(_) => self.sequences,
             Code::Program(program) => subject::sequences(program),
         };
-        shapes::config(cells, self.subject.window, sequences)
+        let Parts { count, swa, .. } = self.parts();
+        shapes::config(cells, self.subject.window, sequences).with_parts(count, swa)
     }
 
     /// The model in the executor that the options ask for, with its weights loaded.

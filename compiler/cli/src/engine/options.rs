@@ -9,6 +9,7 @@ use tpc_ir::program::Target;
 use super::{cores, names_cards};
 use crate::args::PlacementArgs;
 use crate::artefact;
+use crate::output::Failure;
 
 /// The most threads that may be asked for.
 const MAX_THREADS: usize = 1024;
@@ -35,9 +36,10 @@ pub(crate) struct EngineArgs {
     /// The executor of the programs [default: cuda for devices such as cuda:0, else cpu; of eval: reference].
     #[arg(long, value_enum)]
     executor: Option<ExecutorKind>,
-    /// Threads of all devices together, or of each, such as `1,1` [default: the cores that this process may use].
+    /// Threads of all devices together, at least one of each; or of each, such as `1,1` [default: the cores that this process
+    /// may use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
-    threads: Option<usize>,
+    threads: Option<Threads>,
     /// Say how the devices exchange.
     #[arg(long, short)]
     verbose: bool,
@@ -86,9 +88,31 @@ impl ExecutorKind {
 }
 
 impl EngineArgs {
-    /// Threads of all devices together.
-    pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(cores::usable)
+    /// Threads of so many devices together: as many of each, and one at least.
+    ///
+    /// # Errors
+    /// TPC0400 for a list of another length.
+    pub(crate) fn threads(&self, devices: usize) -> Result<usize, Failure> {
+        let devices = devices.max(1);
+        let all = match self.threads {
+            None => cores::usable(),
+            Some(Threads { each, all: None }) => each,
+            Some(Threads {
+                each,
+                all: Some(listed),
+            }) if listed == devices => each * listed,
+            Some(Threads {
+                all: Some(listed), ..
+            }) => {
+                let message =
+                    format!("-t lists the threads of {listed} devices, and there are {devices}");
+                let d = Diagnostic::new(&codes::COMMAND_LINE, "--threads", message);
+                return Err(Failure::usage(d.help(
+                    "one number is that of all devices together; --devices says how many there are",
+                )));
+            }
+        };
+        Ok((all / devices).max(1) * devices)
     }
 
     /// Whether the executor is said.
@@ -111,8 +135,17 @@ impl EngineArgs {
     }
 }
 
+/// Numbers of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Threads {
+    /// Of all devices together, or of each where they are listed.
+    each: usize,
+    /// The devices that are listed.
+    all: Option<usize>,
+}
+
 /// Reads a number of threads: of all devices, or a list of equal numbers, one per device.
-fn threads(text: &str) -> Result<usize, Diagnostic> {
+fn threads(text: &str) -> Result<Threads, Diagnostic> {
     let refused = |message: String, help: &str| {
         Diagnostic::new(&codes::COMMAND_LINE, "--threads", message).help(help)
     };
@@ -132,7 +165,10 @@ fn threads(text: &str) -> Result<usize, Diagnostic> {
     }
     let all: usize = each.iter().sum();
     match all <= MAX_THREADS {
-        true => Ok(all),
+        true => Ok(Threads {
+            each: each[0],
+            all: Some(each.len()).filter(|n| *n > 1),
+        }),
         false => Err(refused(
             format!("`{text}` are {all} threads"),
             "at most 1024 in all",
@@ -146,8 +182,20 @@ mod tests {
 
     #[test]
     fn threads_of_devices_are_counted_together() {
-        assert_eq!(threads("3").ok(), Some(3));
-        assert_eq!(threads("2, 2").ok(), Some(4));
+        let args = |text: &str| EngineArgs {
+            executor: None,
+            threads: threads(text).ok(),
+            verbose: false,
+        };
+        let of = |text: &str, devices| args(text).threads(devices).ok();
+        assert_eq!(
+            (of("3", 1), of("3", 2), of("1", 2)),
+            (Some(3), Some(2), Some(2))
+        );
+        assert_eq!(
+            (of("2, 2", 2), of("2,2", 1), of("2,2,2", 2)),
+            (Some(4), None, None)
+        );
         for wrong in ["", "0", "-1", "x", "1,2", "1,", "1025", "1024,1024"] {
             let d = threads(wrong).expect_err(wrong);
             assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{wrong}");

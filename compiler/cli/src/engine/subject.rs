@@ -57,7 +57,7 @@ impl SubjectArgs {
         };
         let artefact = artefact::read(named.artefact)?;
         artefact::options_are_free(named.artefact, &artefact, options)?;
-        let file = artefact::bind(&named, &artefact, super::devices(options)?)?;
+        let file = artefact::bind(&named, &artefact, super::devices(options)?.as_ref())?;
         Ok(Opened {
             file,
             name: named.artefact.to_owned(),
@@ -143,6 +143,8 @@ pub(crate) struct Ready {
     /// How the devices share it.
     pub(crate) split_mode: String,
     pub(crate) devices: String,
+    /// The types of the caches of keys and of values.
+    pub(crate) cache_types: [String; 2],
     /// What each device is bound to.
     pub(super) kinds: Vec<DeviceKind>,
     /// The executor that an artefact is for.
@@ -154,6 +156,8 @@ pub(crate) struct Ready {
     pub(crate) n_draft: usize,
     /// Whether tokens attend to later ones too, and a batch holds whole sequences.
     pub(crate) both_ways: bool,
+    /// Whether layers have recurrent states, which forget no single token.
+    pub(crate) recurrent: bool,
     /// The window of the layers that have one.
     pub(super) window: Option<Window>,
     pub(super) n_ctx: u64,
@@ -181,10 +185,20 @@ fn count(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
+/// Whether a graph has an input.
+fn has_input(graph: &Graph, kind: &InputKind) -> bool {
+    let is_it = |op: &Op| matches!(op, Op::Input(i) if i.kind == *kind);
+    graph.insts().any(|(_, i)| is_it(&i.op))
+}
+
 /// Whether tokens attend to later ones too.
 fn both_ways(graph: &Graph) -> bool {
-    let is_mask = |op: &Op| matches!(op, Op::Input(i) if i.kind == InputKind::MaskBatch);
-    graph.insts().any(|(_, i)| is_mask(&i.op))
+    has_input(graph, &InputKind::MaskBatch)
+}
+
+/// Whether layers have recurrent states.
+fn recurrent(graph: &Graph) -> bool {
+    has_input(graph, &InputKind::StateCells)
 }
 
 /// The kernels of an artefact, by their source.
@@ -199,6 +213,11 @@ fn prebuilt(artefact: &Artefact) -> Prebuilt {
 }
 
 impl Ready {
+    /// The number of its devices.
+    pub(crate) const fn n_devices(&self) -> usize {
+        self.kinds.len()
+    }
+
     /// Fails where an artefact is for another executor: its weights are stored otherwise.
     ///
     /// # Errors
@@ -227,12 +246,14 @@ impl Ready {
             size: compiled.size,
             split_mode: compiled.mode.name().to_owned(),
             devices: spell_devices(&placement.devices),
+            cache_types: [placement.cache_type_k, placement.cache_type_v].map(|t| t.to_string()),
             kinds: placement.devices.iter().map(|d| d.kind).collect(),
             executor: None,
             prebuilt: Prebuilt::default(),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
             both_ways: both_ways(&compiled.model.graph),
+            recurrent: recurrent(&compiled.model.graph),
             window: summary.window,
             n_ctx: compiled.caches.n_ctx,
             n_ctx_swa: compiled.caches.n_ctx_swa,
@@ -261,6 +282,11 @@ impl Ready {
                 bytes: manifest.model.bytes,
             },
             split_mode: manifest.options.split_mode.clone(),
+            cache_types: [
+                &manifest.options.caches.type_k,
+                &manifest.options.caches.type_v,
+            ]
+            .map(String::clone),
             kinds: cards::kinds(asked.unwrap_or(&planned), manifest.devices.len()),
             devices: planned,
             executor: Some(manifest.target.executor.clone()),
@@ -268,6 +294,7 @@ impl Ready {
             n_vocab: count(logits.unwrap_or(0)),
             n_draft: program.graph.outputs.iter().filter(drafts).count(),
             both_ways: both_ways(&program.graph),
+            recurrent: recurrent(&program.graph),
             window: manifest.model.window.map(Window::from),
             n_ctx: most.get(Symbol::NCtx),
             n_ctx_swa: most.get(Symbol::NCtxSwa),

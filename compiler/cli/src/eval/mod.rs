@@ -20,15 +20,14 @@ pub(super) struct Args {
     #[command(flatten)]
     subject: SubjectArgs,
     /// Compare with these logits.
-    #[arg(long, value_name = "FILE", required_unless_present = "tokens")]
+    #[arg(long, value_name = "FILE")]
     golden: Option<PathBuf>,
     /// Token ids to run, instead of those of a golden file.
     #[arg(
         long,
         value_name = "1,2,3",
         value_delimiter = ',',
-        conflicts_with = "golden",
-        requires = "logits"
+        conflicts_with = "golden"
     )]
     tokens: Option<Vec<u32>>,
     /// Write the logits here.
@@ -65,6 +64,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(golden) = &golden {
         same_vocabulary(golden, ready.n_vocab)?;
     }
+    engine::in_vocabulary(tokens.iter().copied(), ready.n_vocab)?;
     let executor = (args.engine).executor(&args.placement, ExecutorKind::Reference);
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         outputs: batch,
         sequences: 1,
         executor,
-        threads: args.engine.threads(),
+        threads: args.engine.threads(ready.n_devices())?,
         profile: false,
         verbose: args.engine.verbose(),
     };
@@ -139,9 +139,17 @@ fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
             "--tokens",
             "there are no tokens to run",
         );
-        return Err(Failure::usage(
-            d.help("token ids, such as `--tokens 1,2,3`"),
-        ));
+        return Err(Failure::usage(d.help(
+            "`--golden FILE` runs the tokens of a file and compares their logits; `--tokens 1,2,3 --logits OUT` writes those of \
+             any; `tpc run` generates text",
+        )));
+    }
+    if golden.is_none() && args.logits.is_none() {
+        let what = "nothing is done with the logits of --tokens";
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--logits", what);
+        return Err(Failure::usage(d.help(
+            "--logits OUT writes them; `tpc run --tokens 1,2,3` generates tokens",
+        )));
     }
     Ok(tokens)
 }

@@ -4,12 +4,13 @@
 //! program is replaced by tpc's, left out with a note, or refused with what to say instead (`table`). An option that
 //! nobody has is refused with the nearest that somebody has.
 
+mod misplaced;
+mod running;
 mod short;
 mod table;
 
 use std::ffi::OsString;
 use std::iter::Peekable;
-use std::path::Path;
 use std::vec::IntoIter;
 
 use clap::{Arg, ArgAction, Command};
@@ -17,6 +18,8 @@ use tpc_diag::{Diagnostic, codes as common, suggest};
 use tpc_ggml::llama_cpp::Arity;
 
 use super::codes;
+use misplaced::misplaced;
+use running::Running;
 pub use short::normalise;
 use table::{Effect, HABITS, Habit, Translation};
 
@@ -70,59 +73,12 @@ pub(super) fn words(words: Vec<OsString>, command: &Command) -> Result<Said, Dia
         words: words.into_iter().peekable(),
         said: Said::default(),
         ignored: Vec::new(),
+        undone: Vec::new(),
         repository: None,
         file: None,
     };
     reader.read()?;
     Ok(reader.said)
-}
-
-/// The diagnostic of a first word that is no subcommand but something that one takes.
-fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
-    let line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
-    let line = line.join(" ");
-    if matches!(word, "-h" | "--help" | "-V" | "--version" | "help") {
-        return None;
-    }
-    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
-    if ["llama-", "llama.cpp", "ik_llama"]
-        .iter()
-        .any(|p| name.starts_with(p))
-    {
-        let message = format!("`{word}` is a program of llama.cpp, not a subcommand");
-        return Some(refused(
-            word,
-            message,
-            format!(
-                "tpc lint -- {line} says what that engine would do, and the tpc plan for the same"
-            ),
-        ));
-    }
-    let option = word.split('=').next().unwrap_or(word);
-    if word.starts_with('-') {
-        let known =
-            lookup(option).is_some() || program.get_subcommands().any(|c| own(c, option).is_some());
-        let help = match known {
-            true => format!("tpc plan {line}"),
-            false => "`tpc --help` lists the subcommands; options follow them".to_owned(),
-        };
-        return Some(refused(
-            word,
-            format!("a subcommand is missing before `{word}`"),
-            help,
-        ));
-    }
-    let model = is_address(word)
-        || word.contains(".gguf")
-        || word.ends_with(".jsonl")
-        || Path::new(word).is_file();
-    model.then(|| {
-        refused(
-            word,
-            format!("`{word}` is a model, and a subcommand is missing before it"),
-            format!("tpc plan {line}"),
-        )
-    })
 }
 
 /// Whether a word is an address on the web.
@@ -163,12 +119,27 @@ fn is_option(word: &OsString) -> bool {
     rest.next() == Some('-') && rest.next().is_some_and(|c| !c.is_ascii_digit() && c != '.')
 }
 
+/// Options of which llama-bench takes lists, and tpc has one value.
+const LISTED: [&str; 9] = [
+    "--ubatch-size",
+    "--batch-size",
+    "-b",
+    "--cache-type-k",
+    "--cache-type-v",
+    "--n-gpu-layers",
+    "--split-mode",
+    "--flash-attn",
+    "--no-kv-offload",
+];
+
 struct Reader<'c> {
     command: &'c Command,
     words: Peekable<IntoIter<OsString>>,
     said: Said,
     /// Options without influence, as they were given, with the reason.
     ignored: Vec<(String, &'static str)>,
+    /// Options that ask for what is not done.
+    undone: Vec<(String, &'static str)>,
     repository: Option<String>,
     file: Option<String>,
 }
@@ -200,6 +171,9 @@ impl Reader<'_> {
             None => (text.clone(), None),
         };
         let own = own(self.command, &name);
+        if self.command.get_name() == "bench" && self.is_switched(&name, value.as_deref())? {
+            return Ok(());
+        }
         let habit = lookup(&name).filter(|h| match h.effect {
             // Where a subcommand has the option, only values by other names are at issue.
             Effect::Translated(to, _) => to == name || own.is_none(),
@@ -223,6 +197,34 @@ impl Reader<'_> {
             self.said.arguments.extend(taken);
         }
         Ok(())
+    }
+
+    /// Reads what llama-bench writes behind options that are switches or have one value here: `-nkvo 1`, `-ub 16,32`. Says
+    /// whether nothing is left to do.
+    fn is_switched(&mut self, name: &str, value: Option<&str>) -> Result<bool, Diagnostic> {
+        let behind = value.is_none();
+        let next = self.words.peek().and_then(|w| w.to_str());
+        let value = value.or(next).unwrap_or_default().to_owned();
+        if LISTED.contains(&name) && value.contains(',') {
+            return Err(refused(
+                name,
+                format!("`{name} {value}` is a list, and tpc bench has one value of it at a time"),
+                format!(
+                    "for v in {}; do tpc bench … {name} $v; done",
+                    value.replace(',', " ")
+                ),
+            ));
+        }
+        if name != "--no-kv-offload" || !["0", "1"].contains(&value.as_str()) {
+            return Ok(false);
+        }
+        if behind {
+            self.words.next();
+        }
+        if value == "1" {
+            self.said.arguments.push(name.into());
+        }
+        Ok(true)
     }
 
     /// Whether the subcommand has what an option means.
@@ -337,6 +339,10 @@ impl Reader<'_> {
                 Translation::Dropped(why) => self.ignored.push((shown, why)),
             },
             Effect::Unplanned(_) if own(self.command, "--temp").is_some() => {
+                if let Some(why) = running::off(name, &value) {
+                    self.ignored.push((shown, why));
+                    return Ok(());
+                }
                 return Err(refused(
                     name,
                     format!(
@@ -346,7 +352,13 @@ impl Reader<'_> {
                     "leave it out; `tpc run --help` lists the options",
                 ));
             }
-            Effect::Ignored(why) | Effect::Unplanned(why) => self.ignored.push((shown, why)),
+            Effect::Ignored(why) | Effect::Unplanned(why) => {
+                match running::meaning(self.command.get_name(), name, why) {
+                    None => self.ignored.push((shown, why)),
+                    Some(Running::Same(why)) => self.ignored.push((shown, why)),
+                    Some(Running::Undone(why)) => self.undone.push((shown, why)),
+                }
+            }
             Effect::Refused(what, cure) => {
                 return Err(refused(
                     name,
@@ -416,32 +428,31 @@ impl Reader<'_> {
         }
     }
 
-    /// The note about what has no influence.
+    /// The notes about what has no influence, and about what is not done.
     fn told(&mut self) {
-        if self.ignored.is_empty() {
-            return;
-        }
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for (shown, why) in &self.ignored {
-            match reasons.iter_mut().find(|(w, _)| w == why) {
-                Some((_, options)) => options.push(shown),
-                None => reasons.push((why, vec![shown])),
-            }
-        }
-        let lines: Vec<String> = reasons
-            .iter()
-            .map(|(why, options)| format!("{}: {why}", options.join(", ")))
-            .collect();
-        let all: Vec<&str> = self
-            .ignored
-            .iter()
-            .map(|(shown, _)| shown.as_str())
-            .collect();
-        let d = Diagnostic::new(&codes::NO_INFLUENCE, all.join(" "), lines.join("\n"));
-        self.said
-            .notes
-            .push(d.help("leave them out, or not: the result is the same"));
+        let help = "leave them out, or not: the result is the same";
+        self.said.notes.extend(note(&self.ignored, help));
+        let help = "leave them out: tpc does not do what they ask for";
+        self.said.notes.extend(note(&self.undone, help));
     }
+}
+
+/// The note about some options with their reasons; none where there are none.
+fn note(options: &[(String, &'static str)], help: &str) -> Option<Diagnostic> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (shown, why) in options {
+        match reasons.iter_mut().find(|(w, _)| w == why) {
+            Some((_, options)) => options.push(shown),
+            None => reasons.push((why, vec![shown])),
+        }
+    }
+    let lines: Vec<String> = reasons
+        .iter()
+        .map(|(why, options)| format!("{}: {why}", options.join(", ")))
+        .collect();
+    let all: Vec<&str> = options.iter().map(|(shown, _)| shown.as_str()).collect();
+    let d = Diagnostic::new(&codes::NO_INFLUENCE, all.join(" "), lines.join("\n"));
+    (!options.is_empty()).then(|| d.help(help))
 }
 
 #[cfg(test)]

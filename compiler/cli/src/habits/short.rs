@@ -18,6 +18,7 @@ pub(super) const SHORT: [(&str, &str); 16] = [
     ("-np", "--parallel"),
     ("-fa", "--flash-attn"),
     ("--gpu-layers", "--n-gpu-layers"),
+    ("-pg", "--pg"),
     ("-sys", "--system-prompt"),
     ("-no-cnv", "--no-conversation"),
 ];

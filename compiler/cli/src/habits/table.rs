@@ -64,21 +64,23 @@ const fn habit(effect: Effect, arity: Arity, names: &'static str) -> Habit {
 
 use Effect::{Ignored, Means, Model, Refused, Repository, RepositoryFile, Translated, Unplanned};
 
-const THREADS: &str = "threads have no influence on a plan";
-const SAMPLING: &str = "tokens are chosen after what is planned";
-const LENGTH: &str = "a plan is for one token and one batch; --depth says how full the cache is";
-const LOADING: &str = "how a file is loaded has no influence on a plan";
-const SERVER: &str = "a server's settings have no influence on a plan";
-const CHAT: &str = "the text has no influence on a plan";
+pub(super) const THREADS: &str = "threads have no influence on a plan";
+pub(super) const SAMPLING: &str = "tokens are chosen after what is planned";
+pub(super) const LENGTH: &str =
+    "a plan is for one token and one batch; --depth says how full the cache is";
+pub(super) const LOADING: &str = "how a file is loaded has no influence on a plan";
+pub(super) const SERVER: &str = "a server's settings have no influence on a plan";
+pub(super) const CHAT: &str = "the text has no influence on a plan";
 const LOGS: &str = "tpc has no such log";
-const FITTING: &str = "a plan that does not fit says so, with options that do (TPC0300)";
-const POSITIONS: &str = "positions are scaled without changing a size; -c is the context";
-const DRAFTING: &str = "a second model that drafts is planned by itself: tpc plan DRAFT.gguf; --spec-type draft-mtp plans the file's own blocks";
-const BESIDE: &str =
+pub(super) const FITTING: &str = "a plan that does not fit says so, with options that do (TPC0300)";
+pub(super) const POSITIONS: &str =
+    "positions are scaled without changing a size; -c is the context";
+pub(super) const DRAFTING: &str = "a second model that drafts is planned by itself: tpc plan DRAFT.gguf; --spec-type draft-mtp plans the file's own blocks";
+pub(super) const BESIDE: &str =
     "what is loaded beside the model is not counted: set its bytes aside with --reserve";
 const SCHEDULE: &str = "tpc decides itself in which order and by which kernels ops run";
-const CACHED: &str = "prompts that are kept have no influence on a plan";
-const UNIFIED: &str = "-c is the cells of all sequences together, as in a unified cache";
+pub(super) const CACHED: &str = "prompts that are kept have no influence on a plan";
+const UNIFIED: &str = "-c is the cells of all sequences together, each of which has its part";
 
 /// Every option that other programs have and tpc has not, and those of tpc whose values have other names there.
 pub(super) const HABITS: &[Habit] = &[
@@ -354,7 +356,7 @@ pub(super) const HABITS: &[Habit] = &[
         Ignored(LOGS),
         Switch,
         "--log-disable --log-jsonl --no-log-jsonl --log-verbose --log-prefix --no-log-prefix --log-timestamps \
-         --no-log-timestamps --perf --no-perf --show-timings --no-show-timings",
+         --no-log-timestamps --progress --perf --no-perf --show-timings --no-show-timings",
     ),
     habit(
         Refused(
@@ -363,6 +365,23 @@ pub(super) const HABITS: &[Habit] = &[
         ),
         Switch,
         "--usage -cl --cache-list --completion-bash",
+    ),
+    // llama-bench.
+    habit(Ignored(LOADING), One, "-mmp"),
+    habit(
+        Ignored("logits are computed of the last token, embeddings of none"),
+        One,
+        "-embd",
+    ),
+    habit(
+        Ignored("results go to standard output alone, and messages to standard error"),
+        One,
+        "-oe --output-err",
+    ),
+    habit(
+        Ignored("a test follows the one before at once"),
+        One,
+        "--delay",
     ),
     // ik_llama.cpp.
     habit(

@@ -17,6 +17,7 @@ use tpc_diag::Diagnostic;
 use tpc_fetch::Address;
 use tpc_gguf::GgufFile;
 
+use super::artefact;
 use super::codes;
 use super::habits::is_address;
 use super::output::Failure;
@@ -42,6 +43,9 @@ pub(super) enum Place {
 
 /// The model that a word names: a file, the only model of a folder, or an address.
 pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
+    if artefact::is_artefact(word) && word.is_file() && artefact::read(word).is_ok() {
+        return Err(Failure::usage(is_compiled(word)));
+    }
     match word.to_str() {
         Some(text) if is_address(text) || text.contains("://") => {
             match text.strip_prefix("file://") {
@@ -106,6 +110,17 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     Err(Failure::usage(d.help(
         "give the whole model; `tpc synth` makes a small one",
     )))
+}
+
+/// The diagnostic of an artefact in the place of a model.
+fn is_compiled(word: &Path) -> Diagnostic {
+    let name = word.display().to_string();
+    let message =
+        format!("{name} is an artefact, and this command takes the model that it was compiled of");
+    let d = Diagnostic::new(&tpc_diag::codes::COMMAND_LINE, name, message);
+    d.help(
+        "give the .gguf file; run, bench, eval, check, verify, inspect and dump take an artefact",
+    )
 }
 
 /// The note on a file that lacks data.

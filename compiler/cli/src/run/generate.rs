@@ -32,6 +32,8 @@ pub(super) struct Generation<'m> {
     /// The most tokens of a batch.
     pub(super) batch: usize,
     pub(super) when_full: WhenFull,
+    /// Why the context cannot be shifted, where it cannot.
+    pub(super) unshifted: Option<String>,
     pub(super) interrupt: &'m Interrupt,
     pub(super) speed: Speed,
     pub(super) buffers: Buffers,
@@ -84,14 +86,37 @@ impl Generation<'_> {
             true => alike,
             false => 0,
         };
-        self.model
-            .truncate(lane.seq, kept as u64)
-            .map_err(|e| execution_failure(&e))?;
-        lane.read.truncate(kept);
-        lane.pending.clear();
+        self.back_to(lane, kept)?;
         lane.pending.extend_from_slice(&text[kept..]);
         lane.prompt = text.len();
         Ok(())
+    }
+
+    /// Makes a lane one that has read its first `n` tokens, and is to read nothing.
+    ///
+    /// # Errors
+    /// Those of the model.
+    pub(super) fn back_to(&mut self, lane: &mut Lane<'_>, n: usize) -> Result<(), Failure> {
+        self.model
+            .truncate(lane.seq, n as u64)
+            .map_err(|e| execution_failure(&e))?;
+        lane.read.truncate(n);
+        lane.pending.clear();
+        Ok(())
+    }
+
+    /// Generates the answer to what a lane is to read.
+    ///
+    /// # Errors
+    /// Those of [`Self::run`].
+    pub(super) fn answer(&mut self, lane: &mut Lane<'_>) -> Result<(), Failure> {
+        let Lane {
+            sampler, pending, ..
+        } = lane;
+        pending.iter().for_each(|&id| sampler.accept(id));
+        lane.answer.clear();
+        (lane.end, lane.closed) = (None, false);
+        self.run(std::slice::from_mut(lane), |_, _| Ok(()))
     }
 
     /// Continues the lanes until all have ended; `ended` is told of each, and may put another sequence in its place.
@@ -124,28 +149,34 @@ impl Generation<'_> {
 
     /// Makes room for the next token of a lane, or ends it.
     fn make_room(&mut self, lane: &mut Lane<'_>) -> Result<(), Failure> {
-        let room = self.n_ctx.saturating_sub(lane.read.len());
-        lane.drafts
-            .truncate(room.saturating_sub(lane.pending.len()));
-        if lane.end.is_some() || lane.pending.len() <= room {
-            return Ok(());
+        loop {
+            let room = self.n_ctx.saturating_sub(lane.read.len());
+            lane.drafts
+                .truncate(room.saturating_sub(lane.pending.len()));
+            if lane.end.is_some() || lane.pending.len() <= room {
+                return Ok(());
+            }
+            let WhenFull::Shift { keep } = self.when_full else {
+                lane.end = Some(End::Full);
+                return Ok(());
+            };
+            let keep = keep.unwrap_or(lane.prompt);
+            let keep = keep.min(lane.read.len().saturating_sub(4));
+            let n = (lane.read.len() - keep) / 2;
+            if n == 0 {
+                lane.end = Some(End::Full);
+                return Ok(());
+            }
+            match self.model.shift(lane.seq, keep as u64, n as u64) {
+                Ok(()) => drop(lane.read.drain(keep..keep + n)),
+                // What was generated so far is not lost.
+                Err(ExecError::CannotRewind { why, .. }) => {
+                    self.unshifted = Some(why);
+                    lane.end = Some(End::Full);
+                }
+                Err(e) => return Err(execution_failure(&e)),
+            }
         }
-        let WhenFull::Shift { keep } = self.when_full else {
-            lane.end = Some(End::Full);
-            return Ok(());
-        };
-        let keep = keep.unwrap_or(lane.prompt);
-        let keep = keep.min(lane.read.len().saturating_sub(4));
-        let n = (lane.read.len() - keep) / 2;
-        if n == 0 {
-            lane.end = Some(End::Full);
-            return Ok(());
-        }
-        self.model
-            .shift(lane.seq, keep as u64, n as u64)
-            .map_err(|e| execution_failure(&e))?;
-        lane.read.drain(keep..keep + n);
-        Ok(())
     }
 
     /// Puts tokens of every lane that goes on into the batch, and returns how many of them are of prompts.
@@ -258,10 +289,15 @@ impl Generation<'_> {
 }
 
 /// The note that no further token can be generated.
-pub(super) fn full(n_ctx: usize) -> Diagnostic {
+pub(super) fn full(n_ctx: usize, unshifted: Option<&str>) -> Diagnostic {
     let message = format!("the context of {n_ctx} tokens is full: the answer ends here");
     let d = Diagnostic::new(&codes::CONTEXT_FULL, "context", message);
-    d.help("a larger one: -c N; or --context-shift, which forgets the oldest tokens")
+    match unshifted {
+        None => d.help("a larger one: -c N; or --context-shift, which forgets the oldest tokens"),
+        Some(why) => d.help(format!(
+            "a larger one: -c N; --context-shift is not possible here: {why}"
+        )),
+    }
 }
 
 /// Fails unless a prompt of `n` tokens, and the begin of an answer, fit.

@@ -7,7 +7,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
 /// The exit status of a program that Ctrl-C ended, as shells have it: 128 and the signal's number.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Whether the next Ctrl-C ends the program: nothing is being generated, or it was asked to end already.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Interrupt {
     pub(super) fn listen() -> Interrupt {
         let ends = Arc::new(AtomicBool::new(true));
         // The order counts: a signal is looked at before it is noted.
-        let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&ends))
+        let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&ends))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&ends)));
         Interrupt(ends)
     }

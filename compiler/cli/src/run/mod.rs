@@ -1,10 +1,14 @@
 //! `tpc run`: a model's answer to a prompt, or a chat with it.
 //!
+//! - an `asker` finds the prompts of the command line;
 //! - `prompt` makes token ids of a text, a conversation, or a list of ids;
 //! - a `lane` is a sequence with its answer, `generate` decodes all lanes together;
 //! - `stream` writes answers as they come, `interrupt` ends them, `speed` says how fast it was;
-//! - `kept` has sessions in files.
+//! - a `chat` answers the lines of a terminal;
+//! - `kept` has sessions in files, `turns` the conversations in them.
 
+mod asker;
+mod chat;
 mod generate;
 mod interrupt;
 mod kept;
@@ -13,27 +17,29 @@ mod prompt;
 mod sampling;
 mod speed;
 mod stream;
+mod turns;
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
-use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
-use tpc_gguf::GgufFile;
 use tpc_ir::DType;
-use tpc_text::{ChatTemplate, Sampler, Tokenizer};
+use tpc_runtime::ExecError;
+use tpc_text::{Sampler, Tokenizer};
 
 use crate::args::{Defaults, PlacementArgs};
 use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, SubjectArgs};
-use crate::input;
 use crate::output::{self, Failure};
+use asker::{Asker, tokenizer};
+use chat::Ended;
 use generate::{Buffers, Generation, WhenFull, fits, full};
-use interrupt::Interrupt;
+use interrupt::{INTERRUPTED, Interrupt};
 use kept::KeptArgs;
 use lane::{End, Lane, Share};
 use prompt::Prompter;
@@ -54,13 +60,22 @@ pub(super) struct Args {
     /// A file with a prompt per line, each with its own answer; `-np` of them are continued side by side.
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     prompts: Option<PathBuf>,
+    /// A file with the prompt.
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["prompt", "prompts"])]
+    file: Option<PathBuf>,
+    /// In -p, \n, \t, \r, \\, \', \" and \xHH are the characters that they stand for; without it they are themselves.
+    #[arg(long, short)]
+    escape: bool,
+    /// In -p, a backslash is itself, as it is without --escape.
+    #[arg(long, conflicts_with = "escape")]
+    no_escape: bool,
     /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
     #[arg(
         long,
         value_name = "1,2,3",
         value_parser = token_ids,
         allow_hyphen_values = true,
-        conflicts_with_all = ["prompt", "prompts", "raw", "system_prompt"]
+        conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
     )]
     tokens: Vec<TokenIds>,
     /// The most tokens of an answer; -1 is as many as fit [default: 128; as many as fit of an answer to a message].
@@ -175,12 +190,24 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         file,
         tokenizer: tokenizer.as_ref(),
     };
-    // A prompt that cannot be read is told before the model is loaded.
+    // What cannot be read, or written at the end, is told before the model is loaded.
+    let kept = args.kept.read()?;
     let mut prompter = asker.prompter()?;
-    let prompts = asker.prompts()?;
+    prompter.resume(kept.turns());
+    let prompts = asker.prompts(&mut prompter)?;
     let ready = opened.plan()?;
     if ready.both_ways {
         return Err(not_token_by_token());
+    }
+    asker.in_vocabulary(ready.n_vocab)?;
+    if args.context_shift && ready.recurrent {
+        let why = "recurrent states do not forget single tokens".to_owned();
+        let cannot = ExecError::CannotRewind {
+            seq: 0,
+            pos: 0,
+            why,
+        };
+        return Err(engine::execution_failure(&cannot));
     }
     let batch = ready.ubatch.max(1);
     // Of each sequence the next token and what was drafted have logits.
@@ -197,10 +224,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         outputs: lanes.saturating_mul(rows),
         sequences: lanes,
         executor,
-        threads: args.engine.threads(),
+        threads: args.engine.threads(ready.n_devices())?,
         profile: false,
         verbose: args.engine.verbose(),
     };
+    if let Some(d) = engine::beyond_training(file, loading.each()) {
+        output::diagnostic(&d);
+    }
     let begin = Begin {
         args,
         n_vocab: ready.n_vocab,
@@ -215,27 +245,46 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut first = begin.lane(0, prompter.stream(To::Output))?;
     let mut model = loading.load()?;
     let loaded = begun.elapsed();
-    let when_full = when_full(args, model.as_mut())?;
+    let (when_full, unshifted) = when_full(args, model.as_mut())?;
     args.kept.check(model.as_ref())?;
-    args.kept.load(model.as_mut(), &mut first, file)?;
+    KeptArgs::load(&kept, model.as_mut(), &mut first, file)?;
+    drop(kept);
     let mut generation = Generation {
         model: model.as_mut(),
-        n_ctx: loading.n_ctx() / lanes,
+        n_ctx: loading.each(),
         batch,
         when_full,
+        unshifted,
         interrupt: &interrupt,
         speed: Speed::default(),
         buffers: Buffers::default(),
     };
-    match prompts.as_slice() {
-        [] => talk(&mut generation, &mut first, &mut prompter)?,
-        [one] => answer(&mut generation, &mut first, one)?,
-        several => answers(&mut generation, &begin, &prompter, several, lanes)?,
+    let ended = match prompts.as_slice() {
+        [] => {
+            if args.kept.goes_on() {
+                prompter.resume_text(&first.read);
+            }
+            chat::talk(&mut generation, &mut first, &mut prompter)
+        }
+        [one] => answer(&mut generation, &mut first, one, &mut prompter).map(|()| Ended::Done),
+        several => {
+            answers(&mut generation, &begin, &prompter, several, lanes).map(|()| Ended::Done)
+        }
+    };
+    // What was said in a chat is saved, however it ended.
+    if ended.is_ok() || prompts.is_empty() {
+        args.kept
+            .save(&*generation.model, &first, (file, prompter.turns()))?;
     }
-    args.kept.save(&*generation.model, &first, file)?;
     let line = generation.speed.line(loaded);
     let _ = writeln!(io::stderr().lock(), "{line}");
-    Ok(())
+    match ended? {
+        Ended::Done => Ok(()),
+        Ended::Interrupted => Err(Failure {
+            diagnostics: Vec::new(),
+            status: INTERRUPTED,
+        }),
+    }
 }
 
 /// The failure of a model of diffusion: TPC0428.
@@ -247,107 +296,15 @@ fn not_token_by_token() -> Failure {
     )
 }
 
-/// What is done when the context is full. A model that cannot shift it says so at once, and not when it is full.
-fn when_full(args: &Args, model: &mut dyn Model) -> Result<WhenFull, Failure> {
-    if !args.context_shift {
-        return Ok(WhenFull::End);
-    }
-    let shifted = model.shift(0, 0, 0);
-    shifted.map_err(|e| engine::execution_failure(&e))?;
-    Ok(WhenFull::Shift { keep: args.keep.0 })
-}
-
-/// Whether the prompts come from a person at a terminal.
-fn chats(args: &Args) -> bool {
-    args.tokens.is_empty()
-        && args.prompt.is_empty()
-        && args.prompts.is_none()
-        && io::stdin().is_terminal()
-}
-
-/// The file's tokenizer; for a list of ids none is needed.
-fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure> {
-    let found = Tokenizer::from_gguf(file);
-    if !args.tokens.is_empty() {
-        return Ok(found.ok());
-    }
-    let found = found.map_err(Failure::usage)?;
-    found.notes().iter().for_each(output::diagnostic);
-    Ok(Some(found))
-}
-
-/// Where prompts come from.
-struct Asker<'a, 't> {
-    args: &'a Args,
-    file: &'a GgufFile,
-    tokenizer: Option<&'t Tokenizer>,
-}
-
-impl<'t> Asker<'_, 't> {
-    /// How texts become prompts: by the chat template, where the file has one or a chat is asked for.
-    fn prompter(&self) -> Result<Prompter<'t>, Failure> {
-        let args = self.args;
-        let Some(tokenizer) = self.tokenizer.filter(|_| args.tokens.is_empty()) else {
-            return Ok(Prompter::Ids(Vec::new()));
-        };
-        let asked = args.system_prompt.is_some() || chats(args);
-        match !args.raw && (asked || ChatTemplate::is_in(self.file)) {
-            true => Prompter::of_messages(tokenizer, self.file, args.system_prompt.as_deref()),
-            false => Ok(Prompter::of_texts(tokenizer)),
-        }
-    }
-
-    /// The tokens of all prompts; none where there is a chat.
-    fn prompts(&self) -> Result<Vec<Vec<u32>>, Failure> {
-        let args = self.args;
-        if chats(args) {
-            return Ok(Vec::new());
-        }
-        let texts = match (&args.prompts, args.prompt.as_slice()) {
-            _ if !args.tokens.is_empty() => Vec::new(),
-            (Some(path), _) => lines(path)?,
-            (None, []) => vec![input::text(None)?],
-            (None, given) => given.to_vec(),
-        };
-        // Each is a conversation of its own.
-        let of_text = |text: &String| self.prompter()?.prompt(text);
-        let of_texts: Result<Vec<Vec<u32>>, Failure> = texts.iter().map(of_text).collect();
-        let mut out = of_texts?;
-        out.extend(args.tokens.iter().map(|TokenIds(ids)| ids.clone()));
-        let wrong = |option, what, help: &str| {
-            let d = Diagnostic::new(&codes::COMMAND_LINE, option, what);
-            Err(Failure::usage(d.help(help)))
-        };
-        if out.iter().any(Vec::is_empty) {
-            let help = "a text, or ids such as `--tokens 1,2,3`";
-            return wrong("--prompt", "the prompt has no tokens", help);
-        }
-        if out.len() > 1 && args.kept.is_asked() {
-            let what = "several prompts are neither saved nor loaded";
-            return wrong("--save", what, "one prompt per file");
-        }
-        Ok(out)
-    }
-}
-
-/// The longest file of prompts, in bytes.
-const MAX_PROMPTS: u64 = 256 << 20;
-
-/// The lines of a file that say something.
-fn lines(path: &Path) -> Result<Vec<String>, Failure> {
-    let name = path.display().to_string();
-    let refused = |message: String| {
-        let d = Diagnostic::new(&codes::FILE_ACCESS, &name, message);
-        Failure::usage(d.help("a text in UTF-8 with a prompt per line"))
-    };
-    let bytes = input::read_file(path, MAX_PROMPTS)?;
-    let text = String::from_utf8(bytes);
-    let text = text.map_err(|e| refused(format!("it is no UTF-8: {}", e.utf8_error())))?;
-    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
-    let lines: Vec<String> = lines.map(str::to_owned).collect();
-    match lines.is_empty() {
-        true => Err(refused("it has no prompt".into())),
-        false => Ok(lines),
+/// What is done when the context is full, and why it cannot be shifted, if so. A model that cannot shift it says so at once,
+/// and not when it is full.
+fn when_full(args: &Args, model: &mut dyn Model) -> Result<(WhenFull, Option<String>), Failure> {
+    match (model.shift(0, 0, 0), args.context_shift) {
+        (Ok(()), true) => Ok((WhenFull::Shift { keep: args.keep.0 }, None)),
+        (Ok(()), false) => Ok((WhenFull::End, None)),
+        (Err(e), true) => Err(engine::execution_failure(&e)),
+        (Err(ExecError::CannotRewind { why, .. }), false) => Ok((WhenFull::End, Some(why))),
+        (Err(e), false) => Ok((WhenFull::End, Some(e.to_string()))),
     }
 }
 
@@ -387,24 +344,25 @@ fn answer<'t>(
     generation: &mut Generation<'_>,
     lane: &mut Lane<'t>,
     prompt: &[u32],
+    prompter: &mut Prompter<'t>,
 ) -> Result<(), Failure> {
     fits(prompt.len(), generation.n_ctx)?;
     generation.rewind(lane, prompt)?;
-    let Lane {
-        sampler, pending, ..
-    } = lane;
-    pending.iter().for_each(|&id| sampler.accept(id));
-    lane.answer.clear();
-    (lane.end, lane.closed) = (None, false);
-    generation.run(std::slice::from_mut(lane), |_, _| Ok(()))?;
-    finish(lane, generation.n_ctx)
+    generation.answer(lane)?;
+    finish(lane, generation)?;
+    prompter.answered(&lane.answer)
 }
 
 /// Ends the answer of a lane.
-fn finish(lane: &mut Lane<'_>, n_ctx: usize) -> Result<(), Failure> {
+fn finish(lane: &mut Lane<'_>, generation: &Generation<'_>) -> Result<(), Failure> {
+    finished(lane, generation.n_ctx, generation.unshifted.as_deref())
+}
+
+/// The same, with why the context cannot be shifted.
+fn finished(lane: &mut Lane<'_>, n_ctx: usize, unshifted: Option<&str>) -> Result<(), Failure> {
     lane.stream.finish()?;
     if lane.end == Some(End::Full) {
-        output::diagnostic(&full(n_ctx));
+        output::diagnostic(&full(n_ctx, unshifted));
     }
     Ok(())
 }
@@ -418,6 +376,7 @@ fn answers<'t>(
     n: usize,
 ) -> Result<(), Failure> {
     let n_ctx = generation.n_ctx;
+    let unshifted = generation.unshifted.clone();
     for prompt in prompts {
         fits(prompt.len(), n_ctx)?;
     }
@@ -437,7 +396,7 @@ fn answers<'t>(
     let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();
     let mut printed = 0;
     generation.run(&mut lanes, |model, lane| {
-        finish(lane, n_ctx)?;
+        finished(lane, n_ctx, unshifted.as_deref())?;
         let at = lane.seq as usize;
         let stream = std::mem::replace(&mut lane.stream, prompter.stream(To::Memory));
         done[of[at]] = Some(stream);
@@ -453,37 +412,4 @@ fn answers<'t>(
         }
         Ok(())
     })
-}
-
-/// Answers each line of a terminal, to its end.
-fn talk<'t>(
-    generation: &mut Generation<'_>,
-    lane: &mut Lane<'t>,
-    prompter: &mut Prompter<'t>,
-) -> Result<(), Failure> {
-    let mut line = String::new();
-    loop {
-        let _ = io::stderr().lock().write_all(b"> ");
-        line.clear();
-        let read = io::stdin().lock().read_line(&mut line);
-        let refused = |e: io::Error| {
-            let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", e.to_string());
-            Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
-        };
-        if read.map_err(refused)? == 0 {
-            let _ = io::stderr().lock().write_all(b"\n");
-            return Ok(());
-        }
-        let text = line.trim();
-        if text.is_empty() {
-            continue;
-        }
-        let ids = prompter.prompt(text)?;
-        lane.stream = prompter.stream(To::Output);
-        answer(generation, lane, &ids)?;
-        if lane.end == Some(End::ReaderGone) {
-            return Ok(());
-        }
-        prompter.answered(&lane.answer)?;
-    }
 }

@@ -99,6 +99,59 @@ impl<'t> Prompter<'t> {
         }
     }
 
+    /// A place in what was said, for [`Self::back_to`].
+    pub(super) fn mark(&self) -> usize {
+        match self {
+            Prompter::Ids(ids) => ids.len(),
+            Prompter::Text { tokens, .. } => tokens.len(),
+            Prompter::Messages { messages, .. } => messages.len(),
+        }
+    }
+
+    /// Forgets what was said behind a place.
+    pub(super) fn back_to(&mut self, mark: usize) {
+        match self {
+            Prompter::Ids(ids) => ids.truncate(mark),
+            Prompter::Text { tokens, .. } => tokens.truncate(mark),
+            Prompter::Messages { messages, .. } => messages.truncate(mark),
+        }
+    }
+
+    /// Forgets all that was said, but what the model was told before.
+    pub(super) fn clear(&mut self) {
+        let told = match self {
+            Prompter::Messages { messages, .. } => {
+                messages.iter().take_while(|m| m.role == "system").count()
+            }
+            _ => 0,
+        };
+        self.back_to(told);
+    }
+
+    /// The messages and answers so far.
+    pub(super) fn turns(&self) -> Option<&[Message]> {
+        match self {
+            Prompter::Messages { messages, .. } => Some(messages),
+            _ => None,
+        }
+    }
+
+    /// Goes on with these turns. What the model was told before them holds, unless it is told something else now.
+    pub(super) fn resume(&mut self, turns: &[Message]) {
+        if let Prompter::Messages { messages, .. } = self {
+            let told = turns.iter().take_while(|m| m.role == "system").count();
+            let from = if messages.is_empty() { 0 } else { told };
+            messages.extend_from_slice(&turns[from..]);
+        }
+    }
+
+    /// Goes on with a text that is no conversation.
+    pub(super) fn resume_text(&mut self, text: &[u32]) {
+        if let Prompter::Text { tokens, .. } = self {
+            tokens.extend_from_slice(text);
+        }
+    }
+
     /// Takes note of the answer to the last text.
     ///
     /// # Errors

@@ -17,9 +17,14 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     temperature: f32,
-    /// So many tokens at most are considered; 0 is no limit.
-    #[arg(long, value_name = "N", default_value_t = 40)]
-    top_k: usize,
+    /// So many tokens at most are considered; 0 or less is no limit.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 40,
+        allow_hyphen_values = true
+    )]
+    top_k: i64,
     /// The likeliest tokens that have this probability together are considered.
     #[arg(
         long,
@@ -60,9 +65,15 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     presence_penalty: f32,
-    /// The penalties look back so many tokens.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    repeat_last_n: usize,
+    /// The penalties look back so many tokens; -1 is the whole text.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i64).range(-1..)
+    )]
+    repeat_last_n: i64,
     /// Equal seeds give equal choices; -1 is another each time.
     #[arg(
         long,
@@ -79,10 +90,10 @@ impl SamplingArgs {
     pub(super) fn settings(&self) -> Settings {
         Settings {
             temperature: self.temperature,
-            top_k: self.top_k,
+            top_k: usize::try_from(self.top_k).unwrap_or(0),
             top_p: self.top_p,
             min_p: self.min_p,
-            window: self.repeat_last_n,
+            window: usize::try_from(self.repeat_last_n).unwrap_or(usize::MAX),
             repetition: self.repeat_penalty,
             frequency: self.frequency_penalty,
             presence: self.presence_penalty,

@@ -7,6 +7,7 @@ use std::io::Write;
 use tpc_runtime::{Batch, Data, ExecError, KernelTime, SaveError, SequenceText, Tensor};
 use tpc_text::{Sampler, Settings};
 
+use super::chat::Conversation;
 use super::generate::{Buffers, Generation, WhenFull};
 use super::interrupt::Interrupt;
 use super::lane::{End, Lane, Share};
@@ -183,6 +184,7 @@ fn answers(
         n_ctx,
         batch,
         when_full,
+        unshifted: None,
         interrupt: &interrupt,
         speed: Speed::default(),
         buffers: Buffers::default(),
@@ -264,4 +266,73 @@ fn drafts_are_counted() {
         ..Step::default()
     });
     assert_eq!(speed.drafts(), (3, 2));
+}
+
+/// A generation on a model, for chats.
+fn generation<'m>(
+    model: &'m mut Oracle,
+    interrupt: &'m Interrupt,
+    when_full: WhenFull,
+) -> Generation<'m> {
+    Generation {
+        model,
+        n_ctx: 24,
+        batch: 5,
+        when_full,
+        unshifted: None,
+        interrupt,
+        speed: Speed::default(),
+        buffers: Buffers::default(),
+    }
+}
+
+#[test]
+fn a_chat_goes_on_beyond_its_context() {
+    for keep in [Some(0), Some(2), None] {
+        let mut model = Oracle::new(0, false);
+        let interrupt = Interrupt::listen();
+        let mut generation = generation(&mut model, &interrupt, WhenFull::Shift { keep });
+        let mut lane = lane(0, &[], 4);
+        let mut chat = Conversation::default();
+        let mut said = Vec::new();
+        for turn in 0..12 {
+            let before = lane.read.clone();
+            let long: Vec<u32> = said.iter().copied().chain([1; 30]).collect();
+            let refused = chat.answer(&mut generation, &mut lane, &long);
+            assert_eq!(refused.unwrap_err().status, 2, "it does not fit");
+            assert_eq!(lane.read, before, "nothing has changed");
+            said.extend([turn, 7, 9]);
+            chat.answer(&mut generation, &mut lane, &said).unwrap();
+            assert_eq!((lane.answer.len(), lane.end), (4, Some(End::Done)));
+            said.extend_from_slice(&lane.answer);
+            assert!(lane.read.len() <= 24);
+            // What is held is the begin that is kept, and the end of what was said.
+            let kept = keep.unwrap_or(3).min(lane.read.len());
+            let read = &said[..said.len() - lane.pending.len()];
+            assert_eq!(lane.read[..kept], said[..kept]);
+            let tail = &lane.read[kept..];
+            assert!(
+                read.ends_with(tail),
+                "{keep:?} {turn}: {:?} {read:?}",
+                lane.read
+            );
+        }
+        let held = lane.read.clone();
+        assert_eq!(model.texts[&0], held);
+    }
+}
+
+#[test]
+fn a_chat_refuses_a_message_that_does_not_fit_and_goes_on() {
+    let mut model = Oracle::new(0, false);
+    let interrupt = Interrupt::listen();
+    let mut generation = generation(&mut model, &interrupt, WhenFull::End);
+    let mut lane = lane(0, &[], 4);
+    let mut chat = Conversation::default();
+    chat.answer(&mut generation, &mut lane, &[1, 2, 3]).unwrap();
+    let first = lane.answer.clone();
+    let refused = chat.answer(&mut generation, &mut lane, &[1; 25]);
+    assert_eq!(refused.unwrap_err().status, 2);
+    chat.answer(&mut generation, &mut lane, &[1, 2, 3]).unwrap();
+    assert_eq!(lane.answer, first);
 }

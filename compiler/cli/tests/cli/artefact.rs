@@ -250,7 +250,10 @@ fn the_model_is_found_beside_or_where_it_is_said() {
     }
     // What can be said without the model is said.
     let ran = tpc(["check", &artefact]);
-    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout),
+        (1, format!("{artefact}: no model\n"))
+    );
     assert!(ran.stderr.contains("TPC0590"), "{}", ran.stderr);
     let ran = tpc(["verify", &artefact]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -312,6 +315,23 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     };
     refuses(&run(&["--devices", "cpu,cpu"]), 1, "TPC0588");
     assert_eq!(run(&["--devices", "cpu"]).status, 0);
+    // Its own values, and the defaults that it was compiled with, are no others.
+    for own in [
+        &["-c", "64"][..],
+        &["-ub", "16"],
+        &["-ctk", "f16", "-np", "1"],
+    ] {
+        let ran = run(own);
+        assert_eq!(ran.status, 0, "{own:?}: {}", ran.stderr);
+    }
+    // The command that mends it is for the devices that were asked for.
+    for (devices, more) in [("cpu,cpu", ""), ("cuda:0", " --target cuda")] {
+        rebuild(&name, &["--devices", devices], "TPC0588", "devices");
+        let ran = tpc(["check", &name, "--devices", devices]);
+        let command = ran.stdout.lines().last().unwrap().trim();
+        let wanted = format!("--devices {devices} -c 64 -ub 16{more}");
+        assert!(command.ends_with(&wanted), "{command}");
+    }
     for option in [
         &["-c", "32"][..],
         &["-ub", "8"],

@@ -72,10 +72,116 @@ fn json_has_llama_benchs_keys() {
             "devices",
             "avg_ts",
             "stddev_ts",
+            "stddev_ns",
+            "model_type",
+            "n_threads",
+            "n_ubatch",
+            "type_k",
+            "type_v",
         ] {
             assert!(!row[key].is_null(), "{key}");
         }
         assert!(row.get("profile").is_none());
+    }
+}
+
+#[test]
+fn llama_benchs_options_are_understood_or_explained() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let one = ["-p", "0", "-n", "0", "-pg", "4,2", "-r", "1"];
+    let more = [
+        "-mmp",
+        "0",
+        "-embd",
+        "0",
+        "-nkvo",
+        "1",
+        "--delay",
+        "1",
+        "-ctk",
+        "q8_0",
+        "--no-warmup",
+    ];
+    let ran = bench(model, &[&one[..], &more].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains(" plan"), "{}", ran.stderr);
+    let rows = rows(&ran.stdout);
+    assert_eq!(
+        (rows[0][6], rows[2][6], rows[2][7]),
+        ("type_k", "q8_0", "pp4+tg2")
+    );
+    for form in ["jsonl", "csv"] {
+        let ran = bench(model, &[&one[..], &["-o", form, "-nkvo", "0"]].concat());
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        let last = ran.stdout.lines().last().unwrap();
+        match form {
+            "csv" => assert_eq!(last.split("\",\"").count(), 18, "{last}"),
+            _ => assert_eq!(
+                serde_json::from_str::<serde_json::Value>(last).unwrap()["n_gen"],
+                2
+            ),
+        }
+    }
+    for list in [["-ub", "16,32"], ["-fa", "0,1"]] {
+        let ran = bench(model, &[&one[..], &list].concat());
+        refuses(&ran, 2, "TPC0400");
+        assert!(ran.stderr.contains("for v in "), "{}", ran.stderr);
+    }
+}
+
+/// What runs ends with the program that is compared with it.
+#[cfg(unix)]
+#[test]
+fn the_other_program_ends_with_this_one() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let file = scratch.path("pid");
+    let other = format!("echo $$ > {}; sleep 100; echo", file.display());
+    let mut child = Command::new(TPC)
+        .args([
+            "bench",
+            model.to_str().unwrap(),
+            "-p",
+            "2",
+            "-n",
+            "0",
+            "-t",
+            "1",
+        ])
+        .args(["--compare", &other])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let pid = loop {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if text.ends_with('\n') {
+            break text.trim().to_owned();
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "it has not begun"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let kill = |signal: &str, pid: &str| {
+        let status = Command::new("kill")
+            .args([signal, pid])
+            .stderr(Stdio::null())
+            .status();
+        status.unwrap().success()
+    };
+    assert!(kill("-TERM", &child.id().to_string()));
+    assert!(!child.wait().unwrap().success());
+    while kill("-0", &pid) {
+        assert!(begun.elapsed() < Duration::from_secs(90), "{pid} is left");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

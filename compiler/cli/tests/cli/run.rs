@@ -89,6 +89,54 @@ fn ids_are_continued_alike_however_they_are_fed_and_divided() {
 }
 
 #[test]
+fn options_that_are_off_are_accepted_and_others_are_not() {
+    let model = golden();
+    let with = |more: &str| {
+        let more: Vec<&str> = more.split(' ').filter(|w| !w.is_empty()).collect();
+        run(&model, &[&IDS[..], &["-n", "2"], &more].concat())
+    };
+    let plain = with("");
+    for off in [
+        "--mirostat 0 --dry-multiplier 0 --typical 1.0 --xtc-probability 0 --top-nsigma -1",
+        "--rope-scaling none --grp-attn-n 1 --dry-base 1.75",
+        "--top-k -1 --repeat-last-n -1",
+    ] {
+        let ran = with(off);
+        assert_eq!(
+            (ran.status, &ran.stdout),
+            (0, &plain.stdout),
+            "{off}: {}",
+            ran.stderr
+        );
+    }
+    for on in [
+        "--mirostat 1",
+        "--typical 0.5",
+        "--grp-attn-n 2",
+        "--repeat-last-n -2",
+    ] {
+        refuses(&with(on), 2, "TPC0400");
+    }
+    // What is not done is said, and not that nothing changes.
+    let ran = with("-sp --mlock");
+    assert!(
+        ran.stderr.contains("does not do what they ask for"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        !ran.stderr.contains("the result is the same"),
+        "{}",
+        ran.stderr
+    );
+    for words in ["-st --no-mmap", "-tb 2"] {
+        assert!(!with(words).stderr.contains(" plan"), "{words}");
+    }
+    let ran = with("-c 100000");
+    assert!(ran.stderr.contains("TPC0312"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_seed_decides_what_is_drawn() {
     let model = golden();
     let drawn = |seed: &str| {
@@ -177,7 +225,9 @@ fn wrong_usage_is_told() {
         refuses(&run(&model, options), 2, code);
     }
     // A token that the vocabulary does not have.
-    refuses(&run(&model, &["--tokens", "999999"]), 1, "TPC0506");
+    refuses(&run(&model, &["--tokens", "1,999999"]), 2, "TPC0400");
+    let listed = ["--tokens", "1", "-t", "2,2,2"];
+    refuses(&run(&model, &listed), 2, "TPC0400");
     // Habits of llama.cpp: the model by -m, layers on the device, threads of batches.
     let ran = tpc([
         "run", "-m", &model, "-ngl", "99", "-tb", "2", "-n", "1", "--tokens", "1",

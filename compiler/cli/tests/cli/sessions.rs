@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::support::{Ran, Scratch, TPC, refuses, tpc};
+use super::support::{Ran, Scratch, TPC, refuses, tpc, words};
 
 fn run(model: &Path, options: &[&str]) -> Ran {
     let model = model.to_str().unwrap();
@@ -31,7 +31,7 @@ fn prompts_side_by_side_have_the_answers_of_each_alone() {
         .collect();
     let all: Vec<&str> = prompts.iter().flat_map(|p| ["--tokens", *p]).collect();
     for np in ["1", "2", "3", "5"] {
-        let options = [&all[..], &["-n", "5", "-np", np, "-ub", "4"]].concat();
+        let options = [&all[..], &["-n", "5", "-np", np, "-ub", "4", "-c", "640"]].concat();
         let ran = run(&model, &options);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         assert_eq!(ran.stdout, wanted.concat(), "{np}");
@@ -84,6 +84,41 @@ fn a_context_shift_goes_on_where_the_context_is_full() {
     let more = ["--context-shift"];
     let ran = run(&recurrent, &[&options[..], &more].concat());
     refuses(&ran, 1, "TPC0575");
+    // What is not possible is not recommended.
+    let ends = run(&recurrent, &options);
+    let told = words(&ends.stderr);
+    assert!(
+        told.contains("TPC0425") && told.contains("--context-shift is not possible"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_files_of_a_session_are_looked_at_before_the_model_is_loaded() {
+    let scratch = Scratch::new();
+    let model = small(&scratch, "llama-tiny");
+    let cache = scratch.path("cache.session");
+    let cache = cache.to_str().unwrap();
+    let begin = ["--tokens", "1,2,3,4,5", "-n", "4"];
+    for place in ["/no/such/folder/x", scratch.0.to_str().unwrap()] {
+        for option in ["--save", "--prompt-cache"] {
+            let ran = run(&model, &[&begin[..], &[option, place]].concat());
+            refuses(&ran, 2, "TPC0402");
+        }
+    }
+    let with = |tokens: &str, more: &[&str]| {
+        let words = ["--tokens", tokens, "-n", "4", "--prompt-cache", cache];
+        run(&model, &[&words[..], more].concat())
+    };
+    assert_eq!(with("1,2,3,4,5", &[]).status, 0);
+    let before = std::fs::read(cache).unwrap();
+    let ran = with("1,2,3,7,8,9", &["--prompt-cache-ro"]);
+    assert!(ran.stderr.contains("prompt 3 tokens"), "{}", ran.stderr);
+    assert_eq!(std::fs::read(cache).unwrap(), before, "it is only read");
+    assert_eq!(with("1,2,3,7,8,9", &[]).status, 0);
+    assert_ne!(std::fs::read(cache).unwrap(), before);
+    let alone = run(&model, &[&begin[..], &["--prompt-cache-ro"]].concat());
+    refuses(&alone, 2, "TPC0400");
 }
 
 #[test]

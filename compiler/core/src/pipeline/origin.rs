@@ -169,7 +169,11 @@ fn of_capture(
         unused: Vec::new(),
         ignored: Vec::new(),
     };
-    let caches = CacheSizes::new(n_ctx, None, placement.ubatch_size, placement.parallel);
+    // What was captured has the cells that it has.
+    let caches = CacheSizes {
+        n_ctx,
+        n_ctx_swa: n_ctx,
+    };
     Ok(Prepared {
         model: Model { graph, summary },
         caches,

@@ -1,6 +1,6 @@
 //! How large a model and its caches are.
 
-use tpc_ir::{Bindings, Graph, Op, Window};
+use tpc_ir::{Bindings, Graph, Op, Window, parts_cells};
 
 use tpc_gguf::{GgufFile, TensorInfo};
 
@@ -52,19 +52,23 @@ pub struct CacheSizes {
 }
 
 impl CacheSizes {
-    /// The sizes for a context: layers with a window keep its tokens per sequence and a batch more, in steps of 256 as
-    /// the usual engine does.
+    /// The sizes for a context, of which each sequence has its part: layers with a window keep its tokens and a batch more per
+    /// sequence, in steps of 256 as the usual engine does.
     pub fn new(n_ctx: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
-        let swa = window.map_or(n_ctx, |w| {
-            let cells = w.tokens().saturating_mul(parallel).saturating_add(ubatch);
+        let each = match parallel {
+            0 | 1 => n_ctx,
+            n => n_ctx / n,
+        };
+        let swa = window.map_or(each, |w| {
+            let cells = w.tokens().saturating_add(ubatch);
             cells
                 .checked_next_multiple_of(256)
-                .unwrap_or(n_ctx)
-                .min(n_ctx)
+                .unwrap_or(each)
+                .min(each)
         });
         CacheSizes {
-            n_ctx,
-            n_ctx_swa: swa,
+            n_ctx: parts_cells(each, parallel),
+            n_ctx_swa: parts_cells(swa, parallel),
         }
     }
 }

@@ -23,6 +23,9 @@ use crate::simd::vectorised;
 /// Cells of a tile.
 pub(super) const TILE: usize = 64;
 
+// A sequence has whole tiles of a cache.
+const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
+
 /// Products of a register tile: rows times cells.
 const PRODUCTS: usize = 16;
 /// Cells that a row meets side by side, at most.

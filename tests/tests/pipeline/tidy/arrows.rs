@@ -136,8 +136,8 @@ const MODULES: [(&str, &[&str]); 19] = [
     (
         "ir",
         &[
-            "code", "dims", "dtype", "entity", "interval", "window", "place", "types", "sharding",
-            "op", "factor", "graph", "budget", "resize", "text", "verify", "program",
+            "cells", "code", "dims", "dtype", "entity", "interval", "window", "place", "types",
+            "sharding", "op", "factor", "graph", "budget", "resize", "text", "verify", "program",
         ],
     ),
     (

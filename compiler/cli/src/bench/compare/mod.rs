@@ -4,13 +4,15 @@
 //! our tests and the other program one after the other, and the round after the other way round. What is printed is the
 //! median of the rounds' ratios, and their range.
 //!
+//! - `child` runs it, and ends it with this program;
 //! - `speeds` reads what the other program has measured.
 
+mod child;
 mod speeds;
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tpc_diag::{Diagnostic, codes::COMMAND_LINE};
 
@@ -20,6 +22,7 @@ use crate::codes::OTHER_PROGRAM;
 use crate::engine;
 use crate::output::Failure;
 use crate::progress::Progress;
+use child::Signals;
 use speeds::Speeds;
 
 /// Lines of the other program's errors that are shown.
@@ -29,6 +32,7 @@ const ERROR_LINES: usize = 5;
 pub(super) struct Other<'a> {
     /// Its command line, for the shell.
     command: &'a str,
+    signals: Signals,
 }
 
 /// The speeds of the other program for a test, one per round.
@@ -62,8 +66,11 @@ pub(super) fn median(numbers: &[f64]) -> f64 {
 }
 
 impl<'a> Other<'a> {
-    pub(super) const fn new(command: &'a str) -> Other<'a> {
-        Other { command }
+    pub(super) fn new(command: &'a str) -> Other<'a> {
+        Other {
+            command,
+            signals: Signals::listen(),
+        }
     }
 
     /// The file name of the program: the first word that sets no variable.
@@ -86,9 +93,8 @@ impl<'a> Other<'a> {
             status,
             stdout,
             stderr,
-        } = shell(self.command)
-            .stdin(Stdio::null())
-            .output()
+        } = (self.signals)
+            .output(&mut shell(self.command))
             .map_err(|e| fault(format!("cannot be run: {e}")))?;
         if !status.success() {
             let text = String::from_utf8_lossy(&stderr);

@@ -22,13 +22,14 @@ struct Row {
 }
 
 impl Row {
-    /// The name and the speed; `None` of a test that reads a prompt and generates too.
+    /// The name and the speed; `None` of a test of nothing.
     fn named(&self) -> Option<(String, f64)> {
         let depth = self.n_depth;
         let test = match (self.n_prompt, self.n_gen) {
+            (0, 0) => return None,
             (n, 0) => Test::Prompt { n, depth },
             (0, n) => Test::Generation { n, depth },
-            _ => return None,
+            (prompt, n) => Test::Both { prompt, n, depth },
         };
         Some((test.name(), self.avg_ts))
     }
@@ -100,7 +101,7 @@ mod tests {
             r#"{"n_prompt": 512, "n_gen": 0, "avg_ts": 186.5, "test_time": "x"}"#,
             r#"{"n_prompt": 0, "n_gen": 128, "n_depth": 0, "avg_ts": 21.25}"#,
             r#"{"n_prompt": 0, "n_gen": 128, "n_depth": 4096, "avg_ts": 7.0}"#,
-            r#"{"n_prompt": 4, "n_gen": 4, "avg_ts": 1.0}"#,
+            r#"{"n_prompt": 0, "n_gen": 0, "avg_ts": 1.0}"#,
             r#"{"n_prompt": 8, "n_gen": 0, "avg_ts": 0.0}"#,
         ];
         assert_eq!(read(&rows.join("\n")), expected());

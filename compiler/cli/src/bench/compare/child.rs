@@ -1,0 +1,107 @@
+//! Another program that ends when this one is told to end.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+/// How often it is looked whether the program has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The signals that end this program.
+#[derive(Debug)]
+pub(super) struct Signals {
+    /// Whether a signal has its usual effect: nothing else runs.
+    usual: Arc<AtomicBool>,
+    /// The signal that came.
+    came: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Listens for them. Where the system does not allow it, they end this program alone.
+    pub(super) fn listen() -> Signals {
+        let out = Signals {
+            usual: Arc::new(AtomicBool::new(true)),
+            came: Arc::new(AtomicUsize::new(0)),
+        };
+        for signal in [SIGINT, SIGTERM] {
+            let number = usize::try_from(signal).unwrap_or(0);
+            let _ = flag::register_conditional_default(signal, Arc::clone(&out.usual))
+                .and_then(|_| flag::register_usize(signal, Arc::clone(&out.came), number));
+        }
+        out
+    }
+
+    /// Runs a program to its end. A signal ends it, with all that it has started, and then this program.
+    ///
+    /// # Errors
+    /// A program that cannot be started or waited for.
+    pub(super) fn output(&self, command: &mut Command) -> io::Result<Output> {
+        in_group(command);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stdout = reader(child.stdout.take());
+        let stderr = reader(child.stderr.take());
+        self.usual.store(false, Ordering::SeqCst);
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            let signal = self.came.load(Ordering::SeqCst);
+            if signal != 0 {
+                end(&mut child);
+                self.usual.store(true, Ordering::SeqCst);
+                let _ = low_level::raise(i32::try_from(signal).unwrap_or(SIGTERM));
+            }
+            thread::sleep(LOOK);
+        };
+        self.usual.store(true, Ordering::SeqCst);
+        Ok(Output {
+            status,
+            stdout: text(stdout),
+            stderr: text(stderr),
+        })
+    }
+}
+
+/// Reads what a program prints while it runs.
+fn reader<R: Read + Send + 'static>(from: Option<R>) -> Option<JoinHandle<Vec<u8>>> {
+    let mut from = from?;
+    Some(thread::spawn(move || {
+        let mut out = Vec::new();
+        // What was printed until then counts.
+        let _ = from.read_to_end(&mut out);
+        out
+    }))
+}
+
+fn text(reader: Option<JoinHandle<Vec<u8>>>) -> Vec<u8> {
+    reader.and_then(|r| r.join().ok()).unwrap_or_default()
+}
+
+/// Lets a program and what it starts be one group.
+#[cfg(unix)]
+fn in_group(command: &mut Command) {
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+#[cfg(not(unix))]
+const fn in_group(_: &mut Command) {}
+
+/// Ends a program and its group.
+fn end(child: &mut Child) {
+    if cfg!(unix) {
+        let group = format!("-{}", child.id());
+        let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}

@@ -1,0 +1,192 @@
+//! The prompts of the command line: texts, files, lists of ids, or a chat.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use tpc_diag::{Diagnostic, codes};
+use tpc_gguf::GgufFile;
+use tpc_text::{ChatTemplate, Tokenizer};
+
+use super::prompt::Prompter;
+use super::{Args, TokenIds};
+use crate::engine;
+use crate::input;
+use crate::output::{self, Failure};
+
+/// Whether the prompts come from a person at a terminal.
+fn chats(args: &Args) -> bool {
+    args.tokens.is_empty()
+        && args.prompt.is_empty()
+        && args.file.is_none()
+        && args.prompts.is_none()
+        && io::stdin().is_terminal()
+}
+
+/// The file's tokenizer; for a list of ids none is needed.
+pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure> {
+    let found = Tokenizer::from_gguf(file);
+    if !args.tokens.is_empty() {
+        return Ok(found.ok());
+    }
+    let found = found.map_err(|d| {
+        Failure::usage(match d.code.id == NO_VOCABULARY {
+            true => d.help("use a file with its vocabulary, or give token ids: --tokens 1,2,3"),
+            false => d,
+        })
+    })?;
+    found.notes().iter().for_each(output::diagnostic);
+    Ok(Some(found))
+}
+
+/// Where prompts come from.
+pub(super) struct Asker<'a, 't> {
+    pub(super) args: &'a Args,
+    pub(super) file: &'a GgufFile,
+    pub(super) tokenizer: Option<&'t Tokenizer>,
+}
+
+impl<'t> Asker<'_, 't> {
+    /// How texts become prompts: by the chat template, where the file has one or a chat is asked for.
+    pub(super) fn prompter(&self) -> Result<Prompter<'t>, Failure> {
+        let args = self.args;
+        let Some(tokenizer) = self.tokenizer.filter(|_| args.tokens.is_empty()) else {
+            return Ok(Prompter::Ids(Vec::new()));
+        };
+        let asked = args.system_prompt.is_some() || chats(args);
+        match !args.raw && (asked || ChatTemplate::is_in(self.file)) {
+            true => Prompter::of_messages(tokenizer, self.file, args.system_prompt.as_deref()),
+            false => Ok(Prompter::of_texts(tokenizer)),
+        }
+    }
+
+    /// Fails where a token id is none of the model's.
+    ///
+    /// # Errors
+    /// TPC0400.
+    pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {
+        let ids = self.args.tokens.iter().flat_map(|TokenIds(ids)| ids);
+        engine::in_vocabulary(ids.copied(), n_vocab)
+    }
+
+    /// The tokens of all prompts; none where there is a chat. One is the next text of what `prompter` knows.
+    pub(super) fn prompts(&self, prompter: &mut Prompter<'t>) -> Result<Vec<Vec<u32>>, Failure> {
+        let args = self.args;
+        if chats(args) {
+            return Ok(Vec::new());
+        }
+        let texts = match (&args.prompts, args.prompt.as_slice()) {
+            _ if !args.tokens.is_empty() => Vec::new(),
+            (Some(path), _) => lines(path)?,
+            (None, given) => match (&args.file, given) {
+                (Some(path), _) => vec![whole(path)?],
+                (None, []) => vec![input::text(None)?],
+                (None, given) if args.escape => given.iter().map(|t| unescaped(t)).collect(),
+                (None, given) => given.to_vec(),
+            },
+        };
+        // Several are conversations of their own.
+        let of_text = |text: &String| self.prompter()?.prompt(text);
+        let mut out = match texts.as_slice() {
+            [one] => vec![prompter.prompt(one)?],
+            several => several.iter().map(of_text).collect::<Result<_, _>>()?,
+        };
+        out.extend(args.tokens.iter().map(|TokenIds(ids)| ids.clone()));
+        let wrong = |option, what, help: &str| {
+            let d = Diagnostic::new(&codes::COMMAND_LINE, option, what);
+            Err(Failure::usage(d.help(help)))
+        };
+        if out.iter().any(Vec::is_empty) {
+            let help = "a text, or ids such as `--tokens 1,2,3`";
+            return wrong("--prompt", "the prompt has no tokens", help);
+        }
+        if out.len() > 1 && args.kept.is_asked() {
+            let what = "several prompts are neither saved nor loaded";
+            return wrong("--save", what, "one prompt per file");
+        }
+        Ok(out)
+    }
+}
+
+/// The longest file of prompts, in bytes.
+const MAX_PROMPTS: u64 = 256 << 20;
+/// The code of a file without a vocabulary.
+const NO_VOCABULARY: &str = "TPC0560";
+
+/// A file whose text cannot be used.
+fn refused(path: &Path, message: String, help: &str) -> Failure {
+    let d = Diagnostic::new(&codes::FILE_ACCESS, path.display().to_string(), message);
+    Failure::usage(d.help(help))
+}
+
+/// The text of a file, without the line break at its end.
+fn whole(path: &Path) -> Result<String, Failure> {
+    let text = String::from_utf8(input::read_file(path, MAX_PROMPTS)?);
+    let mut text = text.map_err(|e| {
+        let message = format!("it is no UTF-8: {}", e.utf8_error());
+        refused(path, message, "a text in UTF-8")
+    })?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+/// A text in which what is written with a backslash is what it stands for. What stands for nothing stays.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        let behind = rest.as_str();
+        let hex = behind.strip_prefix('x').and_then(|h| h.get(..2));
+        let hex = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
+        let (c, read) = match (behind.chars().next(), hex) {
+            (Some('n'), _) => ('\n', 1),
+            (Some('t'), _) => ('\t', 1),
+            (Some('r'), _) => ('\r', 1),
+            (Some(c @ ('\\' | '\'' | '"')), _) => (c, 1),
+            (Some('x'), Some(byte)) if byte.is_ascii() => (char::from(byte), 3),
+            _ => ('\\', 0),
+        };
+        out.push(c);
+        rest = behind[read..].chars();
+    }
+    out
+}
+
+/// The lines of a file that say something.
+fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+    let refused =
+        |message: String| refused(path, message, "a text in UTF-8 with a prompt per line");
+    let text = whole(path)?;
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    match lines.is_empty() {
+        true => Err(refused("it has no prompt".into())),
+        false => Ok(lines),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backslashes_stand_for_characters() {
+        for (given, wanted) in [
+            ("a\\nb", "a\nb"),
+            ("\\t\\r\\\\\\'\\\"", "\t\r\\'\""),
+            ("\\x41\\x0a", "A\n"),
+            ("\\x4", "\\x4"),
+            ("\\xff", "\\xff"),
+            ("\\q\\", "\\q\\"),
+            ("\\\\n", "\\n"),
+            ("ä\\x€", "ä\\x€"),
+        ] {
+            assert_eq!(unescaped(given), wanted, "{given}");
+        }
+    }
+}
