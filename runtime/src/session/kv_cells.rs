@@ -406,6 +406,14 @@ impl KvCells {
         }
         if pos == 0 {
             self.sequences.retain(|s| s.seq != seq);
+            // An empty part begins anew, as an empty cache does.
+            let part = self.parts.of(seq);
+            let held = |(row, cell): (usize, &Option<TokenPos>)| {
+                cell.is_some() && self.parts.place_of(row).0 == part
+            };
+            if !self.cells.iter().enumerate().any(held) {
+                self.heads[part] = 0;
+            }
         }
         for s in self.sequences.iter_mut().filter(|s| s.seq == seq) {
             s.next = s.next.min(pos);
@@ -655,5 +663,74 @@ mod tests {
         let held: Vec<Option<u32>> = cells.held().iter().map(|c| c.map(|c| c.pos)).collect();
         assert_eq!(held, [Some(0), Some(3), Some(4), None, Some(1), Some(2)]);
         assert_eq!(picture(&cells, &keys(0, 3..4)), ["..--.."]);
+    }
+
+    /// What a sequence has alone, and as one of three.
+    struct Both {
+        alone: KvCells,
+        together: KvCells,
+        read: u32,
+    }
+
+    impl Both {
+        fn new(window: Option<Window>) -> Both {
+            Both {
+                alone: KvCells::with_parts(128, window, (1, 96)),
+                together: KvCells::with_parts(3 * 128, window, (3, 96)),
+                read: 0,
+            }
+        }
+
+        /// Reads `n` tokens of sequence 1, beside tokens of the others.
+        fn read(&mut self, n: u32, others: &[TokenPos]) {
+            let own = keys(1, self.read..self.read + n);
+            let wanted = place(&mut self.alone, &own).expect("there is room");
+            let mixed: Vec<TokenPos> = others.iter().chain(&own).copied().collect();
+            let found = place(&mut self.together, &mixed).expect("there is room");
+            let parts = self.together.parts;
+            for (row, t) in found.iter().zip(&mixed) {
+                assert_eq!(parts.place_of(*row).0, t.seq as usize);
+            }
+            let own: Vec<usize> = found[others.len()..]
+                .iter()
+                .map(|&row| parts.place_of(row).1)
+                .collect();
+            assert_eq!(own, wanted, "after {} tokens", self.read);
+            self.read += n;
+        }
+    }
+
+    #[test]
+    fn a_sequence_has_the_cells_in_its_part_that_it_has_alone() {
+        for window in [None, Some(Window::Sliding(40))] {
+            let mut both = Both::new(window);
+            both.read(30, &keys(0, 0..5));
+            both.read(1, &keys(2, 0..50));
+            for i in 0..40 {
+                both.read(1, &keys(0, 5 + i..6 + i));
+            }
+            for cells in [&mut both.alone, &mut both.together] {
+                cells.truncate(1, 60);
+            }
+            both.read = 60;
+            both.read(20, &[]);
+            // A file has the cells, and a part goes on where it was.
+            let held = both.together.held().to_vec();
+            let sequences = both.together.saved_sequences();
+            let restored = both.together.restored(&sequences, 0, held);
+            both.together = restored.expect("they are its own");
+            both.read(6, &[]);
+            if window.is_some() {
+                (0..30).for_each(|_| both.read(3, &[]));
+            } else {
+                let full = place(&mut both.together, &keys(1, 86..100));
+                assert_eq!(full.expect_err("its part is full").code(), "TPC0514");
+            }
+            // Another text in its place begins as one in an empty cache.
+            both.together.remove_sequence(1);
+            both.alone = KvCells::with_parts(128, window, (1, 96));
+            both.read = 0;
+            both.read(50, &[]);
+        }
     }
 }

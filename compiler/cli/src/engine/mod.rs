@@ -405,7 +405,15 @@ impl<'a> Loading<'a> {
         };
         let executor = CpuExecutor::new(program, weights, options);
         let session = executor.and_then(|e| Session::with_executor(e, config));
-        session.map_err(|e| execution_failure(&e))
+        session.map_err(|e| match &e {
+            // What is too large is mostly the caches.
+            ExecError::Size { .. } => {
+                let SessionConfig { n_ctx, .. } = config;
+                let cure = format!("a smaller context, -c, which is {n_ctx} now; or batch, -ub");
+                Failure::findings(vec![execution_error(&e).help(cure)])
+            }
+            _ => execution_failure(&e),
+        })
     }
 
     /// A session on the devices of a driver.
