@@ -99,7 +99,7 @@ tpc_ir::codes! {
         "There is no decoder for the tensor's type, or no encoder for the state's, or rows are not whole blocks. \
          Planning knows every GGUF type; execution knows most.",
     )
-    .example("a tq1_0 cache; a q8_0 cache with rows of 24.")
+    .example("an iq2_xs cache; a q8_0 cache with rows of 24.")
     .cure("requantise the tensor, or choose another cache type.");
 
     MISSING_INPUT = error(

@@ -64,7 +64,11 @@ impl Interface {
     /// The interface of a graph.
     pub fn from_graph(graph: &Graph) -> Interface {
         let has = |sought: &dyn Fn(&Op) -> bool| graph.insts().any(|(_, i)| sought(&i.op));
-        let alibi = has(&|op| matches!(op, Op::FlashAttn(a) if a.max_bias > 0.0));
+        let alibi = has(&|op| match op {
+            Op::FlashAttn(a) => a.max_bias > 0.0,
+            Op::SoftMax(s) => s.max_bias > 0.0,
+            _ => false,
+        });
         let outputs = graph.outputs.iter().filter_map(|o| match o {
             Output::Named(name, _) => Some(name.clone()),
             Output::State { .. } => None,

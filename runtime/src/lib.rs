@@ -46,7 +46,7 @@ pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
     BatchRun, Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
-    ProgramInterpreter, Traffic, Transfers, eval,
+    ProgramInterpreter, Traffic, Transfers, eval, knows,
 };
 pub use run::{Batches, NextPhase, ProgramRun};
 pub use session::{

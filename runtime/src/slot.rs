@@ -1,6 +1,6 @@
 //! Where the input of a batch is written.
 
-use tpc_ir::{RANK, TensorType};
+use tpc_ir::{DType, RANK, TensorType};
 
 use crate::error::ExecError;
 use crate::tensor::{Data, Shape, Tensor};
@@ -24,6 +24,8 @@ pub enum SlotMemory<'a> {
     I64(&'a mut [i64]),
     /// Elements of an input of type f32.
     F32(&'a mut [f32]),
+    /// The bytes of an input of any other type.
+    Packed(DType, &'a mut [u8]),
     /// A tensor, whatever its type.
     Tensor(&'a mut Option<Tensor>),
 }
@@ -38,6 +40,16 @@ impl<'a> Slot<'a> {
             SlotMemory::I32(to) => to.len(),
             SlotMemory::I64(to) => to.len(),
             SlotMemory::F32(to) => to.len(),
+            SlotMemory::Packed(dtype, to) => {
+                let shape = Shape {
+                    dtype: *dtype,
+                    dims,
+                };
+                return match shape.bytes() == to.len() as u64 {
+                    true => Ok(Slot { dims, memory }),
+                    false => Err(mismatch(dims, [to.len(), 1, 1, 1])),
+                };
+            }
             SlotMemory::Tensor(_) => return Ok(Slot { dims, memory }),
         };
         match dims.iter().product::<usize>() == found {
@@ -70,7 +82,7 @@ impl<'a> Slot<'a> {
                 }
             }
             SlotMemory::I64(to) => to.iter_mut().zip(&mut values).for_each(|(to, v)| *to = v),
-            SlotMemory::F32(_) => return Err(elements("real", "integer")),
+            SlotMemory::F32(_) | SlotMemory::Packed(..) => return Err(elements("real", "integer")),
         }
         Ok(())
     }
@@ -94,7 +106,9 @@ impl<'a> Slot<'a> {
                 to.iter_mut().zip(values).for_each(|(to, v)| *to = v as f32);
                 Ok(())
             }
-            SlotMemory::I32(_) | SlotMemory::I64(_) => Err(elements("integer", "real")),
+            SlotMemory::I32(_) | SlotMemory::I64(_) | SlotMemory::Packed(..) => {
+                Err(elements("integer", "real"))
+            }
         }
     }
 
@@ -126,7 +140,45 @@ impl<'a> Slot<'a> {
                 fill(to);
                 Ok(())
             }
-            SlotMemory::I32(_) | SlotMemory::I64(_) => Err(elements("integer", "real")),
+            SlotMemory::I32(_) | SlotMemory::I64(_) | SlotMemory::Packed(..) => {
+                Err(elements("integer", "real"))
+            }
+        }
+    }
+
+    /// Writes elements that are packed in this type, as many as `dims` says, axis 0 without gaps.
+    ///
+    /// # Errors
+    /// [`ExecError::Shape`] for other sizes than those of the place, [`ExecError::Elements`] for another type, and
+    /// [`ExecError::Parameter`] for bytes that are not the elements'.
+    pub fn packed(self, dtype: DType, dims: [usize; RANK], bytes: &[u8]) -> Result<(), ExecError> {
+        match self.memory {
+            _ if Shape { dtype, dims }.bytes() != bytes.len() as u64 => Err(ExecError::Parameter {
+                what: format!("{} bytes of {dtype} for {dims:?} elements", bytes.len()),
+            }),
+            SlotMemory::Packed(of, to) if of == dtype => match dims == self.dims {
+                true => {
+                    to.copy_from_slice(bytes);
+                    Ok(())
+                }
+                false => Err(mismatch(self.dims, dims)),
+            },
+            SlotMemory::I32(_) | SlotMemory::I64(_) | SlotMemory::Tensor(_)
+                if dtype.is_integer() =>
+            {
+                let width = dtype.block_bytes() as usize;
+                self.ints(dims, bytes.chunks_exact(width).map(integer))
+            }
+            SlotMemory::F32(_) | SlotMemory::Tensor(_) if !dtype.is_integer() => {
+                let mut all = vec![0.0; dims.iter().product()];
+                crate::quant::dequantise(dtype, bytes, &mut all).map_err(|e| {
+                    ExecError::Parameter {
+                        what: e.to_string(),
+                    }
+                })?;
+                self.reals(dims, all.into_iter().map(f64::from))
+            }
+            _ => Err(elements("of the declared type", "of another type")),
         }
     }
 
@@ -165,6 +217,14 @@ pub(crate) fn input_tensor(
     })?;
     tensor.expect("the input", shape)?;
     Ok(tensor)
+}
+
+/// An integer in little-endian bytes.
+fn integer(bytes: &[u8]) -> i64 {
+    let negative = bytes.last().is_some_and(|b| b.cast_signed() < 0);
+    let mut all = [if negative { 0xff } else { 0 }; 8];
+    all.iter_mut().zip(bytes).for_each(|(to, b)| *to = *b);
+    i64::from_le_bytes(all)
 }
 
 fn mismatch(expected: [usize; RANK], found: [usize; RANK]) -> ExecError {
@@ -207,5 +267,31 @@ mod tests {
         two.rows([2, 2], |i, to| to.fill(i as f32)).expect("fits");
         assert_eq!(reals, [0.0, 0.0, 1.0, 1.0]);
         assert!(Slot::new([5, 1, 1, 1], SlotMemory::F32(&mut reals)).is_err());
+    }
+
+    #[test]
+    fn packed_elements_are_written_as_they_are_or_decoded() {
+        let dims = [2, 1, 1, 1];
+        let halves = [0x00, 0x3c, 0x00, 0xc0];
+        let mut bytes = [0; 4];
+        let to = Slot::new(dims, SlotMemory::Packed(DType::F16, &mut bytes)).expect("two");
+        to.packed(DType::F16, dims, &halves).expect("fits");
+        assert_eq!(bytes, halves);
+        let to = Slot::new(dims, SlotMemory::Packed(DType::F16, &mut bytes)).expect("two");
+        let e = to.packed(DType::Bf16, dims, &halves);
+        assert_eq!(e.expect_err("another type").code(), "TPC0504");
+        let mut out = None;
+        let to = Slot::new(dims, SlotMemory::Tensor(&mut out)).expect("a tensor");
+        to.packed(DType::F16, dims, &halves).expect("reals");
+        assert_eq!(out, Tensor::reals_of(dims, vec![1.0, -2.0]).ok());
+        let mut ints = [0_i32; 2];
+        let to = Slot::new(dims, SlotMemory::I32(&mut ints)).expect("two");
+        let e = to.packed(DType::I16, dims, &[0; 3]);
+        assert_eq!(e.expect_err("three bytes").code(), "TPC0518");
+        let to = Slot::new(dims, SlotMemory::I32(&mut ints)).expect("two");
+        to.packed(DType::I16, dims, &[0xfe, 0xff, 1, 1])
+            .expect("fits");
+        assert_eq!(ints, [-2, 257]);
+        assert!(Slot::new([3, 1, 1, 1], SlotMemory::Packed(DType::F16, &mut bytes)).is_err());
     }
 }

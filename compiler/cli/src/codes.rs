@@ -111,8 +111,17 @@ tpc_ir::codes! {
         "The graph has an op that no executor has, is not proved when it is divided, does not fit the machine, or reads what an \
          earlier graph did not keep. The connection is closed: the protocol has no answer that says so.",
     )
-    .example("a convolution of an encoder of images.")
+    .example("a function of the program (`ggml_map_custom`).")
     .cure("`tpc rpc --capture` writes the graph down for `tpc lint --graph`; `-ot` keeps the layers elsewhere.");
+
+    BY_REFERENCE = note(
+        "TPC0761",
+        "an op without a kernel",
+        "The graph has an op of ggml for which there is neither a sharding rule nor a kernel. It is computed whole, on one \
+         thread, by the reference: the result is right, and slow. It is told once.",
+    )
+    .example("a convolution of an encoder of images.")
+    .cure("none is needed; `-ot` keeps such layers in the program itself, which may be faster.");
 
     BOTH_WAYS = error(
         "TPC0428",

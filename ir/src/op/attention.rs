@@ -4,7 +4,7 @@ use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::bits::eq_by_bits;
 use super::head_groups::HeadGrouping;
 use super::local::LocalCtx;
-use super::resize::{NewSizes, size_independent};
+use super::resize::NewSizes;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{Inferred, TypeError, divides, equal, f32_of, finite, parameter, real};
 use super::work::{Extents, Work};
@@ -13,57 +13,90 @@ use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// `softmax(scale · x + mask)` over axis 0. Operands: `x: [n, rows, …]` and optionally `mask: [n, rows]`; result as
-/// `x`.
+/// `softmax(scale · x + slope · mask)` over axis 0, where ALiBi gives each head (axis 2) its slope; without ALiBi it is 1.
+///
+/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and after it optionally
+/// `sinks: [H]` (a logit per head that takes weight and has no result); result as `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
     pub scale: f32,
+    /// ALiBi's largest slope exponent; 0 for none.
+    pub max_bias: f32,
+    /// The heads seen, where they are not all and ALiBi depends on their indices.
+    pub heads: Option<HeadWindow>,
 }
 
-eq_by_bits!(SoftMax { scale });
+eq_by_bits!(SoftMax { scale, max_bias; heads });
+
+impl SoftMax {
+    /// Without ALiBi.
+    pub const fn scaled(scale: f32) -> SoftMax {
+        SoftMax {
+            scale,
+            max_bias: 0.0,
+            heads: None,
+        }
+    }
+}
 
 impl OpDef for SoftMax {
     const NAMES: &'static [&'static str] = &["soft_max"];
     const CATEGORY: OpCategory = OpCategory::Light;
 
     fn attrs(&self) -> Attrs {
-        vec![("scale", Attr::Float(self.scale))]
+        let mut out = vec![("scale", Attr::Float(self.scale))];
+        alibi_attrs(self.max_bias, self.heads.as_ref(), &mut out);
+        out
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SoftMax {
             scale: attrs.float("scale")?.unwrap_or(1.0),
+            max_bias: attrs.float("max_bias")?.unwrap_or(0.0),
+            heads: HeadWindow::parse(attrs)?,
         })
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([("scale", self.scale)])?;
-        let x = match operands {
-            [x] => x,
-            [x, mask] => {
-                real("mask", mask)?;
-                equal("axis 0 of x and mask", &x.dims[0], &mask.dims[0])?;
-                equal("axis 1 of x and mask", &x.dims[1], &mask.dims[1])?;
-                x
-            }
+        finite([("scale", self.scale), ("max_bias", self.max_bias)])?;
+        let (x, mask, sinks) = match operands {
+            [x] => (x, None, None),
+            [x, mask] => (x, Some(mask), None),
+            [x, mask, sinks] => (x, Some(mask), Some(sinks)),
             _ => {
                 return Err(TypeError::Arity {
-                    expected: "1 or 2",
+                    expected: "1 to 3",
                     found: operands.len(),
                 });
             }
         };
         real("x", x)?;
+        if let Some(mask) = mask {
+            real("mask", mask)?;
+            equal("axis 0 of x and mask", &x.dims[0], &mask.dims[0])?;
+            equal("axis 1 of x and mask", &x.dims[1], &mask.dims[1])?;
+        }
+        if let Some(sinks) = sinks {
+            real("sinks", sinks)?;
+            equal("axis 2 of x and sinks", &x.dims[2], &sinks.dims[0])?;
+        }
+        if let Some(window) = &self.heads {
+            window.check(&x.dims[2])?;
+        }
         Ok(f32_of(x.dims.clone()).into())
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
-        let rule = Rule::pointwise().role(Role::Whole, opd(0, 0));
-        if operands.len() == 2 {
-            rule.eq(opd(1, 0), opd(0, 0)).eq(opd(1, 1), opd(0, 1))
-        } else {
-            rule
+        let mut rule = Rule::pointwise().role(Role::Whole, opd(0, 0));
+        if operands.len() > 1 {
+            rule = rule.eq(opd(1, 0), opd(0, 0)).eq(opd(1, 1), opd(0, 1));
+            rule = repeated(rule, operands, (1, 2), 2);
+            rule = repeated(rule, operands, (1, 3), 3);
+        }
+        match operands.len() > 2 {
+            true => rule.eq(opd(2, 0), opd(0, 2)),
+            false => rule,
         }
     }
 
@@ -71,7 +104,46 @@ impl OpDef for SoftMax {
         Work::per_element(on)
     }
 
-    size_independent!();
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        let heads = HeadWindow::of_part(self.max_bias, ctx)?;
+        Some(SoftMax {
+            heads: heads.or_else(|| self.heads.clone()),
+            ..self.clone()
+        })
+    }
+
+    fn resized(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+/// The consequences for an axis of a mask that repeats along an axis of operand 0: one as long as the other is split with
+/// it, and one that repeats otherwise needs both whole.
+fn repeated(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
+    let (of_mask, of_x) = (&operands[mask.0].dims[mask.1], &operands[0].dims[axis]);
+    if of_mask == of_x {
+        return rule.eq(opd(mask.0, mask.1), opd(0, axis));
+    }
+    whole_unless_one(rule, operands, mask, axis)
+}
+
+/// An axis of a mask, and the axis of operand 0 along which it repeats, are whole unless the mask's is 1.
+fn whole_unless_one(
+    rule: Rule,
+    operands: &[&TensorType],
+    (mask, own): (usize, usize),
+    axis: usize,
+) -> Rule {
+    match operands[mask].dims[own].is_one() {
+        true => rule,
+        false => rule
+            .role(Role::Whole, opd(mask, own))
+            .role(Role::Whole, opd(0, axis)),
+    }
 }
 
 /// The heads of the model that an op sees, for attributes that depend on a head's index among all.
@@ -81,6 +153,60 @@ pub struct HeadWindow {
     pub heads: Vec<Interval>,
     /// Number of heads of the model.
     pub total: u64,
+}
+
+impl HeadWindow {
+    /// Takes the window from an op's attributes.
+    fn parse(attrs: &mut AttrReader) -> Result<Option<HeadWindow>, AttrError> {
+        let Some(heads) = attrs.intervals("heads")? else {
+            return Ok(None);
+        };
+        Ok(Some(HeadWindow {
+            heads,
+            total: required("of", attrs.int("of")?)?,
+        }))
+    }
+
+    /// The window of a device's part of operand 0, whose axis 2 has the heads; `Some(None)` where it has all heads, or ALiBi
+    /// does not ask for their indices.
+    fn of_part(max_bias: f32, ctx: &LocalCtx<'_>) -> Option<Option<HeadWindow>> {
+        let x = ctx.tensor(Slot::Operand(0));
+        if max_bias <= 0.0 || x.sharding.axes[2].is_none() {
+            return Some(None);
+        }
+        Some(Some(HeadWindow {
+            heads: ctx.intervals(Slot::Operand(0), 2)?,
+            total: x.ty.dims[2].as_const()?,
+        }))
+    }
+
+    /// Fails unless these are so many heads, all of them among the model's.
+    fn check(&self, heads: &Dim) -> Result<(), TypeError> {
+        let total = self.total;
+        let within = |h: &Interval| h.end() <= total && h.len <= total;
+        parameter("heads", "ranges within `of`", self.heads.iter().all(within))?;
+        let count = self
+            .heads
+            .iter()
+            .try_fold(0_u64, |n, h| n.checked_add(h.len));
+        let count = count.ok_or(TypeError::Overflow)?;
+        equal(
+            "heads of the operand and of the window",
+            heads,
+            &count.into(),
+        )
+    }
+}
+
+/// Appends the attributes of ALiBi.
+fn alibi_attrs(max_bias: f32, heads: Option<&HeadWindow>, out: &mut Attrs) {
+    if max_bias.to_bits() != 0 {
+        out.push(("max_bias", Attr::Float(max_bias)));
+    }
+    if let Some(h) = heads {
+        out.push(("heads", Attr::from(h.heads.as_slice())));
+        out.push(("of", Attr::from(h.total)));
+    }
 }
 
 /// Scaled dot-product attention with grouped heads: query head `h` meets KV head `h / (H / Hk)`.
@@ -107,32 +233,19 @@ impl OpDef for FlashAttn {
 
     fn attrs(&self) -> Attrs {
         let mut out = vec![("scale", Attr::Float(self.scale))];
-        if self.max_bias.to_bits() != 0 {
-            out.push(("max_bias", Attr::Float(self.max_bias)));
-        }
         if self.softcap.to_bits() != 0 {
             out.push(("softcap", Attr::Float(self.softcap)));
         }
-        if let Some(h) = &self.heads {
-            out.push(("heads", Attr::from(h.heads.as_slice())));
-            out.push(("of", Attr::from(h.total)));
-        }
+        alibi_attrs(self.max_bias, self.heads.as_ref(), &mut out);
         out
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let heads = match attrs.intervals("heads")? {
-            Some(heads) => Some(HeadWindow {
-                heads,
-                total: required("of", attrs.int("of")?)?,
-            }),
-            None => None,
-        };
         Ok(FlashAttn {
             scale: required("scale", attrs.float("scale")?)?,
             max_bias: attrs.float("max_bias")?.unwrap_or(0.0),
             softcap: attrs.float("softcap")?.unwrap_or(0.0),
-            heads,
+            heads: HeadWindow::parse(attrs)?,
         })
     }
 
@@ -160,18 +273,7 @@ impl OpDef for FlashAttn {
             real(what, t)?;
         }
         if let Some(window) = &self.heads {
-            let total = window.total;
-            let within = window
-                .heads
-                .iter()
-                .all(|h| h.end() <= total && h.len <= total);
-            parameter("heads", "ranges within `of`", within)?;
-            let count = window
-                .heads
-                .iter()
-                .try_fold(0_u64, |n, h| n.checked_add(h.len));
-            let count = count.ok_or(TypeError::Overflow)?;
-            equal("heads of q and of the window", &q.dims[2], &count.into())?;
+            window.check(&q.dims[2])?;
         }
         equal("head size of q and k", &q.dims[0], &k.dims[0])?;
         equal("cells of k and v", &k.dims[1], &v.dims[1])?;
@@ -222,6 +324,9 @@ impl OpDef for FlashAttn {
             }
             _ => rule.eq(opd(0, 2), opd(1, 2)),
         };
+        // Heads are cut into groups, along which no mask is cut.
+        rule = whole_unless_one(rule, operands, (3, 2), 2);
+        rule = repeated(rule, operands, (3, 3), 3);
         if operands.len() == 5 {
             rule.eq(opd(4, 0), opd(0, 2))
         } else {
@@ -230,16 +335,11 @@ impl OpDef for FlashAttn {
     }
 
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
-        let q = ctx.tensor(Slot::Operand(0));
-        let mut op = self.clone();
-        if self.max_bias > 0.0 && q.sharding.axes[2].is_some() {
-            let total = q.ty.dims[2].as_const()?;
-            op.heads = Some(HeadWindow {
-                heads: ctx.intervals(Slot::Operand(0), 2)?,
-                total,
-            });
-        }
-        Some(op)
+        let heads = HeadWindow::of_part(self.max_bias, ctx)?;
+        Some(FlashAttn {
+            heads: heads.or_else(|| self.heads.clone()),
+            ..self.clone()
+        })
     }
 
     fn work(&self, on: &dyn Extents) -> Work {

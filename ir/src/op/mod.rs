@@ -61,7 +61,7 @@ pub use local::{LocalCtx, Sharded};
 pub use matmul::MulMat;
 pub use ngram::NgramRows;
 pub use norm::{Norm, NormApply, NormKind, NormStats};
-pub use opaque::Opaque;
+pub use opaque::{MemoryView, Opaque};
 pub use pool::{Pool2d, PoolKind};
 pub use position::{Cumsum, Diag, Side, Tri};
 pub use recurrent::{GatedDeltaNet, SsmConv, SsmScan};

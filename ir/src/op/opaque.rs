@@ -1,23 +1,113 @@
-//! Ops from elsewhere for which the IR has no rule.
+//! Ops of ggml for which the IR has no sharding rule.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
 use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
-use super::types::{Inferred, TypeError};
+use super::types::{Inferred, TypeError, parameter};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
+use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
-/// An op without a rule: its operands and its result stay whole. It can be planned around, not executed.
+/// An op of ggml without a rule: its operands and its result stay whole. Executors run it by ggml's name where they know
+/// what it means.
 ///
-/// Operands: any number, any type and shape; result: any type and shape, as declared.
+/// Operands: any number, any type and shape; result: any type and shape, as declared. An op with a [`MemoryView`] writes
+/// through it: operand 0 is the old content of the memory, and the result the new one. The op `view` looks through it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
-    /// The op's name where it comes from.
+    /// ggml's name, in lower case.
     pub name: String,
-    /// Everything else that its source says of it (parameters, offsets, operands left out), as text: ops of one name that
-    /// differ in it are different ops. Empty where there is nothing else.
-    pub detail: String,
+    /// The words of ggml's `op_params`.
+    pub params: Vec<i32>,
+    /// Per operand its position among ggml's sources, where some of these are left out; else none.
+    pub sources: Vec<u64>,
+    /// The elements that it reads or writes of a memory.
+    pub view: Option<MemoryView>,
+}
+
+/// Elements of a memory: `Σ index·stride` bytes from `offset` on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MemoryView {
+    /// The type of the memory's own elements.
+    pub memory: DType,
+    /// The type of the view's elements.
+    pub dtype: DType,
+    /// The view's sizes.
+    pub ne: [u64; RANK],
+    /// Distances in bytes between neighbours along each axis; along axis 0, between blocks.
+    pub nb: [u64; RANK],
+    /// The first byte.
+    pub offset: u64,
+}
+
+impl Opaque {
+    /// An op of that name, and nothing else.
+    pub fn named(name: &str) -> Opaque {
+        Opaque {
+            name: name.to_owned(),
+            params: Vec::new(),
+            sources: Vec::new(),
+            view: None,
+        }
+    }
+
+    /// The position of an operand among ggml's sources; operands of an op that writes through a view count from the second.
+    pub fn source(&self, operand: usize) -> usize {
+        let given = self.sources.get(operand);
+        given.map_or(operand, |&at| usize::try_from(at).unwrap_or(usize::MAX))
+    }
+}
+
+fn sizes(all: &[u64]) -> Attr {
+    Attr::List(all.iter().map(|&n| Attr::from(n)).collect())
+}
+
+fn integer(n: i32) -> Attr {
+    match u64::try_from(n) {
+        Ok(n) => Attr::from(n),
+        Err(_) => Attr::Negative(n.into()),
+    }
+}
+
+/// A list of 32-bit integers.
+fn words(attr: Attr) -> Option<Vec<i32>> {
+    let Attr::List(all) = attr else {
+        return None;
+    };
+    let word = |a: Attr| match a {
+        Attr::Dim(d) => i32::try_from(d.as_const()?).ok(),
+        Attr::Negative(n) => i32::try_from(n).ok(),
+        _ => None,
+    };
+    all.into_iter().map(word).collect()
+}
+
+fn constants(name: &'static str, attrs: &mut AttrReader) -> Result<Option<Vec<u64>>, AttrError> {
+    let Some(all) = attrs.dims(name)? else {
+        return Ok(None);
+    };
+    let constants: Option<Vec<u64>> = all.iter().map(|d| d.as_const()).collect();
+    let expected = "a list of integers";
+    constants
+        .map(Some)
+        .ok_or(AttrError::Kind { name, expected })
+}
+
+fn four(name: &'static str, attrs: &mut AttrReader) -> Result<[u64; RANK], AttrError> {
+    let all = required(name, constants(name, attrs)?)?;
+    let expected = "a list of four integers";
+    all.try_into()
+        .map_err(|_| AttrError::Kind { name, expected })
+}
+
+fn dtype(name: &'static str, attrs: &mut AttrReader) -> Result<Option<DType>, AttrError> {
+    let Some(word) = attrs.word(name)? else {
+        return Ok(None);
+    };
+    let expected = "an element type";
+    let found = DType::from_name(&word);
+    found.map(Some).ok_or(AttrError::Kind { name, expected })
 }
 
 impl OpDef for Opaque {
@@ -26,20 +116,49 @@ impl OpDef for Opaque {
 
     fn attrs(&self) -> Attrs {
         let mut attrs = vec![("name", Attr::Str(self.name.clone()))];
-        if !self.detail.is_empty() {
-            attrs.push(("detail", Attr::Str(self.detail.clone())));
+        if !self.params.is_empty() {
+            let all = self.params.iter().map(|&n| integer(n));
+            attrs.push(("params", Attr::List(all.collect())));
+        }
+        if !self.sources.is_empty() {
+            attrs.push(("sources", sizes(&self.sources)));
+        }
+        if let Some(view) = &self.view {
+            let word = |t: DType| Attr::Word(t.name().to_owned());
+            attrs.push(("memory", word(view.memory)));
+            attrs.push(("elements", word(view.dtype)));
+            attrs.push(("sizes", sizes(&view.ne)));
+            attrs.push(("strides", sizes(&view.nb)));
+            attrs.push(("offset", Attr::from(view.offset)));
         }
         attrs
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        let (name, expected) = ("params", "a list of 32-bit integers");
+        let params = attrs.take(name).map(words);
+        let params = params.map(|all| all.ok_or(AttrError::Kind { name, expected }));
+        let view = match dtype("memory", attrs)? {
+            Some(memory) => Some(MemoryView {
+                memory,
+                dtype: required("elements", dtype("elements", attrs)?)?,
+                ne: four("sizes", attrs)?,
+                nb: four("strides", attrs)?,
+                offset: required("offset", attrs.int("offset")?)?,
+            }),
+            None => None,
+        };
         Ok(Opaque {
             name: required("name", attrs.str("name")?)?,
-            detail: attrs.str("detail")?.unwrap_or_default(),
+            params: params.transpose()?.unwrap_or_default(),
+            sources: constants("sources", attrs)?.unwrap_or_default(),
+            view,
         })
     }
 
     fn infer(&self, _: &[&TensorType]) -> Result<Inferred, TypeError> {
+        let ascending = self.sources.windows(2).all(|w| w[0] < w[1]);
+        parameter("sources", "ascending", ascending)?;
         Ok(Inferred::Declared)
     }
 

@@ -124,7 +124,7 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
     let all = || (0..operands).all(&is_number);
     match op {
         // A row of −∞ alone has no softmax; the model has none.
-        Op::SoftMax(o) => o.scale.is_finite(),
+        Op::SoftMax(o) => o.scale.is_finite() && o.max_bias.is_finite(),
         // Indices are numbers.
         Op::TopK(_) | Op::ArgSort(_) => true,
         // −∞ hides elements.

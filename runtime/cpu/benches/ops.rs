@@ -236,7 +236,7 @@ fn others(bench: &mut Bench) {
         let logits = [2048, tokens, 32, 1];
         bench.run(
             &format!("soft_max 2048 x {tokens} x 32"),
-            &SoftMax { scale: 0.125 }.into(),
+            &SoftMax::scaled(0.125).into(),
             &[(f32, logits), (f32, [2048, tokens, 1, 1])],
             (f32, logits),
             [1, 0],

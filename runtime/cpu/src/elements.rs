@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
-use tpc_runtime::quant::{can_dequantise, can_quantise, dequantise, quantise_into};
+use tpc_runtime::quant::{can_dequantise, can_quantise, dequantise, quantise_searched};
 
 use crate::blocks::{LEN, Rows, decode_rows, encode_q8_0};
 use crate::lanes::prefetch;
@@ -95,7 +95,7 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
         DType::Q8_0 => encode_q8_0(values, out),
         _ => {
             // The kernel was chosen for a writable type, and its chunks are whole blocks.
-            let encoded = quantise_into(dtype, values, out);
+            let encoded = quantise_searched(dtype, values, out);
             debug_assert_eq!(encoded, Ok(()));
         }
     }
@@ -237,19 +237,30 @@ pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
     }
 }
 
-/// Writes an index as the integer at these indices.
+/// Writes the integer at these indices, as C converts it.
 ///
 /// # Safety
-/// The element exists and its bytes are writable and used by no one else; the type is i32 or i64.
-pub(crate) unsafe fn write_index(view: &View, [i0, i1, i2, i3]: [usize; 4], index: usize) {
+/// The element exists and its bytes are writable and used by no one else; the type is an integer.
+pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value: i64) {
     let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
     // SAFETY: the caller vouches for the element.
     unsafe {
         match view.dtype {
-            DType::I64 => at.cast::<i64>().write_unaligned(index as i64),
-            _ => at.cast::<i32>().write_unaligned(index as i32),
+            DType::I8 => at.cast::<i8>().write_unaligned(value as i8),
+            DType::I16 => at.cast::<i16>().write_unaligned(value as i16),
+            DType::I64 => at.cast::<i64>().write_unaligned(value),
+            _ => at.cast::<i32>().write_unaligned(value as i32),
         }
     }
+}
+
+/// Writes an index as the integer at these indices.
+///
+/// # Safety
+/// As [`write_int`].
+pub(crate) unsafe fn write_index(view: &View, at: [usize; 4], index: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { write_int(view, at, index as i64) }
 }
 
 #[cfg(test)]

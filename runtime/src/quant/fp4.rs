@@ -73,6 +73,42 @@ pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     block
 }
 
+/// As ggml's `quantize_row_nvfp4_ref`: a sixth of the largest magnitude of 16 elements becomes their scale, each element
+/// takes the nearest value.
+pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
+    let (mut block, mut codes) = ([0; 36], [0; 64]);
+    for (i, (x, codes)) in x
+        .chunks_exact(16)
+        .zip(codes.chunks_exact_mut(16))
+        .enumerate()
+    {
+        block[i] = ue4m3(signed_extreme(x).abs() / 6.0);
+        let d = half_ue4m3(block[i]);
+        codes
+            .iter_mut()
+            .zip(x)
+            .for_each(|(c, x)| *c = nearest(*x, d));
+    }
+    pack(4, 8, &codes, &mut block[4..]);
+    block
+}
+
+/// The unsigned e4m3 nearest a number; half way it is the larger, and none is above 448.
+fn ue4m3(x: f32) -> u8 {
+    if x.is_nan() || x <= 0.0 {
+        return 0;
+    }
+    let x = x.min(448.0);
+    let exponent = (x.to_bits() >> 23) as i32 - 127 + 7;
+    if exponent <= 0 {
+        return ((x * 512.0 + 0.5) as u8).min(7);
+    }
+    // Three bits of the mantissa, and the next one, by which it is rounded; what runs over goes to the exponent.
+    let bits = (x.to_bits() >> 19) & 0xf;
+    let rounded = ((exponent as u32) << 3) + bits.div_ceil(2);
+    rounded.min(0x7e) as u8
+}
+
 fn nearest(x: f32, d: f32) -> u8 {
     let error = |code: u8| (VALUES[usize::from(code)] * d - x).abs();
     (1..16).fold(0, |best, code| {
@@ -105,6 +141,21 @@ mod tests {
         assert_eq!(half_ue4m3(0x38), 0.5);
         assert_eq!(half_ue4m3(0x7e), 224.0);
         assert_eq!(half_ue4m3(0x7f), 0.0);
+    }
+
+    #[test]
+    fn every_ue4m3_is_the_nearest_to_itself_and_no_other() {
+        for code in 0..=0x7e_u8 {
+            assert_eq!(ue4m3(2.0 * half_ue4m3(code)), code);
+        }
+        assert_eq!([ue4m3(1000.0), ue4m3(-1.0), ue4m3(f32::NAN)], [0x7e, 0, 0]);
+        assert_eq!(ue4m3(1.0625), ue4m3(1.125), "half way up");
+        let mut x = [0.0; 64];
+        x[..5].copy_from_slice(&[6.0, -4.0, 0.5, -1.5, 3.0]);
+        x[16] = -12.0;
+        let mut out = [f32::NAN; 64];
+        decode_nvfp4(&encode_nvfp4(&x), &mut out);
+        assert_eq!(out, x);
     }
 
     #[test]

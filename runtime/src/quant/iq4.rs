@@ -84,6 +84,11 @@ pub(super) fn encode_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     block
 }
 
+/// As ggml does it; see `k_search`.
+pub(super) fn search_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
+    super::k_search::encode_iq4_xs(x, &VALUES, nearest)
+}
+
 fn fit(x: &[f32; 32]) -> (f32, [u8; 32]) {
     let extreme = signed_extreme(x);
     if extreme.abs() < ZERO_GROUP {

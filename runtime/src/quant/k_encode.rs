@@ -2,30 +2,33 @@
 //!
 //! Each group takes the step its extremes ask for, each block the smallest f16 scale of which every step is a
 //! small multiple; steps are rounded up, so that no group's range is cut short. ggml searches for scales of least
-//! weighted error instead and gets a little closer.
+//! weighted error instead and gets a little closer (`k_search`).
 
 use super::bits::{f16_not_below, inverse, pack, put_f16, signed_extreme};
 use super::k::LEN;
 use half::f16;
 
 /// A block of `GROUPS` groups with values `(d·scale)·code - dmin·min`.
-struct Affine<const GROUPS: usize> {
-    d: f16,
-    dmin: f16,
-    scales: [u8; GROUPS],
-    mins: [u8; GROUPS],
-    codes: [u8; LEN],
+pub(super) struct Affine<const GROUPS: usize> {
+    pub(super) d: f16,
+    pub(super) dmin: f16,
+    pub(super) scales: [u8; GROUPS],
+    pub(super) mins: [u8; GROUPS],
+    pub(super) codes: [u8; LEN],
 }
 
 /// A block of 16 groups with values `(d·scale)·(code - zero)`.
-struct Symmetric {
-    d: f16,
-    scales: [i8; 16],
-    codes: [u8; LEN],
+pub(super) struct Symmetric {
+    pub(super) d: f16,
+    pub(super) scales: [i8; 16],
+    pub(super) codes: [u8; LEN],
 }
 
 pub(super) fn encode_q2_k(x: &[f32; LEN]) -> [u8; 84] {
-    let q = quantise_affine::<16>(x, 3, 15);
+    pack_q2_k(&quantise_affine::<16>(x, 3, 15))
+}
+
+pub(super) fn pack_q2_k(q: &Affine<16>) -> [u8; 84] {
     let mut block = [0; 84];
     for (byte, (scale, min)) in block.iter_mut().zip(q.scales.into_iter().zip(q.mins)) {
         *byte = scale | (min << 4);
@@ -37,7 +40,10 @@ pub(super) fn encode_q2_k(x: &[f32; LEN]) -> [u8; 84] {
 }
 
 pub(super) fn encode_q3_k(x: &[f32; LEN]) -> [u8; 110] {
-    let q = quantise_symmetric(x, 4, 31);
+    pack_q3_k(&quantise_symmetric(x, 4, 31))
+}
+
+pub(super) fn pack_q3_k(q: &Symmetric) -> [u8; 110] {
     let mut block = [0; 110];
     pack(1, 32, &q.codes.map(|code| code >> 2), &mut block[..32]);
     pack(2, 32, &q.codes, &mut block[32..96]);
@@ -49,24 +55,33 @@ pub(super) fn encode_q3_k(x: &[f32; LEN]) -> [u8; 110] {
 }
 
 pub(super) fn encode_q4_k(x: &[f32; LEN]) -> [u8; 144] {
-    let q = quantise_affine::<8>(x, 15, 63);
+    pack_q4_k(&quantise_affine::<8>(x, 15, 63))
+}
+
+pub(super) fn pack_q4_k(q: &Affine<8>) -> [u8; 144] {
     let mut block = [0; 144];
-    put_head(&mut block, &q);
+    put_head(&mut block, q);
     pack(4, 32, &q.codes, &mut block[16..]);
     block
 }
 
 pub(super) fn encode_q5_k(x: &[f32; LEN]) -> [u8; 176] {
-    let q = quantise_affine::<8>(x, 31, 63);
+    pack_q5_k(&quantise_affine::<8>(x, 31, 63))
+}
+
+pub(super) fn pack_q5_k(q: &Affine<8>) -> [u8; 176] {
     let mut block = [0; 176];
-    put_head(&mut block, &q);
+    put_head(&mut block, q);
     pack(1, 32, &q.codes.map(|code| code >> 4), &mut block[16..48]);
     pack(4, 32, &q.codes, &mut block[48..]);
     block
 }
 
 pub(super) fn encode_q6_k(x: &[f32; LEN]) -> [u8; 210] {
-    let q = quantise_symmetric(x, 32, 127);
+    pack_q6_k(&quantise_symmetric(x, 32, 127))
+}
+
+pub(super) fn pack_q6_k(q: &Symmetric) -> [u8; 210] {
     let mut block = [0; 210];
     pack(4, 64, &q.codes, &mut block[..128]);
     pack(2, 32, &q.codes.map(|code| code >> 4), &mut block[128..192]);

@@ -14,9 +14,10 @@
 //! | `legacy`   | q4_0 q4_1 q5_0 q5_1 q8_0 q8_1                   | `d·q` or `d·q + m`, blocks of 32    |
 //! | `k`        | q2_k q3_k q4_k q5_k q6_k q8_k                   | two-level scales, blocks of 256     |
 //! | `k_encode` | the same, other direction                       |                                     |
+//! | `k_search` | the same, with scales of least error            |                                     |
 //! | `iq4`      | iq4_nl iq4_xs                                   | a 16-entry non-linear codebook      |
 //! | `fp4`      | mxfp4 nvfp4                                     | e2m1 elements under a small float   |
-//! | `ternary`  | tq1_0 tq2_0 q1_0                                | `d·{-1, 0, 1}` or `d·{-1, 1}`       |
+//! | `ternary`  | tq1_0 tq2_0 q1_0 q2_0                           | `d` times a number from −1 to 2     |
 //! | `iq`       | iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s  | rows of the grids in `grids`        |
 
 mod bits;
@@ -26,6 +27,7 @@ mod iq;
 mod iq4;
 mod k;
 mod k_encode;
+mod k_search;
 mod legacy;
 mod plain;
 mod ternary;
@@ -112,9 +114,9 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 
 /// Encodes `values` as whole blocks of `dtype` and appends them to `out`.
 ///
-/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache) and mxfp4 follow ggml's
+/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0 follow ggml's
 /// `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's extremes,
-/// without ggml's search: valid blocks, slightly coarser than its own.
+/// without ggml's search ([`quantise_searched`]): valid blocks, slightly coarser than its own.
 ///
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
@@ -149,6 +151,28 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
         });
     }
     encode(values, out);
+    Ok(())
+}
+
+/// [`quantise_into`] with the scales of least error that ggml searches for, of the formats for which it does: as its CPU
+/// writes blocks. It takes some twenty times as long.
+///
+/// # Errors
+/// Those of [`quantise_into`].
+pub fn quantise_searched(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
+    let expected = row_bytes(dtype, values.len())?;
+    if out.len() as u64 != expected {
+        return quantise_into(dtype, values, out);
+    }
+    match dtype {
+        DType::Q2K => encode_blocks(values, out, k_search::encode_q2_k),
+        DType::Q3K => encode_blocks(values, out, k_search::encode_q3_k),
+        DType::Q4K => encode_blocks(values, out, k_search::encode_q4_k),
+        DType::Q5K => encode_blocks(values, out, k_search::encode_q5_k),
+        DType::Q6K => encode_blocks(values, out, k_search::encode_q6_k),
+        DType::Iq4Xs => encode_blocks(values, out, iq4::search_iq4_xs),
+        _ => return quantise_into(dtype, values, out),
+    }
     Ok(())
 }
 
@@ -193,6 +217,7 @@ fn decoder(dtype: DType) -> Option<Decoder> {
         DType::Tq1_0 => |b, o| decode_blocks(b, o, ternary::decode_tq1_0),
         DType::Tq2_0 => |b, o| decode_blocks(b, o, ternary::decode_tq2_0),
         DType::Q1_0 => |b, o| decode_blocks(b, o, ternary::decode_q1_0),
+        DType::Q2_0 => |b, o| decode_blocks(b, o, ternary::decode_q2_0),
         DType::Iq1S => |b, o| decode_grids::<50>(DType::Iq1S, b, o),
         DType::Iq1M => |b, o| decode_grids::<56>(DType::Iq1M, b, o),
         DType::Iq2Xxs => |b, o| decode_grids::<66>(DType::Iq2Xxs, b, o),
@@ -228,6 +253,11 @@ fn encoder(dtype: DType) -> Option<Encoder> {
         DType::Iq4Nl => |x, o| encode_blocks(x, o, iq4::encode_iq4_nl),
         DType::Iq4Xs => |x, o| encode_blocks(x, o, iq4::encode_iq4_xs),
         DType::Mxfp4 => |x, o| encode_blocks(x, o, fp4::encode_mxfp4),
+        DType::Nvfp4 => |x, o| encode_blocks(x, o, fp4::encode_nvfp4),
+        DType::Tq1_0 => |x, o| encode_blocks(x, o, ternary::encode_tq1_0),
+        DType::Tq2_0 => |x, o| encode_blocks(x, o, ternary::encode_tq2_0),
+        DType::Q1_0 => |x, o| encode_blocks(x, o, ternary::encode_q1_0),
+        DType::Q2_0 => |x, o| encode_blocks(x, o, ternary::encode_q2_0),
         DType::F64
         | DType::I8
         | DType::I16
@@ -235,10 +265,6 @@ fn encoder(dtype: DType) -> Option<Encoder> {
         | DType::I64
         | DType::Q8_1
         | DType::Q8K
-        | DType::Nvfp4
-        | DType::Tq1_0
-        | DType::Tq2_0
-        | DType::Q1_0
         | DType::Iq1S
         | DType::Iq1M
         | DType::Iq2Xxs

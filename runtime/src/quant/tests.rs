@@ -241,6 +241,11 @@ const ERRORS: &[(DType, f32, f64)] = &[
     (DType::Q4K, 0.07, 0.085),
     (DType::Q3K, 0.26, 0.17),
     (DType::Q2K, 0.37, 0.38),
+    (DType::Nvfp4, 0.26, 0.13),
+    (DType::Tq1_0, 0.501, 0.95),
+    (DType::Tq2_0, 0.501, 0.95),
+    (DType::Q1_0, 1.0, 0.65),
+    (DType::Q2_0, 0.501, 0.9),
 ];
 
 #[test]
@@ -401,6 +406,42 @@ fn no_bytes_and_no_values_panic() {
                 .map(|_| f32::from_bits(random.next() as u32))
                 .collect();
             encoded(dtype, &values);
+        }
+    }
+}
+
+/// The search is for the least weighted error, so it is no worse than the extremes' scales by more than the weights make.
+#[test]
+fn searched_scales_have_less_error() {
+    let values = Xorshift::new().normals(64 * 256);
+    for dtype in [
+        DType::Q2K,
+        DType::Q3K,
+        DType::Q4K,
+        DType::Q5K,
+        DType::Q6K,
+        DType::Iq4Xs,
+    ] {
+        let error = |bytes: &[u8]| -> f64 {
+            let back = decoded(dtype, bytes);
+            let all = values.iter().zip(&back);
+            all.map(|(x, y)| f64::from((x - y) * (x - y))).sum()
+        };
+        let direct = encoded(dtype, &values);
+        let mut searched = vec![0; direct.len()];
+        quantise_searched(dtype, &values, &mut searched).expect("whole blocks");
+        let (found, plain) = (error(&searched), error(&direct));
+        assert!(found < 0.98 * plain, "{dtype}: {found} {plain}");
+        // Zeros stay zeros, and a block of one number keeps it.
+        for value in [0.0, 3.0, -3.0] {
+            let mut block = vec![0; dtype.block_bytes() as usize];
+            quantise_searched(dtype, &[value; 256], &mut block).expect("a block");
+            for y in decoded(dtype, &block) {
+                assert!(
+                    (y - value).abs() <= 0.04 * value.abs(),
+                    "{dtype}: {y} {value}"
+                );
+            }
         }
     }
 }

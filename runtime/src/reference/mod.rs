@@ -17,6 +17,6 @@ mod schedule;
 mod transfers;
 
 pub use interpreter::{BatchRun, Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
-pub use ops::{Gelu, OpContext, Options, eval};
+pub use ops::{Gelu, OpContext, Options, eval, knows};
 pub use programs::ProgramInterpreter;
 pub use transfers::{Traffic, Transfers};

@@ -651,11 +651,25 @@ fn soft_max(b: &mut Builder) -> Value {
     let dims = dims(b);
     let x = b.real(dims.clone());
     let mut operands = vec![x];
+    let mut op = SoftMax::scaled(0.7);
     if b.rng.one_in(2) {
-        let [n, rows, ..] = dims;
-        operands.push(b.plain([n, rows, d(1), d(1)]));
+        let [n, rows, heads, streams] = dims;
+        let repeated = |b: &mut Builder, n: &Dim| match b.rng.one_in(3) {
+            true => n.clone(),
+            false => d(1),
+        };
+        let batches = [repeated(b, &heads), repeated(b, &streams)];
+        let [p, q] = batches;
+        operands.push(b.plain([n, rows, p, q]));
+        // The index of a head is known where their number is.
+        if heads.as_const().is_some() && b.rng.one_in(2) {
+            op.max_bias = 8.0;
+        }
+        if b.rng.one_in(2) {
+            operands.push(b.plain([heads, d(1), d(1), d(1)]));
+        }
     }
-    b.push(SoftMax { scale: 0.7 }, operands)
+    b.push(op, operands)
 }
 
 fn flash_attn(b: &mut Builder) -> Value {

@@ -160,6 +160,7 @@ fn processor(args: &Args) -> Result<Processor, Failure> {
         threads: args.threads.unwrap_or_else(engine::cores).max(1),
         verbose: args.verbose,
         graphs: Arc::default(),
+        told: Arc::default(),
     })
 }
 

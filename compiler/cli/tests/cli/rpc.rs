@@ -318,6 +318,35 @@ fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
     );
 }
 
+#[test]
+fn an_op_without_a_kernel_is_computed_and_told_once() {
+    // SOLVE_TRI: 2 x = 4, and x + 4 y = 9, for two columns.
+    let a = tensor(1, [2, 2], 0, [0; 2], WEIGHTS, "a");
+    let b = tensor(2, [2, 2], 0, [0; 2], WEIGHTS + 256, "b");
+    let x = tensor(3, [2, 2], 85, [1, 2], RESULTS, "x");
+    let n = |n: u64| n.to_le_bytes();
+    let counts = |n: u32| n.to_le_bytes().to_vec();
+    let mut sent = message(14, &[0; 24]);
+    for _ in 0..2 {
+        sent.extend(message(0, &[[0; 4].as_slice(), &n(0x1000)].concat()));
+    }
+    sent.extend(set(&a, &[2.0, 0.0, 1.0, 4.0]));
+    sent.extend(set(&b, &[4.0, 2.0, 10.0, 9.0]));
+    let mut graph = [counts(0), counts(1), n(3).to_vec(), counts(3)].concat();
+    graph.extend([a, b, x.clone()].concat());
+    for _ in 0..2 {
+        sent.extend(message(10, &graph));
+    }
+    sent.extend(message(8, &[x.as_slice(), &n(0), &n(16)].concat()));
+    let (status, err, got) = answered(&["--devices", "cpu"], &sent);
+    assert_eq!(status, 0, "{err}");
+    assert_eq!(err.matches("TPC0761").count(), 1, "{err}");
+    assert!(err.contains("SOLVE_TRI"), "{err}");
+    let found = got[got.len() - 16..].as_chunks::<4>().0.iter();
+    let found: Vec<f32> = found.map(|b| f32::from_le_bytes(*b)).collect();
+    assert_eq!(found, [2.0, 1.0, 2.0, 2.0]);
+}
+
 /// The exit status and standard error of a device, and what it answers to a conversation.
 fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut child = Command::new(TPC)

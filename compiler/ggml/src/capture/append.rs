@@ -1,7 +1,7 @@
 //! Appending the ops of a record to the graph, and the reasons why that fails.
 
-use tpc_ir::op::{Attr, Inferred, TypeError};
-use tpc_ir::{Op, TensorType, Value};
+use tpc_ir::op::{Attr, Cast, Inferred, TypeError};
+use tpc_ir::{DType, Op, TensorType, Value};
 
 use super::memory::{Memory, dims};
 use super::record::Record;
@@ -71,12 +71,15 @@ pub(super) fn push_packed(
     Ok(m.declare(op, operands, types, &t.name))
 }
 
-/// The value, when it has the sizes that the capture says.
-pub(super) fn fits(m: &Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
+/// The value, when it has the sizes that the capture says; rounded where ggml keeps the result in fewer bits.
+pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     let same = found.dims == dims(t.ne());
     if same && (found.dtype == t.dtype || t.writes()) {
         return Ok(vec![v]);
+    }
+    if same && found.dtype == DType::F32 && Cast::TYPES.contains(&t.dtype) {
+        return Ok(vec![m.push(Cast { to: t.dtype }, vec![v], &t.name)?]);
     }
     let said = match same {
         true => t.dtype.to_string(),

@@ -99,7 +99,7 @@ tpc_ir::codes! {
         "The IR knows the op, but not with these operands or parameters. Its operands and its result stay \
          whole on every device.",
     )
-    .example("SOFT_MAX with ALiBi.")
+    .example("ROPE for images (mode 24).")
     .cure("none is needed for a sound plan.");
 
     NO_BOX = note(

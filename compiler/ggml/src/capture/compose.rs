@@ -2,7 +2,7 @@
 
 use tpc_ir::op::{
     Binary, BinaryKind, Cast, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
-    Pool2d, PoolKind, Repeat, Slice, Sum, TopK,
+    Pool2d, PoolKind, Repeat, Scale, Slice, Sum, TopK, Unary, UnaryKind,
 };
 use tpc_ir::{Dim, RANK, Value};
 
@@ -10,6 +10,7 @@ use super::append::{OpaqueReason, exactly, fits, form, push};
 use super::lowering::Operands;
 use super::memory::{Memory, dims};
 use super::record::{Layout, Record};
+use super::trace::Trace;
 use crate::op;
 
 /// The sizes of a value, all of them constants.
@@ -289,33 +290,52 @@ pub(super) fn lightning_indexer(
     push(m, t, ADD.into(), vec![scores, mask])
 }
 
-/// The sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`.
+/// The sum of the streams `x: [n, hc, tokens]`, weighed by `w: [hc, tokens]`, or by the sigmoid of `w: [n, hc, tokens]`.
 pub(super) fn hc_pre(
     m: &mut Memory<'_>,
     t: &Record,
+    p: &op::HcPre,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
     let [x, w] = exactly(values)?;
-    let [hc, tokens, ..] = sizes(m, w);
-    let w = m.reshape(w, [1, hc, tokens, 1], &t.name)?;
+    let w = if p.gated {
+        let kind = UnaryKind::Sigmoid;
+        m.push(Unary { kind }, vec![w], &t.name)?
+    } else {
+        let [hc, tokens, ..] = sizes(m, w);
+        m.reshape(w, [1, hc, tokens, 1], &t.name)?
+    };
     let weighed = m.push(MUL, vec![x, w], &t.name)?;
-    let sum = m.push(Sum { axis: 1 }, vec![weighed], &t.name)?;
+    let mut sum = m.push(Sum { axis: 1 }, vec![weighed], &t.name)?;
+    if p.scale != 1.0 {
+        let (scale, bias) = (p.scale, 0.0);
+        sum = m.push(Scale { scale, bias }, vec![sum], &t.name)?;
+    }
     let sum = m.reshape(sum, t.ne(), &t.name)?;
     fits(m, t, sum)
 }
 
-/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]` (destinations along axis 0), and adds `x:
-/// [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
+/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]` (destinations along axis 0; without it, each
+/// stream goes on by itself), and adds `x: [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x, residual, post, comb] = exactly(values)?;
+    let (first, comb) = match values {
+        [first @ .., comb] if first.len() == 3 => (first, Some(*comb)),
+        all => (all, None),
+    };
+    let [x, residual, post] = exactly(first)?;
     let [n, hc, tokens, _] = t.ne();
-    let sources = m.push(SWAPPED, vec![residual], &t.name)?;
-    let mixes = m.push(SWAPPED, vec![comb], &t.name)?;
-    let mixed = m.push(MulMat, vec![sources, mixes], &t.name)?;
+    let mixed = match comb {
+        Some(comb) => {
+            let sources = m.push(SWAPPED, vec![residual], &t.name)?;
+            let mixes = m.push(SWAPPED, vec![comb], &t.name)?;
+            m.push(MulMat, vec![sources, mixes], &t.name)?
+        }
+        None => residual,
+    };
     let x = m.reshape(x, [n, 1, tokens, 1], &t.name)?;
     let all = Repeat {
         dims: dims([n, hc, tokens, 1]),
@@ -324,4 +344,66 @@ pub(super) fn hc_post(
     let post = m.reshape(post, [1, hc, tokens, 1], &t.name)?;
     let weighed = m.push(MUL, vec![x, post], &t.name)?;
     push(m, t, ADD.into(), vec![mixed, weighed])
+}
+
+/// A step of AdamW: the new weights; both moments are written, too. The last operand has the rate, the decays of the moments,
+/// `eps`, the weights' decay, and the corrections of the moments.
+pub(super) fn adamw(
+    m: &mut Memory<'_>,
+    t: &Record,
+    operands: Operands<'_>,
+) -> Result<Vec<Value>, OpaqueReason> {
+    let [w, g, m1, m2, parameters] = exactly(operands.values)?;
+    let &[weights, _, first, second, _] = operands.records else {
+        return Err(form("an operand without elements"));
+    };
+    let owns = |&r: &usize| m.tensors[r].is_leaf() && m.tensors[r].root == r;
+    let apart = first != second && ![first, second].contains(&m.tensors[weights].root);
+    if ![first, second].iter().all(owns) || !apart {
+        return Err(form("moments without a memory of their own"));
+    }
+    let name = &t.name;
+    let mut given = Vec::new();
+    for i in 0..7 {
+        let slice = Slice {
+            axis: 0,
+            start: Dim::constant(i),
+            len: Dim::ONE,
+        };
+        given.push(m.push(slice, vec![parameters], name)?);
+    }
+    let [rate, keep1, keep2, eps, decay, whole1, whole2] = exactly(&given)?;
+    let rest = Scale {
+        scale: -1.0,
+        bias: 1.0,
+    };
+    let [g1, g2] = [g, m.push(MUL, vec![g, g], name)?];
+    let mut moments = Vec::new();
+    for (old, keep, new, record) in [(m1, keep1, g1, first), (m2, keep2, g2, second)] {
+        let part = m.push(rest.clone(), vec![keep], name)?;
+        let kept = m.push(MUL, vec![old, keep], name)?;
+        let added = m.push(MUL, vec![new, part], name)?;
+        let moment = m.push(ADD, vec![kept, added], name)?;
+        let made = m.write(record, moment)?;
+        m.traces.push(Trace {
+            record,
+            reads: Vec::new(),
+            made,
+        });
+        moments.push(moment);
+    }
+    let [m1, m2] = exactly(&moments)?;
+    let m1 = m.push(MUL, vec![m1, whole1], name)?;
+    let m2 = m.push(MUL, vec![m2, whole2], name)?;
+    let kind = UnaryKind::Sqrt;
+    let root = m.push(Unary { kind }, vec![m2], name)?;
+    let root = m.push(ADD, vec![root, eps], name)?;
+    let kind = BinaryKind::Div;
+    let step = m.push(Binary { kind }, vec![m1, root], name)?;
+    let step = m.push(MUL, vec![step, rate], name)?;
+    let lost = m.push(MUL, vec![rate, decay], name)?;
+    let keep = m.push(rest, vec![lost], name)?;
+    let kept = m.push(MUL, vec![w, keep], name)?;
+    let kind = BinaryKind::Sub;
+    push(m, t, Binary { kind }.into(), vec![kept, step])
 }

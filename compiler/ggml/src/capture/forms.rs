@@ -1,13 +1,14 @@
 //! Ops of ggml whose operands or parameters the IR arranges differently.
 
 use tpc_ir::op::{
-    Concat, FlashAttn, Glu, GluKind, Permute, Rope, RopeMode, SetRows, Slice, SoftMax,
+    Arange, Concat, FlashAttn, Glu, GluKind, Permute, Repeat, Rope, RopeMode, SetRows, Slice,
+    SoftMax,
 };
 use tpc_ir::{Dim, Value};
 
 use super::append::{OpaqueReason, form, push};
 use super::lowering::Operands;
-use super::memory::Memory;
+use super::memory::{Memory, dims};
 use super::record::Record;
 use crate::op;
 
@@ -26,18 +27,25 @@ pub(super) fn gated(
     if kind.takes_limit() {
         op.limit = p.limit;
     }
-    if let ([both], true) = (values, p.swapped) {
-        let half = t.ne()[0];
+    let half = t.ne()[0];
+    // Of rows of an odd length ggml drops the last element.
+    let is_odd = |v: Value| m.graph.value(v).ty.dims[0] != Dim::constant(2 * half);
+    if let &[both] = values
+        && (p.swapped || is_odd(both))
+    {
         let mut part = |start| {
             let slice = Slice {
                 axis: 0,
                 start: Dim::constant(start),
                 len: Dim::constant(half),
             };
-            m.push(slice, vec![*both], &t.name)
+            m.push(slice, vec![both], &t.name)
         };
-        let (up, gate) = (part(0)?, part(half)?);
-        return push(m, t, op.into(), vec![gate, up]);
+        let mut halves = vec![part(0)?, part(half)?];
+        if p.swapped {
+            halves.reverse();
+        }
+        return push(m, t, op.into(), halves);
     }
     if p.swapped {
         return Err(form("two operands in the other order"));
@@ -205,6 +213,25 @@ fn unpadded(m: &mut Memory<'_>, t: &Record, mask: Value, rows: u64) -> Result<Va
     Ok(m.push(slice, vec![mask], &t.name)?)
 }
 
+/// A mask that hides nothing, for an op that has none.
+fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Value, OpaqueReason> {
+    let zeros = Arange {
+        start: 0.0,
+        step: 0.0,
+        n: Dim::constant(cells),
+    };
+    let row = m.push(zeros, Vec::new(), &t.name)?;
+    let all = Repeat {
+        dims: dims([cells, rows, 1, 1]),
+    };
+    Ok(m.push(all, vec![row], &t.name)?)
+}
+
+/// Whether a source is left out.
+fn lacks(t: &Record, source: usize) -> bool {
+    t.src.get(source).is_none_or(Option::is_none)
+}
+
 pub(super) fn soft_max(
     m: &mut Memory<'_>,
     t: &Record,
@@ -212,16 +239,19 @@ pub(super) fn soft_max(
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
     let mut all = values.to_vec();
-    if p.max_bias != 0.0 {
-        return Err(form("ALiBi"));
-    }
-    if all.len() > 2 {
-        return Err(form("attention sinks"));
+    let [cells, rows, ..] = t.ne();
+    if all.len() > 1 && lacks(t, 1) {
+        all.insert(1, no_mask(m, t, cells, rows)?);
     }
     if let Some(mask) = all.get(1).copied() {
-        all[1] = unpadded(m, t, mask, t.ne()[1])?;
+        all[1] = unpadded(m, t, mask, rows)?;
     }
-    push(m, t, SoftMax { scale: p.scale }.into(), all)
+    let op = SoftMax {
+        scale: p.scale,
+        max_bias: p.max_bias,
+        heads: None,
+    };
+    push(m, t, op.into(), all)
 }
 
 pub(super) fn flash_attn(
@@ -231,11 +261,17 @@ pub(super) fn flash_attn(
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
     let mut all = values.to_vec();
+    let [_, _, tokens, _] = t.ne();
+    if all.len() > 2 && lacks(t, 3) {
+        let cells = m.graph.value(all[1]).ty.dims[1].as_const();
+        let cells = cells.ok_or_else(|| form("a number of cells that is not known"))?;
+        all.insert(3, no_mask(m, t, cells, tokens)?);
+    }
     if all.len() < 4 {
-        return Err(form("no mask"));
+        return Err(form("too few operands"));
     }
     // The result is [dv, heads, tokens].
-    all[3] = unpadded(m, t, all[3], t.ne()[2])?;
+    all[3] = unpadded(m, t, all[3], tokens)?;
     let op = FlashAttn {
         scale: p.scale,
         max_bias: p.max_bias,

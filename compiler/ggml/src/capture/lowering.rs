@@ -39,7 +39,7 @@ pub(super) enum OpLowering<'t> {
     Packed(Op),
     /// Other operands, or several ops.
     Custom(Build<'t>),
-    /// No rule, for this reason: operands and result stay whole, and nothing executes it.
+    /// No rule, for this reason: operands and result stay whole. Executors know the op by its name, or not at all.
     Opaque(&'static str),
 }
 
@@ -179,7 +179,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
             eps: p.eps,
             iterations: p.iterations,
         }),
-        GgmlOp::Dsv4HcPre => custom(|m, t, o| compose::hc_pre(m, t, o.values)),
+        GgmlOp::Dsv4HcPre(p) => custom(|m, t, o| compose::hc_pre(m, t, p, o.values)),
         GgmlOp::Dsv4HcPost => custom(|m, t, o| compose::hc_post(m, t, o.values)),
         // Names of families: their members have names of their own.
         GgmlOp::Unary | GgmlOp::Glu => {
@@ -188,10 +188,10 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         GgmlOp::MapCustom1 | GgmlOp::MapCustom2 | GgmlOp::MapCustom3 | GgmlOp::Custom => {
             Opaque(CUSTOM)
         }
-        GgmlOp::CrossEntropyLoss
-        | GgmlOp::CrossEntropyLossBack
-        | GgmlOp::OptStepAdamw
-        | GgmlOp::OptStepSgd => Opaque(TRAINING),
+        GgmlOp::CrossEntropyLoss | GgmlOp::CrossEntropyLossBack | GgmlOp::OptStepSgd => {
+            Opaque(TRAINING)
+        }
+        GgmlOp::OptStepAdamw => custom(compose::adamw),
         GgmlOp::Abs => unary(UnaryKind::Abs),
         GgmlOp::Sgn => unary(UnaryKind::Sgn),
         GgmlOp::Neg => unary(UnaryKind::Neg),

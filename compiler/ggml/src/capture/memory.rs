@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::op::{Concat, Opaque, Permute, Reshape, SetSlice, Slice, TypeError};
+use tpc_ir::op::{Concat, MemoryView, Opaque, Permute, Reshape, SetSlice, Slice, TypeError};
 use tpc_ir::verify::reads;
 use tpc_ir::{DType, Dim, Graph, Op, Place, RANK, TensorType, Value};
 
@@ -160,11 +160,12 @@ impl<'t> Memory<'t> {
     }
 
     /// Appends an op of which only operands and result are known.
-    pub(super) fn opaque(&mut self, name: &str, operands: Vec<Value>, t: &Record) -> Value {
+    pub(super) fn opaque(&mut self, name: &str, reads: &[(usize, Value)], t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
-            detail: detail(t, self.tensors),
+            ..opaque(t, self.tensors, reads)
         };
+        let operands = reads.iter().map(|(_, v)| *v).collect();
         self.declare(op, operands, vec![type_of(t)], &t.name)[0]
     }
 
@@ -235,7 +236,7 @@ impl<'t> Memory<'t> {
             Content::Whole(v) => Ok(v),
             Content::Empty => {
                 // Nothing filled the memory, so its content is unknown.
-                let v = self.opaque("uninitialised", Vec::new(), t);
+                let v = self.opaque("uninitialised", &[], t);
                 self.contents[owner] = Content::Whole(v);
                 self.traces.push(Trace {
                     record: owner,
@@ -300,7 +301,7 @@ impl<'t> Memory<'t> {
             "its elements are not a box of the tensor that it looks into",
             "the tensor stays whole on every device",
         );
-        Ok(self.opaque("view", vec![v], t))
+        Ok(self.opaque("view", &[(0, v)], t))
     }
 
     /// The digits that a layout selects of a value.
@@ -480,21 +481,18 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Fills the owner of a view's memory with an unknown value, which depends on the old one and on these operands.
+    /// Fills the owner of a view's memory with what an op without a rule makes of the old content and of what it reads.
     pub(super) fn clobber(
         &mut self,
         tensor: usize,
-        operands: Vec<Value>,
+        reads: &[(usize, Value)],
     ) -> Result<Made, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
         let mut all = vec![old];
-        all.extend(operands);
-        let op = Opaque {
-            name: t.op.name().to_lowercase(),
-            detail: detail(t, self.tensors),
-        };
+        all.extend(reads.iter().map(|(_, v)| *v));
+        let op = opaque(t, self.tensors, reads);
         let after = self.declare(op, all, vec![type_of(owner)], &owner.name)[0];
         self.define(t.root, after);
         let new = None;
@@ -502,28 +500,23 @@ impl<'t> Memory<'t> {
     }
 }
 
-/// Everything that a record says beyond its op, its operands and its type: nothing of it may be lost in an op without a
-/// rule, or different ops would become one. A view of memory says its sizes too: an op that writes has the type of the
-/// memory, not that of the view.
-pub(super) fn detail(t: &Record, tensors: &[Record]) -> String {
-    let mut parts = Vec::new();
-    let list = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>().join(" ");
-    if !t.words.is_empty() {
-        let words = list(&mut t.words.iter().map(i32::to_string));
-        parts.push(format!("params {words}"));
+/// The op without a rule of a record: it has everything that the record says beyond its operands and its type, or different
+/// ops would become one. A view of memory says its sizes too: an op that writes has the type of the memory, not that of the
+/// view.
+pub(super) fn opaque(t: &Record, tensors: &[Record], reads: &[(usize, Value)]) -> Opaque {
+    let in_order = reads.iter().enumerate().all(|(i, (at, _))| i == *at);
+    let sources = reads.iter().filter(|_| !in_order);
+    let layout = &t.layout;
+    Opaque {
+        name: t.op.name().to_lowercase(),
+        params: t.words.clone(),
+        sources: sources.map(|(at, _)| *at as u64).collect(),
+        view: t.is_view.then(|| MemoryView {
+            memory: tensors[t.root].dtype,
+            dtype: t.dtype,
+            ne: layout.ne,
+            nb: layout.nb,
+            offset: layout.offset,
+        }),
     }
-    let is_there = |s: &Option<usize>| s.is_some_and(|s| !tensors[s].is_empty());
-    if !t.src.iter().all(is_there) {
-        let given = t.src.iter().enumerate().filter(|(_, s)| is_there(s));
-        let given = list(&mut given.map(|(i, _)| i.to_string()));
-        parts.push(format!("operands {given}"));
-    }
-    if t.is_view {
-        let layout = &t.layout;
-        let sizes = list(&mut layout.ne.iter().map(u64::to_string));
-        let strides = list(&mut layout.nb.iter().map(u64::to_string));
-        let (dtype, offset) = (t.dtype, layout.offset);
-        parts.push(format!("{dtype} {sizes} offset {offset} strides {strides}"));
-    }
-    parts.join(", ")
 }

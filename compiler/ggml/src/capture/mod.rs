@@ -43,7 +43,7 @@ pub use write::write;
 
 use std::collections::BTreeSet;
 
-use tpc_ir::{DType, Output, RANK, Symbol, Verified, stage};
+use tpc_ir::{Output, RANK, Symbol, Verified, stage};
 
 use memory::Memory;
 use tpc_diag::Diagnostic;
@@ -193,10 +193,6 @@ fn lower<'t>(
     let mut names = BTreeSet::new();
     let mut results = Vec::new();
     for i in leaves::results(tensors) {
-        if packed == Packed::Whole && tensors[i].dtype != DType::F32 {
-            // Programs give nothing else back; whoever asks for it is told so.
-            continue;
-        }
         let values = match packed {
             Packed::Apart => m.results(i),
             Packed::Whole => m.read(i).map(|v| vec![v]),

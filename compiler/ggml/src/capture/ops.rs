@@ -41,9 +41,10 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         }
     }
     let values: Vec<Value> = reads.iter().map(|(_, v)| *v).collect();
-    // The role of an operand follows from its position, except for the parts of a concatenation.
+    // The role of an operand follows from its position, except for the parts of a concatenation; masks may be left out.
     let last = t.src.iter().rposition(Option::is_some);
-    let holes = !t.is(OpKind::Concat) && last.is_some_and(|last| operands.len() <= last);
+    let roles = [OpKind::Concat, OpKind::SoftMax, OpKind::FlashAttnExt];
+    let holes = !roles.iter().any(|&k| t.is(k)) && last.is_some_and(|last| operands.len() <= last);
     let made = if holes {
         Err(form("an operand is left out or has no elements"))
     } else if let Some(elsewhere) = elsewhere {
@@ -55,7 +56,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         };
         computed(m, t, operands)
     };
-    let made = remember(m, index, made, values)?;
+    let made = remember(m, index, made, &reads)?;
     m.traces.push(Trace {
         record: index,
         reads,
@@ -76,7 +77,7 @@ fn remember(
     m: &mut Memory<'_>,
     index: usize,
     made: Result<Vec<Value>, OpaqueReason>,
-    values: Vec<Value>,
+    reads: &[(usize, Value)],
 ) -> Result<Made, TypeError> {
     let t = &m.tensors[index];
     let made = match made {
@@ -84,9 +85,9 @@ fn remember(
         Err(reason) => {
             note(m, t, &reason);
             if t.writes() {
-                return m.clobber(index, values);
+                return m.clobber(index, reads);
             }
-            vec![m.opaque(t.op.name(), values.clone(), t)]
+            vec![m.opaque(t.op.name(), reads, t)]
         }
     };
     if t.writes() {
@@ -97,7 +98,7 @@ fn remember(
         return written.or_else(|_| {
             let why = "it writes to elements that are not a box of the tensor";
             m.note(&codes::NO_BOX, t, why, NONE_NEEDED);
-            m.clobber(index, values)
+            m.clobber(index, reads)
         });
     }
     Ok(match made.as_slice() {

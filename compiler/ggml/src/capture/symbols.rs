@@ -325,7 +325,7 @@ impl Evidence {
                 }
             }
             Op::FlashAttn(_) if is_input(graph, o[3]) => self.masks.push(var(o[3], 0)),
-            Op::SoftMax(_) if o.len() == 2 && is_input(graph, o[1]) => {
+            Op::SoftMax(_) if o.len() > 1 && is_input(graph, o[1]) => {
                 self.masks.push(var(o[1], 0));
             }
             _ => {}

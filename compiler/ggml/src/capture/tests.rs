@@ -1,6 +1,7 @@
 //! Small captures: views, writes, notes, and everything that can be wrong.
 
 mod attacks;
+mod forms;
 mod lost;
 mod mutants;
 
@@ -590,7 +591,7 @@ fn every_op_keeps_its_words_or_says_which_it_has() {
         w.op(kind.name(), [8, 8, 1, 1], &vec![x; sources]);
         // A view without memory to look into is no view.
         let lost = opaque_ops(&w.text).iter().all(|op| match op {
-            Op::Opaque(op) => !op.detail.ends_with(" 7"),
+            Op::Opaque(op) => op.params.last() != Some(&7),
             _ => true,
         });
         assert!(!lost, "{kind} (keeps all: {keeps_all})");

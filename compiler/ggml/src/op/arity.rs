@@ -46,8 +46,9 @@ impl OpKind {
             | OpKind::AddRelPos
             | OpKind::MapCustom3
             | OpKind::CrossEntropyLossBack
-            | OpKind::OptStepSgd => 3,
-            OpKind::LightningIndexer | OpKind::Dsv4HcPost | OpKind::FlashAttnBack => 4,
+            | OpKind::OptStepSgd
+            | OpKind::Dsv4HcPost => 3,
+            OpKind::LightningIndexer | OpKind::FlashAttnBack => 4,
             OpKind::GatedLinearAttn | OpKind::OptStepAdamw => 5,
             // A scan without a list of its states has six.
             OpKind::RwkvWkv6 | OpKind::GatedDeltaNet | OpKind::SsmScan => 6,

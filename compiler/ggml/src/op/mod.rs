@@ -19,7 +19,7 @@ mod table;
 mod words;
 
 pub use params::{
-    Arange, ArgSort, Clamp, Concat, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb,
+    Arange, ArgSort, Clamp, Concat, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb, HcPre,
     LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, PoolKind, Precision, Recurrence,
     Roll, Rope, RopeMode, Scale, SetView, SoftMax, SortOrder, Tri, TriKind, Xielu,
 };

@@ -556,6 +556,31 @@ impl Decode for Recurrence {
     }
 }
 
+/// The parameters of `DSV4_HC_PRE`: `scale · Σ weight · x` over streams.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HcPre {
+    /// The factor on the sum.
+    pub scale: f32,
+    /// Whether each element has a weight of its own, the sigmoid of what is given.
+    pub gated: bool,
+}
+
+impl Decode for HcPre {
+    fn decode(words: Words<'_>) -> Result<Self, ParamError> {
+        let gated = match words.int(1) {
+            0 => false,
+            1 => true,
+            _ => return Err(words.wrong(1, "0 or 1")),
+        };
+        // Before there was a factor, the word was 0.
+        let scale = match words.int(0) {
+            0 => 1.0,
+            _ => words.float(0),
+        };
+        Ok(HcPre { scale, gated })
+    }
+}
+
 /// The parameters of `DSV4_HC_COMB`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HcComb {

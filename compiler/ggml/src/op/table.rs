@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::params::{
     Arange, ArgSort, Clamp, Concat, Decode, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb,
-    LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, Recurrence, Roll, Rope, Scale,
-    SetView, SoftMax, Tri, Words, Xielu,
+    HcPre, LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, Recurrence, Roll, Rope,
+    Scale, SetView, SoftMax, Tri, Words, Xielu,
 };
 use super::words::WordUse;
 
@@ -191,7 +191,7 @@ ops! {
     GatedDeltaNet(Recurrence) = "GATED_DELTA_NET", Other;
     LightningIndexer = "LIGHTNING_INDEXER", Other;
     Dsv4HcComb(HcComb) = "DSV4_HC_COMB", Other;
-    Dsv4HcPre = "DSV4_HC_PRE", Other;
+    Dsv4HcPre(HcPre) = "DSV4_HC_PRE", Other;
     Dsv4HcPost = "DSV4_HC_POST", Other;
     Unary = "UNARY", Generic;
     MapCustom1 = "MAP_CUSTOM1", Other;

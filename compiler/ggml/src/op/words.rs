@@ -91,7 +91,8 @@ fn of_kind(kind: OpKind, index: usize) -> WordUse {
             | OpKind::Clamp
             | OpKind::SoftMax
             | OpKind::GroupNorm
-            | OpKind::Dsv4HcComb,
+            | OpKind::Dsv4HcComb
+            | OpKind::Dsv4HcPre,
             _,
         ) => first(2, index),
         (
@@ -151,8 +152,8 @@ impl OpKind {
                 | OpKind::TopK
                 | OpKind::SsmConv
                 | OpKind::LightningIndexer
-                | OpKind::Dsv4HcPre
                 | OpKind::Dsv4HcPost
+                | OpKind::OptStepAdamw
         )
     }
 }

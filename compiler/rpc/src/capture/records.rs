@@ -1,12 +1,12 @@
 //! A graph of a message as the records of a capture.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
 use tpc_ggml::capture::{Layout, Record, Role, packed};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
-use tpc_ir::{DType, RANK};
+use tpc_ir::RANK;
 
 use super::roles::Roles;
 use super::structure::{elements, key, sizes, with_others};
@@ -38,6 +38,7 @@ impl Recorded {
             graph,
             roles,
             uses: uses(graph),
+            written: written(graph),
             at: BTreeMap::new(),
             records: Vec::new(),
             tensors: Vec::new(),
@@ -55,43 +56,6 @@ impl Recorded {
             records,
             tensors,
         })
-    }
-
-    /// The same with inputs of 16 bits as f32 that are converted: hosts of programs supply no others.
-    #[must_use]
-    pub fn widened(&self) -> Recorded {
-        let mut out = Recorded {
-            graph: Arc::clone(&self.graph),
-            records: Vec::new(),
-            tensors: Vec::new(),
-        };
-        // The new position of each record.
-        let mut new = Vec::new();
-        for (t, &tensor) in self.records.iter().zip(&self.tensors) {
-            let mut t = t.clone();
-            t.src = t.src.iter().map(|s| s.map(|s: usize| new[s])).collect();
-            let narrow = matches!(t.dtype, DType::F16 | DType::Bf16);
-            if narrow && t.is_leaf() && !t.is_view && t.role == Some(Role::Input) {
-                let mut wide = t.clone();
-                wide.dtype = DType::F32;
-                wide.layout.nb = packed(DType::F32, t.layout.ne);
-                wide.root = out.records.len();
-                t.op = GgmlOp::Cpy;
-                t.src = vec![Some(out.records.len())];
-                t.role = None;
-                t.is_input = false;
-                out.records.push(wide);
-                out.tensors.push(tensor);
-            }
-            t.root = match t.is_view {
-                true => new[t.root],
-                false => out.records.len(),
-            };
-            new.push(out.records.len());
-            out.records.push(t);
-            out.tensors.push(tensor);
-        }
-        out
     }
 
     /// What graphs that differ in sizes only have in common: the records without sizes, and where weights lie.
@@ -162,6 +126,16 @@ fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     out
 }
 
+/// The owners of memory that something else than themselves writes to.
+fn written(graph: &Graph) -> BTreeSet<usize> {
+    let owner = |&node: &usize| Some(graph.owner(node)).filter(|&owner| owner != node);
+    let computing = || graph.nodes.iter().filter(|&&node| graph.computes(node));
+    let steps = computing().filter(|&&node| graph.tensors[node].op == OpKind::OptStepAdamw);
+    let moments = steps.flat_map(|&node| graph.sources(node).into_iter().skip(2).take(2).flatten());
+    let moments = moments.map(|source| graph.owner(source));
+    computing().filter_map(owner).chain(moments).collect()
+}
+
 /// A tensor's name without what the client's scheduler adds to that of a copy: `BACKEND#name#number`. A backend's name has the
 /// port, which differs from run to run.
 fn plain(name: &str) -> &str {
@@ -176,6 +150,8 @@ struct Writing<'g> {
     graph: &'g Graph,
     roles: &'g Roles,
     uses: BTreeMap<usize, i32>,
+    /// The owners of memory that the graph writes to and does not make.
+    written: BTreeSet<usize>,
     /// The record of each tensor that has one.
     at: BTreeMap<usize, usize>,
     records: Vec<Record>,
@@ -217,12 +193,21 @@ impl Writing<'_> {
             src.truncate(1);
         }
         let used = self.uses.get(&tensor).copied().unwrap_or(0);
+        let mut own = self.record(tensor, root);
+        if root.is_none() && !t.is_packed() {
+            // A result in another order in memory is stored so at the end. Nothing looks into it before.
+            let looks = |&at: &usize| at != tensor && self.graph.owner(at) == tensor;
+            if (0..self.graph.tensors.len()).any(|at| looks(&at)) {
+                return Err(gaps(t));
+            }
+            own.layout.nb = packed(t.dtype, t.ne);
+        }
         let record = Record {
             op: GgmlOp::parse(t.op.name(), &words),
             words,
             src,
             is_output: t.flags & FLAG_OUTPUT != 0 || t.use_count > used,
-            ..self.record(tensor, root)
+            ..own
         };
         self.push(tensor, record);
         Ok(())
@@ -245,7 +230,11 @@ impl Writing<'_> {
             return Ok(self.push(tensor, record));
         }
         let record = Record {
-            role: self.roles.of(self.graph, tensor),
+            // Whatever became of its buffer before: what is written here is read later.
+            role: match self.written.contains(&tensor) {
+                true => Some(Role::State),
+                false => self.roles.of(self.graph, tensor),
+            },
             ..self.record(tensor, None)
         };
         if t.is_packed() {
@@ -305,6 +294,13 @@ impl Writing<'_> {
         let between = t.data.checked_sub(of.data);
         let same = t.buffer != 0 && t.buffer == of.buffer;
         between.filter(|_| same).unwrap_or(t.view_offs)
+    }
+}
+
+fn gaps(t: &Tensor) -> Refusal {
+    Refusal::Tensor {
+        name: t.name.clone(),
+        what: "it owns its memory, and its elements are not in order without gaps".to_owned(),
     }
 }
 

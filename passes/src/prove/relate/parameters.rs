@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tpc_ir::op::{FlashAttn, HeadWindow, Repeat, SetSlice};
+use tpc_ir::op::{HeadWindow, Repeat, SetSlice};
 use tpc_ir::{Dim, Interval, Op};
 
 use super::{Axes, Part};
@@ -25,7 +25,12 @@ pub(super) fn on_wholes(
         Op::GetRows(o) if parts.len() == 2 => found = mask(o.window.take(), parts, axes, (0, 1))?,
         Op::MulMatId(o) if parts.len() == 3 => found = mask(o.window.take(), parts, axes, (0, 2))?,
         Op::AddId(o) if parts.len() == 3 => found = mask(o.window.take(), parts, axes, (1, 1))?,
-        Op::FlashAttn(o) if parts.len() >= 4 => all_heads(o, parts, axes)?,
+        Op::FlashAttn(o) if parts.len() >= 4 => {
+            all_heads(&mut o.heads, o.max_bias, parts, axes)?;
+        }
+        Op::SoftMax(o) if !parts.is_empty() => {
+            all_heads(&mut o.heads, o.max_bias, parts, axes)?;
+        }
         Op::Repeat(Repeat { dims }) if parts.len() == 1 => {
             for ((d, pattern), size) in dims.iter_mut().zip(&axes[0]).zip(&parts[0].ty.dims) {
                 if let Some(p) = pattern {
@@ -75,12 +80,17 @@ fn mask(
     }
 }
 
-/// Takes the window of heads off an attention; it must say which heads the part has.
-fn all_heads(op: &mut FlashAttn, parts: &[Rc<Part>], axes: &[Axes]) -> Result<(), NotExpressible> {
+/// Takes the window of heads off an op with ALiBi; it must say which heads the part has.
+fn all_heads(
+    window: &mut Option<HeadWindow>,
+    max_bias: f32,
+    parts: &[Rc<Part>],
+    axes: &[Axes],
+) -> Result<(), NotExpressible> {
     let pattern = &axes[0][2];
-    let Some(HeadWindow { heads, total }) = op.heads.take() else {
+    let Some(HeadWindow { heads, total }) = window.take() else {
         // Without ALiBi all heads are alike.
-        let alike = pattern.is_none() || op.max_bias <= 0.0;
+        let alike = pattern.is_none() || max_bias <= 0.0;
         return alike.then_some(()).ok_or(NotExpressible);
     };
     let whole = &parts[0].ty.dims[2];

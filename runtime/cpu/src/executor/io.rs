@@ -6,6 +6,7 @@ use tpc_ir::program::{Program, StoredFormat};
 use tpc_ir::{Bindings, DType, Output, Value};
 use tpc_runtime::{Data, ExecError, Shape, Slot, SlotMemory, Tensor, quant};
 
+use crate::elements::{int, is_readable, read_row};
 use crate::error::KernelError;
 use crate::view::View;
 
@@ -38,7 +39,7 @@ pub fn outputs(program: &Program) -> Vec<(usize, Value)> {
 /// The memory of an input, which nobody reads before it is written.
 ///
 /// # Errors
-/// When it has gaps, or a type that hosts do not write.
+/// When it has gaps.
 pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     let n = to.len();
     let ptr = match n {
@@ -58,21 +59,30 @@ pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
             DType::I64 => SlotMemory::I64(std::slice::from_raw_parts_mut(ptr.cast(), n)),
             DType::F32 => SlotMemory::F32(std::slice::from_raw_parts_mut(ptr.cast(), n)),
             dtype => {
-                return Err(ExecError::Parameter {
-                    what: format!("an input of type {dtype} is not supplied so"),
-                });
+                let row = to.ne[0].div_ceil(dtype.block_len() as usize);
+                let bytes = row * dtype.block_bytes() as usize * to.rows();
+                SlotMemory::Packed(dtype, std::slice::from_raw_parts_mut(ptr, bytes))
             }
         }
     };
     Slot::new(to.ne, memory)
 }
 
-/// Makes `out` a tensor of the f32 that a view holds, in the memory that it has.
+/// Makes `out` a tensor of the elements that a view holds, in the memory that it has.
 ///
 /// # Errors
-/// When its elements are no f32.
+/// When its elements have a type that nobody reads.
 pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
-    if from.dtype != DType::F32 {
+    if from.dtype.is_integer() {
+        let of_row = |[i1, i2, i3]: [usize; 3]| {
+            // SAFETY: an element of the view, of an integer type.
+            (0..from.ne[0]).map(move |i0| unsafe { int(from, [i0, i1, i2, i3]) })
+        };
+        let all = (0..from.rows()).flat_map(|row| of_row(from.indices(row)));
+        *out = Some(Tensor::new(from.ne, Data::Int(all.collect()))?);
+        return Ok(());
+    }
+    if !is_readable(from.dtype) {
         return Err(ExecError::Parameter {
             what: format!("an output of type {}", from.dtype),
         });
@@ -83,16 +93,38 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     };
     data.clear();
     data.reserve_exact(from.len());
-    for row in 0..from.rows() {
-        let at = from.row(from.indices(row));
-        let element = |i: usize| {
-            // SAFETY: an element of the view.
-            unsafe { at.add(i * from.nb[0]).cast::<f32>().read_unaligned() }
-        };
-        data.extend((0..from.ne[0]).map(element));
+    if from.dtype == DType::F32 {
+        for row in 0..from.rows() {
+            let at = from.row(from.indices(row));
+            let element = |i: usize| {
+                // SAFETY: an element of the view.
+                unsafe { at.add(i * from.nb[0]).cast::<f32>().read_unaligned() }
+            };
+            data.extend((0..from.ne[0]).map(element));
+        }
+    } else {
+        data.resize(from.len(), 0.0);
+        for (row, to) in data.chunks_exact_mut(from.ne[0].max(1)).enumerate() {
+            // SAFETY: a row of the view, whose type is readable.
+            unsafe { read_row(from, from.row(from.indices(row)), 0, to) };
+        }
     }
     *out = Some(Tensor::new(from.ne, Data::F32(data))?);
     Ok(())
+}
+
+/// Appends the elements of a view as they are, without gaps.
+pub(super) fn read_packed(from: &View, out: &mut Vec<u8>) {
+    let width = from.dtype.block_bytes() as usize;
+    let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
+    for row in 0..from.rows() {
+        let at = from.row(from.indices(row));
+        for i in 0..blocks {
+            // SAFETY: a block of the view.
+            let block = unsafe { std::slice::from_raw_parts(at.add(i * from.nb[0]), width) };
+            out.extend_from_slice(block);
+        }
+    }
 }
 
 /// Where a weight or a state lies.

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Located, Program, Step};
-use tpc_ir::{Arena, Bindings, Inst, Launch, Value};
+use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
 use tpc_runtime::{
     Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Options, Outputs,
     ProgramRun, Tensor, WeightSource,
@@ -211,6 +211,15 @@ impl CpuExecutor {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// The elements of a named output as they are in their type, without gaps; `None` when there are not so many outputs.
+    /// They are those of the last batch.
+    pub fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
+        let (_, value) = self.outputs.get(output)?;
+        let (view, mut out) = (self.frame.view(*value), Vec::new());
+        io::read_packed(&view, &mut out);
+        Some((view.dtype, out))
     }
 
     /// The products whose activations are rounded to int8, with the number of terms of each.

@@ -14,6 +14,7 @@ use tpc_ir::op::FlashAttn;
 use super::attention_tile::{
     Cells, GROUP, TILE, add_values, cap, exponentials, mask_logits, scale, scores,
 };
+use super::slopes::Slopes;
 use super::soft_max::mask_row;
 use crate::elements::{prefetch_rows, read_row, read_rows, real, write_row};
 use crate::error::KernelError;
@@ -25,57 +26,6 @@ use crate::view::View;
 const ROWS: usize = 32;
 /// Query rows that meet a cache in f16 where it lies.
 const FEW: usize = 8;
-
-/// ALiBi's slopes (Press et al. 2021), as ggml extends them to head counts that are no power of two.
-#[derive(Debug)]
-struct Slopes {
-    max_bias: f64,
-    /// The heads seen, and their number in the model; `None` for all that the query has.
-    heads: Option<(Box<[u64]>, u64)>,
-}
-
-impl Slopes {
-    fn of(op: &FlashAttn) -> Result<Slopes, &'static str> {
-        let heads = match &op.heads {
-            None => None,
-            Some(window) => {
-                let inside = |r: &tpc_ir::Interval| {
-                    r.start
-                        .checked_add(r.len)
-                        .is_some_and(|end| end <= window.total)
-                };
-                if !window.heads.iter().all(inside) {
-                    return Err("its heads are beyond their number");
-                }
-                let heads = window.heads.iter().flat_map(|r| r.start..r.end());
-                Some((heads.collect(), window.total))
-            }
-        };
-        Ok(Slopes {
-            max_bias: f64::from(op.max_bias),
-            heads,
-        })
-    }
-
-    /// The slope of local head `head` of `local`.
-    fn slope(&self, head: usize, local: usize) -> f32 {
-        if self.max_bias <= 0.0 {
-            return 1.0;
-        }
-        let (head, total) = match &self.heads {
-            Some((heads, total)) => (heads[head], *total),
-            None => (head as u64, local as u64),
-        };
-        let power = 1_u64 << total.max(1).ilog2();
-        let step = self.max_bias / power as f64;
-        let exponent = if head < power {
-            -step * (head + 1) as f64
-        } else {
-            -step / 2.0 * (2 * (head - power) + 1) as f64
-        };
-        libm::exp2(exponent) as f32
-    }
-}
 
 #[derive(Debug)]
 struct Attention {
@@ -93,7 +43,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
     Ok(Box::new(Attention {
         scale: op.scale,
         softcap: op.softcap,
-        slopes: Slopes::of(op)?,
+        slopes: Slopes::of(op.max_bias, op.heads.as_ref())?,
     }))
 }
 
@@ -259,9 +209,7 @@ impl Launch for Attention {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let t = Tensors::of(call.operands, call.results)?;
         let heads = t.q.ne[2];
-        let named = self.slopes.heads.as_ref();
-        let fits = named.is_none_or(|(named, _)| named.len() == heads);
-        ensure(fits, "heads of q and of the window")?;
+        ensure(self.slopes.fit(heads), "heads of q and of the window")?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
         // What fills rows up to whole groups of lanes is zero, and stays so.

@@ -5,6 +5,7 @@ mod attention_tile;
 mod binary;
 mod elementwise;
 mod expert;
+mod foreign;
 mod glu;
 mod hyper;
 mod indexer;
@@ -20,6 +21,7 @@ mod recurrent;
 mod reduce;
 mod rope;
 mod rows;
+mod slopes;
 mod soft_max;
 mod update;
 
@@ -34,7 +36,7 @@ use crate::launch::{Request, Selected};
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
-        Op::Opaque(_) => Err("its meaning is not known"),
+        Op::Opaque(op) => foreign::foreign(op, request),
         Op::Hadamard(op) => position::hadamard(op, request),
         Op::Arange(op) => position::arange(op, request),
         Op::Unary(op) => elementwise::unary(op, request),

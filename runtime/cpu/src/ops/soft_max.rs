@@ -3,33 +3,38 @@
 
 use tpc_ir::op::SoftMax;
 
-use crate::elements::{CHUNK, read_row, write_row};
+use super::slopes::Slopes;
+use crate::elements::{CHUNK, read_row, real, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::{exp, max, sum};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// `softmax(scale · x + mask)`. The result may be the memory of `x`.
+/// `softmax(scale · x + slope · mask)`, with a sink that takes weight. The result may be the memory of `x`.
 #[derive(Debug)]
 struct Rows {
     scale: f32,
+    slopes: Slopes,
 }
 
 pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
-    let operands = [Elements::Real; 2];
+    let operands = [Elements::Real; 3];
     request.expect(
-        &operands[..request.operands.len().clamp(1, 2)],
+        &operands[..request.operands.len().clamp(1, 3)],
         &[Elements::Real],
     )?;
-    Ok(Box::new(Rows { scale: op.scale }))
+    Ok(Box::new(Rows {
+        scale: op.scale,
+        slopes: Slopes::of(op.max_bias, op.heads.as_ref())?,
+    }))
 }
 
 vectorised! {
-    /// `x ← x · scale + mask`
-    pub(super) fn scale_and_mask(x: &mut [f32], scale: f32, mask: &[f32]) {
+    /// `x ← x · scale + slope · mask`
+    pub(super) fn scale_and_mask(x: &mut [f32], scale: f32, mask: &[f32], slope: f32) {
         for (x, m) in x.iter_mut().zip(mask) {
-            *x = *x * scale + m;
+            *x = *x * scale + slope * m;
         }
     }
 }
@@ -63,33 +68,42 @@ impl Launch for Rows {
     }
 
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        let (x, mask, y) = match (call.operands, call.results) {
-            ([x], [y]) => (x, None, y),
-            ([x, mask], [y]) => (x, Some(mask), y),
+        let (x, further, y) = match (call.operands, call.results) {
+            ([x, further @ ..], [y]) if further.len() < 3 => (x, further, y),
             _ => return ensure(false, "number of operands or results"),
         };
+        let (mask, sinks) = (further.first(), further.get(1));
         ensure(x.ne == y.ne, "sizes of x and the result")?;
-        let n = x.ne[0];
+        let [n, _, heads, _] = x.ne;
         let fits = |m: &View| m.ne[..2] == x.ne[..2] && (n == 0 || !m.ne[2..].contains(&0));
         ensure(mask.is_none_or(fits), "sizes of x and the mask")?;
+        let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
+        ensure(sinks.is_none_or(line), "sizes of the sinks")?;
+        ensure(self.slopes.fit(heads), "heads of x and of the window")?;
         let whole = n.is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let [row] = floats(call.scratch, [n])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
+            let head = at[1];
             // SAFETY: the rows exist, and this one of the result is this worker's; it is read before it is written.
             unsafe {
                 read_row(x, x.row(at), 0, row);
                 match mask {
-                    Some(mask) => add_mask(row, self.scale, mask, mask_row(mask, at)),
+                    Some(mask) => {
+                        let factors = [self.scale, self.slopes.slope(head, heads)];
+                        add_mask(row, factors, mask, mask_row(mask, at));
+                    }
                     None => scaled(row, self.scale),
                 }
-                let most = max(row);
+                let sink = sinks.map(|s| real(s, [head, 0, 0, 0]));
+                let most = sink.map_or(max(row), |s| s.max(max(row)));
                 if most == f32::NEG_INFINITY {
                     row.fill(0.0);
                 } else {
                     exponentials(row, most);
-                    scaled(row, (1.0 / sum(row)) as f32);
+                    let sink = sink.map_or(0.0, |s| f64::from(exp(s - most)));
+                    scaled(row, (1.0 / (sum(row) + sink)) as f32);
                 }
                 write_row(y, y.row(at), 0, row);
             }
@@ -98,16 +112,16 @@ impl Launch for Rows {
     }
 }
 
-/// `row ← scale · row + mask`
+/// `row ← scale · row + slope · mask`
 ///
 /// # Safety
 /// The mask's row has as many elements, which are readable.
-unsafe fn add_mask(row: &mut [f32], scale: f32, mask: &View, from: *const u8) {
+unsafe fn add_mask(row: &mut [f32], [scale, slope]: [f32; 2], mask: &View, from: *const u8) {
     let mut buffer = [0.0; CHUNK];
     for (i, row) in row.chunks_mut(CHUNK).enumerate() {
         let buffer = &mut buffer[..row.len()];
         // SAFETY: the caller's promise.
         unsafe { read_row(mask, from, i * CHUNK, buffer) };
-        scale_and_mask(row, scale, buffer);
+        scale_and_mask(row, scale, buffer, slope);
     }
 }

@@ -9,7 +9,7 @@ use tpc_cpu::{Kernel, KernelError, Sizes, Team, View};
 use tpc_ir::DType;
 use tpc_ir::op::{AttrReader, Op};
 use tpc_op_cases::{
-    Case, Random, Stored, difference, expected, generator, operands, out_of_range, refused,
+    Case, Random, Stored, difference, expected, foreign, generator, operands, out_of_range, refused,
 };
 use tpc_runtime::{Shape, Tensor};
 
@@ -234,5 +234,22 @@ fn views_that_do_not_fit_are_errors() {
             matches!(e, Some(KernelError::Shape { .. })),
             "{name}: {e:?} {case:?}"
         );
+    }
+}
+
+#[test]
+fn ops_of_ggml_are_computed_by_the_reference() {
+    let random = Random::new("opaque", 0);
+    let mut teams = teams();
+    for name in ["soft_max_back", "cpy", "get_rows", "view", "no_such_op"] {
+        let case = foreign(name, &random);
+        match name {
+            "no_such_op" => {
+                let types: Vec<DType> = case.operands.iter().map(|a| a.dtype).collect();
+                let e = Kernel::select(&case.op, &types, &[DType::F32], case.options);
+                assert!(e.expect_err("unknown").to_string().contains("not known"));
+            }
+            _ => check(&case, &mut teams, &random),
+        }
     }
 }

@@ -99,30 +99,38 @@ template <class Q, class K, class V, class M, class S, class Y> DEVICE void flas
 struct SoftMaxParams {
     float scale;
     u32 masked;
+    u32 sinks;
+    u32 unused;
+    // Then the slope of each head.
 };
 
-template <class X, class M> DEVICE float logit(const View& x, const u8* row, const View& mask, const u8* seen, u32 i, const SoftMaxParams& p) {
+template <class X, class M> DEVICE float logit(const View& x, const u8* row, const View& mask, const u8* seen, u32 i, const SoftMaxParams& p, float slope) {
     float out = element<X>(x, row, i) * p.scale;
-    return p.masked ? out + M::at(seen + i * mask.nb[0], 0) : out;
+    return p.masked ? fmaf(slope, M::at(seen + i * mask.nb[0], 0), out) : out;
 }
 
 // A block of threads for a row at a time.
-template <class X, class M, class Y> DEVICE void soft_max(const View* v, const u8* params) {
+template <class X, class M, class S, class Y> DEVICE void soft_max(const View* v, const u8* params) {
     const SoftMaxParams p = *(const SoftMaxParams*)params;
-    const View x = v[0], mask = v[p.masked ? 1 : 0], y = v[p.masked ? 2 : 1];
+    const float* slopes = (const float*)(params + sizeof(SoftMaxParams));
+    const View x = v[0], mask = v[p.masked ? 1 : 0], sinks = v[p.sinks ? 2 : 0], y = v[1 + p.masked + p.sinks];
     for (u64 row = blockIdx.x; row < rows_of(x); row += gridDim.x) {
         Place at = place_of(row, 1, x);
+        u32 head = at.i[2];
+        float slope = slopes[head];
         const u8* from = address(x, at);
-        const u8* seen = p.masked ? row_of(mask, at.i[1], at.i[2] % mask.ne[2], at.i[3] % mask.ne[3]) : from;
+        const u8* seen = p.masked ? row_of(mask, at.i[1], head % mask.ne[2], at.i[3] % mask.ne[3]) : from;
         u8* to = address(y, at);
+        float sink = p.sinks ? S::at(sinks.at + head * sinks.nb[0], 0) : minus_infinity();
         float most = minus_infinity(), sum = 0.0f;
-        for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) most = fmaxf(most, logit<X, M>(x, from, mask, seen, i, p));
-        most = block_max(most);
+        for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) most = fmaxf(most, logit<X, M>(x, from, mask, seen, i, p, slope));
+        most = fmaxf(block_max(most), sink);
         if (most != minus_infinity())
-            for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) sum += expf(logit<X, M>(x, from, mask, seen, i, p) - most);
+            for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) sum += expf(logit<X, M>(x, from, mask, seen, i, p, slope) - most);
         sum = block_sum(sum);
+        if (p.sinks && most != minus_infinity()) sum += expf(sink - most);
         for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) {
-            float out = sum > 0.0f ? expf(logit<X, M>(x, from, mask, seen, i, p) - most) / sum : 0.0f;
+            float out = sum > 0.0f ? expf(logit<X, M>(x, from, mask, seen, i, p, slope) - most) / sum : 0.0f;
             Y::put(to + i * y.nb[0], &out);
         }
     }

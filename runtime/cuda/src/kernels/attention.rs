@@ -1,7 +1,7 @@
 //! Attention, and the soft maximum of rows.
 
 use tpc_ir::DType;
-use tpc_ir::op::{FlashAttn, SoftMax};
+use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
 use super::kernel::{
     GRID, Geometry, OPERANDS, Request, Selected, float, instance, kernel, per_row, real,
@@ -20,8 +20,12 @@ const CELLS: usize = 64;
 const WARPS: usize = 8;
 
 /// ALiBi's slope of each head of the device, as ggml extends it to numbers of heads that are no power of two.
-fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f32>, &'static str> {
-    let (heads, total): (Vec<u64>, u64) = match &op.heads {
+fn slopes(
+    max_bias: f32,
+    heads: Option<&HeadWindow>,
+    local: usize,
+) -> Result<Vec<f32>, &'static str> {
+    let (heads, total): (Vec<u64>, u64) = match heads {
         Some(window) => {
             let ends = window.heads.iter();
             let mut ends = ends.map(|r| r.start.checked_add(r.len));
@@ -39,12 +43,12 @@ fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f32>, &'static str> {
         }
         None => ((0..local as u64).collect(), local as u64),
     };
-    if op.max_bias <= 0.0 {
+    if max_bias <= 0.0 {
         return Ok(vec![1.0; local]);
     }
     let power = 1_u64 << total.max(1).ilog2();
     let base = |bias: f64| libm::exp2(-bias / power as f64);
-    let bias = f64::from(op.max_bias);
+    let bias = f64::from(max_bias);
     let slope = |h: u64| match h < power {
         true => libm::pow(base(bias), (h + 1) as f64),
         false => libm::pow(base(bias / 2.0), (2 * (h - power) + 1) as f64),
@@ -68,7 +72,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
         .f32(op.softcap)
         .u32(sinks.is_some().into())
         .u32(0);
-    for slope in slopes(op, q.most[2])? {
+    for slope in slopes(op.max_bias, op.heads.as_ref(), q.most[2])? {
         params = params.f32(slope);
     }
     let types = [
@@ -94,16 +98,23 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
 }
 
 pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
-    let (x, mask) = match request.operands {
-        [x] => (x, None),
-        [x, mask] => (x, Some(mask)),
+    let (x, further) = match request.operands {
+        [x, further @ ..] if further.len() < 3 => (x, further),
         _ => return Err(OPERANDS),
     };
     let y = request.real_result()?;
     real(x.dtype)?;
-    mask.map_or(Ok(()), |m| float(m.dtype))?;
-    let types = [x.dtype, mask.map_or(DType::F32, |m| m.dtype), y.dtype];
+    further.iter().try_for_each(|t| float(t.dtype))?;
+    let of = |i: usize| further.get(i).map_or(DType::F32, |t| t.dtype);
+    let types = [x.dtype, of(0), of(1), y.dtype];
     let template = instance(FAMILY, "soft_max", &types, Needs::Params);
-    let params = Params::new().f32(op.scale).u32(mask.is_some().into());
+    let mut params = Params::new()
+        .f32(op.scale)
+        .u32((!further.is_empty()).into())
+        .u32((further.len() > 1).into())
+        .u32(0);
+    for slope in slopes(op.max_bias, op.heads.as_ref(), x.most[2])? {
+        params = params.f32(slope);
+    }
     kernel(template, params, per_row(x.rows(), x.most[0]))
 }

@@ -279,3 +279,9 @@ struct Q1_0 {
         return b[2 + i / 8] >> (i % 8) & 1 ? half_at(b) : -half_at(b);
     }
 };
+struct Q2_0 {
+    enum { LEN = 64, BYTES = 18, UNIT = 2 };
+    DEVICE float at(const u8* b, u32 i) {
+        return ((float)(b[2 + i / 4] >> (2 * (i % 4)) & 3) - 1.0f) * half_at(b);
+    }
+};

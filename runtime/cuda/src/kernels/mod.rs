@@ -75,7 +75,7 @@ fn chosen(op: &Op, request: &Request<'_>) -> Selected {
     }
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
-        Op::Opaque(_) => Err("its meaning is not known"),
+        Op::Opaque(_) => Err("an op of ggml without a rule runs on the processor only"),
         Op::Hadamard(op) => movement::hadamard(op, request),
         Op::Arange(op) => movement::arange(op, request),
         Op::Unary(op) => pointwise::unary(op, request),

@@ -225,5 +225,6 @@ pub(super) const fn tag(dtype: DType) -> &'static str {
         DType::Tq1_0 => "Tq1_0",
         DType::Tq2_0 => "Tq2_0",
         DType::Q1_0 => "Q1_0",
+        DType::Q2_0 => "Q2_0",
     }
 }

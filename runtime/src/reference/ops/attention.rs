@@ -1,6 +1,6 @@
 //! Attention.
 
-use tpc_ir::op::{FlashAttn, SoftMax};
+use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
 use super::matmul::dot;
 use super::rank_at_most;
@@ -41,29 +41,41 @@ fn mask_covers(mask: &Tensor, what: &str) -> Result<(), ExecError> {
     Ok(())
 }
 
+/// The sinks of the heads.
+fn sinks_of(operand: Option<&&Tensor>) -> Result<Option<Vec<f64>>, ExecError> {
+    let Some(sinks) = operand else {
+        return Ok(None);
+    };
+    rank_at_most(1, "sinks", sinks)?;
+    Ok(Some(sinks.reals()?.into_owned()))
+}
+
 pub(super) fn soft_max(op: &SoftMax, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let x = operands[0];
     let [n, d1, d2, _] = x.dims();
-    let mask = operands.get(1);
-    let mask = match mask {
+    let mask = match operands.get(1) {
         Some(m) => {
             mask_covers(m, "soft_max")?;
             Some((m.reals()?, m.dims()))
         }
         None => None,
     };
+    let sinks = sinks_of(operands.get(2))?;
+    let slopes = slopes(op.max_bias, op.heads.as_ref(), d2)?;
     let scale = f64::from(op.scale);
     let mut out: Vec<f64> = x.reals()?.iter().map(|v| v * scale).collect();
     if n > 0 {
         for (i, row) in out.chunks_exact_mut(n).enumerate() {
+            let head = i / d1 % d2;
             if let Some((mask, dims)) = &mask {
-                let mask = mask_row(mask, *dims, i % d1, i / d1 % d2, i / d1 / d2);
+                let mask = mask_row(mask, *dims, i % d1, head, i / d1 / d2);
                 for (v, m) in row.iter_mut().zip(mask) {
-                    *v += m;
+                    *v += slopes[head] * m;
                 }
             }
-            let max = max_of(row);
-            let sum = exponentials(row, max);
+            let sink = sinks.as_ref().map(|s| s[head]);
+            let max = sink.map_or(max_of(row), |s| max_of(row).max(s));
+            let sum = exponentials(row, max) + sink.map_or(0.0, |s| (s - max).exp());
             if sum > 0.0 {
                 row.iter_mut().for_each(|v| *v /= sum);
             }
@@ -73,8 +85,8 @@ pub(super) fn soft_max(op: &SoftMax, operands: &[&Tensor]) -> Result<Tensor, Exe
 }
 
 /// ALiBi's slope of each local head (Press et al. 2021), as ggml extends it to head counts that are no power of two.
-fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f64>, ExecError> {
-    let (heads, total): (Vec<u64>, u64) = match &op.heads {
+fn slopes(max_bias: f32, window: Option<&HeadWindow>, local: usize) -> Result<Vec<f64>, ExecError> {
+    let (heads, total): (Vec<u64>, u64) = match window {
         Some(w) => {
             let in_range =
                 |r: &tpc_ir::Interval| r.start.checked_add(r.len).is_some_and(|end| end <= w.total);
@@ -89,10 +101,10 @@ fn slopes(op: &FlashAttn, local: usize) -> Result<Vec<f64>, ExecError> {
         }
         None => ((0..local as u64).collect(), local as u64),
     };
-    if op.max_bias <= 0.0 {
+    if max_bias <= 0.0 {
         return Ok(vec![1.0; local]);
     }
-    let max_bias = f64::from(op.max_bias);
+    let max_bias = f64::from(max_bias);
     let power = 1_u64 << total.max(1).ilog2();
     let m0 = (-max_bias / power as f64).exp2();
     let m1 = (-max_bias / 2.0 / power as f64).exp2();
@@ -111,7 +123,7 @@ pub(super) fn flash_attn(op: &FlashAttn, operands: &[&Tensor]) -> Result<Tensor,
     let [dk, tokens, heads, streams] = q.dims();
     let [_, cells, kv_heads, _] = k.dims();
     let dv = v.dims()[0];
-    let slopes = slopes(op, heads)?;
+    let slopes = slopes(op.max_bias, op.heads.as_ref(), heads)?;
     mask_covers(mask, "flash_attn")?;
     let dims = [dv, heads, tokens, streams];
     let mut out: Vec<f64> = buffer(dims)?;
@@ -119,13 +131,7 @@ pub(super) fn flash_attn(op: &FlashAttn, operands: &[&Tensor]) -> Result<Tensor,
     if heads == 0 || dv == 0 {
         return Tensor::reals_of(dims, out);
     }
-    let sinks = match operands.get(4) {
-        Some(s) => {
-            rank_at_most(1, "sinks", s)?;
-            Some(s.reals()?)
-        }
-        None => None,
-    };
+    let sinks = sinks_of(operands.get(4))?;
     let mask_dims = mask.dims();
     let (q, k, v, mask) = (q.reals()?, k.reals()?, v.reals()?, mask.reals()?);
     let (scale, cap) = (f64::from(op.scale), f64::from(op.softcap));
@@ -175,7 +181,6 @@ mod tests {
     use super::super::testing::{close, code, noise, real, run};
     use super::*;
     use tpc_ir::Interval;
-    use tpc_ir::op::HeadWindow;
 
     const INF: f64 = f64::INFINITY;
 
@@ -189,19 +194,19 @@ mod tests {
     #[test]
     fn soft_max_by_hand() {
         let x = real(&[2, 2], &[0.0, 2.0 * 3.0_f64.ln(), 5.0, 5.0]);
-        let op = SoftMax { scale: 0.5 };
+        let op = SoftMax::scaled(0.5);
         close(&run(op.clone(), &[&x], &[2, 2]), &[0.25, 0.75, 0.5, 0.5]);
         let mask = real(&[2, 2], &[-INF, 0.0, -INF, -INF]);
         close(&run(op, &[&x, &mask], &[2, 2]), &[0.0, 1.0, 0.0, 0.0]);
         let none = real(&[0, 2], &[]);
-        assert!(run(SoftMax { scale: 1.0 }, &[&none], &[0, 2]).is_empty());
+        assert!(run(SoftMax::scaled(1.0), &[&none], &[0, 2]).is_empty());
     }
 
     #[test]
     fn the_mask_of_soft_max_repeats_over_batches() {
         let x = real(&[2, 1, 2], &[0.0; 4]);
         let mask = real(&[2, 1], &[0.0, -INF]);
-        let op = SoftMax { scale: 1.0 };
+        let op = SoftMax::scaled(1.0);
         close(&run(op, &[&x, &mask], &[2, 1, 2]), &[1.0, 0.0, 1.0, 0.0]);
     }
 
@@ -297,17 +302,13 @@ mod tests {
 
     #[test]
     fn slopes_halve_and_interleave() {
-        let op = FlashAttn {
-            max_bias: 8.0,
-            ..PLAIN
-        };
-        let found = slopes(&op, 6).expect("all heads");
+        let found = slopes(8.0, None, 6).expect("all heads");
         // Four heads: 2^-2, 2^-4, 2^-6, 2^-8; the rest 2^-1 and 2^-3.
         let expected = [0.25, 0.0625, 0.015_625, 0.003_906_25, 0.5, 0.125];
         for (a, b) in found.iter().zip(expected) {
             assert!((a - b).abs() < 1e-15);
         }
-        assert_eq!(slopes(&PLAIN, 2), Ok(vec![1.0, 1.0]));
+        assert_eq!(slopes(0.0, None, 2), Ok(vec![1.0, 1.0]));
     }
 
     #[test]
@@ -342,6 +343,37 @@ mod tests {
             let out = run(op, &[&part(&q), &part(&k), &part(&v), &mask], &[3, len, 2]);
             assert_eq!(out, whole.slice(1, start, len).expect("ok"));
         }
+    }
+
+    #[test]
+    fn slopes_and_sinks_of_soft_max_by_hand() {
+        let ln = f64::ln;
+        // Two heads: slopes 1/16 and 1/256.
+        let x = real(&[2, 1, 2], &[0.0; 4]);
+        let mask = real(&[2, 1], &[0.0, 16.0 * ln(3.0)]);
+        let op = SoftMax {
+            max_bias: 8.0,
+            ..SoftMax::scaled(1.0)
+        };
+        let small = 3.0_f64.powf(1.0 / 16.0);
+        let second = [1.0 / (1.0 + small), small / (1.0 + small)];
+        let expected = [0.25, 0.75, second[0], second[1]];
+        close(&run(op.clone(), &[&x, &mask], &[2, 1, 2]), &expected);
+        let sinks = real(&[2], &[ln(4.0), -INF]);
+        let expected = [0.125, 0.375, second[0], second[1]];
+        close(
+            &run(op.clone(), &[&x, &mask, &sinks], &[2, 1, 2]),
+            &expected,
+        );
+        let second_head = SoftMax {
+            heads: Some(HeadWindow {
+                heads: vec![Interval { start: 1, len: 1 }],
+                total: 2,
+            }),
+            ..op
+        };
+        let x = real(&[2], &[0.0; 2]);
+        close(&run(second_head, &[&x, &mask], &[2]), &second);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod collective;
 mod curve;
 mod elementwise;
 mod expert;
+mod ggml;
 mod hyper;
 mod indexer;
 mod leaf;
@@ -29,6 +30,7 @@ mod tests;
 use tpc_ir::op::{Inferred, Op};
 use tpc_ir::{Bindings, Interval, RANK, TensorType};
 
+pub use ggml::knows;
 pub(super) use leaf::load_weight;
 
 use crate::error::ExecError;
@@ -75,6 +77,14 @@ pub fn eval(
     let op = &shape::concrete(op, ctx.bindings)?;
     let types: Vec<TensorType> = operands.iter().map(|t| t.constant_type()).collect();
     let types: Vec<&TensorType> = types.iter().collect();
+    if let Op::Opaque(op) = op {
+        let [result] = results else {
+            return Err(ExecError::Malformed {
+                what: "an op of ggml has one result".into(),
+            });
+        };
+        return ggml::eval(op, operands, *result).map(|t| vec![t]);
+    }
     let Inferred::Types(inferred) = op.infer(&types)? else {
         return Err(ExecError::Leaf { op: op.name() });
     };

@@ -69,11 +69,8 @@ fn ops() -> Vec<Op> {
             parts: None,
         }
         .into(),
-        Opaque {
-            name: "f".into(),
-            detail: String::new(),
-        }
-        .into(),
+        Opaque::named("f").into(),
+        Opaque::named("silu_back").into(),
         Scale {
             scale: 2.0,
             bias: 1.0,
@@ -122,7 +119,11 @@ fn ops() -> Vec<Op> {
         AddId { window }.into(),
         GetRows { window: None }.into(),
         GetRows { window }.into(),
-        SoftMax { scale: 1.0 }.into(),
+        SoftMax {
+            max_bias: 8.0,
+            ..SoftMax::scaled(1.0)
+        }
+        .into(),
         FlashAttn {
             heads,
             ..attn.clone()

@@ -61,10 +61,30 @@ pub(super) fn soft_max(_: &str, random: &Random) -> Case {
         let dims = [dims[0], dims[1], batches[0], batches[1]];
         operands.push(mask(random, dims));
     }
-    let scale = random.pick(&[1.0, 0.125]);
-    Case::new(SoftMax { scale }, operands, (result(random), dims))
+    let mut op = SoftMax::scaled(random.pick(&[1.0, 0.125]));
+    if operands.len() > 1 && random.one_in(2) {
+        op.max_bias = random.pick(&[0.0, 8.0]);
+        op.heads = random.one_in(3).then(|| window(random, dims[2]));
+        if random.one_in(2) {
+            operands.push(real(random, float(random), [dims[2], 1, 1, 1], 8.0));
+        }
+    }
+    Case::new(op, operands, (result(random), dims))
         .in_place(0, 0)
         .within(5e-6, 1e-2)
+}
+
+/// Some heads of a model, in a row.
+fn window(random: &Random, heads: usize) -> HeadWindow {
+    let total = heads + random.below(4);
+    let start = random.within(0, total - heads);
+    HeadWindow {
+        heads: vec![Interval {
+            start: start as u64,
+            len: heads as u64,
+        }],
+        total: total as u64,
+    }
 }
 
 /// Zeros, −∞ and a few numbers; some rows are −∞ as a whole.
@@ -140,20 +160,11 @@ pub(super) fn flash_attn(_: &str, random: &Random) -> Case {
     let mask = mask(random, [cells, tokens, batches[0], batches[1]]);
     spoil(&mut k, &mask);
     spoil(&mut v, &mask);
-    let total = heads + random.below(4);
-    let start = random.within(0, total - heads);
-    let window = HeadWindow {
-        heads: vec![Interval {
-            start: start as u64,
-            len: heads as u64,
-        }],
-        total: total as u64,
-    };
     let op = FlashAttn {
         scale: 1.0 / (dk as f32).sqrt(),
         max_bias: random.pick(&[0.0, 0.0, 8.0]),
         softcap: random.pick(&[0.0, 0.0, 5.0]),
-        heads: random.one_in(3).then_some(window),
+        heads: random.one_in(3).then(|| window(random, heads)),
     };
     let mut operands = vec![q, k, v, mask];
     if random.one_in(3) {

@@ -141,6 +141,36 @@ pub fn generator(name: &str) -> Option<Generator> {
     })
 }
 
+/// A case of ggml's op of that name, of those that move numbers or change them little; any other has an operand that it lacks.
+pub fn foreign(name: &str, random: &Random) -> Case {
+    use tpc_ir::op::{MemoryView, Opaque};
+    let dims = [32, 6, 1, 1];
+    let x = data::real(random, DType::F16, dims, 1.0);
+    let mut op = Opaque::named(name);
+    match name {
+        "soft_max_back" => {
+            op.params = vec![1.0_f32.to_bits().cast_signed()];
+            let y = data::real(random, DType::F32, dims, 1.0);
+            Case::new(op, vec![x, y], (DType::F32, dims)).within(1e-6, 1.0)
+        }
+        "get_rows" => {
+            let at = data::ints(random, [3, 1, 1, 1], |r, _| r.below(6));
+            Case::new(op, vec![x, at], (DType::Bf16, [32, 3, 1, 1])).within(0.0, 1.0)
+        }
+        "view" => {
+            op.view = Some(MemoryView {
+                memory: DType::F16,
+                dtype: DType::F16,
+                ne: [4, 9, 1, 1],
+                nb: [2, 4, 36, 36],
+                offset: 6,
+            });
+            Case::new(op, vec![x], (DType::F16, [4, 9, 1, 1]))
+        }
+        _ => Case::new(op, vec![x], (DType::I32, [6, 32, 1, 1])),
+    }
+}
+
 /// A case of an op whose indices are all `value`.
 pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));

@@ -390,7 +390,7 @@ fn plain(op: &Op) -> (String, Vec<u32>) {
             params.extend(sections.map(|n| n as u32));
             ("ROPE", params)
         }
-        Op::SoftMax(s) => ("SOFT_MAX", vec![bits(s.scale), 0]),
+        Op::SoftMax(s) => ("SOFT_MAX", vec![bits(s.scale), bits(s.max_bias)]),
         Op::FlashAttn(f) => {
             let params = [f.scale, f.max_bias, f.softcap].map(bits);
             ("FLASH_ATTN_EXT", params.to_vec())

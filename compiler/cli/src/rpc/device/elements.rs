@@ -1,18 +1,12 @@
 //! Elements of tensors: from bytes into the inputs of a program, and from its outputs back.
 
-use half::{bf16, f16};
 use tpc_ir::{DType, Interval, RANK};
-use tpc_runtime::{ExecError, Slot, Tensor};
-
-/// Bytes in chunks of `N`.
-fn chunks<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
-    bytes.as_chunks::<N>().0.iter().copied()
-}
+use tpc_runtime::{ExecError, Slot};
 
 /// Writes the elements of a packed tensor to an input.
 ///
 /// # Errors
-/// Those of the [`Slot`], and for a type that no input has.
+/// Those of the [`Slot`].
 pub(super) fn supply(
     dtype: DType,
     ne: [u64; RANK],
@@ -20,54 +14,32 @@ pub(super) fn supply(
     to: Slot<'_>,
 ) -> Result<(), ExecError> {
     let dims = ne.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    match dtype {
-        DType::F32 => to.reals(dims, chunks(bytes).map(|b| f32::from_le_bytes(b).into())),
-        DType::F16 => to.reals(dims, chunks(bytes).map(|b| f16::from_le_bytes(b).to_f64())),
-        DType::Bf16 => to.reals(dims, chunks(bytes).map(|b| bf16::from_le_bytes(b).to_f64())),
-        DType::I32 => to.ints(dims, chunks(bytes).map(|b| i32::from_le_bytes(b).into())),
-        DType::I64 => to.ints(dims, chunks(bytes).map(i64::from_le_bytes)),
-        other => Err(ExecError::Parameter {
-            what: format!("an input of type {other}"),
-        }),
-    }
+    to.packed(dtype, dims, bytes)
 }
 
-/// Writes the elements of a result to its memory, which has the strides `nb`.
-///
-/// # Errors
-/// When they are not real, or the memory has another type than f32 or f16.
+/// Writes the packed elements of a result to its memory, which has the strides `nb`.
 pub(super) fn store(
-    result: &Tensor,
-    dtype: DType,
+    packed: &[u8],
+    (dtype, ne): (DType, [u64; RANK]),
     nb: [u64; RANK],
     to: &mut [u8],
-) -> Result<(), ExecError> {
-    let values = result.reals()?;
-    let [n0, n1, n2, _] = result.dims();
-    let nb = nb.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    for (i, &x) in values.iter().enumerate() {
-        let at = [i % n0, i / n0 % n1, i / (n0 * n1) % n2, i / (n0 * n1 * n2)];
-        let start = at
-            .iter()
-            .zip(nb)
-            .fold(0_usize, |s, (i, nb)| s.saturating_add(i.saturating_mul(nb)));
-        let element = to.get_mut(start..).unwrap_or_default();
-        match dtype {
-            DType::F32 => put(element, (x as f32).to_le_bytes()),
-            DType::F16 => put(element, f16::from_f64(x).to_le_bytes()),
-            other => {
-                return Err(ExecError::Parameter {
-                    what: format!("a result of type {other}"),
-                });
-            }
+) {
+    let width = usize::try_from(dtype.block_bytes()).unwrap_or(1);
+    let blocks = ne[0] / dtype.block_len();
+    for (i, block) in (0_u64..).zip(packed.chunks_exact(width)) {
+        let row = i / blocks.max(1);
+        let at = [
+            i % blocks.max(1),
+            row % ne[1],
+            row / ne[1] % ne[2],
+            row / (ne[1] * ne[2]),
+        ];
+        let steps = at.into_iter().zip(nb);
+        let start = steps.fold(0_u64, |s, (i, nb)| s.saturating_add(i.saturating_mul(nb)));
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        if let Some(to) = to.get_mut(start..).and_then(|to| to.get_mut(..width)) {
+            to.copy_from_slice(block);
         }
-    }
-    Ok(())
-}
-
-fn put<const N: usize>(to: &mut [u8], bytes: [u8; N]) {
-    if let Some(to) = to.first_chunk_mut() {
-        *to = bytes;
     }
 }
 
@@ -142,11 +114,19 @@ mod tests {
 
     #[test]
     fn results_are_stored_by_strides() {
-        let result = Tensor::reals_of([2, 2, 1, 1], vec![1.0, 2.0, 3.0, 4.0]).expect("four");
+        let packed: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat();
         let mut to = [0; 16];
-        store(&result, DType::F32, [8, 4, 16, 16], &mut to).expect("f32");
-        let found: Vec<f32> = chunks(&to).map(f32::from_le_bytes).collect();
-        assert_eq!(found, [1.0, 3.0, 2.0, 4.0]);
-        assert!(store(&result, DType::Q8_0, [8, 4, 16, 16], &mut to).is_err());
+        store(&packed, (DType::F32, [2, 2, 1, 1]), [8, 4, 16, 16], &mut to);
+        let found = to.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b));
+        assert_eq!(found.collect::<Vec<_>>(), [1.0, 3.0, 2.0, 4.0]);
+        // Blocks go where they belong, whatever they hold.
+        let (packed, mut to): (Vec<u8>, _) = ((0..68).collect(), [0; 68]);
+        store(
+            &packed,
+            (DType::Q8_0, [32, 2, 1, 1]),
+            [34, 34, 68, 68],
+            &mut to,
+        );
+        assert_eq!(to.to_vec(), packed);
     }
 }

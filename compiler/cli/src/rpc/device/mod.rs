@@ -11,8 +11,9 @@ mod program;
 mod programs;
 mod reads;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tpc_core::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -33,6 +34,8 @@ pub(super) struct Processor {
     pub(super) verbose: bool,
     /// The graphs that were computed.
     pub(super) graphs: Arc<AtomicU64>,
+    /// The ops that were told to have no kernel.
+    pub(super) told: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Device for Processor {
@@ -41,7 +44,11 @@ impl Device for Processor {
             graphs: Arc::clone(&self.graphs),
             memory: Memory::default(),
             roles: Roles::default(),
-            programs: Programs::new(self.placement.clone(), self.threads, self.verbose),
+            programs: Programs::new(
+                (self.placement.clone(), self.threads),
+                self.verbose,
+                Arc::clone(&self.told),
+            ),
             holder: None,
             last: None,
         })
@@ -111,7 +118,7 @@ impl Running {
         buffers: &Buffers,
     ) -> Result<(String, Bound), Refusal> {
         self.roles.computes(graph, buffers);
-        let recorded = Recorded::of_graph(graph, &self.roles)?.widened();
+        let recorded = Recorded::of_graph(graph, &self.roles)?;
         let span = |tensor: usize| buffers.span(&graph.tensors[tensor]);
         if let Some(found) = self.programs.find(&recorded, &span)? {
             return Ok(found);
@@ -231,6 +238,17 @@ impl Client for Running {
     }
 
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
+        let is_empty = |at: usize| graph.tensors[at].ne.contains(&0);
+        let has_work = |&node: &usize| {
+            // Where nothing is written to a memory, it stays as it is.
+            let mut sources = graph.sources(node).into_iter().flatten();
+            let writes = graph.owner(node) != node;
+            graph.computes(node) && !is_empty(node) && !(writes && sources.any(is_empty))
+        };
+        if !graph.nodes.iter().any(has_work) {
+            // Views alone, or nothing but empty tensors.
+            return Ok(());
+        }
         let last = self
             .last
             .take()

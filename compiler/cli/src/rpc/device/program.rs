@@ -10,7 +10,7 @@ use tpc_diag::Diagnostic;
 use tpc_ggml::capture::{CapturedGraph, Leaf, Role};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Target, verify::verify};
-use tpc_ir::{Bindings, DType, Interval, RANK, Symbol, TensorType, Value, Verified, stage};
+use tpc_ir::{Bindings, DType, Interval, Op, RANK, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::assemble;
 use tpc_rpc::{Recorded, Refusal, Span};
 use tpc_runtime::{ExecError, Executor, Host, Outputs, Slot, WeightData, WeightSource, pack};
@@ -84,6 +84,8 @@ pub(super) struct Loaded {
     /// The largest sizes that it has memory for.
     shape: BatchShape,
     parts: Vec<StatePart>,
+    /// The ops that the reference computes, by ggml's names.
+    pub(super) by_reference: BTreeSet<String>,
 }
 
 /// The weights of a graph in a client's memory.
@@ -232,6 +234,11 @@ impl Plan {
                 what: e.to_string(),
             })
         };
+        let by_reference = self.programs.insts().filter_map(|(_, i)| match &i.op {
+            Op::Opaque(op) => Some(op.name.clone()),
+            _ => None,
+        });
+        let by_reference = by_reference.collect();
         let most = self.roomy(sizes);
         let one = [Symbol::NTokens, Symbol::NOutputs]
             .into_iter()
@@ -268,6 +275,7 @@ impl Plan {
             shape: BatchShape { most },
             executor,
             plan: self,
+            by_reference,
         })
     }
 
@@ -370,8 +378,12 @@ impl Loaded {
         self.executor.commit();
         for (i, at) in bound.results.iter().enumerate() {
             let Some(at) = at else { continue };
-            let result = self.outputs.get(i).ok_or_else(|| gaps("a result"))?;
-            store(result, at.dtype, at.nb, memory.bytes_mut(at.span))?;
+            let gaps = || gaps("a result");
+            let (dtype, packed) = self.executor.output(i).ok_or_else(gaps)?;
+            if dtype != at.dtype {
+                return Err(gaps());
+            }
+            store(&packed, (dtype, at.ne), at.nb, memory.bytes_mut(at.span));
         }
         Ok(())
     }

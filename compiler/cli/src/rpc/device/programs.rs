@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 
 use tpc_core::placement::Placement;
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::{CapturedGraph, Leaf, read_fixed, read_sized};
 use tpc_ir::Bindings;
 use tpc_rpc::{Recorded, Refusal, Span, generalised};
@@ -16,6 +17,8 @@ use tpc_rpc::{Recorded, Refusal, Span, generalised};
 use super::cannot;
 use super::memory::Memory;
 use super::program::{Bound, Loaded, Plan, larger};
+use crate::codes;
+use crate::output;
 
 /// The most programs that are kept.
 const PROGRAMS: usize = 6;
@@ -50,6 +53,8 @@ pub(super) struct Programs {
     threads: usize,
     /// Whether it is said which programs are made.
     verbose: bool,
+    /// The ops that were told to have no kernel.
+    told: Arc<Mutex<BTreeSet<String>>>,
     /// By the structure of graphs, or by the form of one.
     programs: BTreeMap<String, Kept>,
     /// By the form of the graph.
@@ -60,11 +65,16 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub(super) const fn new(placement: Placement, threads: usize, verbose: bool) -> Programs {
+    pub(super) const fn new(
+        (placement, threads): (Placement, usize),
+        verbose: bool,
+        told: Arc<Mutex<BTreeSet<String>>>,
+    ) -> Programs {
         Programs {
             placement,
             threads,
             verbose,
+            told,
             programs: BTreeMap::new(),
             readings: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -232,6 +242,7 @@ impl Programs {
         let bound = bind(&plan, &reading, recorded, span)?;
         let loaded = plan.load(most, (memory, &bound.weights), self.threads);
         let loaded = loaded.map_err(|all| first(&all))?;
+        self.tell(&loaded.by_reference);
         if self.verbose {
             let _ = writeln!(io::stderr().lock(), "made {}", loaded.describe());
         }
@@ -244,6 +255,20 @@ impl Programs {
         self.programs.insert(reading.key.clone(), kept);
         self.remember(recorded.form(), &reading);
         Ok((reading.key, bound))
+    }
+
+    /// Tells of ops without a kernel, once each.
+    fn tell(&self, ops: &BTreeSet<String>) {
+        let Ok(mut told) = self.told.lock() else {
+            return;
+        };
+        for op in ops {
+            if told.insert(op.clone()) {
+                let name = op.to_uppercase();
+                let message = message!("{}: the reference computes it, on one thread", name);
+                output::diagnostic(&Diagnostic::new(&codes::BY_REFERENCE, "client", message));
+            }
+        }
     }
 }
 

@@ -21,10 +21,11 @@ pub use effect::{Field, Use, without_effect};
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tpc_ir::op::Opaque;
 use tpc_ir::{Graph, Op, RANK, Value};
 
 use super::error::CaptureError;
-use super::memory::detail;
+use super::memory::opaque;
 use super::record::Record;
 use super::trace::{Made, Trace};
 use crate::op::OpKind;
@@ -98,7 +99,7 @@ impl Account<'_> {
                 self.contents.insert(t.root, content);
             }
             Made::Written { old, new, after } => {
-                self.written(t, *old, *new, *after)?;
+                self.written(t, &trace.reads, (*old, *new), *after)?;
                 self.contents.insert(t.root, vec![(0, *after)]);
             }
         }
@@ -107,7 +108,7 @@ impl Account<'_> {
         }
         let reached = self.reached(t, trace);
         self.sources(t, trace, &reached)?;
-        words::check(t, self.records, self.graph, &reached.insts)
+        words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
 
     /// Whether the memory has no content that a record gave it.
@@ -173,7 +174,11 @@ impl Account<'_> {
                 [whole] => self.is_content(*whole, s.root, &stops),
                 _ => false,
             };
-            return match whole && op.name == "view" && op.detail == detail(s, self.records) {
+            let wanted = Opaque {
+                name: "view".to_owned(),
+                ..opaque(s, self.records, &[])
+            };
+            return match whole && *op == wanted {
                 true => Ok(()),
                 false => Err("the strides or the offset".to_owned()),
             };
@@ -207,8 +212,8 @@ impl Account<'_> {
     fn written(
         &self,
         t: &Record,
-        old: Value,
-        new: Option<Value>,
+        reads: &[(usize, Value)],
+        (old, new): (Value, Option<Value>),
         after: Value,
     ) -> Result<(), Lost> {
         let owner = &self.records[t.root];
@@ -225,7 +230,7 @@ impl Account<'_> {
             // An op without a rule says of itself where it writes, and reads the old value.
             let inst = self.graph.inst(self.graph.value(after).def.0);
             let says = match &inst.op {
-                Op::Opaque(op) => op.detail == detail(t, self.records),
+                Op::Opaque(op) => *op == opaque(t, self.records, reads),
                 _ => false,
             };
             return match says && inst.operands.contains(&old) {

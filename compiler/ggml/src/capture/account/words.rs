@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::op::Attr;
-use tpc_ir::{Graph, Inst, Op};
+use tpc_ir::{Graph, Inst, Op, Value};
 
 use super::Lost;
+use crate::capture::memory::opaque;
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 
@@ -15,17 +16,14 @@ pub(super) fn check(
     records: &[Record],
     graph: &Graph,
     insts: &BTreeSet<Inst>,
+    reads: &[(usize, Value)],
 ) -> Result<(), Lost> {
     if t.words.iter().all(|&w| w == 0) {
         return Ok(());
     }
     let ops = || insts.iter().map(|&i| &graph.inst(i).op);
-    let text = {
-        let words: Vec<String> = t.words.iter().map(i32::to_string).collect();
-        format!("params {}", words.join(" "))
-    };
     let kept = ops().any(|op| match op {
-        Op::Opaque(op) => op.detail.split(", ").any(|part| part == text),
+        Op::Opaque(op) => *op == opaque(t, records, reads),
         _ => false,
     });
     if kept {
@@ -75,6 +73,9 @@ fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
         // The bound of a range, which has as many elements as the result.
         (OpKind::Arange, 1) => true,
+        // A factor of one is none; gates are a sigmoid.
+        (OpKind::Dsv4HcPre, 0) => word == 1.0_f32.to_bits().cast_signed(),
+        (OpKind::Dsv4HcPre, 1) => true,
         // One group is no group; parts without elements are not concatenated.
         (OpKind::GroupNorm, 0) => word == 1,
         (OpKind::Concat, 0) => {

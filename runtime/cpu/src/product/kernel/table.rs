@@ -109,7 +109,8 @@ macro_rules! with_layout {
             | DType::I8
             | DType::I16
             | DType::I32
-            | DType::I64 => None,
+            | DType::I64
+            | DType::Q2_0 => None,
         }
     }};
 }

@@ -1,0 +1,78 @@
+//! ggml's ops without a sharding rule, by ggml's name, one file per family.
+//!
+//! A function gets the operands as ggml has them, at their positions among its sources, with the words of `op_params`, and
+//! gives the elements of the result. The layout of memory is settled before: an op that writes through a view, and the view
+//! itself, are the same for all ops.
+
+mod call;
+mod convolution;
+mod copy;
+mod image;
+mod recurrent;
+mod rotation;
+mod system;
+#[cfg(test)]
+mod tests;
+mod training;
+mod window;
+
+use tpc_ir::op::Opaque;
+
+use crate::error::ExecError;
+use crate::tensor::{Shape, Tensor};
+use call::Call;
+
+/// The meaning of an op.
+type Function = fn(&Call<'_>) -> Result<Tensor, ExecError>;
+
+/// The functions of all families.
+const FAMILIES: &[&[(&str, Function)]] = &[
+    convolution::FUNCTIONS,
+    copy::FUNCTIONS,
+    image::FUNCTIONS,
+    recurrent::FUNCTIONS,
+    rotation::FUNCTIONS,
+    system::FUNCTIONS,
+    training::FUNCTIONS,
+    window::FUNCTIONS,
+];
+
+fn function(name: &str) -> Option<Function> {
+    let mut all = FAMILIES.iter().copied().flatten();
+    all.find(|(n, _)| *n == name).map(|(_, f)| *f)
+}
+
+/// Whether the meaning of ggml's op of that name, in lower case, is known here.
+pub fn knows(name: &str) -> bool {
+    function(name).is_some()
+}
+
+/// The result of an op.
+///
+/// # Errors
+/// [`ExecError::Parameter`] for an op that is not known here, and for operands and parameters that do not fit it.
+pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
+    let Some(f) = function(&op.name) else {
+        return Err(ExecError::Parameter {
+            what: format!("ggml's op `{}` is not known", op.name),
+        });
+    };
+    let Some(view) = &op.view else {
+        return f(&Call::new(op, operands, result));
+    };
+    if op.name == "view" {
+        return copy::through(view, operands, result);
+    }
+    // An op that writes through a view.
+    let Some((old, operands)) = operands.split_first() else {
+        return Err(ExecError::Parameter {
+            what: format!("`{}` writes to a memory that it does not have", op.name),
+        });
+    };
+    let part = Shape {
+        dtype: view.dtype,
+        dims: copy::sizes(view)?,
+    };
+    let new = f(&Call::new(op, operands, part))?;
+    copy::written(view, old, &new, result)
+}

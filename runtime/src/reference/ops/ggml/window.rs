@@ -1,0 +1,52 @@
+//! Windows of images, and positions within them.
+
+use super::Function;
+use super::call::Call;
+use crate::error::ExecError;
+use crate::tensor::Tensor;
+
+pub(super) const FUNCTIONS: &[(&str, Function)] = &[
+    ("win_part", win_part),
+    ("win_unpart", win_unpart),
+    ("get_rel_pos", get_rel_pos),
+    ("add_rel_pos", add_rel_pos),
+];
+
+/// Words: windows across, windows down, width of a window. `[channels, width, height]` becomes `[channels, w, w, windows]`,
+/// with zeros beyond the edges.
+fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
+    let x = call.array(0)?;
+    let (across, width) = (call.positive(0)?, call.positive(2)?);
+    call.filled(|[channel, i1, i2, window]| {
+        let (px, py) = (window % across, window / across);
+        x.at([channel, px * width + i1, py * width + i2, 0])
+    })
+}
+
+/// The opposite of [`win_part`]; word: the width of a window.
+fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
+    let x = call.array(0)?;
+    let width = call.positive(0)?;
+    let across = (call.result.dims[1] as i64 + width - 1) / width;
+    call.filled(|[channel, i1, i2, _]| {
+        let window = i2 / width * across + i1 / width;
+        x.at([channel, i1 % width, i2 % width, window])
+    })
+}
+
+/// Rows of a table by the difference of two positions.
+fn get_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
+    let x = call.array(0)?;
+    let width = call.result.dims[1] as i64;
+    call.filled(|[i, k, q, _]| x.at([i, width - k - 1 + q, 0, 0]))
+}
+
+/// Scores `[kw·kh, qw·qh, heads]` with what rows and columns of keys add for each query: `w` and `h: [k, qw, qh, heads]`.
+fn add_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
+    let (x, w, h) = (call.array(0)?, call.array(1)?, call.array(2)?);
+    let [k, qw, ..] = w.ne.map(|n| n.max(1) as i64);
+    call.filled(|[key, query, head, i3]| {
+        let at = |i: i64| [i, query % qw, query / qw, head];
+        x.at([key, query, head, i3]) + w.at(at(key / k)) + h.at(at(key % k))
+    })
+}
