@@ -958,7 +958,7 @@ fn every_rule_holds_when_executed() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     unproved_at_most(40);
-    // Leaves hold no rule, and nothing executes an opaque op; transfers arise in every case above, or are tested beside the interpreter.
+    // Leaves and opaque ops hold no rule; transfers arise in every case above, or are tested beside the interpreter.
     let apart = [
         "weight",
         "input",

@@ -65,7 +65,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub(super) const fn new(
+    pub(super) fn new(
         (placement, threads): (Placement, usize),
         verbose: bool,
         told: Arc<Mutex<BTreeSet<String>>>,
