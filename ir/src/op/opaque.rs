@@ -6,6 +6,7 @@ use super::rule::{Role, Rule, opd, res};
 use super::types::{Inferred, TypeError, parameter};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
+use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
@@ -87,7 +88,7 @@ fn constants(name: &'static str, attrs: &mut AttrReader) -> Result<Option<Vec<u6
     let Some(all) = attrs.dims(name)? else {
         return Ok(None);
     };
-    let constants: Option<Vec<u64>> = all.iter().map(|d| d.as_const()).collect();
+    let constants: Option<Vec<u64>> = all.iter().map(Dim::as_const).collect();
     let expected = "a list of integers";
     constants
         .map(Some)
