@@ -13,8 +13,11 @@ pub(super) enum Running {
 
 use Running::{Same, Undone};
 
+/// Options, and the values at which they are off.
+type Off = (&'static str, fn(f64) -> bool);
+
 /// Options of samplers and of positions that are off at these values, as they are without them.
-const OFF: &[(&str, fn(f64) -> bool)] = &[
+const OFF: &[Off] = &[
     (
         "--mirostat --dynatemp-range --dry-multiplier --xtc-probability --rope-freq-base",
         |x| x == 0.0,

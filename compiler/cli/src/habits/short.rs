@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// Short forms of several letters, with their long forms.
-pub(super) const SHORT: [(&str, &str); 16] = [
+pub(super) const SHORT: &[(&str, &str)] = &[
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
     ("-mg", "--main-gpu"),

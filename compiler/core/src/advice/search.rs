@@ -617,6 +617,7 @@ impl<'a> Search<'a> {
             .reduce(f64::max);
         let mode = found.draft.mode();
         let us_per_token = found.us_per_token;
+        let depth = found.placement.depth;
         let compiled = found.draft.proved(found.prepared);
         if compiled.proof.is_err() || words.is_empty() {
             return None;
@@ -629,7 +630,7 @@ impl<'a> Search<'a> {
             mode,
             decode_tps: compiled.estimate.decode_tps,
             prompt_tps: compiled.estimate.prompt_tps,
-            depth: found.placement.depth,
+            depth,
             fullest,
             host_bytes: host,
             us_per_token,

@@ -119,6 +119,7 @@ pub(super) fn temperature_scaled(
 }
 
 /// How heads attend.
+#[derive(Clone, Copy)]
 pub(super) struct Attending {
     pub(super) sizes: HeadElements,
     /// The mask of the cells that were selected, if not all that a token sees are.
@@ -128,8 +129,7 @@ pub(super) struct Attending {
 }
 
 /// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
-/// Without
-/// `new` the caches are those of another layer.
+/// Without `new` the caches are those of another layer.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

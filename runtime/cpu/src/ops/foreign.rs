@@ -74,7 +74,7 @@ impl Launch for Foreign {
         ensure(blocks, "rows are not whole blocks")?;
         // SAFETY: the caller's promise.
         let operands = call.operands.iter().map(|x| unsafe { tensor(x) });
-        let operands: Vec<Tensor> = operands.collect::<Result<_, _>>().map_err(failed)?;
+        let operands: Vec<Tensor> = operands.collect::<Result<_, _>>().map_err(|e| failed(&e))?;
         let operands: Vec<&Tensor> = operands.iter().collect();
         let shape = Shape {
             dtype: y.dtype,
@@ -84,7 +84,7 @@ impl Launch for Foreign {
             bindings: &Bindings::default(),
             options: self.options,
         };
-        let results = eval(&self.op, &operands, &[shape], &context).map_err(failed)?;
+        let results = eval(&self.op, &operands, &[shape], &context).map_err(|e| failed(&e))?;
         let [result] = results.as_slice() else {
             return ensure(false, "number of results");
         };
@@ -126,8 +126,8 @@ unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {
     Ok(())
 }
 
-fn failed(e: ExecError) -> KernelError {
-    match e {
+fn failed(e: &ExecError) -> KernelError {
+    match *e {
         ExecError::Index { what, index, bound } => KernelError::Index { what, index, bound },
         _ => KernelError::Shape {
             what: "sizes or parameters that ggml's op cannot have",
