@@ -117,55 +117,57 @@ fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }
 
+/// The counts of a small model.
+const NUMBERS: &[(&str, u32)] = &[
+    ("block_count", 2),
+    ("context_length", 512),
+    ("embedding_length", 96),
+    ("feed_forward_length", 160),
+    ("attention.head_count", 6),
+    ("attention.head_count_kv", 2),
+    ("attention.key_length", 32),
+    ("attention.value_length", 32),
+    ("attention.sliding_window", 16),
+    ("expert_count", 5),
+    ("expert_used_count", 3),
+    ("expert_feed_forward_length", 64),
+    ("expert_shared_count", 1),
+    ("expert_shared_feed_forward_length", 48),
+    ("leading_dense_block_count", 1),
+    ("interleave_moe_layer_step", 2),
+    ("vocab_size", 40),
+    ("ssm.conv_kernel", 4),
+    ("ssm.inner_size", 96),
+    ("ssm.state_size", 8),
+    ("ssm.time_step_rank", 6),
+    ("ssm.group_count", 2),
+    ("shortconv.l_cache", 3),
+    ("kda.head_dim", 16),
+    ("experts_per_group", 5),
+    ("hrm.layers_per_stack", 1),
+    ("hrm.h_cycles", 1),
+    ("hrm.l_cycles", 1),
+    ("hyper_connection.count", 2),
+    ("attention.indexer.head_count", 2),
+    ("attention.indexer.key_length", 32),
+    ("attention.indexer.top_k", 8),
+    ("attention.indexer.kpool", 4),
+    ("attention.indexer.block_size", 64),
+    ("attention.compress_ratios", 4),
+    ("hyper_connection.low_rank", 8),
+    ("hyper_connection.sinkhorn_iterations", 2),
+    ("ple.ngram_size", 3),
+    ("ple.heads_per_ngram", 1),
+    ("ple.conv_kernel", 3),
+    ("ple.eos_token_id", 0),
+    ("attention.q_lora_rank", 24),
+    ("attention.kv_lora_rank", 64),
+    ("attention.key_length_mla", 48),
+    ("attention.value_length_mla", 16),
+];
+
 /// The metadata of a small model without anything optional, with the keys of `arch`.
 fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
-    let numbers = [
-        ("block_count", 2u32),
-        ("context_length", 512),
-        ("embedding_length", 96),
-        ("feed_forward_length", 160),
-        ("attention.head_count", 6),
-        ("attention.head_count_kv", 2),
-        ("attention.key_length", 32),
-        ("attention.value_length", 32),
-        ("attention.sliding_window", 16),
-        ("expert_count", 5),
-        ("expert_used_count", 3),
-        ("expert_feed_forward_length", 64),
-        ("expert_shared_count", 1),
-        ("expert_shared_feed_forward_length", 48),
-        ("leading_dense_block_count", 1),
-        ("interleave_moe_layer_step", 2),
-        ("vocab_size", 40),
-        ("ssm.conv_kernel", 4),
-        ("ssm.inner_size", 96),
-        ("ssm.state_size", 8),
-        ("ssm.time_step_rank", 6),
-        ("ssm.group_count", 2),
-        ("shortconv.l_cache", 3),
-        ("kda.head_dim", 16),
-        ("experts_per_group", 5),
-        ("hrm.layers_per_stack", 1),
-        ("hrm.h_cycles", 1),
-        ("hrm.l_cycles", 1),
-        ("hyper_connection.count", 2),
-        ("attention.indexer.head_count", 2),
-        ("attention.indexer.key_length", 32),
-        ("attention.indexer.top_k", 8),
-        ("attention.indexer.kpool", 4),
-        ("attention.indexer.block_size", 64),
-        ("attention.compress_ratios", 4),
-        ("hyper_connection.low_rank", 8),
-        ("hyper_connection.sinkhorn_iterations", 2),
-        ("ple.ngram_size", 3),
-        ("ple.heads_per_ngram", 1),
-        ("ple.conv_kernel", 3),
-        ("ple.eos_token_id", 0),
-        ("attention.q_lora_rank", 24),
-        ("attention.kv_lora_rank", 64),
-        ("attention.key_length_mla", 48),
-        ("attention.value_length_mla", 16),
-    ];
     let floats = [
         ("attention.layer_norm_epsilon", 1e-5f32),
         ("attention.layer_norm_rms_epsilon", 1e-6),
@@ -187,26 +189,14 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     ];
     let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Refused;
     let experts = !ARCHS.iter().any(refuses);
-    let numbers = numbers
+    let numbers = NUMBERS
         .iter()
         .filter(|(k, _)| experts || !k.starts_with("expert"));
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);
-    let lists = [
-        ("ple.layers", vec![0u32]),
-        ("ple.layer_multipliers", vec![3, 5, 7]),
-        ("ple.head_offsets", vec![0, 20]),
-        ("ple.head_vocab_sizes", vec![20, 23]),
-    ];
     if arch_of.is_some_and(|a| a.embedding.ngrams != KeyUse::Ignored) {
-        pairs.extend(lists.map(|(k, list)| (format!("{arch}.{k}"), list.into())));
-        set(
-            &mut pairs,
-            &format!("{arch}.embedding_length_per_layer_input"),
-            48u32,
-        );
-        set(&mut pairs, &format!("{arch}.full_attention_interval"), 2u32);
+        set_ngrams(&mut pairs, arch);
     }
     let layers = arch_of.and_then(|a| a.recurrent).map(|form| form.layers);
     let indexer = arch_of.and_then(|a| a.attention.indexer);
@@ -220,6 +210,24 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         set(&mut pairs, &kv_heads, vec![2u32, 0]);
     }
     pairs
+}
+
+/// Gives a model embeddings of n-grams.
+fn set_ngrams(pairs: &mut Vec<(String, MetaValue)>, arch: &str) {
+    let lists = [
+        ("ple.layers", vec![0u32]),
+        ("ple.layer_multipliers", vec![3, 5, 7]),
+        ("ple.head_offsets", vec![0, 20]),
+        ("ple.head_vocab_sizes", vec![20, 23]),
+    ];
+    pairs.extend(lists.map(|(k, list)| (format!("{arch}.{k}"), list.into())));
+    let numbers = [
+        ("embedding_length_per_layer_input", 48u32),
+        ("full_attention_interval", 2),
+    ];
+    for (key, n) in numbers {
+        set(pairs, &format!("{arch}.{key}"), n);
+    }
 }
 
 /// Replaces or adds a pair.
