@@ -103,15 +103,17 @@ impl Search {
                 sum + w * if self.absolute { off.abs() } else { off * off }
             })
         };
-        let (range, low, top) = (max - min, min, self.top as f32);
-        let coded = |inverse: f32| -> Vec<f32> {
+        let top = self.top as f32;
+        let coded = |inverse: f32, low: f32| -> Vec<f32> {
             x.iter().map(|x| self.code(inverse * (x - low))).collect()
         };
-        let mut best = coded(top / range);
-        let mut scale = 1.0 / (top / range);
+        let mut best = coded(top / (max - min), min);
+        let mut scale = 1.0 / (top / (max - min));
         let mut least = error(scale, min, &best);
         for step in 0..=self.steps {
-            let tried = coded((self.first + 0.1 * step as f32 + top) / range);
+            // What is tried begins at the best minimum so far.
+            let inverse = (self.first + 0.1 * step as f32 + top) / (max - min);
+            let tried = coded(inverse, min);
             let (mut l1, mut l2, mut xl) = (0.0_f32, 0.0_f32, 0.0_f32);
             for ((x, w), l) in x.iter().zip(w).zip(&tried) {
                 (l1, l2, xl) = (l1 + w * l, l2 + w * l * l, xl + w * l * x);

@@ -385,7 +385,7 @@ pub(super) fn adamw(
         let added = m.push(MUL, vec![new, part], name)?;
         let moment = m.push(ADD, vec![kept, added], name)?;
         let made = m.write(record, moment)?;
-        m.traces.push(Trace {
+        m.later.push(Trace {
             record,
             reads: Vec::new(),
             made,

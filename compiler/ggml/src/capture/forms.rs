@@ -68,6 +68,14 @@ pub(super) fn set_rows(
     if m.shape(t.root) != m.tensors[t.root].ne() {
         return set_columns(m, t, rows, index);
     }
+    // The batches of the index repeat along those of the rows.
+    let of = |v: Value| m.graph.value(v).ty.dims.clone();
+    let [_, n, p, q] = of(rows);
+    let whole = [n, p, q, Dim::ONE];
+    let index = match of(index) == whole {
+        true => index,
+        false => m.push(Repeat { dims: whole }, vec![index], &t.name)?,
+    };
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 

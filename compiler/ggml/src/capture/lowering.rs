@@ -115,6 +115,10 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         GgmlOp::MulMat(_) => direct(MulMat),
         GgmlOp::MulMatId(_) => direct(MulMatId { window: None }),
         GgmlOp::OutProd => custom(|m, t, o| compose::out_prod(m, t, o.values)),
+        // Nothing times a number, and an infinity: as masks are made.
+        GgmlOp::Scale(p) if p.scale == 0.0 && p.bias.is_infinite() => {
+            direct(Fill { value: p.bias })
+        }
         GgmlOp::Scale(p) => direct(Scale {
             scale: p.scale,
             bias: p.bias,

@@ -40,6 +40,8 @@ pub(super) struct Memory<'t> {
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
     /// What became of each record.
     pub(super) traces: Vec<Trace>,
+    /// What the record that is lowered writes beside its result.
+    pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction, its line in the capture.
     pub(super) lines: Vec<usize>,
@@ -85,6 +87,7 @@ impl<'t> Memory<'t> {
             versions: vec![0; tensors.len()],
             views: BTreeMap::new(),
             traces: Vec::new(),
+            later: Vec::new(),
             notes: Vec::new(),
             lines: Vec::new(),
             line: 0,

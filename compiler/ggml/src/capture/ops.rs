@@ -62,6 +62,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         reads,
         made,
     });
+    m.traces.append(&mut m.later);
     Ok(())
 }
 

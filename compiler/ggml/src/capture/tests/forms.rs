@@ -72,6 +72,14 @@ fn a_result_in_fewer_bits_is_rounded() {
 }
 
 #[test]
+fn nothing_of_a_number_and_an_infinity_is_the_infinity() {
+    let params = [0.0_f32.to_bits(), f32::NEG_INFINITY.to_bits()];
+    let found = ops("SCALE", "f32", [6, 2, 1, 1], &params, &[Some([6, 2, 1, 1])]);
+    let value = f32::NEG_INFINITY;
+    assert_eq!(found, [Op::from(tpc_ir::op::Fill { value })]);
+}
+
+#[test]
 fn a_gate_of_an_odd_row_drops_its_last_element() {
     let found = ops("REGLU", "f32", [2, 3, 1, 1], &[0], &[Some([5, 3, 1, 1])]);
     assert_eq!(said(&found), ["slice", "slice", "reglu"]);

@@ -264,6 +264,15 @@ fn images_of_other_sizes() {
     is("upscale", &[0], &[&x], &[4], &[0.0, 0.0, 4.0, 4.0]);
     is("upscale", &[1], &[&x], &[4], &[0.0, 1.0, 3.0, 4.0]);
     is("upscale", &[1 | 1 << 8], &[&x], &[3], &[0.0, 2.0, 4.0]);
+    // Planes are chosen, whatever their corners.
+    let planes = real(&[1, 1, 2], &[1.0, 2.0]);
+    is(
+        "upscale",
+        &[1 | 1 << 8],
+        &[&planes],
+        &[1, 1, 3],
+        &[1.0, 1.0, 2.0],
+    );
     // Cubic weights add up to one, and smaller images are means.
     let ones = real(&[3, 3], &[1.0; 9]);
     is("upscale", &[2], &[&ones], &[5, 4], &[1.0; 20]);
