@@ -1,7 +1,7 @@
 //! Steps of random graphs with ops that few architectures have. All keep the shape of their input.
 
 use tpc_ir::op::*;
-use tpc_ir::{Dim, Value};
+use tpc_ir::{Dim, Interval, Value};
 
 use super::random::{Builder, d};
 

@@ -6,7 +6,7 @@ use tpc_tests::Sweep;
 
 use proptest::prelude::*;
 use tpc_ir::op::*;
-use tpc_ir::{Dim, Op, Value};
+use tpc_ir::{Dim, Interval, Op, Value};
 
 use super::random::{Builder, Fate, d, split_and_run, unproved_at_most};
 
