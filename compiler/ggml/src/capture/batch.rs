@@ -1,27 +1,43 @@
 //! A graph with symbols beside one with numbers: the sizes with which they are the same.
 
-use tpc_ir::{Bindings, Dim, Graph, Output, Symbol};
+use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, RANK, Symbol, Value};
 
 use super::CapturedGraph;
 
 impl CapturedGraph {
     /// The size of each symbol with which this graph is `fixed`, which has none: op by op, with every attribute, size and
-    /// operand. `None` where there are no such sizes.
+    /// operand. Views that leave all elements in their order count for nothing: which of them there are depends on sizes of 1.
+    /// `None` where there are no such sizes.
     pub fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
-        let sizes = solved(&self.graph, &fixed.graph)?;
-        is_same(&self.graph, &fixed.graph, &sizes)?.then_some(sizes)
+        let sizes = solved(self, fixed)?;
+        let own = Form::of(&self.graph, &sizes)?;
+        let other = Form::of(&fixed.graph, &Bindings::default())?;
+        (own == other).then_some(sizes)
     }
 }
 
-/// The size of each symbol, from axes that are a multiple of one. Symbols that no such axis has are 1.
-fn solved(graph: &Graph, fixed: &Graph) -> Option<Bindings> {
-    if graph.values().len() != fixed.values().len() {
-        return None;
-    }
+/// The sizes of a leaf, by what tells it from others.
+fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
+    graph.insts().filter_map(|(_, data)| {
+        let is_leaf = matches!(data.op, Op::Input(_) | Op::State(_) | Op::Weight(_));
+        let dims = &graph.value(*data.results.first()?).ty.dims;
+        is_leaf.then_some((&data.op, dims))
+    })
+}
+
+/// The size of each symbol, from axes of leaves that are a multiple of one; of symbols that no leaf has, that which the capture
+/// has.
+fn solved(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     let mut open: Vec<Symbol> = Symbol::ALL.into();
     let mut out = Bindings::default();
-    for ((_, data), (_, of)) in graph.values().zip(fixed.values()) {
-        for (dim, n) in data.ty.dims.iter().zip(&of.ty.dims) {
+    for &(symbol, n) in &any.batch {
+        out = out.with(symbol, n);
+    }
+    for ((op, dims), (same, numbers)) in leaves(&any.graph).zip(leaves(&fixed.graph)) {
+        if op.name() != same.name() {
+            return None;
+        }
+        for (dim, n) in dims.iter().zip(numbers) {
             if dim.as_const().is_some() {
                 continue;
             }
@@ -36,30 +52,86 @@ fn solved(graph: &Graph, fixed: &Graph) -> Option<Bindings> {
     Some(out)
 }
 
-/// Whether a graph with these sizes is another graph; `None` where it has attributes that no such sizes give.
-fn is_same(graph: &Graph, fixed: &Graph, sizes: &Bindings) -> Option<bool> {
-    let number = |d: &Dim| d.eval(sizes).map(Dim::constant);
-    if graph.insts().len() != fixed.insts().len() || graph.outputs.len() != fixed.outputs.len() {
-        return Some(false);
-    }
-    for ((_, a), (_, b)) in graph.insts().zip(fixed.insts()) {
-        let alike = a.operands == b.operands && a.results == b.results;
-        if !alike || a.op.map_dims(&mut |d| number(d))? != b.op {
-            return Some(false);
+/// A tensor: the number of what its elements are, in order, and its sizes.
+type Seen = (usize, [u64; RANK]);
+
+/// An instruction that computes something.
+#[derive(PartialEq)]
+struct Step {
+    op: Op,
+    operands: Vec<Seen>,
+    results: Vec<(DType, [u64; RANK], Place)>,
+}
+
+/// What a graph computes, for one batch.
+#[derive(PartialEq)]
+struct Form {
+    steps: Vec<Step>,
+    /// The names of results are for people.
+    outputs: Vec<(Option<Seen>, Seen)>,
+}
+
+impl Form {
+    /// `None` where a size has no value.
+    fn of(graph: &Graph, sizes: &Bindings) -> Option<Form> {
+        let dims = |v: Value| -> Option<[u64; RANK]> {
+            let mut out = [0; RANK];
+            for (n, d) in out.iter_mut().zip(&graph.value(v).ty.dims) {
+                *n = d.eval(sizes)?;
+            }
+            Some(out)
+        };
+        let mut numbers: Vec<usize> = vec![0; graph.values().len()];
+        let mut next = 0;
+        let mut steps = Vec::new();
+        for (_, data) in graph.insts() {
+            let op = data
+                .op
+                .map_dims(&mut |d| d.eval(sizes).map(Dim::constant))?;
+            if let ([x], [y]) = (data.operands.as_slice(), data.results.as_slice())
+                && keeps_order(&op, dims(*x)?, dims(*y)?)
+            {
+                numbers[y.index()] = numbers[x.index()];
+                continue;
+            }
+            let operands = data.operands.iter();
+            let operands: Option<Vec<Seen>> = operands
+                .map(|&v| Some((numbers[v.index()], dims(v)?)))
+                .collect();
+            let mut results = Vec::new();
+            for &v in &data.results {
+                numbers[v.index()] = next;
+                next += 1;
+                let value = graph.value(v);
+                results.push((value.ty.dtype, dims(v)?, value.place));
+            }
+            let operands = operands?;
+            steps.push(Step {
+                op,
+                operands,
+                results,
+            });
         }
+        let seen = |v: Value| Some((numbers[v.index()], dims(v)?));
+        let outputs = graph.outputs.iter().map(|o| match o {
+            Output::Named(_, v) => Some((None, seen(*v)?)),
+            Output::State { state, value } => Some((Some(seen(*state)?), seen(*value)?)),
+        });
+        let outputs: Option<_> = outputs.collect();
+        let outputs = outputs?;
+        Some(Form { steps, outputs })
     }
-    for ((_, a), (_, b)) in graph.values().zip(fixed.values()) {
-        let dims = a.ty.dims.iter().zip(&b.ty.dims);
-        let alike = a.ty.dtype == b.ty.dtype && a.place == b.place;
-        if !alike || !dims.into_iter().all(|(a, b)| number(a).as_ref() == Some(b)) {
-            return Some(false);
+}
+
+/// Whether an op shows all elements of its operand in their order.
+fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
+    match op {
+        Op::Reshape(_) => true,
+        Op::Slice(_) => from == to,
+        Op::Permute(p) => {
+            let moved = (0..RANK).filter(|&i| from[i] != 1).map(|i| p.axes[i]);
+            moved.is_sorted()
         }
+        _ => false,
     }
-    // The names of results are for people.
-    let value = |o: &Output| match o {
-        Output::Named(_, v) => (None, *v),
-        Output::State { state, value } => (Some(*state), *value),
-    };
-    let outputs = graph.outputs.iter().zip(&fixed.outputs);
-    Some(outputs.into_iter().all(|(a, b)| value(a) == value(b)))
 }
