@@ -484,6 +484,8 @@ fn a_conversion_is_a_copy_to_itself() {
             .graph
             .insts()
             .filter(|(_, d)| d.op.name() == "cast")
+            // The result of 16 bits at the end is rounded, too.
+            .filter(|(_, d)| c.graph.def_op(d.operands[0]).is_leaf())
             .collect();
         let [(_, cast)] = casts.as_slice() else {
             panic!("one conversion, the other is a copy: {}", c.graph)
