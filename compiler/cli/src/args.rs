@@ -211,6 +211,7 @@ impl PlacementArgs {
         modes
             && (self.tensor_split.is_none() || self.tensor_split == made.tensor_split)
             && all(&self.override_tensor, &made.override_tensor)
+            && (self.main_gpu.is_none() || self.main_gpu == made.main_gpu)
             && one(&self.n_cpu_moe, &made.n_cpu_moe, &0)
             && (!self.cpu_moe || made.cpu_moe)
             && (!self.no_kv_offload || made.no_kv_offload)
