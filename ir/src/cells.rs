@@ -12,7 +12,8 @@ pub const CELL_BLOCK: usize = 64;
 pub const fn parts_cells(each: u64, parts: u64) -> u64 {
     match parts {
         0 | 1 => each,
-        _ => each
+        // One block at least: a sequence without cells is none.
+        _ => (if each == 0 { 1 } else { each })
             .div_ceil(CELL_BLOCK as u64)
             .saturating_mul(CELL_BLOCK as u64)
             .saturating_mul(parts),
@@ -28,6 +29,7 @@ mod tests {
         assert_eq!(parts_cells(100, 1), 100);
         assert_eq!(parts_cells(100, 2), 256);
         assert_eq!(parts_cells(128, 3), 384);
+        assert_eq!(parts_cells(0, 2), 128);
         assert_eq!(parts_cells(u64::MAX, 2), u64::MAX);
     }
 }

@@ -115,6 +115,9 @@ pub static TOPICS: &[Topic] = &[
     },
 ];
 
+/// The lint of a context that is longer than the model's.
+pub static LONG_CONTEXT: &Lint = &configs::context::LINT;
+
 /// Every lint, in the order in which findings are reported.
 pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()

@@ -15,7 +15,7 @@ use crate::slot::Slot;
 /// With a window a token sees what that [reaches](Window::reaches) of its sequence, and the cell of a token that no
 /// further one can see is used again.
 ///
-/// Cells may be divided into [`Parts`], each for the sequences of its number: then a token stands in the order of cells, and
+/// Cells may be divided into `Parts`, each for the sequences of its number: then a token stands in the order of cells, and
 /// among those that kernels take together, as it does where its sequence is alone.
 ///
 /// A transaction may be taken back: [`Self::begin`] begins it, [`Self::revert`] takes back what was placed since. Once the

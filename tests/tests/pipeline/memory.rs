@@ -69,8 +69,14 @@ fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
                     };
                     let (_, compiled) = plan(&path, &placement).expect("a known architecture");
                     let r = plan_report("x", &placement, &compiled);
-                    let windowed = (m.window * parallel + UBATCH).next_multiple_of(256);
-                    let cells = m.layers[0] * n_ctx + m.layers[1] * windowed.min(n_ctx);
+                    // Sequences side by side have parts of whole blocks of 64 cells.
+                    let each = n_ctx / parallel;
+                    let windowed = (m.window + UBATCH).next_multiple_of(256).min(each);
+                    let [all, windowed] = [each, windowed].map(|cells| match parallel {
+                        1 => cells,
+                        n => cells.next_multiple_of(64) * n,
+                    });
+                    let cells = m.layers[0] * all + m.layers[1] * windowed;
                     let expected = cells * m.heads * m.head / 32 * (k_block + v_block);
                     let devices: u64 = r.devices.iter().map(|d| d.kv_bytes).sum();
                     let what = format!("{} {k} {v} {n_ctx} × {parallel}", m.header);

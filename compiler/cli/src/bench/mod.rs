@@ -150,14 +150,7 @@ fn tests(args: &Args) -> Vec<Test> {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let tests = tests(args);
-    let Some(cells) = tests.iter().map(Test::cells).max() else {
-        let d = Diagnostic::new(
-            &codes::COMMAND_LINE,
-            "--n-prompt",
-            "there is nothing to measure",
-        );
-        return Err(Failure::usage(d.help("-p 512, -n 128, or both")));
-    };
+    let cells = cells(&tests)?;
     let defaults = Defaults {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
@@ -221,8 +214,27 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if other.is_some() {
         printer.all(&measured)?;
     }
-    match args.format {
-        Format::Json => output::json(&json::report(&subject, &measured)),
+    report(args.format, &subject, &measured, other)
+}
+
+/// The cells of the largest test.
+fn cells(tests: &[Test]) -> Result<usize, Failure> {
+    tests.iter().map(Test::cells).max().ok_or_else(|| {
+        let message = "there is nothing to measure";
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--n-prompt", message);
+        Failure::usage(d.help("-p 512, -n 128, or both"))
+    })
+}
+
+/// What is said at the end.
+fn report(
+    format: Format,
+    subject: &Subject,
+    measured: &[Measured],
+    other: Option<Other>,
+) -> Result<(), Failure> {
+    match format {
+        Format::Json => output::json(&json::report(subject, measured)),
         Format::Jsonl | Format::Csv => Ok(()),
         Format::Table => {
             measured
@@ -230,7 +242,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 .filter(|m| !m.profile.is_empty())
                 .try_for_each(|m| output::result(&profile::report(m)))?;
             let Some(other) = other else { return Ok(()) };
-            output::result(&format!("\n{}", other.report(&measured)))
+            output::result(&format!("\n{}", other.report(measured)))
         }
     }
 }

@@ -5,9 +5,6 @@ use tpc_gguf::GgufFile;
 
 use crate::output::Failure;
 
-/// The lint of a context that is longer than the model's.
-const LONG: &str = "TPC0312";
-
 /// The warning that sequences of so many tokens are longer than those that the model was trained with.
 pub(crate) fn beyond_training(file: &GgufFile, each: usize) -> Option<Diagnostic> {
     let metadata = file.header().metadata();
@@ -17,26 +14,26 @@ pub(crate) fn beyond_training(file: &GgufFile, each: usize) -> Option<Diagnostic
     if each as u64 <= trained {
         return None;
     }
-    let lint = tpc_lint::lints().find(|l| l.code.id == LONG)?;
     let message =
         format!("{each} cells exceed the {trained} positions that the model was trained for");
-    let d = Diagnostic::new(&lint.code, "--ctx-size", message);
+    let d = Diagnostic::new(&tpc_lint::LONG_CONTEXT.code, "--ctx-size", message);
     Some(d.help(format!("-c {trained}")))
 }
 
-/// Fails where an id is none of the model's tokens.
+/// Fails where an id is none of the model's tokens; `whose` is the option or the file that has the ids.
 ///
 /// # Errors
 /// TPC0400.
 pub(crate) fn in_vocabulary(
     mut ids: impl Iterator<Item = u32>,
     n_vocab: usize,
+    whose: &str,
 ) -> Result<(), Failure> {
     let Some(id) = ids.find(|&id| id as usize >= n_vocab) else {
         return Ok(());
     };
     let message = format!("there is no token {id}: the model has {n_vocab}");
-    let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", message);
+    let d = Diagnostic::new(&codes::COMMAND_LINE, whose, message);
     Err(Failure::usage(d.help(
         "ids begin at 0; `tpc tokenize MODEL -p TEXT` gives those of a text",
     )))

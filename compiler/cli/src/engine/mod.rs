@@ -44,7 +44,7 @@ pub(super) use limits::{beyond_training, in_vocabulary};
 pub(super) use options::{EngineArgs, ExecutorKind};
 use shapes::Parts;
 use subject::Code;
-pub(super) use subject::{Ready, SubjectArgs};
+pub(super) use subject::{Opened, Ready, SubjectArgs};
 use weights::FileWeights;
 
 /// A session, whatever executes it.

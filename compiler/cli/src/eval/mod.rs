@@ -64,7 +64,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(golden) = &golden {
         same_vocabulary(golden, ready.n_vocab)?;
     }
-    engine::in_vocabulary(tokens.iter().copied(), ready.n_vocab)?;
+    let whose = match &args.golden {
+        Some(path) if args.tokens.is_none() => path.display().to_string(),
+        _ => "--tokens".to_owned(),
+    };
+    engine::in_vocabulary(tokens.iter().copied(), ready.n_vocab, &whose)?;
     let executor = (args.engine).executor(&args.placement, ExecutorKind::Reference);
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {

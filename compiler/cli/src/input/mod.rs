@@ -10,6 +10,7 @@ mod regular;
 mod text;
 mod web;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tpc_core::format::bytes;
@@ -17,7 +18,6 @@ use tpc_diag::Diagnostic;
 use tpc_fetch::Address;
 use tpc_gguf::GgufFile;
 
-use super::artefact;
 use super::codes;
 use super::habits::is_address;
 use super::output::Failure;
@@ -43,7 +43,7 @@ pub(super) enum Place {
 
 /// The model that a word names: a file, the only model of a folder, or an address.
 pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
-    if artefact::is_artefact(word) && word.is_file() && artefact::read(word).is_ok() {
+    if is_artefact(word) {
         return Err(Failure::usage(is_compiled(word)));
     }
     match word.to_str() {
@@ -110,6 +110,17 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     Err(Failure::usage(d.help(
         "give the whole model; `tpc synth` makes a small one",
     )))
+}
+
+/// Whether a word names a file that `tpc compile` has written, by its name and its first bytes.
+fn is_artefact(word: &Path) -> bool {
+    let named = word
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("tpc"));
+    let mut head = [0; 4];
+    let file = (named && word.is_file()).then(|| std::fs::File::open(word).ok());
+    let read = file.flatten().map(|mut f| f.read_exact(&mut head));
+    read.is_some_and(|r| r.is_ok()) && head == *b"PK\x03\x04"
 }
 
 /// The diagnostic of an artefact in the place of a model.

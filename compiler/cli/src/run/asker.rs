@@ -29,7 +29,7 @@ pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer
         return Ok(found.ok());
     }
     let found = found.map_err(|d| {
-        Failure::usage(match d.code.id == NO_VOCABULARY {
+        Failure::usage(match d.code.id == tpc_text::NO_TOKENIZER.id {
             true => d.help("use a file with its vocabulary, or give token ids: --tokens 1,2,3"),
             false => d,
         })
@@ -65,7 +65,7 @@ impl<'t> Asker<'_, 't> {
     /// TPC0400.
     pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {
         let ids = self.args.tokens.iter().flat_map(|TokenIds(ids)| ids);
-        engine::in_vocabulary(ids.copied(), n_vocab)
+        engine::in_vocabulary(ids.copied(), n_vocab, "--tokens")
     }
 
     /// The tokens of all prompts; none where there is a chat. One is the next text of what `prompter` knows.
@@ -109,8 +109,6 @@ impl<'t> Asker<'_, 't> {
 
 /// The longest file of prompts, in bytes.
 const MAX_PROMPTS: u64 = 256 << 20;
-/// The code of a file without a vocabulary.
-const NO_VOCABULARY: &str = "TPC0560";
 
 /// A file whose text cannot be used.
 fn refused(path: &Path, message: String, help: &str) -> Failure {

@@ -34,7 +34,7 @@ use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, SubjectArgs};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, Opened, SubjectArgs};
 use crate::output::{self, Failure};
 use asker::{Asker, tokenizer};
 use chat::Ended;
@@ -174,15 +174,7 @@ fn keep(text: &str) -> Result<Keep, Diagnostic> {
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
-    let defaults = Defaults {
-        cache: DType::F16,
-        split_mode: SplitMode::Auto,
-    };
-    let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
-    let opened = (args.subject).open(&args.placement, || {
-        engine::placement(&args.placement, defaults, executor)
-    })?;
-    let executor = opened.executor(&args.engine, executor);
+    let (opened, executor) = opened(args)?;
     let file = &opened.file;
     let tokenizer = tokenizer(args, file)?;
     let asker = Asker {
@@ -200,15 +192,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(not_token_by_token());
     }
     asker.in_vocabulary(ready.n_vocab)?;
-    if args.context_shift && ready.recurrent {
-        let why = "recurrent states do not forget single tokens".to_owned();
-        let cannot = ExecError::CannotRewind {
-            seq: 0,
-            pos: 0,
-            why,
-        };
-        return Err(engine::execution_failure(&cannot));
-    }
+    may_shift(args, ready.recurrent)?;
     let batch = ready.ubatch.max(1);
     // Of each sequence the next token and what was drafted have logits.
     let rows = ready.n_draft + 1;
@@ -235,11 +219,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         args,
         n_vocab: ready.n_vocab,
         tokenizer: tokenizer.as_ref(),
-        most: match (args.n_predict, prompter.is_conversation()) {
-            (Some(Most(most)), _) => most,
-            (None, true) => None,
-            (None, false) => Some(CONTINUED),
-        },
+        most: most_tokens(args, &prompter),
     };
     // Settings that make no sense are told before, too.
     let mut first = begin.lane(0, prompter.stream(To::Output))?;
@@ -259,17 +239,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         speed: Speed::default(),
         buffers: Buffers::default(),
     };
+    if prompts.is_empty() && args.kept.goes_on() {
+        prompter.resume_text(&first.read);
+    }
+    let generated = &mut generation;
     let ended = match prompts.as_slice() {
-        [] => {
-            if args.kept.goes_on() {
-                prompter.resume_text(&first.read);
-            }
-            chat::talk(&mut generation, &mut first, &mut prompter)
-        }
-        [one] => answer(&mut generation, &mut first, one, &mut prompter).map(|()| Ended::Done),
-        several => {
-            answers(&mut generation, &begin, &prompter, several, lanes).map(|()| Ended::Done)
-        }
+        [] => chat::talk(generated, &mut first, &mut prompter),
+        [one] => answer(generated, &mut first, one, &mut prompter).map(|()| Ended::Done),
+        several => answers(generated, &begin, &prompter, several, lanes).map(|()| Ended::Done),
     };
     // What was said in a chat is saved, however it ended.
     if ended.is_ok() || prompts.is_empty() {
@@ -278,7 +255,47 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let line = generation.speed.line(loaded);
     let _ = writeln!(io::stderr().lock(), "{line}");
-    match ended? {
+    status(ended?)
+}
+
+/// What is run, and what runs it.
+fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
+    };
+    let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
+    let opened = (args.subject).open(&args.placement, || {
+        engine::placement(&args.placement, defaults, executor)
+    })?;
+    let executor = opened.executor(&args.engine, executor);
+    Ok((opened, executor))
+}
+
+/// Whether the context may be shifted, if that is asked for.
+fn may_shift(args: &Args, recurrent: bool) -> Result<(), Failure> {
+    if !args.context_shift || !recurrent {
+        return Ok(());
+    }
+    Err(engine::execution_failure(&ExecError::CannotRewind {
+        seq: 0,
+        pos: 0,
+        why: "recurrent states do not forget single tokens".to_owned(),
+    }))
+}
+
+/// The most tokens of an answer.
+fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
+    match (args.n_predict, prompter.is_conversation()) {
+        (Some(Most(most)), _) => most,
+        (None, true) => None,
+        (None, false) => Some(CONTINUED),
+    }
+}
+
+/// The end of the command.
+const fn status(ended: Ended) -> Result<(), Failure> {
+    match ended {
         Ended::Done => Ok(()),
         Ended::Interrupted => Err(Failure {
             diagnostics: Vec::new(),

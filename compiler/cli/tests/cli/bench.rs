@@ -294,7 +294,7 @@ fn wrong_usage_is_told() {
         &["-p", "x"],
         &["-r", "0"],
         &["-p", "64", "-c", "32"],
-        &["--format", "csv"],
+        &["--format", "sql"],
     ] {
         refuses(&bench(model, options), 2, "TPC0400");
     }

@@ -235,6 +235,7 @@ pub(crate) fn documented(json: &Json) {
                 "options",
                 "decode_tps",
                 "prompt_tps",
+                "depth",
                 "fits",
                 "fullest",
                 "host_bytes",
@@ -242,7 +243,7 @@ pub(crate) fn documented(json: &Json) {
             ],
         );
         strings(a, &["options", "price"]);
-        numbers(a, &["host_bytes"]);
+        numbers(a, &["host_bytes", "depth"]);
         assert_eq!(a["fits"], true);
         assert!(a["decode_tps"].is_f64() && a["prompt_tps"].is_f64());
     }
@@ -293,6 +294,13 @@ pub(crate) fn documented(json: &Json) {
     place(&json["host"]);
     let group = match json["split_mode"].as_str() {
         Some("tensor") => devices.len(),
+        // `layer of 2 × tensor of 4`.
+        Some("hybrid") => {
+            let all = json["considered"].as_array().unwrap();
+            let chosen = all.iter().find(|c| c["chosen"] == true).unwrap();
+            let name = chosen["name"].as_str().unwrap();
+            name.rsplit(' ').next().unwrap().parse().unwrap()
+        }
         _ => 1,
     };
     json["tensors"]

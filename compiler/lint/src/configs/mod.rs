@@ -1,7 +1,7 @@
 //! Lints of configurations: options that the user likely does not intend.
 
 mod batch_beyond;
-mod context;
+pub(crate) mod context;
 mod device_shared;
 mod drafts_aside;
 mod host_for_nothing;

@@ -90,6 +90,7 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("run", "save", Input::Written),
     ("run", "prompt_cache", Input::Elsewhere),
     ("run", "prompts", Input::Elsewhere),
+    ("run", "file", Input::Elsewhere),
     ("bench", "model", Input::Gguf),
     ("bench", "weights", Input::Gguf),
     ("bench", "topology", Input::Topology),
