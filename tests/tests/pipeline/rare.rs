@@ -104,10 +104,11 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             let selected = b.push(Reshape { dims }, vec![selected]);
             let table = b.weight([1, 3 * rows * heads, 1, 1]);
             let found = b.push(GetRows { window: None }, vec![table, selected]);
-            let sum = b.push(Sum { axis: 1 }, vec![found]);
+            let dims = [d(rows), d(heads), d(1), d(1)];
+            let found = b.push(Reshape { dims }, vec![found]);
             let dims = b.dims(x);
-            let sums = b.push(Repeat { dims }, vec![sum]);
-            with(b, BinaryKind::Add, x, sums)
+            let found = b.push(Repeat { dims }, vec![found]);
+            with(b, BinaryKind::Add, x, found)
         }
         2 => {
             let op = Xielu {

@@ -470,7 +470,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let found = self.corrected(class, start, allowed);
-            let found = found.map(|f| self.with_caches_moved_back(f));
+            let found = found.and_then(|f| self.with_caches_moved_back(f));
             let faster = |f: &Found| {
                 best.as_ref()
                     .is_none_or(|b| f.us_per_token < b.us_per_token)
@@ -484,32 +484,33 @@ impl<'a> Search<'a> {
 
     /// A draft whose caches are on the host, with its caches on the devices instead and a little more of the rest on the host,
     /// where that fits and is no slower. The bound is not exact enough to tell.
-    fn with_caches_moved_back(&self, found: Found) -> Found {
+    fn with_caches_moved_back(&self, found: Found) -> Option<Found> {
         if !found.point.chain.kv || self.space.base.kv_on_host {
-            return found;
+            return Some(found);
         }
+        let (point, time) = (found.point, found.us_per_token);
+        // Drafts are large: one at a time.
+        drop(found);
         let chain = Chain {
             kv: false,
-            ..found.point.chain
+            ..point.chain
         };
         let last = self.space.last_level(chain);
         for more in [1, MOVED] {
-            let level = (found.point.level + more).min(last);
+            let level = (point.level + more).min(last);
             let moved = Point {
                 chain,
                 level,
-                ..found.point
+                ..point
             };
-            match self.draft(&moved, Effort::Once) {
-                Some(moved) if moved.draft.fits() => {
-                    let slower = moved.us_per_token > found.us_per_token * FASTER;
-                    return if slower { found } else { moved };
-                }
-                Some(_) => {}
-                None => break,
+            let moved = self.draft(&moved, Effort::Once);
+            match moved.filter(|moved| moved.draft.fits()) {
+                Some(moved) if moved.us_per_token <= time * FASTER => return Some(moved),
+                Some(_) => break,
+                None => {}
             }
         }
-        found
+        self.draft(&point, Effort::Once)
     }
 
     /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
