@@ -170,7 +170,7 @@ impl Conversation {
         self.said.extend_from_slice(ids);
         lane.prompt = *self.first.get_or_insert(ids.len());
         generation.answer(lane)?;
-        let read = lane.answer.len().saturating_sub(lane.pending.len());
+        let read = lane.answer.len().saturating_sub(lane.unread());
         self.said.extend_from_slice(&lane.answer[..read]);
         super::finish(lane, generation)
     }

@@ -144,6 +144,17 @@ impl Lane<'_> {
         Ok(out)
     }
 
+    /// How many tokens at the end of the answer the model has not read: those that are pending, or the last one where the
+    /// answer ended with it.
+    pub(super) fn unread(&self) -> usize {
+        let ended_with_it =
+            self.end == Some(End::ReaderGone) || self.most > 0 && self.answer.len() >= self.most;
+        match self.pending.len() {
+            0 if ended_with_it => 1,
+            n => n,
+        }
+    }
+
     /// Takes a token of the answer, and tells whether the answer ends there.
     fn accept(&mut self, next: u32) -> Result<bool, Failure> {
         if self.most == 0 || self.ends.is_some_and(|t| t.ends_generation(next)) {

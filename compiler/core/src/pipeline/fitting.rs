@@ -37,6 +37,12 @@ struct Attempt {
     fits: bool,
 }
 
+impl Attempt {
+    fn into_request(self) -> PlanRequest {
+        self.request
+    }
+}
+
 impl Fitting<'_> {
     /// The plan of the first strategy under which the model fits; if none fits, of the first strategy. Marks in
     /// `candidates` the strategies that fit and the chosen one; `candidates` is empty where the user chose the
@@ -99,7 +105,8 @@ impl Fitting<'_> {
             if out.fits || !self.has_room(&out) {
                 break;
             }
-            let mut request = out.request;
+            // Divisions are large: one at a time.
+            let mut request = out.into_request();
             request.memory_price = price;
             out = self.plan(request)?;
         }
