@@ -13,7 +13,7 @@ use crate::support::{WAYS, golden, name, placed};
 /// More than the [`WAYS`] of other tests.
 const MORE: [&str; 12] = [
     "-sm none",
-    "-sm none -mg 1",
+    "-sm none -mg 0",
     "-ngl 3",
     "-ngl 99 -nkvo",
     "-ncmoe 2",
