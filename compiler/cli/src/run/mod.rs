@@ -34,7 +34,7 @@ use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, Opened, SubjectArgs};
+use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, Opened, Ready, SubjectArgs};
 use crate::output::{self, Failure};
 use asker::{Asker, tokenizer};
 use chat::Ended;
@@ -186,18 +186,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let kept = args.kept.read()?;
     let mut prompter = asker.prompter()?;
     prompter.resume(kept.turns());
-    let prompts = asker.prompts(&mut prompter)?;
-    let ready = opened.plan()?;
-    if ready.both_ways {
-        return Err(not_token_by_token());
-    }
+    let (prompts, ready) = (asker.prompts(&mut prompter)?, opened.plan()?);
     asker.in_vocabulary(ready.n_vocab)?;
-    may_shift(args, ready.recurrent)?;
+    may_run(args, &ready)?;
     let batch = ready.ubatch.max(1);
     // Of each sequence the next token and what was drafted have logits.
     let rows = ready.n_draft + 1;
     let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
-    let lanes = opened.sequences().min(prompts.len()).min(most).max(1);
+    let lanes = lanes(&opened, prompts.len(), most);
     let interrupt = Interrupt::listen();
     let loading = Loading {
         name: args.subject.path(),
@@ -212,9 +208,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         profile: false,
         verbose: args.engine.verbose(),
     };
-    if let Some(d) = engine::beyond_training(file, loading.each()) {
-        output::diagnostic(&d);
-    }
+    let long = engine::beyond_training(file, loading.each());
+    long.iter().for_each(output::diagnostic);
     let begin = Begin {
         args,
         n_vocab: ready.n_vocab,
@@ -253,9 +248,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         args.kept
             .save(&*generation.model, &first, (file, prompter.turns()))?;
     }
-    let line = generation.speed.line(loaded);
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let speed = generation.speed.line(loaded);
+    let _ = writeln!(io::stderr().lock(), "{speed}");
     status(ended?)
+}
+
+/// The sequences that are continued side by side.
+fn lanes(opened: &Opened, prompts: usize, most: usize) -> usize {
+    opened.sequences().min(prompts).min(most).max(1)
 }
 
 /// What is run, and what runs it.
@@ -272,9 +272,12 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     Ok((opened, executor))
 }
 
-/// Whether the context may be shifted, if that is asked for.
-fn may_shift(args: &Args, recurrent: bool) -> Result<(), Failure> {
-    if !args.context_shift || !recurrent {
+/// Fails where the model does not generate, or forgets no single tokens and that is asked for.
+fn may_run(args: &Args, ready: &Ready) -> Result<(), Failure> {
+    if ready.both_ways {
+        return Err(not_token_by_token());
+    }
+    if !args.context_shift || !ready.recurrent {
         return Ok(());
     }
     Err(engine::execution_failure(&ExecError::CannotRewind {
