@@ -129,13 +129,36 @@ impl Term {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// One term with a symbol, which most sizes that are not constant are; the coefficient is not zero.
+    /// One term with a symbol and a coefficient of 32 bits, which most sizes that are not constant are; the coefficient is not
+    /// zero. With a larger one a size would take half as much memory again.
     Mono {
-        coeff: i64,
+        coeff: i32,
         powers: [u8; N],
     },
-    /// Two terms or more; powers descending, no two alike, no zero coefficient.
-    Poly(Box<[Term]>),
+    /// All others: powers descending, no two alike, no zero coefficient.
+    Poly(Box<Polynomial>),
+}
+
+/// The terms of a polynomial.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Polynomial(Box<[Term]>);
+
+impl Repr {
+    /// A term with a symbol.
+    fn of_term(term: Term) -> Repr {
+        match i32::try_from(term.coeff) {
+            Ok(coeff) => Repr::Mono {
+                coeff,
+                powers: term.powers,
+            },
+            Err(_) => Repr::of_terms(vec![term]),
+        }
+    }
+
+    /// Several terms.
+    fn of_terms(terms: Vec<Term>) -> Repr {
+        Repr::Poly(Box::new(Polynomial(terms.into_boxed_slice())))
+    }
 }
 
 /// A size: a constant, or a polynomial in the [`Symbol`]s.
@@ -173,7 +196,7 @@ impl Dim {
         match &self.0 {
             Repr::Const(_) => false,
             Repr::Mono { powers, .. } => powers[symbol as usize] > 0,
-            Repr::Poly(terms) => terms.iter().any(|t| t.powers[symbol as usize] > 0),
+            Repr::Poly(poly) => poly.0.iter().any(|t| t.powers[symbol as usize] > 0),
         }
     }
 
@@ -196,10 +219,10 @@ impl Dim {
                 powers: [0; N],
             }],
             Repr::Mono { coeff, powers } => vec![Term {
-                coeff: *coeff,
+                coeff: (*coeff).into(),
                 powers: *powers,
             }],
-            Repr::Poly(t) => t.to_vec(),
+            Repr::Poly(poly) => poly.0.to_vec(),
         })
     }
 
@@ -208,10 +231,10 @@ impl Dim {
         let (one, several): (Option<Term>, &[Term]) = match &self.0 {
             Repr::Const(_) => (None, &[]),
             Repr::Mono { coeff, powers } => {
-                let (coeff, powers) = (*coeff, *powers);
+                let (coeff, powers) = ((*coeff).into(), *powers);
                 (Some(Term { coeff, powers }), &[])
             }
-            Repr::Poly(terms) => (None, terms),
+            Repr::Poly(poly) => (None, &poly.0),
         };
         one.into_iter().chain(several.iter().copied())
     }
@@ -224,19 +247,25 @@ impl Dim {
             Term { coeff, powers } if powers == [0; N] => {
                 u64::try_from(coeff).ok().map(Dim::constant)
             }
-            Term { coeff, powers } => Some(Dim(Repr::Mono { coeff, powers })),
+            term => Some(Dim(Repr::of_term(term))),
         }
     }
 
     /// The term, where there is one alone and it does not have so large a constant that no coefficient holds it.
     fn term(&self) -> Option<Term> {
-        match self.0 {
-            Repr::Const(n) => i64::try_from(n).ok().map(|coeff| Term {
+        match &self.0 {
+            Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Term {
                 coeff,
                 powers: [0; N],
             }),
-            Repr::Mono { coeff, powers } => Some(Term { coeff, powers }),
-            Repr::Poly(_) => None,
+            Repr::Mono { coeff, powers } => Some(Term {
+                coeff: (*coeff).into(),
+                powers: *powers,
+            }),
+            Repr::Poly(poly) => match *poly.0 {
+                [term] => Some(term),
+                _ => None,
+            },
         }
     }
 
@@ -260,7 +289,7 @@ impl Dim {
         match out.as_slice() {
             [] => Some(Dim::ZERO),
             [t] => Dim::from_term(*t),
-            _ => Some(Dim(Repr::Poly(out.into_boxed_slice()))),
+            _ => Some(Dim(Repr::of_terms(out))),
         }
     }
 
@@ -356,10 +385,9 @@ impl Dim {
     pub fn content(&self) -> u64 {
         match &self.0 {
             Repr::Const(n) => *n,
-            Repr::Mono { coeff, .. } => coeff.unsigned_abs(),
-            Repr::Poly(terms) => {
-                terms
-                    .iter()
+            Repr::Mono { coeff, .. } => coeff.unsigned_abs().into(),
+            Repr::Poly(poly) => {
+                (poly.0.iter())
                     .map(|t| t.coeff.unsigned_abs())
                     .fold(0, |mut a, mut b| {
                         while b != 0 {

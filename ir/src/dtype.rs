@@ -100,6 +100,15 @@ impl DType {
         self.block_len() > 1
     }
 
+    /// The fewest elements along axis 0 that a device may store apart from their neighbours, where it takes blocks to
+    /// pieces: 32 of a longer block, each with the scales that it has in the block. A block of 64 stays whole.
+    pub const fn granule(self) -> u64 {
+        match self.block_len() {
+            len @ 0..=64 => len,
+            _ => 32,
+        }
+    }
+
     /// Whether elements are integers (indices, positions), which no arithmetic op accepts.
     pub const fn is_integer(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
@@ -132,6 +141,23 @@ mod tests {
         }
         assert_eq!(DType::from_gguf_id(4), None, "retired q4_2");
         assert_eq!(DType::from_gguf_id(1000), None);
+    }
+
+    #[test]
+    fn granules_divide_blocks() {
+        for &t in DType::ALL {
+            assert!(t.block_len().is_multiple_of(t.granule()), "{t}");
+        }
+        let of = |t: DType| t.granule();
+        assert_eq!(
+            [
+                of(DType::F16),
+                of(DType::Q8_0),
+                of(DType::Q6K),
+                of(DType::Nvfp4)
+            ],
+            [1, 32, 32, 64]
+        );
     }
 
     #[test]

@@ -61,12 +61,14 @@ impl TensorType {
         Dim::product(&self.dims)
     }
 
-    /// Bytes of the packed tensor for one batch; `None` when rows are not whole blocks, or on overflow.
+    /// Bytes of the packed tensor for one batch; `None` on overflow. Parts of blocks count in proportion.
     pub fn bytes(&self, bindings: &Bindings) -> Option<u64> {
-        let row = self.dtype.bytes(self.dims[0].eval(bindings)?)?;
-        self.dims[1..]
-            .iter()
-            .try_fold(row, |acc, d| acc.checked_mul(d.eval(bindings)?))
+        let dims = self.dims.iter().map(|d| d.eval(bindings));
+        let elements = dims
+            .into_iter()
+            .try_fold(1_u128, |n, d| n.checked_mul(d?.into()))?;
+        let bytes = elements.checked_mul(self.dtype.block_bytes().into())?;
+        u64::try_from(bytes.div_ceil(self.dtype.block_len().into())).ok()
     }
 }
 

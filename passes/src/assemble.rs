@@ -57,7 +57,7 @@ fn addressed(
     target: &dyn Target,
 ) -> Option<(Vec<LaunchData>, Memory, Order)> {
     let mut launches = cover(graph, layouts, target);
-    let ordered = |launches: &[_]| order(graph, launches);
+    let ordered = |launches: &[_]| order(graph, layouts, launches);
     let (memory, order) = buffers(graph, layouts, &mut launches, ordered, shapes, target)?;
     Some((launches, memory, order))
 }

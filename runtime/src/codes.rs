@@ -1,4 +1,4 @@
-//! The codes of execution, TPC0500 to TPC0522, and of sessions, TPC0572 to TPC0576.
+//! The codes of execution, TPC0500 to TPC0523, and of sessions, TPC0572 to TPC0576.
 
 tpc_ir::codes! {
     pub(super) static;
@@ -80,7 +80,8 @@ tpc_ir::codes! {
     CUT_BLOCK = error(
         "TPC0509",
         "part of a tensor cuts a block",
-        "Quantised tensors are stored in blocks along axis 0, and a device holds whole blocks.",
+        "Quantised tensors are stored in blocks along axis 0, and a device holds whole blocks, or one run of 32 elements \
+         each where blocks are longer.",
     )
     .example("rows 0:48 of axis 0 in q8_0, whose blocks hold 32.")
     .cure("ranges that start and end at multiples of the block length.");
@@ -96,11 +97,11 @@ tpc_ir::codes! {
     QUANT = error(
         "TPC0511",
         "type cannot be executed",
-        "There is no decoder for the tensor's type, or no encoder for the state's, or rows are not whole blocks. \
-         Planning knows every GGUF type; execution knows most.",
+        "There is no encoder for the type of a state or of a copy, or rows are not whole blocks. Every GGUF type is \
+         decoded.",
     )
-    .example("an iq2_xs cache; a q8_0 cache with rows of 24.")
-    .cure("requantise the tensor, or choose another cache type.");
+    .example("a q8_0 cache with rows of 24; a graph that writes iq2_xs.")
+    .cure("another cache type, or another type of the copy.");
 
     MISSING_INPUT = error(
         "TPC0512",
@@ -190,6 +191,15 @@ tpc_ir::codes! {
         "The executor has no kernel for an op on operands of these element types. The message names both.",
     )
     .cure("`--executor reference` runs every op, slowly; requantising the weight that is named may help.");
+
+    STALE_READ = error(
+        "TPC0523",
+        "old content of a state is read behind its update",
+        "A state has one memory, and an update writes there. An instruction names the state, or a view of it, where \
+         rows of it were written before: what it asks for is gone.",
+    )
+    .example("`relu v0` behind `v4 = set_rows v0, …`, where v4 is the new content of the state v0.")
+    .cure("the result of the update where the new content is meant; a read before the update where the old one is.");
 
     STATE_FILE = error(
         "TPC0572",

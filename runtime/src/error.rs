@@ -99,6 +99,16 @@ pub enum ExecError {
     MissingOutput { name: String },
     #[error("the graph is malformed: {what}")]
     Malformed { what: String },
+    #[error(
+        "{reader} reads {read} of the state {name:?} as it was before {update}, whose result is {updated}"
+    )]
+    StaleRead {
+        name: String,
+        read: Value,
+        reader: String,
+        update: String,
+        updated: Value,
+    },
     #[error("{what}")]
     Parameter { what: String },
     /// An op on these element types has no kernel in the executor.
@@ -145,7 +155,7 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0522` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or that of
+    /// The stable code, `TPC0500` to `TPC0523` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or that of
     /// a device.
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
@@ -168,6 +178,7 @@ impl ExecError {
             E::BadBatch { .. } => &codes::BAD_BATCH,
             E::MissingOutput { .. } => &codes::MISSING_OUTPUT,
             E::Malformed { .. } => &codes::MALFORMED,
+            E::StaleRead { .. } => &codes::STALE_READ,
             E::Parameter { .. } => &codes::PARAMETER,
             E::Leaf { .. } => &codes::LEAF,
             E::StatesFull { .. } => &codes::STATES_FULL,
@@ -230,6 +241,9 @@ impl ExecError {
             E::BadBatch { .. } => "give one position and one sequence per token, positions rising",
             E::MissingOutput { .. } => "name the output in the graph",
             E::Malformed { .. } => "run the verifier, which lists everything that is wrong",
+            E::StaleRead { .. } => {
+                "read the result of the update, or the old content before the update"
+            }
             E::Parameter { .. } => "check the attributes of the op against its documentation",
             E::Leaf { .. } => "run the graph with the interpreter",
             E::Device { code, .. } => code.cure,
@@ -244,7 +258,7 @@ mod tests {
 
     #[test]
     fn codes_ascend_and_are_complete() {
-        let numbers = (500..=522).chain(572..=576);
+        let numbers = (500..=523).chain(572..=576);
         assert_eq!(codes::CODES.len(), numbers.clone().count());
         for (n, doc) in numbers.zip(codes::CODES) {
             assert_eq!(doc.id, format!("TPC0{n}"));

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use tpc_ir::sharding::granule_intervals;
 use tpc_ir::{DType, Interval, RANK};
 
 use crate::error::ExecError;
@@ -81,7 +82,9 @@ pub struct PackedWeight<'a> {
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// Its blocks, axis 0 fastest.
+    /// The index along axis 0 of the tensor with which its rows begin; 0 where they are several runs.
+    pub start: u64,
+    /// Its blocks, axis 0 fastest: of each row all that the part touches.
     pub bytes: Cow<'a, [u8]>,
 }
 
@@ -125,8 +128,8 @@ impl Cut<'_> {
         ))
     }
 
-    /// Checks one interval of an axis.
-    fn check(&self, axis: usize, interval: Interval) -> Result<(), ExecError> {
+    /// Checks one interval of an axis, which begins and ends at multiples of `granule`.
+    fn check(&self, axis: usize, interval: Interval, granule: u64) -> Result<(), ExecError> {
         let Interval { start, len } = interval;
         let (tensor, dtype) = (self.tensor.to_owned(), self.data.dtype);
         let size = self.data.ne[axis];
@@ -139,8 +142,7 @@ impl Cut<'_> {
                 size,
             });
         }
-        let block = dtype.block_len();
-        if axis == 0 && !(start.is_multiple_of(block) && len.is_multiple_of(block)) {
+        if axis == 0 && !(start.is_multiple_of(granule) && len.is_multiple_of(granule)) {
             return Err(ExecError::CutBlock {
                 tensor,
                 dtype,
@@ -173,8 +175,13 @@ impl Cut<'_> {
                 len: size,
             }];
             let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
+            // One run of a row may be cut inside blocks.
+            let granule = match given.len() {
+                1 => self.data.dtype.granule(),
+                _ => self.data.dtype.block_len(),
+            };
             for &interval in given {
-                self.check(axis, interval)?;
+                self.check(axis, interval, granule)?;
             }
             let len = given.iter().try_fold(0_u64, |a, r| a.checked_add(r.len));
             ne[axis] = len
@@ -185,7 +192,7 @@ impl Cut<'_> {
         Ok((out, ne))
     }
 
-    /// The blocks of these intervals, axis 0 fastest.
+    /// The blocks that these intervals touch, axis 0 fastest.
     fn blocks(
         &self,
         row_bytes: u64,
@@ -198,7 +205,8 @@ impl Cut<'_> {
             bytes,
         } = &self.data;
         let (len, width) = (dtype.block_len(), dtype.block_bytes());
-        let local_row = ne[0] as u64 / len * width;
+        let touched: Vec<Interval> = granule_intervals(&intervals[0], len);
+        let local_row = touched.iter().map(|r| r.len / len * width).sum::<u64>();
         let local_row = usize::try_from(local_row).map_err(|_| self.too_large())?;
         let mut out: Vec<u8> = buffer([local_row, ne[1], ne[2], ne[3]])?;
         let indices = |axis: usize| {
@@ -210,7 +218,7 @@ impl Cut<'_> {
             for i2 in indices(2) {
                 for i1 in indices(1) {
                     let row = ((i3 * all[2] + i2) * all[1] + i1) * row_bytes;
-                    for r in &intervals[0] {
+                    for r in &touched {
                         let at = (row + r.start / len * width) as usize;
                         let end = at + (r.len / len * width) as usize;
                         out.extend_from_slice(&bytes[at..end]);
@@ -223,10 +231,11 @@ impl Cut<'_> {
 }
 
 /// Cuts the part that `parts` names out of a tensor: per axis the intervals of indices that stay, one after another;
-/// `None`, and axes that `parts` leaves out, stay whole.
+/// `None`, and axes that `parts` leaves out, stay whole. A single interval along axis 0 may begin and end inside blocks, at
+/// the [granule](DType::granule) of the type: the part has all blocks that it touches, and says what comes before it.
 ///
 /// # Errors
-/// [`ExecError::CutBlock`] when an interval along axis 0 is not whole blocks, [`ExecError::PartRange`] when one is
+/// [`ExecError::CutBlock`] when intervals along axis 0 are cut otherwise, [`ExecError::PartRange`] when one is
 /// beyond the axis, [`ExecError::WeightMismatch`] when the bytes are not those of the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
@@ -242,20 +251,47 @@ pub fn pack<'a>(
             *out = usize::try_from(n).map_err(|_| cut.too_large())?;
         }
         let bytes = Cow::Borrowed(data.bytes);
-        return Ok(PackedWeight { dtype, ne, bytes });
+        return Ok(PackedWeight {
+            dtype,
+            ne,
+            start: 0,
+            bytes,
+        });
     };
     let (intervals, ne) = cut.intervals(parts)?;
+    let start = match intervals[0].as_slice() {
+        [only] => only.start,
+        _ => 0,
+    };
     let bytes = Cow::Owned(cut.blocks(row_bytes, &intervals, ne)?);
-    Ok(PackedWeight { dtype, ne, bytes })
+    Ok(PackedWeight {
+        dtype,
+        ne,
+        start,
+        bytes,
+    })
 }
 
 impl PackedWeight<'_> {
+    /// Elements of the first block of a row that lie before the part.
+    pub const fn skipped(&self) -> usize {
+        (self.start % self.dtype.block_len()) as usize
+    }
+
+    /// Elements of the blocks of a row, the part's and those around it.
+    pub const fn row_len(&self) -> usize {
+        let block = self.dtype.block_len() as usize;
+        (self.skipped() + self.ne[0]).next_multiple_of(block)
+    }
+
     /// The elements: f32 for every real type but f64, which keeps its own; integers for integer types.
     ///
     /// # Errors
     /// [`ExecError::Quant`] when the type has no decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
-        let n = count(self.ne)?;
+        let [k, rows @ ..] = self.ne;
+        let all = [self.row_len(), rows[0], rows[1], rows[2]];
+        let n = count(all)?;
         let data = match self.dtype {
             DType::I8 => Data::Int(plain(&self.bytes, |[b]: [u8; 1]| {
                 i64::from(i8::from_le_bytes([b]))
@@ -265,13 +301,17 @@ impl PackedWeight<'_> {
             DType::I64 => Data::Int(plain(&self.bytes, i64::from_le_bytes)),
             DType::F64 => Data::F64(plain(&self.bytes, f64::from_le_bytes)),
             dtype => {
-                let mut out = buffer(self.ne)?;
+                let mut out = buffer(all)?;
                 out.resize(n, 0.0_f32);
                 dequantise(dtype, &self.bytes, &mut out)?;
                 Data::F32(out)
             }
         };
-        Tensor::new(self.ne, data)
+        let touched = Tensor::new(all, data)?;
+        match all[0] == k {
+            true => Ok(touched),
+            false => touched.slice(0, self.skipped(), k),
+        }
     }
 }
 
@@ -354,6 +394,30 @@ mod tests {
         let parts = [vec![run(32, 32)], vec![run(0, 2)]];
         let part = pack("w", data, Some(&parts)).and_then(|p| p.unpack());
         assert_eq!(part.expect("ok"), whole.slice(0, 32, 32).expect("ok"));
+    }
+
+    #[test]
+    fn a_part_of_blocks_decodes_to_the_same_elements() {
+        let values: Vec<f32> = (0..2 * 768).map(|i| (i % 97) as f32 / 7.0 - 6.0).collect();
+        for dtype in [DType::Q4K, DType::Q6K, DType::Iq4Xs, DType::Q1_0] {
+            let mut bytes = Vec::new();
+            crate::quant::quantise(dtype, &values, &mut bytes).expect("whole blocks");
+            let ne = [768, 2, 1, 1];
+            let bytes = &bytes;
+            let data = WeightData { dtype, ne, bytes };
+            let whole = pack("w", data, None).and_then(|p| p.unpack()).expect("ok");
+            for (start, len) in [(0, 96), (192, 192), (352, 32), (544, 224)] {
+                let part = pack("w", data, Some(&[vec![run(start, len)]])).expect("granules");
+                assert_eq!((part.start, part.ne[0] as u64), (start, len));
+                let found = part.unpack().expect("ok");
+                let expect = whole.slice(0, start as usize, len as usize);
+                assert_eq!(found, expect.expect("ok"), "{dtype} {start}:{len}");
+            }
+            for parts in [vec![run(16, 32)], vec![run(0, 32), run(256, 256)]] {
+                let refused = pack("w", data, Some(&[parts])).expect_err("cut");
+                assert_eq!(refused.code(), "TPC0509");
+            }
+        }
     }
 
     #[test]

@@ -48,5 +48,6 @@ for op in "$@"; do
     esac
     printf '%s\t%s\t%s\t%s\t%s\n' "$op" "$passed" "$unsupported" "$failed" "$whole"
     [ $ended -eq 0 ] || { status=1; grep -h -A3 'TPC07[56]' "$work/err" | tail -4; grep FAIL "$work/cases" | head -5; }
+    [ "$whole" = whole ] || tail -2 "$work/cases" "$work/err"
 done
 exit $status

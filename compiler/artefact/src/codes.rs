@@ -1,4 +1,4 @@
-//! The codes of artefacts, TPC0580 to TPC0591.
+//! The codes of artefacts, TPC0580 to TPC0594.
 
 tpc_ir::codes! {
     pub static;
@@ -104,4 +104,32 @@ tpc_ir::codes! {
     )
     .example("an artefact in which somebody changed a kernel.")
     .cure("compile it again.");
+
+    MEMORY = error(
+        "TPC0592",
+        "an artefact that needs more memory than there is",
+        "The memory of every place was decided when the artefact was compiled. A device that is asked for has less than that, as \
+         far as its memory is known, or this machine has less than the host's part; of a program for the processor that is all of \
+         it. The message has both figures.",
+    )
+    .example("an artefact for two cards of 24 GB, and `--devices 2x4060`.")
+    .cure("compile it for this machine: a smaller context (`-c`), smaller batches (`-ub`), more devices; `tpc plan` finds what fits.");
+
+    TOPOLOGY = warning(
+        "TPC0593",
+        "an artefact for another topology",
+        "The artefact was planned for another topology file than this one, or for none. It runs; but links, speeds and memories \
+         decided how the model was divided, and for these another plan may be better. The message has the hash of either file.",
+    )
+    .example("`tpc check model.tpc --topology here.ron`, where the artefact was compiled elsewhere.")
+    .cure("the command that the help shows.");
+
+    NO_CARDS = note(
+        "TPC0594",
+        "checked without cards",
+        "The artefact is for cards, and this machine has none that a driver tells of. Container, manifest, program and model were \
+         checked; whether its kernels are for these cards, and whether the cards have the memory, was not.",
+    )
+    .example("`tpc check` of an artefact for `cuda:0,cuda:1` on a machine that builds.")
+    .cure("check it again where it will run.");
 }

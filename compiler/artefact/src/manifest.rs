@@ -345,7 +345,7 @@ fn is_plain(text: &str) -> bool {
 
 /// A text that can be shown: without what steers a terminal, and not too long.
 fn plain(text: &str) -> String {
-    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let visible = |c: char| if tpc_diag::steers(c) { '\u{fffd}' } else { c };
     text.chars().take(200).map(visible).collect()
 }
 

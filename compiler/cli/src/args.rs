@@ -26,8 +26,8 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1` [default: 1, or all of --topology]; repeatable
-    /// for plan.
+    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of
+    /// --topology, else one: of run and bench the processor].
     #[arg(long, value_name = "SPEC", value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; its devices may be named in --devices.
@@ -80,7 +80,7 @@ pub(super) struct PlacementArgs {
     /// Type of the V cache [-ctv; default: f16; of eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
-    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context [default: 0]; repeatable for plan.
+    /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context; plan takes several [default: 0].
     #[arg(
         long,
         short = 'c',
@@ -121,7 +121,7 @@ pub(super) struct PlacementArgs {
 
 /// The placement options by themselves.
 #[derive(Debug, Parser)]
-#[command(no_binary_name = true)]
+#[command(no_binary_name = true, args_override_self = true)]
 struct PlacementOnly {
     #[command(flatten)]
     placement: PlacementArgs,
@@ -237,9 +237,9 @@ impl PlacementArgs {
         !self.devices.is_empty() || self.topology.is_some()
     }
 
-    /// Whether they say more of the machine than its devices.
-    pub(super) fn describes_a_machine(&self) -> bool {
-        self.topology.is_some() || self.link.is_some() || self.reserve.is_some()
+    /// Whether they say more of the machine than its devices and its topology.
+    pub(super) fn says_links(&self) -> bool {
+        self.link.is_some() || self.reserve.is_some()
     }
 
     /// The topology file.
@@ -295,11 +295,6 @@ impl PlacementArgs {
         }
         if let Some(Ok(reserve)) = &self.reserve {
             out.extend(["--reserve".to_owned(), reserve.to_string()]);
-        }
-        // It takes one of the devices that were said.
-        if let (Some(Ok(main)), Some(Ok(SplitMode::None))) = (&self.main_gpu, &self.split_mode) {
-            out.extend(["-sm", "none", "-mg"].map(str::to_owned));
-            out.push(main.to_string());
         }
         out
     }
@@ -372,14 +367,15 @@ impl PlacementArgs {
         self.with_main(out)
     }
 
-    /// The placement on the main device alone, where one is named and nothing is split.
+    /// The placement with the main device, where one is named.
     fn with_main(&self, mut out: Placement) -> Result<Placement, Failure> {
         match given(&self.main_gpu)? {
-            Some(main) if out.split_mode == SplitMode::None => {
-                out.alone_on(main).map_err(Failure::usage)
+            Some(main) if matches!(out.split_mode, SplitMode::None | SplitMode::Auto) => {
+                out.with_main_device(main).map_err(Failure::usage)
             }
             Some(main) => {
-                let message = format!("--main-gpu {main}: only -sm none has a main device");
+                let message =
+                    format!("--main-gpu {main}: only -sm none and auto have a main device");
                 let d = Diagnostic::new(&crate::codes::NO_INFLUENCE, "--main-gpu", message);
                 out.notes.push(d.help("leave it out, or add -sm none"));
                 Ok(out)

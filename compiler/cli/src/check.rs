@@ -21,6 +21,9 @@ pub(super) struct Args {
     /// The devices that it would run on, such as `cpu,cpu`.
     #[arg(long, value_name = "SPEC")]
     devices: Option<String>,
+    /// The topology file of the machine that it would run on.
+    #[arg(long, value_name = "FILE.ron")]
+    topology: Option<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -56,14 +59,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         )));
     };
     let read = artefact::read(named.artefact)?;
-    let words: Vec<String> = (args.devices.iter())
-        .flat_map(|d| ["--devices".to_owned(), d.clone()])
-        .collect();
+    let options = options(args)?;
     let mut found = artefact::mismatches(&read);
-    let devices = engine::devices(&PlacementArgs::read(&words)?)?;
+    let devices = engine::devices(&options)?;
     let other = artefact::on_devices(&read, devices.as_ref());
     let asked = devices.as_ref().filter(|_| other.is_some());
     found.extend(other);
+    found.extend(artefact::in_memory(&read, devices.as_ref()));
+    let file = options.topology_bytes()?;
+    found.extend(file.and_then(|file| artefact::of_topology(&read, &file)));
     let model = named.model(&read)?;
     found.extend(
         model
@@ -72,7 +76,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     );
     let name = named.artefact.display().to_string();
     let path = named.model_path(&read);
-    let command = artefact::command(named.artefact, read.manifest(), Some(&path), asked);
+    let of = (named.artefact, read.manifest());
+    let command = artefact::command(of, Some(&path), asked, options.topology_path());
     let verdict = match (found.is_empty(), &model) {
         (false, _) => "rebuild",
         (true, None) => "no model",
@@ -91,6 +96,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if model.is_none() {
         output::diagnostic(&artefact::without_model(&named, &read));
     }
+    if let Some(note) = artefact::without_cards(&named, &read) {
+        output::diagnostic(&note);
+    }
     match found.is_empty() {
         // Without its model it does not run.
         true if model.is_none() => Err(Failure::findings(Vec::new())),
@@ -98,10 +106,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         false => Err(Failure::findings(
             found
                 .iter()
-                .map(|m| diagnostic(&name, m, &command))
+                .map(|m| m.diagnostic(name.clone(), command.clone()))
                 .collect(),
         )),
     }
+}
+
+/// The machine that is asked for.
+fn options(args: &Args) -> Result<PlacementArgs, Failure> {
+    let devices = args.devices.iter();
+    let mut words: Vec<String> = devices
+        .flat_map(|d| ["--devices".to_owned(), d.clone()])
+        .collect();
+    if let Some(path) = &args.topology {
+        words.extend(["--topology".to_owned(), path.display().to_string()]);
+    }
+    PlacementArgs::read(&words)
 }
 
 fn row(m: &Mismatch) -> Row<'_> {
@@ -111,12 +131,6 @@ fn row(m: &Mismatch) -> Row<'_> {
         found: &m.found,
         wanted: &m.wanted,
     }
-}
-
-/// The finding of a field.
-fn diagnostic(name: &str, m: &Mismatch, command: &str) -> Diagnostic {
-    let message = format!("{}: found {}, wanted {}", m.field, m.found, m.wanted);
-    Diagnostic::new(m.code, name, message).help(command.to_owned())
 }
 
 /// The answer in words.

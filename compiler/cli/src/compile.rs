@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tpc_artefact::{
-    Artefact, CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord, OptionRecord,
-    TargetRecord, WindowRecord, of_model, rule,
+    Artefact, ArtefactError, CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord,
+    OptionRecord, TargetRecord, WindowRecord, of_model, rule,
 };
 use tpc_core::format::bytes;
 use tpc_core::pipeline::Compiled;
@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let manifest = manifest(&file, &compiled, &placement, made, topology.as_deref())?;
     let name = args.output.display().to_string();
-    let refused = |e: tpc_artefact::ArtefactError| Failure::findings(vec![e.diagnostic(&name)]);
+    let refused = |e: ArtefactError| Failure::findings(vec![refusal(&e, &name)]);
     let artefact = Artefact::new(manifest, program).and_then(|a| a.with_kernels(modules));
     let artefact = artefact.map_err(refused)?;
     let written = artefact.to_bytes().map_err(refused)?;
@@ -96,6 +96,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         compiled.model.summary.name,
         bytes(written.len() as u64)
     ))
+}
+
+/// The refusal of what was just compiled. A program that does not verify is no fault of the file, which is not written.
+fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
+    match e {
+        ArtefactError::Program { what, .. } => {
+            let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, name, what.clone());
+            d.help(
+                "this is a fault of tpc, and nothing is written; please report it; tpc run --executor reference runs the model",
+            )
+        }
+        e => e.diagnostic(name),
+    }
 }
 
 /// What it is compiled for: what is said, or what the devices are.
@@ -177,7 +190,7 @@ fn manifest(
     };
     let names = file.shards().iter().filter_map(|s| s.path().file_name());
     let mut words = placement.machine_words();
-    words.extend(placement.option_words(compiled.mode));
+    words.extend(placement.option_words(compiled.mode, compiled.main_device()));
     if placement.ctx_size.is_none() {
         words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
     }
@@ -230,4 +243,26 @@ fn manifest(
         topology: topology.map(Digest::of),
         programs: vec![MAIN.to_owned()],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_just_compiled_is_not_to_be_compiled_again() {
+        let e = ArtefactError::Program {
+            entry: "program/main.tprog".to_owned(),
+            what: "TPC0271: a step overlaps another".to_owned(),
+        };
+        let d = refusal(&e, "z.tpc");
+        let help = d.help.expect("a cure").to_string();
+        assert_eq!(d.code.id, "TPC0390");
+        assert!(
+            help.contains("a fault of tpc") && !help.contains("compile"),
+            "{help}"
+        );
+        let other = refusal(&ArtefactError::Kernels("none".to_owned()), "z.tpc");
+        assert_ne!(other.code.id, "TPC0390");
+    }
 }

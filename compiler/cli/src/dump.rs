@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use tpc_ir::program::FileTarget;
+use tpc_ir::program::Target;
 use tpc_ir::{Graph, Program};
 use tpc_passes::assemble;
 
@@ -90,9 +90,10 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-/// The program for batches of one token and for the largest ones, weights stored as the file does.
-fn program(compiled: &Compiled) -> Result<Program, Failure> {
-    assemble(&compiled.programs, &compiled.batch_shapes(), &FileTarget).map_err(|e| {
+/// The program for batches of one token and for the largest ones, weights stored as the devices store them; as in the file
+/// where it is not said what devices these are.
+fn program(compiled: &Compiled, storage: &dyn Target) -> Result<Program, Failure> {
+    assemble(&compiled.programs, &compiled.batch_shapes(), storage).map_err(|e| {
         let help = "ask for a shorter context (-c) or smaller batches (-ub)";
         Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, "program", e.to_string()).help(help))
     })
@@ -113,7 +114,7 @@ fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
         ));
     }
     let read = artefact::read(path)?;
-    artefact::options_are_free(path, &read, &args.placement)?;
+    artefact::options_are_free((path, None), &read, &args.placement)?;
     output::result(&read.program().to_string())
 }
 
@@ -140,7 +141,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.source.notes().iter().for_each(output::diagnostic);
     let Some(graph) = args.stage.graph(&compiled) else {
         return output::result(&match args.stage {
-            Stage::Program => program(&compiled)?.to_string(),
+            Stage::Program => program(&compiled, placement.storage)?.to_string(),
             _ => render_factors(&compiled),
         });
     };

@@ -53,7 +53,7 @@ fn spelt_out(code: &str) -> String {
 /// The cure of an unknown code.
 fn near(wanted: &str, all: &[&Code]) -> String {
     let list = "`tpc explain` lists all codes";
-    match suggest::nearest(wanted, all.iter().map(|c| c.id)) {
+    match suggest::nearest_code(wanted, all.iter().map(|c| c.id)) {
         Some(near) => format!("did you mean {near}? {list}"),
         None => list.to_owned(),
     }

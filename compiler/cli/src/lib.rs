@@ -25,6 +25,7 @@ mod inspect;
 mod kernels;
 mod lint;
 mod man;
+mod memory;
 mod output;
 mod plan;
 mod progress;
@@ -52,7 +53,7 @@ use tpc_ir::DType;
 
 /// Plans, proves and runs tensor-parallel inference of quantised GGUF models.
 #[derive(Debug, Parser)]
-#[command(name = "tpc", version, about, long_about = None, max_term_width = 100)]
+#[command(name = "tpc", version, about, long_about = None, max_term_width = 100, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
-use tpc_diag::{Diagnostic, Severity, codes, unusable};
+use tpc_diag::{Diagnostic, Message, Severity, codes, unusable, visible};
 
 /// The format of a result that is a text for people, or one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,6 +56,7 @@ impl Failure {
             io::ErrorKind::PermissionDenied => {
                 "make it readable for this user (chmod, chown), or copy it"
             }
+            io::ErrorKind::IsADirectory => "it is a folder: name a file in it",
             io::ErrorKind::InvalidInput => {
                 "give the path of a file; save what comes from a pipe first"
             }
@@ -84,8 +85,20 @@ impl Failure {
     }
 }
 
+/// A diagnostic as a terminal may show it.
+fn visible_on_terminal(d: &Diagnostic) -> Diagnostic {
+    let text = |m: &Message| Message::from(visible(&m.to_string()).into_owned());
+    Diagnostic {
+        message: text(&d.message),
+        help: d.help.as_ref().map(text),
+        entity: visible(&d.entity.to_string()).into_owned().into(),
+        ..d.clone()
+    }
+}
+
 /// Reports a diagnostic on standard error.
 pub(super) fn diagnostic(d: &Diagnostic) {
+    let d = &visible_on_terminal(d);
     let stderr = std::io::stderr();
     let mut text = String::new();
     let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
@@ -190,7 +203,36 @@ pub(super) fn replace_by(
     let written = written.and_then(|()| fs::rename(&part, &target));
     written.inspect_err(|_| {
         let _ = fs::remove_file(&part);
-    })
+    })?;
+    sync_folder(folder_of(&target))
+}
+
+/// The folder in which a file is.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+/// Brings the names in a folder to the disk, where folders can be opened and their file system knows how.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder).and_then(|f| f.sync_all()) {
+        // Names are written in a folder that may not be read, too.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
+    }
 }
 
 /// Columns of output that goes to no terminal.
@@ -211,4 +253,18 @@ pub(super) fn width() -> u16 {
 fn prose_width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stderr()).map(|(w, _)| w.0);
     terminal.map_or(WIDTH, |w| w.clamp(40, WIDTH)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_in_a_folder_whose_names_come_to_the_disk() {
+        assert_eq!(folder_of(Path::new("m.tpc")), Path::new("."));
+        assert_eq!(folder_of(Path::new("a/m.tpc")), Path::new("a"));
+        assert!(sync_folder(Path::new(".")).is_ok());
+        let gone = sync_folder(Path::new("no/such/folder"));
+        assert_eq!(gone.is_err(), cfg!(unix));
+    }
 }

@@ -9,7 +9,7 @@ use tpc_ir::{DType, Symbol};
 
 use super::args::Defaults;
 use super::codes;
-use super::input::{self, Model};
+use super::input::{self, Model, Place};
 use super::output::Failure;
 use super::progress::Progress;
 use tpc_core::advice::{Advisor, Limits};
@@ -83,6 +83,14 @@ impl Source {
             (Some(d), Unproved::Error) => return Err(Failure::from_diagnostics(vec![d])),
         }
         Ok(self)
+    }
+
+    /// Whether it is the header of a model, without its data.
+    pub(super) fn is_bare_header(&self) -> bool {
+        match &self.opened {
+            Opened::File(model) => !model.file.has_data(),
+            Opened::Capture(_) => false,
+        }
     }
 
     /// The report of the plan, with advice: other options are planned meanwhile, which a line on a terminal shows.
@@ -185,6 +193,15 @@ impl SourceArgs {
                 Some(_) => SplitMode::Tensor,
                 None => SplitMode::Auto,
             },
+        }
+    }
+
+    /// The path of the model itself where a folder was given, for programs that take files alone.
+    pub(super) fn model_path(&self) -> String {
+        let word = self.file();
+        match word.is_dir().then(|| input::locate(&word)) {
+            Some(Ok(Place::Local(path, _))) => path.display().to_string(),
+            _ => self.path(),
         }
     }
 

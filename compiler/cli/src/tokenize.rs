@@ -6,17 +6,34 @@ use std::time::SystemTime;
 
 use crate::input::{self, Model};
 use crate::output::{self, Failure};
-use tpc_diag::Diagnostic;
-use tpc_text::{ChatTemplate, Conversation, Ending, Markers, Message, SpecialText, Tokenizer};
+use tpc_diag::{Diagnostic, codes};
+use tpc_text::{
+    ChatTemplate, Conversation, Ending, Markers, Message, Show, SpecialText, Start, Tokenizer,
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A GGUF file with its vocabulary, any shard of one, its folder, or its address.
     model: PathBuf,
-    /// The text [default: standard input].
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    /// The text, of which the ids are printed on one line with commas between.
+    #[arg(value_name = "TEXT", conflicts_with_all = ["prompt", "file"])]
+    text: Option<String>,
+    /// The text, of which each token is listed [default: standard input].
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "file"
+    )]
     prompt: Option<String>,
-    /// Print the ids alone, with commas between.
+    /// The text of a file, of which the ids are printed on one line.
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print the text of these token ids.
+    #[arg(long, value_name = "1,2,…", conflicts_with_all = ["text", "prompt", "file", "ids", "special", "no_bos", "chat"])]
+    detokenize: Option<Ids>,
+    /// Print the ids alone, with commas between, wherever the text comes from.
     #[arg(long)]
     ids: bool,
     /// Read special tokens that are written in the text, such as `<|im_end|>`.
@@ -29,6 +46,48 @@ pub(super) struct Args {
     #[arg(long, conflicts_with_all = ["special", "no_bos"])]
     chat: bool,
 }
+
+/// Token ids in the order of a text.
+#[derive(Clone, Debug)]
+struct Ids(Vec<u32>);
+
+impl std::str::FromStr for Ids {
+    type Err = Diagnostic;
+
+    fn from_str(text: &str) -> Result<Ids, Diagnostic> {
+        let words = text.split([',', ' ', '\n']).filter(|w| !w.is_empty());
+        let ids: Result<Vec<u32>, _> = words.map(str::parse).collect();
+        ids.map(Ids).map_err(|_| {
+            let message = format!("`{text}` is no list of token ids");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--detokenize", message);
+            d.help("numbers with commas between, such as 1,15043")
+        })
+    }
+}
+
+impl Args {
+    /// The text, from wherever it comes.
+    fn text(&self) -> Result<String, Failure> {
+        let Some(path) = &self.file else {
+            return input::text(self.text.as_deref().or(self.prompt.as_deref()));
+        };
+        let bytes = input::read_file(path, LONGEST)?;
+        String::from_utf8(bytes).map_err(|e| {
+            let message = format!("the text is no UTF-8: {}", e.utf8_error());
+            let name = path.display().to_string();
+            let d = Diagnostic::new(&codes::FILE_ACCESS, name, message);
+            Failure::usage(d.help("give a file of text in UTF-8"))
+        })
+    }
+
+    /// Whether the ids are printed alone.
+    fn prints_ids(&self) -> bool {
+        self.ids || self.text.is_some() || self.file.is_some()
+    }
+}
+
+/// The longest file of text that is read, in bytes.
+const LONGEST: u64 = 256 << 20;
 
 /// A line for each token: its id, and the bytes that it stands for.
 fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
@@ -48,7 +107,11 @@ fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let Model { file, notes } = input::open(&args.model)?;
     let tokenizer = Tokenizer::from_gguf(&file).map_err(Failure::usage)?;
-    let text = input::text(args.prompt.as_deref())?;
+    if let Some(Ids(ids)) = &args.detokenize {
+        let text = tokenizer.decode(ids, Start::Text, Show::Special);
+        return output::result(&format!("{}\n", text.map_err(Failure::usage)?));
+    }
+    let text = args.text()?;
     let mut said: Vec<Diagnostic> = notes;
     said.extend_from_slice(tokenizer.notes());
     let ids = if args.chat {
@@ -77,7 +140,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         };
         tokenizer.encode(&text, special, markers)
     };
-    let out = match args.ids {
+    let out = match args.prints_ids() {
         true => {
             let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
             format!("{}\n", ids.join(","))

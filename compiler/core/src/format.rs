@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tpc_diag::steers;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// `4.58 GiB`.
@@ -107,9 +108,9 @@ pub fn shortened(text: &str, width: usize) -> String {
     format!("{start}…")
 }
 
-/// A text on one line: control characters, which files may have in names, do not reach the terminal.
+/// A text on one line: what steers a terminal, and files may have in names, does not reach it.
 pub fn printable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let shown = |c: char| if steers(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }
 
@@ -131,18 +132,19 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
                 out.push(' ');
                 column += 1;
             }
-            let mut rest = word;
-            while column + columns(rest) > width {
+            let (mut rest, mut left) = (word, columns(word));
+            while column + left > width {
                 let (start, after) = split_at_column(rest, width.saturating_sub(column).max(1));
                 // A character that is wider than the line goes beyond it.
                 if start.is_empty() {
                     break;
                 }
                 let _ = write!(out, "{start}\n{:1$}", "", next);
+                left = left.saturating_sub(columns(start));
                 (rest, column) = (after, next);
             }
             out.push_str(rest);
-            column += columns(rest);
+            column += left;
         }
         out.push('\n');
     }
@@ -180,6 +182,12 @@ mod tests {
         assert_eq!(wrapped("a\nb", 10, 4), "a\nb\n");
         assert_eq!(wrapped("a bcdefgh", 4, 1), "a\n bcd\n efg\n h\n");
         assert_eq!(wrapped("模型模型", 4, 0), "模型\n模型\n");
+        // In time that is linear in its length.
+        let long = wrapped(&"n".repeat(4_000_000), 100, 2);
+        assert_eq!(
+            long.lines().count(),
+            1 + (4_000_000_usize - 100).div_ceil(98)
+        );
     }
 
     #[test]
@@ -188,5 +196,6 @@ mod tests {
         assert_eq!(shortened("abcde", 4), "abc…");
         assert_eq!(shortened("模型模型", 5), "模型…");
         assert_eq!(printable("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+        assert_eq!(printable("a\u{202e}b\u{200b}"), "a\u{fffd}b\u{fffd}");
     }
 }

@@ -14,12 +14,14 @@ mod entity;
 mod excerpt;
 mod message;
 pub mod suggest;
+mod visible;
 
 pub use diagnostic::Diagnostic;
 pub use entity::{Entity, EntityKind};
 pub use excerpt::Excerpt;
 pub use message::{Argument, Layer, Line, Message, Name, Part, Quantity, places};
 pub use tpc_ir::{Code, Severity};
+pub use visible::{steers, visible};
 
 /// Whether a code concerns an option or the file itself, so that there is nothing to plan or to lint.
 pub fn unusable(code: &Code) -> bool {

@@ -6,6 +6,20 @@ use strsim::osa_distance;
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    within(found, names, |name| 1 + name.len() / 4)
+}
+
+/// The nearest of `codes`, if it is one edit away: most of what codes have is the same in all.
+pub fn nearest_code<'a>(found: &str, codes: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    within(found, codes, |_| 1)
+}
+
+/// The nearest of `names`, if it is at most so many edits away.
+fn within<'a>(
+    found: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    most: fn(&str) -> usize,
+) -> Option<&'a str> {
     // A longer text is no misspelt name, and comparing it would take time that the input decides.
     if found.len() > 64 {
         return None;
@@ -16,7 +30,7 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .into_iter()
         .map(|name| (osa_distance(&found, &lower(name)), name))
         .min()
-        .filter(|&(edits, name)| edits <= 1 + name.len() / 4)
+        .filter(|&(edits, name)| edits <= most(name))
         .map(|(_, name)| name)
 }
 
@@ -37,5 +51,8 @@ mod tests {
         assert_eq!(nearest("qwne3", names), Some("qwen3"));
         assert_eq!(nearest("rwkv7", names), None);
         assert_eq!(nearest(&"l".repeat(100_000), names), None);
+        let codes = ["TPC0301", "TPC0909"];
+        assert_eq!(nearest_code("TPC0302", codes), Some("TPC0301"));
+        assert_eq!(nearest_code("TPC9999", codes), None);
     }
 }

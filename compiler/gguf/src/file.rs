@@ -91,6 +91,12 @@ impl Shard {
         self.has_data
     }
 
+    /// Whether there is something behind the header: data that are read, or, of a file elsewhere, bytes that its length has.
+    fn goes_on(&self) -> bool {
+        let has_length = self.map.is_none() && self.file_len < u64::MAX;
+        self.has_data || (has_length && self.file_len > self.data_offset)
+    }
+
     fn open(path: &Path, data: Data) -> Result<(Shard, Header), GgufError> {
         let name = path.display().to_string();
         let fail = |action, source| GgufError::new(&name, GgufErrorKind::Io { action, source });
@@ -222,7 +228,10 @@ impl GgufFile {
             let mut sibling = source.sibling(name)?;
             Shard::elsewhere(sibling.as_mut())
         };
-        GgufFile::join(&path, given, Data::Whole, &mut sibling)
+        let mut out: GgufFile = GgufFile::join(&path, given, Data::Whole, &mut sibling)?;
+        // How long it is may be known, though nothing of its data is read.
+        out.missing = missing(&out.shards, &out.header);
+        Ok(out)
     }
 
     fn open_local(path: &Path, data: Data) -> Result<GgufFile, GgufError> {
@@ -423,7 +432,7 @@ fn missing_shards(path: &Path, count: u32) -> GgufError {
 
 /// The data that the shards lack: of each that has some, and of those without where others have.
 fn missing(shards: &[Shard], header: &Header) -> Vec<Missing> {
-    if !shards.iter().any(|s| s.has_data) {
+    if !shards.iter().any(Shard::goes_on) {
         return Vec::new();
     }
     let of = |shard: usize| header.tensors().iter().filter(move |t| t.shard == shard);

@@ -19,7 +19,8 @@ use std::cell::OnceCell;
 
 use tpc_ir::Code;
 
-pub use configs::SHARES;
+pub use configs::{NARROW, SHARES};
+pub use files::{UNEVEN, is_uneven};
 pub use merge::{Finding, merged, numbers};
 pub use plans::{CAPACITY, CHOSEN_MODE};
 pub use policy::Policy;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Finding;
-use tpc_diag::suggest::nearest;
+use tpc_diag::suggest::nearest_code;
 use tpc_diag::{Code, Diagnostic, Severity, codes};
 
 /// The settings of `--deny` and `--allow`.
@@ -43,7 +43,7 @@ impl Policy {
                     set.insert(*known);
                     continue;
                 }
-                let near = nearest(&code, known.iter().map(|c| c.id));
+                let near = nearest_code(&code, known.iter().map(|c| c.id));
                 let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
                 let also = if option == "--deny" {
                     "`warnings`, or "

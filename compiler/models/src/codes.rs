@@ -130,15 +130,6 @@ tpc_ir::codes! {
     .example("a Qwen 3.5 that was converted without them.")
     .cure("remove the option, or use a file that has draft blocks; `tpc inspect -v` lists the tensors.");
 
-    LACKING = error(
-        "TPC0164",
-        "what the architecture needs is not there",
-        "tpc knows the architecture, and lacks an op, or a way to keep states, that its models need for right results. \
-         The message names it.",
-    )
-    .example("`deepseek4`, whose caches hold one key for every 4 or 128 tokens.")
-    .cure("there is none.");
-
     HEADS_SELECT = error(
         "TPC0165",
         "context in which heads select blocks by themselves",

@@ -21,8 +21,6 @@ pub enum ArchError {
         found: String,
         nearest: Option<&'static str>,
     },
-    #[error("{arch} needs {lacks}, which tpc does not have")]
-    Lacking { arch: String, lacks: &'static str },
     #[error(
         "a context of {found} tokens is beyond the {limit} that a token of {arch} attends to throughout: every KV head \
          selects blocks of its own then, and tpc has no attention with a mask per head"
@@ -128,7 +126,6 @@ impl ArchError {
         match self {
             ArchError::Metadata(e) => e.code(),
             ArchError::Unsupported { .. } => &codes::UNSUPPORTED,
-            ArchError::Lacking { .. } => &codes::LACKING,
             ArchError::HeadsSelect { .. } => &codes::HEADS_SELECT,
             ArchError::OutOfRange { .. } => &codes::OUT_OF_RANGE,
             ArchError::Contradiction { .. } => &codes::CONTRADICTION,

@@ -14,10 +14,6 @@ impl ArchError {
                 let names: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();
                 format!("supported architectures: {}", names.join(", "))
             }
-            ArchError::Lacking { .. } => {
-                let names: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();
-                format!("other architectures are supported: {}", names.join(", "))
-            }
             ArchError::HeadsSelect { limit, .. } => {
                 format!("give a context of at most {limit} tokens: `--ctx-size {limit}`")
             }

@@ -167,9 +167,10 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
     Ok(())
 }
 
-/// The number of tokens in a batch. Recurrent layers read a batch sequence by sequence, so there it is a product.
+/// The number of tokens in a batch. Recurrent layers and blocks of tokens read a batch sequence by sequence, so there it is a
+/// product.
 fn batch_tokens(arch: &Arch) -> Dim {
-    if arch.recurrent.is_none() {
+    if arch.recurrent.is_none() && arch.attention.compressed.is_none() {
         return Symbol::NTokens.into();
     }
     let tokens = Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into());

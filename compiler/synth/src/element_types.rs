@@ -18,6 +18,7 @@ pub(super) fn element_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
         | TensorRole::RopeFactors
         | TensorRole::Sinks
         | TensorRole::Router => return DType::F32,
+        TensorRole::Ids { .. } => return DType::I32,
         // Learned positions are not quantised.
         TensorRole::Embedding if tensor.name.starts_with("position_embd") => return DType::F32,
         TensorRole::Embedding | TensorRole::Output | TensorRole::Matrix | TensorRole::Experts => {

@@ -83,7 +83,8 @@ impl<'q> Model<'q> {
                     .help("give smaller sizes, or header=1 to write the header only"),
             );
         }
-        let mut types: Vec<DType> = self.header.tensors().iter().map(|t| t.dtype).collect();
+        let types = self.header.tensors().iter().map(|t| t.dtype);
+        let mut types: Vec<DType> = types.filter(|t| !t.is_integer()).collect();
         types.sort_unstable();
         types.dedup();
         for dtype in types {
@@ -126,7 +127,10 @@ impl<'q> Model<'q> {
         for _ in 0..tensor.ne[1..].iter().product::<u64>() {
             weights::fill(tensor, &mut rng, &mut row);
             bytes.clear();
-            (self.quantise)(dtype, &row, &mut bytes).map_err(io::Error::other)?;
+            match dtype {
+                DType::I32 => bytes.extend(row.iter().flat_map(|&x| (x as i32).to_le_bytes())),
+                _ => (self.quantise)(dtype, &row, &mut bytes).map_err(io::Error::other)?,
+            }
             out.write_all(&bytes)?;
         }
         Ok(())

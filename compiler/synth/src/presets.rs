@@ -56,6 +56,17 @@ const TINY_OF: &[(&str, &str)] = &[
          deepseek32.attention.indexer.key_length=64,deepseek32.attention.indexer.top_k=8",
     ),
     (
+        "deepseek4",
+        "layers=3,kv_heads=1,window=16,deepseek4.rope.dimension_count=16,deepseek4.attention.q_lora_rank=96,\
+         deepseek4.attention.output_group_count=4,deepseek4.attention.output_lora_rank=32,\
+         deepseek4.attention.compress_ratios=0/4/128,deepseek4.attention.compress_rope_freq_base=160000.0,\
+         deepseek4.attention.indexer.head_count=4,deepseek4.attention.indexer.key_length=64,\
+         deepseek4.attention.indexer.top_k=4,deepseek4.hyper_connection.count=4,\
+         deepseek4.hyper_connection.epsilon=0.000001,deepseek4.hyper_connection.sinkhorn_iterations=3,\
+         deepseek4.hash_layer_count=1,deepseek4.expert_shared_count=1,deepseek4.expert_gating_func=4,\
+         deepseek4.expert_weights_norm=true,deepseek4.expert_weights_scale=1.5,deepseek4.swiglu_clamp_exp=2.0",
+    ),
+    (
         "dots3note",
         "window=16,dots3note.leading_dense_block_count=1,dots3note.expert_shared_count=1,\
          dots3note.attention.sliding_window_pattern=0/1,dots3note.rope.freq_base_swa=500000.0,\

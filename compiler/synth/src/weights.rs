@@ -39,7 +39,8 @@ impl Rng {
 /// Fills a row of a tensor.
 ///
 /// Matrices and taps have variance `1 / ne[0]`, so that products keep the variance of their input. Norms and scales are
-/// about 1, biases about 0, rotary factors from 1 to 2, decays about -1.
+/// about 1, biases about 0, rotary factors from 1 to 2, decays about -1. Ids of
+/// a row follow each other.
 pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
     let (mean, deviation) = match tensor.role {
         TensorRole::NormWeight | TensorRole::Scale => (1.0, 0.1),
@@ -49,6 +50,12 @@ pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
         TensorRole::RopeFactors => {
             let unit = |bits: u64| (bits >> 40) as f32 / (1 << 24) as f32;
             row.iter_mut().for_each(|x| *x = 1.0 + unit(rng.next_u64()));
+            return;
+        }
+        TensorRole::Ids { below } => {
+            let first = rng.next_u64();
+            let id = |i: u64| (first.wrapping_add(i) % u64::from(below.max(1))) as f32;
+            (0..).zip(row).for_each(|(i, x)| *x = id(i));
             return;
         }
         TensorRole::Embedding

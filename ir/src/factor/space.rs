@@ -65,6 +65,11 @@ impl Space {
         }
     }
 
+    /// Makes room for this many more variables.
+    pub fn reserve(&mut self, vars: usize) {
+        self.vars.reserve(vars);
+    }
+
     /// The number of factors and segments that were visited to refine others.
     pub const fn work(&self) -> u64 {
         self.work

@@ -19,15 +19,21 @@ pub enum BlockPart {
     /// Position of the first token of each token's block, as [`PositionsMrope`](super::InputKind::PositionsMrope),
     /// `i32[4 · n_tokens]`.
     Start,
+    /// Per token the tokens of its block before it, `i32[n_tokens]`.
+    Place,
+    /// Per token 1 where its sequence has a block before that of the token, and 0 elsewhere, `f32[1, n_tokens]`.
+    Follows,
 }
 
 impl BlockPart {
     /// Every part.
-    pub const ALL: [BlockPart; 4] = [
+    pub const ALL: [BlockPart; 6] = [
         BlockPart::Seen,
         BlockPart::Tail,
         BlockPart::Last,
         BlockPart::Start,
+        BlockPart::Place,
+        BlockPart::Follows,
     ];
 
     /// The kind of input in text.
@@ -37,6 +43,8 @@ impl BlockPart {
             BlockPart::Tail => "block_tail",
             BlockPart::Last => "block_last",
             BlockPart::Start => "block_start",
+            BlockPart::Place => "block_place",
+            BlockPart::Follows => "block_follows",
         }
     }
 }
@@ -63,6 +71,8 @@ impl BlockInput {
                 let all = Dim::constant(4).checked_mul(tokens)?;
                 TensorType::new(DType::I32, [all])
             }
+            BlockPart::Place => TensorType::new(DType::I32, [tokens.clone()]),
+            BlockPart::Follows => TensorType::new(DType::F32, [Dim::ONE, tokens.clone()]),
         })
     }
 

@@ -10,6 +10,7 @@ use super::types::{Inferred, TypeError, exactly, finite};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
+use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
@@ -105,6 +106,38 @@ pub struct Weight {
 }
 
 stored_op!(Weight, "weight", tensor);
+
+impl Weight {
+    /// The indices along axis 0 of the file's tensor that its rows are, where it is a part and these are one run.
+    fn run(&self) -> Option<Interval> {
+        match self.parts.as_ref()?.first()?.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// The index along axis 0 of the file's tensor with which its rows begin; 0 where they are several runs.
+    pub fn row_start(&self) -> u64 {
+        self.run().map_or(0, |run| run.start)
+    }
+
+    /// Its rows begin and end at multiples of so many elements of the file's tensor: of [granules](DType::granule) where
+    /// they are one run, else of blocks.
+    pub fn row_granule(&self, dtype: DType) -> u64 {
+        match self.run() {
+            Some(_) => dtype.granule(),
+            None => dtype.block_len(),
+        }
+    }
+
+    /// Whether its rows begin or end inside blocks of the file, whose elements have that type.
+    pub fn cuts_blocks(&self, dtype: DType) -> bool {
+        let block = dtype.block_len();
+        let is_cut =
+            |run: Interval| !run.start.is_multiple_of(block) || !run.len.is_multiple_of(block);
+        self.run().is_some_and(is_cut)
+    }
+}
 
 /// A factor on queries that grows with the position: `1 + scale · ln(1 + ⌊(position + offset) / length⌋)`.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ use super::{
     Work, Xielu,
 };
 use crate::dims::Dim;
+use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
@@ -229,6 +230,14 @@ impl Op {
             Op::Weight(w) => w.parts.as_deref(),
             Op::State(s) => s.parts.as_deref(),
             _ => None,
+        }
+    }
+
+    /// Rows of the op's result, whose elements have that type, begin and end at multiples of so many elements.
+    pub fn row_granule(&self, dtype: DType) -> u64 {
+        match self {
+            Op::Weight(w) => w.row_granule(dtype),
+            _ => dtype.block_len(),
         }
     }
 

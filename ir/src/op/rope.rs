@@ -114,6 +114,23 @@ pub struct Rope {
     pub beta_slow: f32,
 }
 
+impl Rope {
+    /// The rotation of so many elements by ggml's defaults: base 10,000, no scaling, trained with 4096 tokens.
+    pub const fn unscaled(mode: RopeMode, n_dims: u64) -> Rope {
+        Rope {
+            mode,
+            n_dims,
+            n_ctx_orig: 4096,
+            freq_base: 10_000.0,
+            freq_scale: 1.0,
+            ext_factor: 0.0,
+            attn_factor: 1.0,
+            beta_fast: 32.0,
+            beta_slow: 1.0,
+        }
+    }
+}
+
 eq_by_bits!(Rope { freq_base, freq_scale, ext_factor, attn_factor, beta_fast, beta_slow; mode, n_dims, n_ctx_orig });
 
 impl OpDef for Rope {

@@ -1,5 +1,6 @@
 //! Arenas and buffers.
 
+use crate::dtype::DType;
 use crate::entity::Arena;
 use crate::place::Place;
 
@@ -61,6 +62,14 @@ impl StoredFormat {
         StoredFormat::Rows16,
         StoredFormat::Planes,
     ];
+
+    /// The fewest elements along axis 0 of a weight of a type that it stores apart from their neighbours.
+    pub const fn granule(self, dtype: DType) -> u64 {
+        match self {
+            StoredFormat::Rows16 => dtype.granule(),
+            StoredFormat::File | StoredFormat::Planes => dtype.block_len(),
+        }
+    }
 
     /// The word of the text form.
     pub const fn name(self) -> &'static str {

@@ -6,7 +6,8 @@ use crate::place::Place;
 /// The work of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The instructions that it covers, in program order: what they compute is its meaning.
+    /// The instructions that it covers, in program order: what they compute is its meaning. The first may be a collective: then every
+    /// participant runs the launch, with what follows at its place, and none goes on before all have.
     Compute(Vec<Inst>),
     /// A copy: the place reads the memory of the operand's place. Or a collective: every participant runs the launch, none
     /// goes on before all have.

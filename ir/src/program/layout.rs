@@ -38,10 +38,14 @@ pub struct Located {
 
 impl Layout {
     /// The layout of a value that fills a buffer: axis 0 contiguous, rows one after another. `None` on overflow, and where
-    /// rows are not whole blocks.
+    /// rows are not whole blocks. A row of constant length that ends inside a block has all of that block.
     pub fn dense(ty: &TensorType) -> Option<Layout> {
         let block = Dim::constant(ty.dtype.block_bytes());
-        let row = blocks(&ty.dims[0], ty.dtype)?.checked_mul(&block)?;
+        let count = match ty.dims[0].as_const() {
+            Some(len) => Dim::constant(len.div_ceil(ty.dtype.block_len())),
+            None => blocks(&ty.dims[0], ty.dtype)?,
+        };
+        let row = count.checked_mul(&block)?;
         let plane = row.checked_mul(&ty.dims[1])?;
         let cube = plane.checked_mul(&ty.dims[2])?;
         Some(Layout {
@@ -157,6 +161,14 @@ impl Layout {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);
         }
+        match (self.each_axis(ty, most), self.all_axes(ty, most)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// A bound on the reach, with the largest size and the largest stride of every axis.
+    fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         end = end.checked_add(ty.dtype.block_bytes())?;
         for (axis, size) in ty.dims.iter().enumerate() {
@@ -169,6 +181,25 @@ impl Layout {
             end = end.checked_add(count.saturating_sub(1).checked_mul(stride)?)?;
         }
         Some(end)
+    }
+
+    /// A bound on the reach as one polynomial, in which axes that depend on one another are bounded together: `n_seqs` times
+    /// `n_seq_tokens` is at most `n_tokens`, whatever each may be.
+    fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
+        let mut end = self
+            .offset
+            .checked_add(&Dim::constant(ty.dtype.block_bytes()))?;
+        for (axis, size) in ty.dims.iter().enumerate() {
+            let count = match axis {
+                0 => blocks(size, ty.dtype)?,
+                _ => size.clone(),
+            };
+            let stride = &self.strides[axis];
+            end = end
+                .checked_add(&count.checked_mul(stride)?)?
+                .checked_sub(stride)?;
+        }
+        end.upper_bound(most)
     }
 
     /// The layout for one batch; `None` where a size has no value.

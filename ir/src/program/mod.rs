@@ -30,7 +30,7 @@ pub use launch::{LaunchData, Work};
 pub use layout::{Home, Layout, Located};
 pub use schedule::{Phase, Queue, Step};
 pub use sums::{SUM_BLOCK, SUM_CHUNKS, SumOrder, TWO_TERMS, chunk_start, subtree};
-pub use target::{FileTarget, Stored, Target};
+pub use target::{FileTarget, Stored, Surroundings, Target, WeightPart};
 pub use tensors::Tensors;
 pub use verify::verify;
 

@@ -1,10 +1,11 @@
 //! What a kind of device stores, and how.
 
-use super::StoredFormat;
+use super::{Layout, StoredFormat};
 use crate::dims::Bindings;
+use crate::dtype::DType;
 use crate::entity::{Inst, Value};
 use crate::graph::Graph;
-use crate::op::Op;
+use crate::op::{Op, Weight};
 use crate::place::Place;
 use crate::types::TensorType;
 
@@ -17,22 +18,66 @@ pub struct Stored {
     pub bytes: u64,
 }
 
+/// The weight, or the part of one, that a place stores.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightPart<'a> {
+    /// Its type.
+    pub ty: &'a TensorType,
+    /// The index along axis 0 of the file's tensor with which its rows begin; 0 where they are several runs of blocks.
+    pub start: u64,
+}
+
+impl<'a> WeightPart<'a> {
+    /// What a weight of this type stores.
+    pub fn of(op: &Weight, ty: &'a TensorType) -> WeightPart<'a> {
+        WeightPart {
+            ty,
+            start: op.row_start(),
+        }
+    }
+
+    /// A whole weight of this type.
+    pub const fn whole(ty: &'a TensorType) -> WeightPart<'a> {
+        WeightPart { ty, start: 0 }
+    }
+}
+
+/// What a target sees of a graph when it chooses the instructions of a launch.
+pub trait Surroundings {
+    /// The graph.
+    fn graph(&self) -> &Graph;
+
+    /// The instructions that read a value.
+    fn users(&self, value: Value) -> &[Inst];
+
+    /// How a value is stored.
+    fn format(&self, value: Value) -> StoredFormat;
+
+    /// Whether an instruction is a view, which needs no launch.
+    fn is_view(&self, inst: Inst) -> bool;
+}
+
 /// What programs are made for: kinds of devices beside a host.
 pub trait Target: std::fmt::Debug + Sync {
-    /// How a place stores a weight of a type that these ops read, each as its operand of that number. `None` when the bytes
-    /// overflow.
-    fn stored(&self, place: Place, weight: &TensorType, readers: &[(&Op, usize)])
-    -> Option<Stored>;
-
-    /// Whether it has a kernel that computes all of these instructions at once. They are in program order and at one place, nothing
-    /// else reads what but the last of them computes, and weights are stored as `format` says.
-    fn fuses(
+    /// How a place stores a weight that these ops read, each as its operand of that number. `None` when the bytes overflow.
+    fn stored(
         &self,
-        _graph: &Graph,
-        _insts: &[Inst],
-        _format: &dyn Fn(Value) -> StoredFormat,
-    ) -> bool {
-        false
+        place: Place,
+        weight: WeightPart<'_>,
+        readers: &[(&Op, usize)],
+    ) -> Option<Stored>;
+
+    /// The fewest elements along axis 0 of a weight of a type that such a place stores apart from their neighbours, where
+    /// products alone read the weight: the block of the file, or less where blocks are taken to pieces.
+    fn granule(&self, _place: Place, dtype: DType) -> u64 {
+        StoredFormat::File.granule(dtype)
+    }
+
+    /// Sets of instructions of which it has a kernel that computes them at once, each in program order: those that it would rather
+    /// have come first. Views between them belong to a set. A program takes those that can be launches: an instruction is in one
+    /// set, and what is read elsewhere lies in memory.
+    fn groups(&self, _around: &dyn Surroundings) -> Vec<Vec<Inst>> {
+        Vec::new()
     }
 
     /// Every buffer begins at a multiple of so many bytes, and these are a multiple of [`ALIGNMENT`](super::ALIGNMENT).
@@ -47,12 +92,13 @@ impl Target for FileTarget {
     fn stored(
         &self,
         _place: Place,
-        weight: &TensorType,
+        weight: WeightPart<'_>,
         _readers: &[(&Op, usize)],
     ) -> Option<Stored> {
+        let rows = Layout::dense(weight.ty)?;
         Some(Stored {
             format: StoredFormat::File,
-            bytes: weight.bytes(&Bindings::default())?,
+            bytes: rows.reach(weight.ty, &Bindings::default())?,
         })
     }
 

@@ -171,7 +171,9 @@ crate::codes! {
     PARTIAL_BLOCK = error(
         "TPC0239",
         "rows are not whole blocks",
-        "Quantised elements are stored in blocks along axis 0, and a row begins with a block.",
+        "Quantised elements are stored in blocks along axis 0, and a row begins with a block. Only a part of a weight, one run \
+         of its rows' elements, may be cut finer: at every 32 elements of a block of 128 or 256, as devices store it that \
+         take blocks to pieces.",
     )
     .example("`q4_k[300, 8]`, where blocks have 256 elements.")
     .cure("cut at blocks only (a sharding's `granule` widens ranges to blocks), or decode the tensor first.");
@@ -180,8 +182,8 @@ crate::codes! {
         "TPC0240",
         "malformed parts",
         "The parts of a weight or a state are, for each of the four axes, the ranges of the model's tensor that a \
-         device stores, one after another. They ascend without overlap, consist of whole blocks and have as many \
-         indices as the axis.",
+         device stores, one after another. They ascend without overlap, consist of whole blocks (one run of a weight: \
+         of 32 elements of a longer block) and have as many indices as the axis.",
     )
     .example("`parts = [[0:256], [0:8]]`, which lacks two axes.")
     .cure("let lowering make them.");
@@ -207,7 +209,8 @@ crate::codes! {
         "TPC0243",
         "quantised operand of an op that cannot read it",
         "Quantised elements are read by the ops that decode blocks (`mul_mat`, `mul_mat_id`, `get_rows`, \
-         `flash_attn`, `set_rows` into a cache), and by those that move whole blocks.",
+         `flash_attn`, `set_rows` into a cache), and by those that move whole blocks. A part of a weight whose rows end \
+         inside blocks is read by products only.",
     )
     .example("`rms_norm` of a q8_0 weight, or a slice of q4_k rows that begins at element 100.")
     .cure("decode with `get_rows`, or store the tensor in f16.");
@@ -291,16 +294,18 @@ crate::codes! {
     SHARDING_GRANULE = error(
         "TPC0253",
         "storage granule that does not fit",
-        "A storage granule widens the range of a device to whole blocks. Only a weight that is split on axis 0 has one, \
-         and it is the block of the weight's type.",
+        "A storage granule widens the range of a device to what it stores together. Only a weight that is split on axis 0 \
+         has one. It is the block of the weight's type or, where devices take blocks to pieces, a multiple of 32 that \
+         divides the block.",
     )
     .example("`split(0: c0 granule 256)` on an activation.")
-    .cure("remove `granule`, or write the block length of the weight's type.");
+    .cure("remove `granule`, or write the block length of the weight's type, or 32 where that is longer.");
 
     SHARDING_BLOCKS = error(
         "TPC0254",
         "a device holds parts of blocks",
-        "A quantised tensor is stored in blocks along axis 0, which cannot be cut.",
+        "A quantised tensor is stored in blocks along axis 0. Only a storage granule lets ranges end inside them, and then \
+         each device holds one run.",
     )
     .example("a `q4_k` weight with ranges of 128.")
     .cure("end ranges at block boundaries, or give the weight a `granule`.");

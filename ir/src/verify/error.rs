@@ -195,6 +195,12 @@ pub enum VerifyErrorKind {
     },
     #[error("`{op}` cuts blocks of {dtype}")]
     CutBlocks { op: &'static str, dtype: DType },
+    #[error("`{op}` reads operand {operand}, whose rows end inside blocks of {dtype}")]
+    PartOfBlock {
+        op: &'static str,
+        operand: usize,
+        dtype: DType,
+    },
     #[error("`{op}` reads operand 0 from {first} and operand {operand} from {place}")]
     TwoPlaces {
         op: &'static str,
@@ -268,7 +274,9 @@ impl VerifyErrorKind {
             VerifyErrorKind::Parts { .. } => &codes::PARTS,
             VerifyErrorKind::InputType { .. } => &codes::INPUT_TYPE,
             VerifyErrorKind::Summed { .. } => &codes::SUMMED,
-            VerifyErrorKind::Blocks { .. } | VerifyErrorKind::CutBlocks { .. } => &codes::BLOCKS,
+            VerifyErrorKind::Blocks { .. }
+            | VerifyErrorKind::CutBlocks { .. }
+            | VerifyErrorKind::PartOfBlock { .. } => &codes::BLOCKS,
             VerifyErrorKind::TwoPlaces { .. } => &codes::TWO_PLACES,
             VerifyErrorKind::ResultPlace { .. } => &codes::RESULT_PLACE,
             VerifyErrorKind::Participant { .. } => &codes::PARTICIPANT,
@@ -347,6 +355,9 @@ impl VerifyErrorKind {
             VerifyErrorKind::CutBlocks { .. } => {
                 "keep axis 0 where it is, and begin slices of it at blocks"
             }
+            VerifyErrorKind::PartOfBlock { .. } => {
+                "products alone read such weights; end the part's rows at blocks"
+            }
             VerifyErrorKind::TwoPlaces { .. } => "bring the operand there with `copy`",
             VerifyErrorKind::ResultPlace { .. } => {
                 "an op runs where its operands are; move the result with `copy`"
@@ -383,6 +394,7 @@ impl VerifyErrorKind {
                 | VerifyErrorKind::Summed { .. }
                 | VerifyErrorKind::Blocks { .. }
                 | VerifyErrorKind::CutBlocks { .. }
+                | VerifyErrorKind::PartOfBlock { .. }
         )
     }
 }

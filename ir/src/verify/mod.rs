@@ -27,12 +27,14 @@
 //! - TPC0236: an op accepts the types of its operands.
 //! - TPC0237: the types of the results are those that the op infers.
 //! - TPC0238: a weight, an input and a state define one value.
-//! - TPC0239: rows of quantised elements are whole blocks, where their length is constant.
-//! - TPC0240: the parts of a weight or a state are, for each of four axes, ascending ranges of whole blocks that do not
-//!   overlap and have as many indices as the axis; they stand on a single device or on the host.
+//! - TPC0239: rows of quantised elements are whole blocks, where their length is constant. A part of a weight whose rows are
+//!   one run of indices may be cut at the [granule](crate::DType::granule) of its type instead.
+//! - TPC0240: the parts of a weight or a state are, for each of four axes, ascending ranges of whole blocks (or, as above, of
+//!   granules) that do not overlap and have as many indices as the axis; they stand on a single device or on the host.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
-//! - TPC0243: quantised elements are read by ops that decode or move whole blocks only.
+//! - TPC0243: quantised elements are read by ops that decode or move whole blocks only; a weight whose rows end inside blocks
+//!   by products only.
 //!
 //! # Places
 //!
@@ -50,8 +52,9 @@
 //! - TPC0250: class references exist, and a tree's factors make up the axis's size.
 //! - TPC0251: no value is split and unreduced at once.
 //! - TPC0252: no term of a value is split by two classes.
-//! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type.
-//! - TPC0254: no device holds parts of blocks.
+//! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type or a multiple of the
+//!   [granule](crate::DType::granule) that divides it.
+//! - TPC0254: no device holds parts of blocks, but of a storage granule, and then one run of them.
 //! - TPC0255: the equations of each op's rule hold.
 //! - TPC0256: factors that an op needs whole are whole.
 //! - TPC0257: norms over a split axis exchange their statistic.

@@ -4,7 +4,7 @@ use super::error::{PartsDefect, VerifyError, VerifyErrorKind as Kind};
 use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::entity::{Inst, Value};
-use crate::graph::{Graph, InstData};
+use crate::graph::{Graph, InstData, Output};
 use crate::interval::Interval;
 use crate::op::{Inferred, InputKind, Op, OpCategory};
 use crate::place::Place;
@@ -25,11 +25,19 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
         blocks(graph, inst, data, errors);
         if !known {
             for &value in &data.results {
-                rows(&graph.value(value).ty, value, errors);
+                rows(&graph.value(value).ty, &data.op, value, errors);
             }
         }
         if !known && errors.len() == before {
             right = Some(data);
+        }
+    }
+    for value in graph.outputs.iter().map(Output::value) {
+        if graph.cuts_blocks(value) {
+            let (op, operand) = ("output", 0);
+            let dtype = graph.value(value).ty.dtype;
+            let kind = Kind::PartOfBlock { op, operand, dtype };
+            errors.push(VerifyError::new(kind, Entity::Value(value)));
         }
     }
 }
@@ -70,14 +78,14 @@ fn results(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyEr
     }
 }
 
-fn rows(ty: &TensorType, value: Value, errors: &mut Vec<VerifyError>) {
+fn rows(ty: &TensorType, op: &Op, value: Value, errors: &mut Vec<VerifyError>) {
     if ty.elements().is_none() {
         let kind = Kind::TooLarge { ty: ty.clone() };
         errors.push(VerifyError::new(kind, Entity::Value(value)));
     }
     let (dtype, block) = (ty.dtype, ty.dtype.block_len());
     if let Some(size) = ty.dims[0].as_const()
-        && !size.is_multiple_of(block)
+        && !size.is_multiple_of(op.row_granule(dtype))
     {
         let kind = Kind::PartialBlock { dtype, block, size };
         errors.push(VerifyError::new(kind, Entity::Value(value)));
@@ -115,7 +123,7 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
         _ => None,
     };
     if let Some(parts) = parts
-        && let Err(defect) = check_parts(parts, &found.ty, found.place)
+        && let Err(defect) = check_parts(parts, &data.op, &found.ty, found.place)
     {
         errors.push(VerifyError::new(Kind::Parts { defect }, entity));
     }
@@ -163,7 +171,12 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     }
 }
 
-fn check_parts(parts: &[Vec<Interval>], ty: &TensorType, place: Place) -> Result<(), PartsDefect> {
+fn check_parts(
+    parts: &[Vec<Interval>],
+    op: &Op,
+    ty: &TensorType,
+    place: Place,
+) -> Result<(), PartsDefect> {
     if matches!(place, Place::Group(_)) {
         return Err(PartsDefect::OnGroup);
     }
@@ -171,13 +184,18 @@ fn check_parts(parts: &[Vec<Interval>], ty: &TensorType, place: Place) -> Result
         return Err(PartsDefect::Axes(parts.len()));
     }
     for (axis, (runs, size)) in parts.iter().zip(&ty.dims).enumerate() {
-        let block = if axis == 0 { ty.dtype.block_len() } else { 1 };
+        let block = if axis == 0 {
+            op.row_granule(ty.dtype)
+        } else {
+            1
+        };
         let (mut end, mut count) = (0, 0_u64);
         for r in runs {
             let next = r.start.checked_add(r.len);
             let next = next.filter(|_| r.len > 0 && r.start >= end);
             end = next.ok_or(PartsDefect::Order { axis })?;
             if !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block) {
+                let block = ty.dtype.block_len();
                 return Err(PartsDefect::Block { block });
             }
             // Disjoint ranges below 2^64 have fewer than 2^64 indices.
@@ -204,7 +222,11 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
         if sums && (dtype.is_integer() || dtype.is_quantised()) {
             error(Kind::Summed { op, dtype });
         } else if dtype.is_quantised() {
+            let multiplied = data.op.is_product() && operand == 0;
             match blocks_of(&data.op, operand, dtype) {
+                _ if graph.cuts_blocks(value) && !multiplied => {
+                    error(Kind::PartOfBlock { op, operand, dtype });
+                }
                 Blocks::Read => {}
                 Blocks::Unread => error(Kind::Blocks { op, operand, dtype }),
                 Blocks::Cut => error(Kind::CutBlocks { op, dtype }),

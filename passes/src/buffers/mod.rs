@@ -21,6 +21,7 @@ use tpc_ir::{Arena, Buffer, Graph, Op, Place, Value, Verified, stage};
 
 use crate::layout::Layouts;
 use crate::schedule::Order;
+use crate::users::Users;
 use lifetimes::Lifetimes;
 use share::{Shared, share, stores};
 use work::work;
@@ -88,14 +89,17 @@ impl Memory {
     }
 }
 
-/// Per value, whether it stays inside a launch: its launch covers all that reads it.
+/// Per value, whether it stays inside a launch: its launch covers several instructions, among them all that read it.
 fn inside(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
+    let users = Users::of_graph(graph);
     let mut out = vec![false; graph.values().len()];
-    for launch in launches {
+    for launch in launches.iter().filter(|l| l.covers().len() > 1) {
         let covered = launch.covers();
-        for inst in &covered[..covered.len().saturating_sub(1)] {
-            let results = graph.inst(*inst).results.iter();
-            results.for_each(|v| out[v.index()] = true);
+        let results = covered.iter().flat_map(|i| &graph.inst(*i).results);
+        for v in results.filter(|v| !users.is_output(**v)) {
+            let readers = users.of(*v);
+            let stays = !readers.is_empty() && readers.iter().all(|u| covered.contains(u));
+            out[v.index()] = stays;
         }
     }
     out

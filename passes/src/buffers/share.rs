@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
-use tpc_ir::{Graph, Output, Value};
+use tpc_ir::{Graph, Inst, Output, Value};
 
 use super::lifetimes::last_reads;
 use crate::layout::{Layouts, Lie};
@@ -60,14 +60,19 @@ pub(super) fn share(
     order: &Order,
 ) -> Option<Shared> {
     let readers = last_reads(graph, layouts, launches, order);
-    // Per instruction that a launch covers alone, the position of the launch.
-    let mut alone = vec![None; graph.insts().len()];
+    // Per instruction that may write over an operand, the position of its launch and what else that reads: those that a launch
+    // covers alone, and updates.
+    let mut may: Vec<Option<At<'_>>> = vec![None; graph.insts().len()];
     let all = order.phases.iter().flat_map(|(_, launches)| launches);
     for (position, launch) in all.enumerate() {
-        if let Work::Compute(insts) = &launches[launch.index()].work
-            && let [inst] = insts.as_slice()
-        {
-            alone[inst.index()] = Some(position);
+        if let Work::Compute(insts) = &launches[launch.index()].work {
+            let alone = insts.len() == 1;
+            for inst in insts
+                .iter()
+                .filter(|i| alone || graph.inst(**i).op.is_update())
+            {
+                may[inst.index()] = Some(At { position, insts });
+            }
         }
     }
     let mut out = Shared::default();
@@ -76,7 +81,7 @@ pub(super) fn share(
         match &layouts.lies[value.index()] {
             Lie::View(..) => out.view(graph, value)?,
             Lie::Own => {
-                let over = alone[data.def.0.index()]
+                let over = may[data.def.0.index()]
                     .and_then(|at| overwritten(graph, layouts, &out, &readers, value, at));
                 match over {
                     Some(operand) => out.lay_over(graph, layouts, operand)?,
@@ -88,37 +93,47 @@ pub(super) fn share(
     Some(out)
 }
 
-/// The operand over which a result is written: one that ends with the instruction, at that position.
+/// A launch: its position, and the instructions that it covers.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    position: usize,
+    insts: &'a [Inst],
+}
+
+/// The operand over which a result is written: one that ends with the launch.
 fn overwritten(
     graph: &Graph,
     layouts: &Layouts,
     shared: &Shared,
     readers: &[Option<usize>],
     result: Value,
-    position: usize,
+    at: At<'_>,
 ) -> Option<Value> {
-    let data = graph.inst(graph.value(result).def.0);
+    let inst = graph.value(result).def.0;
+    let data = graph.inst(inst);
     let types: Vec<_> = data.operands.iter().map(|v| &graph.value(*v).ty).collect();
     let to = &graph.value(result).ty;
     let may = |(i, &operand): (usize, &Value)| -> Option<Value> {
         let of = layouts.base(operand);
-        if readers[of.index()] != Some(position) || !data.op.in_place(i, &types, to) {
+        if readers[of.index()] != Some(at.position) || !data.op.in_place(i, &types, to) {
             return None;
         }
         let owner = shared.owners[operand.index()];
         let lasting = |v: Value| graph.def_op(v).is_stored();
         let own = layouts.lies[operand.index()] == Lie::Own;
         let update = data.op.is_update() && i == 0;
-        if !update && (!own || lasting(of) || lasting(owner)) {
+        if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
         }
-        // Nothing else that it reads may lie there.
+        // Nothing else that is read may lie there. What the launch computes itself does not.
+        let there = |v: &Value| shared.owners.get(v.index()) == Some(&owner);
         let others = data.operands.iter().enumerate().filter(|(j, _)| *j != i);
         let meets = |(j, v): (usize, &Value)| {
-            let there = shared.owners[v.index()] == owner;
-            there && !(*v == operand && data.op.in_place(j, &types, to))
+            there(v) && !(*v == operand && data.op.in_place(j, &types, to))
         };
-        (!others.into_iter().any(meets)).then_some(operand)
+        let beside = at.insts.iter().filter(|other| **other != inst);
+        let mut read_beside = beside.flat_map(|other| &graph.inst(*other).operands);
+        (!others.into_iter().any(meets) && !read_beside.any(there)).then_some(operand)
     };
     data.operands.iter().enumerate().find_map(may)
 }

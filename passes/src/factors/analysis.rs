@@ -1,10 +1,13 @@
 //! Tables over the inferred factors, for planning.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use tpc_ir::budget::Limits;
 use tpc_ir::factor::{Axes, Space, Var};
 use tpc_ir::op::{Role, Rule};
+use tpc_ir::program::Target;
 use tpc_ir::{Budget, Dim, Exceeded, Graph, Inst, Op, Place, RANK, Resource, Spot, Value};
 
 use super::Factors;
@@ -79,12 +82,15 @@ pub struct LeafFacts {
 /// Tables over values, instructions and leaves.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// Per value, its terms.
-    pub terms: Vec<Vec<Term>>,
+    /// Per value, its terms; values of the same factors share them.
+    pub terms: Vec<Arc<[Term]>>,
     /// Per instruction, its roles.
     pub insts: Vec<InstFacts>,
     /// Per leaf that occurs anywhere, its facts.
     pub leaves: BTreeMap<Var, LeafFacts>,
+    /// Per value, the fewest elements along axis 0 that devices store apart from their neighbours: a block of the file, but
+    /// see [`Self::store_as`].
+    pub granules: Vec<u64>,
 }
 
 impl Analysis {
@@ -106,16 +112,29 @@ impl Analysis {
             terms: Vec::with_capacity(graph.values().len()),
             insts: Vec::with_capacity(graph.insts().len()),
             leaves: BTreeMap::new(),
+            granules: Vec::with_capacity(graph.values().len()),
         };
-        for (value, _) in graph.values() {
-            let axes = &factors.axes[value.index()];
-            let count = axes.iter().map(|&a| factors.space.term_count(a));
-            let count = count.fold(1, u64::saturating_mul);
+        // The terms of these axes, and whether the facts of their leaves are entered.
+        let mut known: HashMap<Axes, (Arc<[Term]>, bool)> = HashMap::new();
+        for (value, data) in graph.values() {
+            out.granules.push(data.ty.dtype.block_len());
+            let axes = factors.axes[value.index()].map(|v| factors.space.find(v));
             let spot = || Some(Spot::of(graph, graph.value(value).def.0));
-            budget.spend(Resource::Terms, count, TABLES, spot)?;
-            let terms = terms(&factors.space, axes);
-            out.value(graph, value, &terms);
-            out.terms.push(terms);
+            let of_axes = match known.entry(axes) {
+                Entry::Occupied(known) => {
+                    let count = known.get().0.len() as u64;
+                    budget.spend(Resource::Terms, count, TABLES, spot)?;
+                    known.into_mut()
+                }
+                Entry::Vacant(new) => {
+                    let count = axes.map(|a| factors.space.term_count(a));
+                    let count = count.into_iter().fold(1, u64::saturating_mul);
+                    budget.spend(Resource::Terms, count, TABLES, spot)?;
+                    new.insert((terms(&factors.space, &axes).into(), false))
+                }
+            };
+            out.value(graph, value, of_axes);
+            out.terms.push(Arc::clone(&of_axes.0));
         }
         for (inst, _) in graph.insts() {
             let facts = out.inst(graph, factors, inst);
@@ -134,8 +153,8 @@ impl Analysis {
         Ok(out)
     }
 
-    /// Enters a value's terms into the facts of their leaves.
-    fn value(&mut self, graph: &Graph, value: Value, terms: &[Term]) {
+    /// Enters a value's terms into the facts of their leaves, unless those of another value of the same axes are entered.
+    fn value(&mut self, graph: &Graph, value: Value, (terms, entered): &mut (Arc<[Term]>, bool)) {
         let on_group = matches!(graph.value(value).place, Place::Group(_));
         // A state of the host is cut into the devices' parts wherever they fetch it.
         let stored = match graph.def_op(value) {
@@ -143,10 +162,18 @@ impl Analysis {
             Op::State(_) => true,
             _ => false,
         };
-        if !stored && !on_group {
+        if stored {
+            for leaf in terms.iter().flat_map(Term::leaves) {
+                let facts = self.leaves.entry(leaf).or_default();
+                if facts.stored.last() != Some(&value) {
+                    facts.stored.push(value);
+                }
+            }
+        }
+        if !stored && !on_group || std::mem::replace(entered, true) {
             return;
         }
-        for term in terms {
+        for term in terms.iter() {
             let in_term: Vec<Var> = term.leaves().collect();
             for axis in &term.axes {
                 for (i, &leaf) in axis.iter().enumerate() {
@@ -156,9 +183,6 @@ impl Analysis {
                     facts.co_occurring.extend(others);
                     if in_term.iter().filter(|&&l| l == leaf).count() > 1 {
                         facts.repeated = Some(value);
-                    }
-                    if stored && facts.stored.last() != Some(&value) {
-                        facts.stored.push(value);
                     }
                 }
             }
@@ -226,6 +250,25 @@ impl Analysis {
         for &v in values {
             for leaf in self.terms[v.index()].iter().flat_map(Term::leaves) {
                 self.leaves.entry(leaf).or_default().pinned_whole = Some(v);
+            }
+        }
+    }
+
+    /// Says that places store weights as a target does: those that products alone read may be cut at its granules.
+    pub fn store_as(&mut self, target: &dyn Target, graph: &Graph, users: &Users) {
+        for (value, data) in graph.values() {
+            let multiplied = |&inst: &Inst| {
+                let reader = graph.inst(inst);
+                let others = reader.operands.get(1..).unwrap_or_default();
+                reader.op.is_product() && !others.contains(&value)
+            };
+            let readers = users.of(value);
+            if matches!(graph.def_op(value), Op::Weight(_))
+                && !readers.is_empty()
+                && readers.iter().all(multiplied)
+                && !users.is_output(value)
+            {
+                self.granules[value.index()] = target.granule(data.place, data.ty.dtype);
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod analysis;
 mod cut;
+mod known_rules;
 mod propagate;
 mod report;
 
@@ -14,12 +15,13 @@ pub use propagate::{Clash, Flow, Selection, active_roles, propagate};
 pub use report::{Through, activations, through};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tpc_ir::factor::{Axes, Cut, Label, Space, Var, solve};
 use tpc_ir::op::{Role, Rule};
-use tpc_ir::{
-    Budget, Dim, Exceeded, Graph, Inst, Op, Output, RANK, Resource, Spot, TensorType, Value,
-};
+use tpc_ir::{Budget, Dim, Exceeded, Graph, Inst, Op, Output, RANK, Resource, Spot, Value};
+
+use known_rules::KnownRules;
 
 /// The name of the pass, for refusals of the budget.
 const FACTORS: &str = "the inference of factors";
@@ -39,8 +41,8 @@ pub struct Factors {
     pub space: Space,
     /// Per value, its axes.
     pub axes: Vec<Axes>,
-    /// Per instruction, its rule.
-    pub rules: Vec<Rule>,
+    /// Per instruction, its rule; instructions that differ in names alone share one.
+    pub rules: Vec<Arc<Rule>>,
     /// Instructions whose equations cannot hold, with the reason: their operands and results stay whole.
     pub opaque: Vec<(Inst, Cut)>,
 }
@@ -71,6 +73,8 @@ impl Factors {
     /// The factors of `graph` in an empty space, and the first instruction for which there is no room in it.
     fn inferred(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.labelled(Dim::ONE, Label::Free);
+        // About three axes of a value are not 1, and an op makes few factors more.
+        space.reserve(4 * graph.values().len());
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
         for (_, v) in graph.values() {
             let mut a = [unit; RANK];
@@ -87,14 +91,10 @@ impl Factors {
             rules: Vec::with_capacity(graph.insts().len()),
             opaque: Vec::new(),
         };
+        let mut known = KnownRules::default();
         let mut experts: Vec<(Value, Var)> = Vec::new();
         for (inst, data) in graph.insts() {
-            let types = |vs: &[Value]| {
-                vs.iter()
-                    .map(|&v| &graph.value(v).ty)
-                    .collect::<Vec<&TensorType>>()
-            };
-            let rule = data.op.rule(&types(&data.operands), &types(&data.results));
+            let rule = known.rule(graph, inst);
             let operands: Vec<Axes> = data.operands.iter().map(|v| out.axes[v.index()]).collect();
             let results: Vec<Axes> = data.results.iter().map(|v| out.axes[v.index()]).collect();
             if let Err((_, cut)) = solve(&mut out.space, &rule, &operands, &results) {

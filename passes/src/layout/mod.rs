@@ -3,7 +3,7 @@
 //! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
 //! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
 
-use tpc_ir::program::{Layout, Stored, StoredFormat, Target};
+use tpc_ir::program::{Layout, Stored, StoredFormat, Target, WeightPart};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
 
 /// How a value comes to lie in memory, as far as its op tells.
@@ -95,9 +95,9 @@ fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
     }
     let mut out = vec![None; graph.values().len()];
     for (value, data) in graph.values() {
-        if matches!(graph.def_op(value), Op::Weight(_)) {
-            out[value.index()] =
-                Some(target.stored(data.place, &data.ty, &readers[value.index()])?);
+        if let Op::Weight(op) = graph.def_op(value) {
+            let part = WeightPart::of(op, &data.ty);
+            out[value.index()] = Some(target.stored(data.place, part, &readers[value.index()])?);
         }
     }
     Some(out)

@@ -58,15 +58,20 @@ impl DeviceProfile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LinkKind {
     /// A switch between all devices: NVSwitch, or the fabric of an MI300X board.
+    #[serde(rename = "nvswitch")]
     NvSwitch,
     /// A bridge or direct links between devices: NVLink, Infinity Fabric.
+    #[serde(rename = "nvlink")]
     NvLink,
     /// PCI Express from device to device.
+    #[serde(rename = "pcie-p2p")]
     PciePeer,
     /// PCI Express through buffers in the host's memory: devices whose driver refuses peer copies.
+    #[serde(rename = "pcie")]
     PcieHost,
     /// Not stated: only bandwidth and latency are known.
     #[default]
+    #[serde(rename = "unstated")]
     Unstated,
 }
 
@@ -185,6 +190,9 @@ const fn default_host_link() -> Link {
 const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 
 impl DeviceProfile {
+    /// The name of the host's processor as a device.
+    pub const PROCESSOR: &str = "cpu";
+
     /// A host whose memory has this bandwidth, in bytes per second. A processor with more channels has more cores, so that
     /// its arithmetic grows in proportion.
     pub fn host(bandwidth: f64) -> DeviceProfile {
@@ -197,6 +205,39 @@ impl DeviceProfile {
             flops: flops * bandwidth / usual,
             processor: None,
         }
+    }
+}
+
+/// The link between places in the same memory: what is copied is read and written, and threads wait for each other.
+const fn within(bandwidth: f64) -> Link {
+    Link::new(bandwidth / 2.0, 2.0)
+}
+
+impl Topology {
+    /// What is assumed where nobody names the machine: the defaults, with processors where these are true.
+    ///
+    /// The processors share the host's memory and cores evenly.
+    pub fn assumed(processors: &[bool]) -> Topology {
+        let mut out = Topology::default();
+        let count = processors.iter().filter(|p| **p).count();
+        if count == 0 {
+            return out;
+        }
+        let processor = DeviceProfile {
+            name: DeviceProfile::PROCESSOR.into(),
+            ..DeviceProfile::host(out.host.bandwidth / count as f64)
+        };
+        let other = out.devices[0].clone();
+        let profile = |is_processor: &bool| match is_processor {
+            true => processor.clone(),
+            false => other.clone(),
+        };
+        out.devices = processors.iter().map(profile).collect();
+        if count == processors.len() {
+            out.link = within(out.host.bandwidth);
+            out.host_link = out.link;
+        }
+        out
     }
 }
 

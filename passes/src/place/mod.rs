@@ -113,6 +113,9 @@ pub fn place(
 ) -> Placed {
     let places = assign::assign(graph, placement, topology, workload);
     let mut out = Graph::new(graph.name.clone());
+    // Copies come on top.
+    let (values, insts) = (graph.values().len(), graph.insts().len());
+    out.reserve(values + values / 8, insts + insts / 8);
     let named = |name: &String| DeviceData { name: name.clone() };
     out.devices = devices.iter().map(named).collect();
     let group = |stage: &Vec<usize>| GroupData {

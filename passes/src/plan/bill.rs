@@ -278,6 +278,7 @@ fn stage_kernels(
         }
         distinct[i].2 += 1.0;
     }
+    let all: Vec<&SplitOption> = distinct.iter().flat_map(|(_, o, _)| o).copied().collect();
     let of_rank = |rank: usize| {
         let each = distinct.iter().flat_map(|(g, assignment, count)| {
             let kernels = g
@@ -292,7 +293,12 @@ fn stage_kernels(
         });
         merged(each.collect())
     };
-    (0..device_weights.len()).map(of_rank).collect()
+    let mut out: Vec<Vec<Counted>> = Vec::new();
+    for (rank, first) in pricer.first_alike(&all).into_iter().enumerate() {
+        let kernels = out.get(first).cloned().unwrap_or_else(|| of_rank(rank));
+        out.push(kernels);
+    }
+    out
 }
 
 /// Equal kernels counted together.

@@ -24,14 +24,14 @@ pub struct LayerGroup {
     pub signature: Signature,
 }
 
-/// A layer group without names; of several merged into one, the list of each.
+/// A layer group without names, as its number among the distinct ones of its graph; of several merged into one, the list of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Signature(Vec<Layer>);
+pub struct Signature(Vec<usize>);
 
 impl Signature {
     /// Appends the signature of another layer group.
     pub(super) fn append(&mut self, other: &Signature) {
-        self.0.extend(other.0.iter().cloned());
+        self.0.extend(&other.0);
     }
 }
 
@@ -111,14 +111,21 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
         let section = prologue.section(inst, data.layer);
         insts.entry((group, section)).or_default().push(inst);
     }
+    let mut distinct = FxHashMap::default();
     insts
         .into_iter()
-        .map(|((group, _), insts)| layer_group(graph, analysis, group, insts))
+        .map(|((group, _), insts)| layer_group(graph, analysis, group, insts, &mut distinct))
         .collect()
 }
 
-/// The layer group of these instructions, which belong to one layer or to none.
-fn layer_group(graph: &Graph, analysis: &Analysis, group: Group, insts: Vec<Inst>) -> LayerGroup {
+/// The layer group of these instructions, which belong to one layer or to none. Layers without names are numbered as they come.
+fn layer_group(
+    graph: &Graph,
+    analysis: &Analysis,
+    group: Group,
+    insts: Vec<Inst>,
+    distinct: &mut FxHashMap<Layer, usize>,
+) -> LayerGroup {
     let mut seen: BTreeSet<Var> = BTreeSet::new();
     let mut leaves: Vec<Var> = Vec::new();
     let mut whole = Vec::new();
@@ -144,11 +151,13 @@ fn layer_group(graph: &Graph, analysis: &Analysis, group: Group, insts: Vec<Inst
         outside: FxHashMap::default(),
     };
     let shape = shape(graph, &insts, &mut view);
+    let next = distinct.len();
+    let number = *distinct.entry(Layer { shape, whole }).or_insert(next);
     LayerGroup {
         group,
         layer: graph.inst(insts[0]).layer,
         insts,
         leaves,
-        signature: Signature(vec![Layer { shape, whole }]),
+        signature: Signature(vec![number]),
     }
 }

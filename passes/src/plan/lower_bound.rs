@@ -17,7 +17,9 @@ impl Pricer<'_> {
     /// Each instruction takes the options that suit it best, independently of the others, and collectives cost nothing. The
     /// busiest device has at least as much to do as any one of them.
     pub(super) fn lower_bound(&self, group: &LayerGroup, options: &[&SplitOption]) -> f64 {
-        let mut busy = vec![0.0; self.device_weights.len()];
+        let firsts = self.first_alike(options).into_iter().enumerate();
+        let firsts = firsts.filter(|(rank, first)| rank == first);
+        let mut busy: Vec<(usize, f64)> = firsts.map(|(rank, _)| (rank, 0.0)).collect();
         let analysis = self.facts.analysis;
         for &inst in &group.insts {
             let data = self.facts.graph.inst(inst);
@@ -32,14 +34,14 @@ impl Pricer<'_> {
             if !complete {
                 continue;
             }
-            for (rank, busy) in busy.iter_mut().enumerate() {
+            for (rank, busy) in &mut busy {
                 let us = sets.iter().map(|set| {
                     let set: Vec<&SplitOption> = set.iter().map(|&i| options[met[i]]).collect();
-                    self.inst_us(inst, &set, rank)
+                    self.inst_us(inst, &set, *rank)
                 });
                 *busy += us.fold(f64::INFINITY, f64::min);
             }
         }
-        busy.into_iter().fold(0.0, f64::max)
+        busy.into_iter().map(|(_, us)| us).fold(0.0, f64::max)
     }
 }

@@ -115,6 +115,7 @@ pub fn plan_within(
     let mut analysis = Analysis::within(&graph, &factors, budget)?;
     analysis.keep_whole(&mirrored);
     let users = Users::of_graph(&graph);
+    analysis.store_as(request.storage, &graph, &users);
     let layer_groups = layer_groups(&graph, &analysis);
     let mut out = Planned {
         graph,

@@ -80,8 +80,8 @@ pub fn refusal(factors: &Factors, analysis: &Analysis, leaf: Var) -> Option<Refu
 /// Granules of a chain of leaves (one or two), in units of its flat index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granules {
-    /// Ranges that are multiples of this end at block boundaries in every tensor; `None` where no proper part is such a
-    /// multiple.
+    /// Ranges that are multiples of this end where devices can cut every tensor: at blocks of the file, or where devices take
+    /// these to pieces, at their parts; `None` where no proper part is such a multiple.
     pub hard: Option<u64>,
     /// Whether ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
     /// share.
@@ -107,14 +107,16 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
         .filter_map(|v| analysis.leaves.get(v))
         .flat_map(|f| f.stored.iter().copied())
         .collect();
+    // Whether shared blocks spare more than a few elements.
+    let mut spares = false;
     for v in stored {
-        let block = graph.value(v).ty.dtype.block_len();
-        if block == 1 {
+        let ty = &graph.value(v).ty;
+        if ty.dtype.block_len() == 1 {
             continue;
         }
         let terms = &analysis.terms[v.index()];
         let mut starts_at = 0;
-        for term in terms {
+        for term in terms.iter() {
             let axis = &term.axes[0];
             let len: u64 = axis.iter().map(|&l| size(l)).product();
             let place = chain
@@ -124,6 +126,12 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
             if let Some((leaf, i)) = place {
                 let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
                 let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
+                // What a device holds of a row is one run, that of its range.
+                let alone = terms.len() == 1 && first == 0 && Some(&leaf) == chain.last();
+                let block = match alone {
+                    true => analysis.granules[v.index()],
+                    false => ty.dtype.block_len(),
+                };
                 let need = block / gcd(block, minor);
                 // A range of the major leaf covers the minor one whole.
                 let flat = if Some(&leaf) == chain.last() || need == 1 {
@@ -141,14 +149,14 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
                         let data = graph.inst(inst);
                         data.op.is_product() && data.operands[0] == v
                     };
-                    let alone = terms.len() == 1 && first == 0;
-                    out.soft &=
-                        alone && Some(&leaf) == chain.last() && users.of(v).iter().all(contracted);
+                    spares |= minor > 1 || block == ty.dtype.block_len();
+                    out.soft &= alone && users.of(v).iter().all(contracted);
                 }
             }
             starts_at += len;
         }
     }
+    out.soft &= spares || out.hard == Some(1);
     out.hard = out.hard.filter(|&h| h < total || h == 1);
     out
 }

@@ -103,14 +103,10 @@ impl<'a> Pricer<'a> {
                 let r = o.ranges[rank];
                 if o.leaves[0] == l {
                     let whole_chain = o.leaves.iter().all(|x| leaves.contains(x));
-                    let minor: u64 = o.leaves[1..]
-                        .iter()
-                        .map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1))
-                        .product();
                     on_axis *= if whole_chain {
                         r.len
                     } else {
-                        r.project(minor).len
+                        r.project(self.minor(o)).len
                     } as f64;
                 }
             }
@@ -139,7 +135,7 @@ impl<'a> Pricer<'a> {
     ) -> f64 {
         let dtype = self.facts.graph.value(v).ty.dtype;
         let terms = &self.facts.analysis.terms[v.index()];
-        let quantised = |t: &Term| {
+        let shared = |t: &Term| {
             t.axes[0].iter().any(|l| {
                 assignment
                     .iter()
@@ -154,7 +150,11 @@ impl<'a> Pricer<'a> {
                     assignment,
                     rank,
                     b,
-                    if quantised(t) { dtype.block_len() } else { 1 },
+                    if shared(t) {
+                        self.facts.analysis.granules[v.index()]
+                    } else {
+                        1
+                    },
                 )
             })
             .sum();
@@ -262,6 +262,31 @@ impl<'a> Pricer<'a> {
         us
     }
 
+    /// Per rank, the first rank whose device has the same work to do under these options, and does it as fast.
+    pub(super) fn first_alike(&self, options: &[&SplitOption]) -> Vec<usize> {
+        let minors: Vec<u64> = options.iter().map(|o| self.minor(o)).collect();
+        let alike = |a: usize, b: usize| {
+            let speed = |rank| (self.profile(rank).bandwidth, self.profile(rank).flops);
+            let part = |o: &SplitOption, minor: u64, rank: usize| {
+                (o.ranges[rank].len, o.ranges[rank].start % minor)
+            };
+            // The first device alone sends what all have.
+            a > 0
+                && speed(a) == speed(b)
+                && (options.iter().zip(&minors)).all(|(o, &m)| part(o, m, a) == part(o, m, b))
+        };
+        let ranks = 0..self.device_weights.len();
+        let first = |rank: usize| (0..rank).find(|&r| alike(r, rank));
+        ranks.map(|rank| first(rank).unwrap_or(rank)).collect()
+    }
+
+    /// The indices of a chain's minor leaves for each of its major one; 1 for a leaf alone.
+    fn minor(&self, option: &SplitOption) -> u64 {
+        let sizes = option.leaves[1..].iter();
+        let sizes = sizes.map(|&x| self.facts.factors.space.size(x).as_const().unwrap_or(1));
+        sizes.product::<u64>().max(1)
+    }
+
     /// The price of an assignment for a layer group; `None` when it cannot be carried out.
     pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
@@ -269,12 +294,12 @@ impl<'a> Pricer<'a> {
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let mut busiest = 0.0_f64;
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
-        for rank in 0..n {
-            let each = group
-                .insts
-                .iter()
-                .map(|&i| self.inst_us(i, assignment, rank));
-            busiest = busiest.max(each.sum());
+        for (rank, first) in self.first_alike(assignment).into_iter().enumerate() {
+            if first == rank {
+                let each = group.insts.iter();
+                let each = each.map(|&i| self.inst_us(i, assignment, rank));
+                busiest = busiest.max(each.sum());
+            }
         }
         let link = self.topology.ring(self.devices);
         let mut collective = (0.0, 0.0);

@@ -1,6 +1,6 @@
 //! The request that a plan answers.
 
-use tpc_ir::program::SumOrder;
+use tpc_ir::program::{FileTarget, SumOrder, Target};
 use tpc_ir::{Bindings, Symbol};
 
 use crate::machine::{Engine, Topology, Workload};
@@ -28,6 +28,8 @@ pub struct PlanRequest {
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
+    /// How the devices store weights: where blocks are taken to pieces, ranges may end inside them.
+    pub storage: &'static dyn Target,
 }
 
 impl PlanRequest {
@@ -43,6 +45,7 @@ impl PlanRequest {
             engine: Engine::default(),
             depth: 0,
             sums: SumOrder::default(),
+            storage: &FileTarget,
         }
     }
 

@@ -163,7 +163,7 @@ fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
 
 /// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
 pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
-    let segments = planned.analysis.terms[value.index()].clone();
+    let segments = planned.analysis.terms[value.index()].to_vec();
     let mut leaves: Vec<Var> = Vec::new();
     for leaf in segments.iter().flat_map(Term::leaves) {
         if !leaves.contains(&leaf) {

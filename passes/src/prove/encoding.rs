@@ -321,7 +321,7 @@ impl<'a> Encoding<'a> {
             return Ok(base);
         };
         let ty = self.terms.ty(base).ok_or(NotExpressible)?.clone();
-        let (indices, dims) = held(parts, &ty)?;
+        let (indices, dims) = held(parts, op.row_granule(ty.dtype), &ty)?;
         Ok(self.terms.view(base, indices, dims))
     }
 }
@@ -331,9 +331,11 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
     (axis < RANK).then_some(axis).ok_or(NotExpressible)
 }
 
-/// The index set and the sizes of the part that a place holds of a leaf of that type.
+/// The index set and the sizes of the part that a place holds of a leaf of that type, whose rows may be cut at every
+/// `granule`. Elements are decoded one by one, so a part of a block has the numbers that it has in the block.
 fn held(
     parts: &[Vec<Interval>],
+    granule: u64,
     ty: &TensorType,
 ) -> Result<(IndexSet, [Dim; RANK]), NotExpressible> {
     let mut axes = [None, None, None, None];
@@ -342,9 +344,8 @@ fn held(
             // An axis whose size is known at run time only is whole.
             continue;
         };
-        let block = ty.dtype.block_len();
-        let cut = |r: &Interval| !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block);
-        if a == 0 && block > 1 && intervals.iter().any(cut) {
+        let cut = |r: &Interval| !r.start.is_multiple_of(granule) || !r.len.is_multiple_of(granule);
+        if a == 0 && intervals.iter().any(cut) {
             return Err(NotExpressible);
         }
         *slot = Pattern::new(&Dim::ONE, size, intervals.iter().copied())?;

@@ -148,13 +148,15 @@ impl Extraction {
         let mut sets: Vec<Option<Set>> = vec![None; self.nodes.len()];
         let mut own = vec![0.0; self.nodes.len()];
         let mut chosen: Choice = vec![None; self.nodes.len()];
+        // What the best term so far needs, and what the one at hand does.
+        let (mut of_best, mut set) = (vec![0; words], vec![0; words]);
         for _ in 0..PASSES {
             let mut changed = false;
             for &c in order {
-                let mut best: Option<(f64, usize, Set)> = None;
+                let mut best: Option<(f64, usize)> = None;
                 for (t, term) in self.nodes[c].iter().enumerate() {
                     let Some(us) = price(c, t) else { continue };
-                    let mut set = vec![0; words];
+                    set.fill(0);
                     let known = term.operands.iter().all(|&o| match &sets[o] {
                         Some(s) => {
                             set.iter_mut().zip(s).for_each(|(a, b)| *a |= b);
@@ -166,19 +168,20 @@ impl Extraction {
                         continue;
                     }
                     let needs: f64 = members(&set).map(|k| own[k]).sum();
-                    if best.as_ref().is_none_or(|(b, ..)| us + needs < *b) {
-                        set[c / 64] |= 1 << (c % 64);
-                        best = Some((us + needs, t, set));
+                    if best.is_none_or(|(b, _)| us + needs < b) {
+                        best = Some((us + needs, t));
+                        std::mem::swap(&mut of_best, &mut set);
                     }
                 }
-                if let Some((_, t, set)) = best
-                    && (chosen[c] != Some(t) || sets[c].as_ref() != Some(&set))
-                {
-                    changed = true;
-                    chosen[c] = Some(t);
-                    own[c] = price(c, t).unwrap_or(LEAST);
-                    sets[c] = Some(set);
+                let Some((_, t)) = best else { continue };
+                of_best[c / 64] |= 1 << (c % 64);
+                if chosen[c] == Some(t) && sets[c].as_ref() == Some(&of_best) {
+                    continue;
                 }
+                changed = true;
+                chosen[c] = Some(t);
+                own[c] = price(c, t).unwrap_or(LEAST);
+                sets[c].get_or_insert_default().clone_from(&of_best);
             }
             if !changed {
                 break;

@@ -4,7 +4,9 @@
 use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Launch};
 
+use super::overlap::overlap;
 use crate::ahead::tokens_ahead;
+use crate::layout::Layouts;
 
 /// The launches in a linear order, phase by phase.
 #[derive(Clone, Debug, Default)]
@@ -13,8 +15,9 @@ pub struct Order {
     pub phases: Vec<(u32, Vec<Launch>)>,
 }
 
-/// The order of the launches of a graph. Programs without launches have one empty phase.
-pub fn order(graph: &Graph, launches: &[LaunchData]) -> Order {
+/// The order of the launches of a graph. Programs without launches have one empty phase. Within a phase it is that of the program,
+/// but for layers in which places work for each other.
+pub fn order(graph: &Graph, layouts: &Layouts, launches: &[LaunchData]) -> Order {
     let ahead = tokens_ahead(graph);
     let of = |l: &LaunchData| match &l.work {
         Work::Compute(insts) => insts.iter().map(|i| ahead[i.index()]).max().unwrap_or(0),
@@ -38,6 +41,9 @@ pub fn order(graph: &Graph, launches: &[LaunchData]) -> Order {
             Some((_, launches)) => launches.push(launch),
             None => out.phases.push((ahead, vec![launch])),
         }
+    }
+    for (_, of) in &mut out.phases {
+        overlap(graph, layouts, launches, of);
     }
     out
 }

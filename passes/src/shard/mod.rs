@@ -6,8 +6,8 @@
 use tpc_ir::factor::Var;
 use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
 use tpc_ir::{
-    ClassData, ClassRef, Dim, Graph, Inst, Op, Output, Place, RANK, Sharding, Unreduced, Value,
-    Verified, stage,
+    AxisTree, ClassData, ClassRef, Dim, Graph, Inst, Interval, Op, Output, Place, RANK, Sharding,
+    Unreduced, Value, Verified, stage,
 };
 
 use crate::factors::{Analysis, Clash, Factors, Selection, active_roles};
@@ -122,14 +122,28 @@ impl Lowering<'_> {
         if let (Some(tree), Op::Weight(_)) = (&sharding.axes[0], self.from.def_op(v)) {
             let mut classes = Vec::new();
             tree.classes(&mut classes);
-            if classes
-                .iter()
-                .any(|c| self.choice.options[c.class.index()].shares_blocks)
-            {
-                sharding.granule = data.ty.dtype.block_len();
+            let shares = |c: &ClassRef| self.choice.options[c.class.index()].shares_blocks;
+            let block = data.ty.dtype.block_len();
+            if self.cuts(tree, block) {
+                sharding.granule = self.analysis.granules[v.index()];
+            } else if classes.iter().any(shares) {
+                sharding.granule = block;
             }
         }
         sharding
+    }
+
+    /// Whether a device's part of an axis begins or ends inside blocks of so many indices.
+    fn cuts(&self, tree: &AxisTree, block: u64) -> bool {
+        let of_class = |c: ClassRef| self.choice.options[c.class.index()].ranges.len();
+        let mut classes = Vec::new();
+        tree.classes(&mut classes);
+        let devices = classes.first().map_or(0, |&c| of_class(c));
+        (0..devices).any(|rank| {
+            let held = tree.intervals(&self.out.classes, rank).unwrap_or_default();
+            let cut = |r: &Interval| !r.start.is_multiple_of(block) || !r.len.is_multiple_of(block);
+            held.iter().any(cut)
+        })
     }
 
     fn set(&mut self, v: Value, name: &str, sharding: Sharding) {

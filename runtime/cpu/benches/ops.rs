@@ -214,17 +214,7 @@ fn others(bench: &mut Bench) {
         }
         for mode in [RopeMode::Norm, RopeMode::Neox] {
             let heads = [64, 32, tokens, 1];
-            let op = Rope {
-                mode,
-                n_dims: 64,
-                n_ctx_orig: 4096,
-                freq_base: 10000.0,
-                freq_scale: 1.0,
-                ext_factor: 0.0,
-                attn_factor: 1.0,
-                beta_fast: 32.0,
-                beta_slow: 1.0,
-            };
+            let op = Rope::unscaled(mode, 64);
             bench.run(
                 &format!("rope {mode:?} 64 x 32 x {tokens}"),
                 &op.into(),

@@ -1,6 +1,6 @@
 //! How the CPU stores weights.
 
-use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target};
+use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target, WeightPart};
 use tpc_ir::{DType, Op, Place, TensorType};
 
 use crate::product::{Format, Part};
@@ -12,14 +12,26 @@ pub struct CpuTarget;
 
 /// The stack of matrices that a weight is: how each is stored, and how many there are. `None` where there are no products
 /// with the type.
-pub(crate) fn stack(dtype: DType, dims: [usize; 4]) -> Option<(Format, usize)> {
-    let [k, rows, p, q] = dims;
+pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
+    let dtype = weight.ty.dtype;
+    let [k, rows, p, q] = sizes(weight.ty)?;
     if k == 0 || rows == 0 || !Format::supports(dtype) {
         return None;
     }
-    let format = Format::new(dtype, rows, Part::whole(k).plain()).ok()?;
+    // Where in a row of the file it lies matters where scales are those of a step, and as far as in a step.
+    let start = match Format::has_steps(dtype) {
+        true => usize::try_from(weight.start % LONGEST_BLOCK).ok()?,
+        false => 0,
+    };
+    let end = start.checked_add(k)?;
+    let block = usize::try_from(dtype.block_len()).ok()?;
+    let part = Part::new(end.checked_next_multiple_of(block)?, start..end).ok()?;
+    let format = Format::new(dtype, rows, part.plain()).ok()?;
     Some((format, p.checked_mul(q)?))
 }
+
+/// The elements of a step, and a multiple of those of every type's blocks.
+const LONGEST_BLOCK: u64 = 256;
 
 /// The sizes of a weight.
 pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
@@ -34,22 +46,28 @@ impl Target for CpuTarget {
     fn stored(
         &self,
         place: Place,
-        weight: &TensorType,
+        weight: WeightPart<'_>,
         readers: &[(&Op, usize)],
     ) -> Option<Stored> {
         let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
         let lookup = |op: &Op| matches!(op, Op::GetRows(_));
         let first = |(op, i): &(&Op, usize)| *i == 0 && (product(op) || lookup(op));
-        if readers.iter().all(first) && readers.iter().any(|(op, _)| product(op)) {
-            let packed = sizes(weight).and_then(|dims| stack(weight.dtype, dims));
-            if let Some((format, n)) = packed {
-                return Some(Stored {
-                    format: StoredFormat::Rows16,
-                    bytes: (format.bytes() as u64).checked_mul(n as u64)?,
-                });
-            }
+        let multiplied = readers.iter().all(first) && readers.iter().any(|(op, _)| product(op));
+        if let Some((format, n)) = stack(weight).filter(|_| multiplied) {
+            return Some(Stored {
+                format: StoredFormat::Rows16,
+                bytes: (format.bytes() as u64).checked_mul(n as u64)?,
+            });
         }
         FileTarget.stored(place, weight, readers)
+    }
+
+    fn granule(&self, _: Place, dtype: DType) -> u64 {
+        let format = match Format::supports(dtype) {
+            true => StoredFormat::Rows16,
+            false => StoredFormat::File,
+        };
+        format.granule(dtype)
     }
 
     fn alignment(&self) -> u64 {
@@ -67,11 +85,23 @@ mod tests {
         let ty = TensorType::new(DType::Q8_0, [64.into(), 40.into()]);
         let product = Op::MulMat(MulMat);
         let lookup = Op::GetRows(GetRows { window: None });
-        let stored = |readers: &[(&Op, usize)]| CpuTarget.stored(Place::Host, &ty, readers);
+        let stored = |readers: &[(&Op, usize)]| {
+            CpuTarget.stored(Place::Host, WeightPart::whole(&ty), readers)
+        };
         let packed = stored(&[(&product, 0)]);
         assert_eq!(packed.map(|s| s.format), Some(StoredFormat::Rows16));
         assert_eq!(stored(&[(&lookup, 0), (&product, 0)]), packed);
-        let file = FileTarget.stored(Place::Host, &ty, &[]);
+        let file = FileTarget.stored(Place::Host, WeightPart::whole(&ty), &[]);
+        // Of a block of 256, three quarters from the second on: one head, six of eight groups.
+        let part = TensorType::new(DType::Q4K, [192.into(), 40.into()]);
+        let bytes = |start| {
+            let ty = &part;
+            let stored = CpuTarget.stored(Place::Host, WeightPart { ty, start }, &[(&product, 0)]);
+            stored.map(|s| (s.format, s.bytes))
+        };
+        let panels = |heads: u64| Some((StoredFormat::Rows16, 3 * (heads + 6) * 256));
+        assert_eq!([bytes(64), bytes(192)], [panels(1), panels(2)]);
+        assert_eq!(CpuTarget.granule(Place::Host, DType::Q4K), 32);
         for readers in [
             &[][..],
             &[(&lookup, 0)],

@@ -25,4 +25,4 @@ pub use driver::{
     Endpoint, Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module,
     ModuleHandle, Node, SetNode, Side, Work, kept,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaTarget, node};
+pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, node};

@@ -124,14 +124,15 @@ pub(super) fn encode_q5_1(x: &[f32; LEN]) -> [u8; 24] {
     block
 }
 
-/// `d = max|x| / 127`, `q = x / d` rounded to nearest, ties away from zero.
+/// `d = max|x| / 127`, `q = 127 x / max|x|` rounded to nearest, ties to even: as ggml's kernels for processors write caches and
+/// copies. Its quantiser of files rounds ties away from zero.
 pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     let mut block = [0; 34];
-    let d = signed_extreme(x).abs() / 127.0;
-    let id = inverse(d);
-    put_f16(&mut block, 0, f16::from_f32(d));
+    let most = signed_extreme(x).abs();
+    put_f16(&mut block, 0, f16::from_f32(most / 127.0));
+    let id = if most == 0.0 { 0.0 } else { 127.0 / most };
     for (q, x) in block[2..].iter_mut().zip(x) {
-        *q = ((x * id).round() as i8).cast_unsigned();
+        *q = ((x * id).round_ties_even() as i8).cast_unsigned();
     }
     block
 }
@@ -201,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn q8_0_rounds_ties_away_from_zero() {
+    fn q8_0_rounds_ties_to_even() {
         let mut x = [0.0; LEN];
-        x[..4].copy_from_slice(&[127.0, 2.5, -2.5, 0.5]);
+        x[..4].copy_from_slice(&[127.0, 2.5, -3.5, 0.5]);
         let block = encode_q8_0(&x);
-        assert_eq!(block[..6], [0x00, 0x3c, 127, 3, 0xfd, 1]);
+        assert_eq!(block[..6], [0x00, 0x3c, 127, 2, 0xfc, 0]);
     }
 
     #[test]

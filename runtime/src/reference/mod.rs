@@ -14,6 +14,7 @@ mod ops;
 mod programs;
 mod rounding;
 mod schedule;
+mod stale;
 mod transfers;
 
 pub use interpreter::{BatchRun, Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};

@@ -8,6 +8,7 @@
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
 
+use super::stale;
 use crate::error::ExecError;
 
 /// An instruction to run.
@@ -39,12 +40,13 @@ impl Schedule {
     ///
     /// # Errors
     /// [`ExecError::NotLowered`] when a value lives on a group; [`ExecError::Malformed`] when values are used before they
-    /// are defined.
+    /// are defined; [`ExecError::StaleRead`] when a state is read behind its update.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
         order.sort_by_key(|inst| (ahead[inst.index()], *inst));
+        stale::check(graph, &order)?;
         // Where each value is read last, counted along the schedule. What is wanted in the end stays.
         let mut last = vec![None; graph.values().len()];
         for (at, &inst) in order.iter().enumerate() {

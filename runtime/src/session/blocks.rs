@@ -34,6 +34,13 @@ pub(super) fn write(
             });
             to.ints([4 * tokens.len(), 1, 1, 1], starts)
         }
+        BlockPart::Place => {
+            let places = tokens.iter().map(|t| i64::from(t.pos % len));
+            to.ints([tokens.len(), 1, 1, 1], places)
+        }
+        BlockPart::Follows => to.rows([1, tokens.len()], |i, row| {
+            row.fill(if tokens[i].pos >= len { 1.0 } else { 0.0 });
+        }),
     }
 }
 
@@ -85,6 +92,7 @@ mod tests {
             BlockPart::Last => cells.n_kv(),
             BlockPart::Start => 4 * tokens.len(),
             BlockPart::Seen | BlockPart::Tail => cells.n_kv() * tokens.len(),
+            BlockPart::Place | BlockPart::Follows => tokens.len(),
         };
         let mut out = None;
         let slot = Slot::new([n, 1, 1, 1], SlotMemory::Tensor(&mut out)).expect("a tensor");
@@ -125,5 +133,8 @@ mod tests {
         let starts = input(BlockPart::Start, &cells, &first);
         let line = [0.0, 0.0, 0.0, 0.0, 2.0];
         assert_eq!(starts, [&line[..], &line, &line, &[0.0; 5]].concat());
+        let per_token = |part| input(part, &cells, &first);
+        assert_eq!(per_token(BlockPart::Place), [0.0, 0.0, 1.0, 1.0, 0.0]);
+        assert_eq!(per_token(BlockPart::Follows), [0.0, 0.0, 0.0, 0.0, 1.0]);
     }
 }

@@ -9,7 +9,7 @@ mod compare;
 mod random;
 mod stored;
 
-pub use cases::{Arg, Case, Generator, foreign, generator, out_of_range};
+pub use cases::{Arg, CACHES, Case, Generator, foreign, generator, out_of_range};
 pub use compare::{difference, expected, operands, refused};
 pub use random::Random;
 pub use stored::Stored;

@@ -161,6 +161,19 @@ impl Stored {
         }
     }
 
+    /// The same elements without gaps.
+    #[must_use]
+    pub fn packed(self) -> Stored {
+        let unit = self.dtype.block_bytes() as usize;
+        let blocks = self.places();
+        let blocks = blocks.iter().flat_map(|at| &self.bytes[*at..at + unit]);
+        let bytes = blocks.copied().collect();
+        Stored {
+            bytes,
+            ..self.dense()
+        }
+    }
+
     /// Where its first element is among the bytes.
     pub fn offset(&self) -> usize {
         self.offset

@@ -7,16 +7,28 @@ use std::path::Path;
 use tpc_cpu::CpuOptions;
 use tpc_ir::{DType, Graph};
 use tpc_passes::bits::other_bits;
+use tpc_synth::FileType;
 use tpc_tests::{Sweep, goldens};
 
-use crate::support::{config, cpu_session, golden, name, one_by_one, placement, plan, whole};
+use crate::support::{
+    Written, config, cpu_session, golden, name, one_by_one, placement, plan, whole,
+};
 
 /// Models of which a run that is not full takes these.
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
 /// The bits of the logits of a model's tokens, as one batch and one by one.
 fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
-    let tokens = golden(path).tokens;
+    of_tokens((path, &golden(path).tokens), devices, threads, two_terms)
+}
+
+/// The same of these tokens.
+fn of_tokens(
+    (path, tokens): (&Path, &[u32]),
+    devices: usize,
+    threads: usize,
+    two_terms: u64,
+) -> (Graph, [Vec<u64>; 2]) {
     let plan = plan(path, &placement(devices, DType::F16));
     let options = CpuOptions {
         two_terms,
@@ -26,8 +38,8 @@ fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph
     let session = || cpu_session(&plan, config, [1, tokens.len()], options);
     let bits = |logits: Vec<f64>| logits.into_iter().map(f64::to_bits).collect();
     let found = [
-        bits(whole(&mut session(), &tokens)),
-        bits(one_by_one(&mut session(), &tokens)),
+        bits(whole(&mut session(), tokens)),
+        bits(one_by_one(&mut session(), tokens, 0)),
     ];
     (Graph::clone(&plan.1.programs), found)
 }
@@ -62,4 +74,41 @@ fn even_shares_have_the_bits_of_one_device() {
     // Those of the sample on two devices where products have one term, but for one whose shares end elsewhere.
     assert!(models > 0 && promised + 1 >= models || !only.is_empty());
     println!("{same} have the bits of one device, {promised} of them by their shares");
+}
+
+/// Every type that a file of weights can have keeps the order of sums, whichever kernels multiply it.
+#[test]
+fn each_type_of_weights_has_the_bits_that_are_promised() {
+    let mut kept = Vec::new();
+    for dtype in FileType::allowed() {
+        let spec = format!(
+            "llama:layers=1,embd=512,heads=4,kv_heads=4,ff=1024,vocab=32,type={}",
+            dtype.name()
+        );
+        // Types of which nothing can be written are in no file that tpc makes.
+        let Some(model) = Written::of(&spec) else {
+            continue;
+        };
+        let subject = (model.0.as_path(), &[3, 10, 17, 24, 31][..]);
+        let (_, one) = of_tokens(subject, 1, 2, 0);
+        for devices in [2, 4] {
+            let (graph, found) = of_tokens(subject, devices, 2, 0);
+            if other_bits(&graph, 0).is_empty() {
+                assert_eq!(found, one, "{dtype} on {devices}");
+                kept.push((dtype, devices));
+            }
+        }
+    }
+    println!("{kept:?}");
+    // Of four devices the shares of longer blocks end elsewhere.
+    for (dtype, devices) in [
+        (DType::F16, 4),
+        (DType::Q8_0, 4),
+        (DType::Q4K, 2),
+        (DType::Q1_0, 4),
+        (DType::Q2_0, 4),
+    ] {
+        let kept = kept.contains(&(dtype, devices));
+        assert!(kept, "{dtype} on {devices}: nothing is promised");
+    }
 }

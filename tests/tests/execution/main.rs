@@ -5,6 +5,7 @@ mod cpu;
 mod cuda;
 mod memory;
 mod mutants;
+mod overlap;
 mod programs;
 mod random;
 mod sessions;

@@ -56,8 +56,8 @@ fn programs_compute_what_their_graphs_do() {
                 failed.push(format!("{name} on {devices}: other logits"));
             }
             let mut graph = Session::new(&compiled.programs, &weights, config).expect("loads");
-            let wanted = one_by_one(&mut graph, &tokens[..4]);
-            let found = one_by_one(&mut executor(), &tokens[..4]);
+            let wanted = one_by_one(&mut graph, &tokens[..4], 0);
+            let found = one_by_one(&mut executor(), &tokens[..4], 0);
             if wanted
                 .iter()
                 .zip(&found)

@@ -1,7 +1,8 @@
 //! What the tests do with models that run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tpc_core::golden::Golden;
 use tpc_core::pipeline::{Compiled, compile};
@@ -11,7 +12,9 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_ir::program::{BatchShape, Program, Target, verify};
 use tpc_passes::assemble;
+use tpc_runtime::quant::quantise;
 use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig, WeightData, WeightSource};
+use tpc_synth::{Model, Spec};
 
 /// The weights of a model file.
 pub(crate) struct FileWeights<'a>(pub(crate) &'a GgufFile);
@@ -87,22 +90,26 @@ pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, Compiled) {
 /// A model with its program for devices of one kind.
 pub(crate) struct Assembled {
     pub(crate) file: GgufFile,
-    pub(crate) compiled: Compiled,
     pub(crate) config: SessionConfig,
     pub(crate) program: Arc<Program>,
     pub(crate) tokens: Vec<u32>,
 }
 
 impl Assembled {
-    /// The program for one token and for all of these, verified; `None` where there is no such plan.
+    /// The program for one token and for all of these, verified; `None` where there is no such plan. Plan and program are for
+    /// weights as the target stores them.
     pub(crate) fn new(
         path: &Path,
         placement: &Placement,
         tokens: &[u32],
-        target: &dyn Target,
+        target: &'static dyn Target,
     ) -> Option<Assembled> {
         let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
-        let compiled = compile(&file, placement).ok()?;
+        let placement = Placement {
+            storage: target,
+            ..placement.clone()
+        };
+        let compiled = compile(&file, &placement).ok()?;
         let config = config(&compiled, tokens.len());
         let shapes = [shape(&config, 1), shape(&config, tokens.len())];
         let program = assemble(&compiled.programs, &shapes, target).expect("it is small");
@@ -113,7 +120,6 @@ impl Assembled {
             config,
             program: Arc::new(program),
             tokens: tokens.to_vec(),
-            compiled,
         })
     }
 }
@@ -148,19 +154,29 @@ pub(crate) fn cpu_session(
 
 /// The logits of `tokens`, fed as one batch from position 0.
 pub(crate) fn whole<E: Executor>(session: &mut Session<E>, tokens: &[u32]) -> Vec<f64> {
-    let out = session.decode(&Batch::sequence(tokens, 0, 0));
+    behind(session, tokens, 0)
+}
+
+/// The logits of `tokens`, fed as one batch from a position.
+pub(crate) fn behind<E: Executor>(
+    session: &mut Session<E>,
+    tokens: &[u32],
+    position: usize,
+) -> Vec<f64> {
+    let out = session.decode(&Batch::sequence(tokens, position as u32, 0));
     let out = out.unwrap_or_else(|e| panic!("{e}"));
     out.reals().expect("logits are real").to_vec()
 }
 
-/// The logits of `tokens`, one batch each.
-pub(crate) fn one_by_one<E: Executor>(session: &mut Session<E>, tokens: &[u32]) -> Vec<f64> {
-    let each = tokens.iter().enumerate().flat_map(|(i, t)| {
-        let out = session.decode(&Batch::sequence(&[*t], i as u32, 0));
-        let out = out.unwrap_or_else(|e| panic!("{e}"));
-        out.reals().expect("logits are real").to_vec()
-    });
-    each.collect()
+/// The logits of `tokens`, one batch each, from a position.
+pub(crate) fn one_by_one<E: Executor>(
+    session: &mut Session<E>,
+    tokens: &[u32],
+    position: usize,
+) -> Vec<f64> {
+    let each = tokens.chunks(1).zip(position..);
+    each.flat_map(|(token, at)| behind(session, token, at))
+        .collect()
 }
 
 /// The golden logits that belong to a model.
@@ -174,4 +190,34 @@ pub(crate) fn golden(path: &Path) -> Golden {
 pub(crate) fn name(path: &Path) -> String {
     let stem = path.file_stem().expect("a file name");
     stem.to_string_lossy().into_owned()
+}
+
+/// A synthetic model in a file that is removed in the end.
+pub(crate) struct Written(pub(crate) PathBuf);
+
+impl Written {
+    pub(crate) fn new(spec: &str) -> Written {
+        Written::of(spec).unwrap_or_else(|| panic!("{spec} cannot be written"))
+    }
+
+    /// The model of a specification; `None` where it is none.
+    pub(crate) fn of(spec: &str) -> Option<Written> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tpc-written-{}-{number}.gguf", std::process::id());
+        let written = Written(std::env::temp_dir().join(name));
+        let quantise = |dtype: DType, values: &[f32], out: &mut Vec<u8>| {
+            quantise(dtype, values, out).map_err(|e| e.to_string())
+        };
+        let model = Model::new(Spec::parse(spec).ok()?, &quantise).ok()?;
+        let file = std::fs::File::create(&written.0).expect("a temporary file");
+        model.write(file).ok()?;
+        Some(written)
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

@@ -38,6 +38,8 @@ const MODELS: &[(&str, &str)] = &[
         "experts=4,biases=1,deepseek32.expert_gating_func=2,deepseek32.expert_feed_forward_length=512,\
          deepseek32.expert_weights_norm=true,deepseek32.expert_weights_scale=1.5",
     ),
+    // Blocks that no head of the indexer matches score 0, and llama.cpp shows any of them: with many heads there are none.
+    ("deepseek4", "deepseek4.attention.indexer.head_count=32"),
     (
         "dots1",
         "kv_heads=8,biases=1,dots1.leading_dense_block_count=1,dots1.expert_gating_func=2,\

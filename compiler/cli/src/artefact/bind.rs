@@ -6,6 +6,7 @@ use tpc_artefact::{self as artefacts, Artefact, Manifest, StoredVersion, codes};
 use tpc_core::placement::DeviceKind;
 use tpc_cpu::CpuTarget;
 use tpc_cuda::CudaTarget;
+use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::quoted;
 use tpc_gguf::GgufFile;
 use tpc_ir::program::{StoredFormat, Target};
@@ -41,6 +42,21 @@ pub(crate) struct Mismatch {
 }
 
 impl Mismatch {
+    /// The finding, with the command that mends it. No other command has more memory than there is.
+    pub(crate) fn diagnostic(&self, name: String, command: String) -> Diagnostic {
+        let message = format!(
+            "{}: found {}, wanted {}",
+            self.field, self.found, self.wanted
+        );
+        let d = Diagnostic::new(self.code, name, message);
+        match self.field {
+            "memory" => d.help(format!(
+                "compile it with less context (-c) or smaller batches (-ub): {command}"
+            )),
+            _ => d.help(command),
+        }
+    }
+
     fn rebuild(field: &'static str, found: String, wanted: String) -> Mismatch {
         Mismatch {
             field,
@@ -126,6 +142,8 @@ pub(crate) struct Asked {
     /// As they were said.
     pub(crate) text: String,
     pub(crate) kinds: Vec<DeviceKind>,
+    /// The memory of each that a plan may use, where it is known.
+    pub(crate) memory: Vec<Option<u64>>,
 }
 
 /// Whether devices are as many as the artefact has, and of its kind; those that `--devices` names, if it is given.
@@ -172,7 +190,11 @@ fn words_on(manifest: &Manifest, asked: Option<&Asked>) -> Vec<String> {
     let Some(asked) = asked else {
         return words.clone();
     };
-    let mut out = vec!["--devices".to_owned(), asked.text.clone()];
+    // Those of a topology file need not be named.
+    let mut out = match asked.text.as_str() {
+        "" => Vec::new(),
+        text => vec!["--devices".to_owned(), text.to_owned()],
+    };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -184,13 +206,13 @@ fn words_on(manifest: &Manifest, asked: Option<&Asked>) -> Vec<String> {
     out
 }
 
-/// The command that compiles an artefact again, for other devices where these are said. The options are quoted: they come from
-/// a file.
+/// The command that compiles an artefact again, for other devices and another topology where these are said. The options are
+/// quoted: they come from a file.
 pub(crate) fn command(
-    path: &Path,
-    manifest: &Manifest,
+    (path, manifest): (&Path, &Manifest),
     model: Option<&Path>,
     asked: Option<&Asked>,
+    topology: Option<&Path>,
 ) -> String {
     let word = |p: &Path| quoted(&p.display().to_string());
     let beside = manifest.model.files.first().map(|f| path.with_file_name(f));
@@ -207,8 +229,13 @@ pub(crate) fn command(
     if cards {
         out.push_str(" --target cuda");
     }
-    if manifest.topology.is_some() {
-        out.push_str(" --topology FILE.ron");
+    match topology {
+        Some(path) => {
+            out.push_str(" --topology ");
+            out.push_str(&word(path));
+        }
+        None if manifest.topology.is_some() => out.push_str(" --topology FILE.ron"),
+        None => {}
     }
     out
 }

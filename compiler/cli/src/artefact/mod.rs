@@ -1,6 +1,7 @@
 //! Artefacts on this machine: which words name one, where its model is, and whether the two and this tpc fit together.
 
 mod bind;
+mod machine;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,11 @@ use tpc_gguf::GgufFile;
 
 use crate::args::PlacementArgs;
 use crate::input;
-use crate::output::Failure;
+use crate::output::{self, Failure};
 pub(super) use bind::{
     Asked, CPU, CUDA, Mismatch, command, mismatches, of_model, on_devices, stored_versions,
 };
+pub(super) use machine::{in_memory, of_topology, without_cards};
 
 /// An artefact, and where its model is if that is said.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +93,13 @@ pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
 /// # Errors
 /// TPC0587.
 pub(super) fn options_are_free(
-    path: &Path,
+    (path, model): (&Path, Option<&Path>),
     artefact: &Artefact,
     options: &PlacementArgs,
 ) -> Result<(), Failure> {
     let made = PlacementArgs::read(&artefact.manifest().options.words);
     let same = made.is_ok_and(|made| options.agree_with(&made));
-    if same && !options.describes_a_machine() {
+    if same && !options.says_links() {
         return Ok(());
     }
     let name = path.display().to_string();
@@ -113,14 +115,18 @@ pub(super) fn options_are_free(
         words.join(" ")
     );
     let d = Diagnostic::new(&codes::FIXED, name, message);
-    let cure = "leave them out; to change them compile again: ";
+    let again = command((path, artefact.manifest()), model, None, None);
     Err(Failure::usage(d.help(format!(
-        "{cure}{}",
-        command(path, artefact.manifest(), None, None)
+        "leave them out; to change them compile again with other values: {again}"
     ))))
 }
 
 impl Named<'_> {
+    /// The artefact, and its model where that is named.
+    pub(super) fn files(&self) -> (&Path, Option<&Path>) {
+        (self.artefact, self.model)
+    }
+
     /// Where the model is: as said, or beside the artefact.
     pub(super) fn model_path(&self, artefact: &Artefact) -> PathBuf {
         let beside = || {
@@ -144,28 +150,38 @@ impl Named<'_> {
     }
 }
 
-/// Binds an artefact to the model that is here, and to devices if these are said: what does not fit is an error. Returns the model.
+/// Binds an artefact to the model that is here, and to the devices and the topology that options say: what does not fit is an error,
+/// another topology a warning. Returns the model.
 ///
 /// # Errors
-/// TPC0584 without a model, TPC0585, TPC0586 or TPC0588 where something does not fit, TPC0405 for a bare header.
+/// TPC0584 without a model, TPC0585, TPC0586, TPC0588 or TPC0592 where something does not fit, TPC0405 for a bare header.
 pub(super) fn bind(
     named: &Named<'_>,
     artefact: &Artefact,
     devices: Option<&Asked>,
+    options: &PlacementArgs,
 ) -> Result<GgufFile, Failure> {
-    let refuse = |m: Mismatch| {
+    let told = |m: &Mismatch| {
         let name = named.artefact.display().to_string();
-        let message = format!("{}: found {}, wanted {}", m.field, m.found, m.wanted);
         let model = named.model_path(artefact);
         let other = devices.filter(|_| m.field == "devices");
-        let cure = command(named.artefact, artefact.manifest(), Some(&model), other);
-        Failure::findings(vec![Diagnostic::new(m.code, name, message).help(cure)])
+        let of = (named.artefact, artefact.manifest());
+        m.diagnostic(
+            name,
+            command(of, Some(&model), other, options.topology_path()),
+        )
     };
+    let refuse = |m: Mismatch| Failure::findings(vec![told(&m)]);
     let found = mismatches(artefact)
         .into_iter()
-        .chain(on_devices(artefact, devices));
+        .chain(on_devices(artefact, devices))
+        .chain(in_memory(artefact, devices));
     if let Some(m) = found.into_iter().next() {
         return Err(refuse(m));
+    }
+    if let Some(file) = options.topology_bytes()? {
+        let other = of_topology(artefact, &file);
+        other.iter().for_each(|m| output::diagnostic(&told(m)));
     }
     let Some(file) = named.model(artefact)? else {
         return Err(Failure::usage(not_there(named, artefact)));

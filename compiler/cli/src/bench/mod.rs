@@ -180,6 +180,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor,
         threads: args.engine.threads(ready.n_devices())?,
         profile: args.profile,
+        edges: args.engine.edges(),
         verbose: args.engine.verbose(),
     };
     if longest > loading.each() {

@@ -12,6 +12,8 @@ use tpc_core::cards::{Card, Found, find, short_name, table};
 use tpc_core::format::printable;
 use tpc_cuda::DeviceInfo;
 
+use crate::memory;
+
 /// The longest that the driver's program may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// The most that it may say, in bytes.
@@ -228,22 +230,12 @@ fn cpu() -> Cpu {
         let line = text.lines().find(|l| l.starts_with(key))?;
         Some(line.split_once(':')?.1.trim().to_owned())
     };
-    let memory = read("/proc/meminfo").unwrap_or_default();
-    let kib = |key: &str| {
-        let value = value(&memory, key)?;
-        value
-            .strip_suffix("kB")?
-            .trim()
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(1024)
-    };
     let name = read("/proc/cpuinfo").and_then(|t| value(&t, "model name"));
     Cpu {
         name: name.map(|n| printable(&n.chars().take(80).collect::<String>())),
         threads: thread::available_parallelism().ok().map(usize::from),
-        memory_bytes: kib("MemTotal:"),
-        available_bytes: kib("MemAvailable:"),
+        memory_bytes: memory::all(),
+        available_bytes: memory::available(),
     }
 }
 

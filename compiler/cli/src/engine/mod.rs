@@ -25,11 +25,11 @@ use std::sync::Arc;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions};
-use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError};
+use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError, Edges};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
-use tpc_ir::DType;
 use tpc_ir::program::{Program, Target, verify};
+use tpc_ir::{DType, Verified, stage};
 use tpc_passes::assemble;
 use tpc_runtime::{
     Batch, ExecError, Executor, KernelTime, SaveError, SequenceText, Session, SessionConfig, Tensor,
@@ -198,13 +198,17 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<Asked>, Failure> {
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    let devices = args.placement(defaults)?.devices;
+    let placement = args.placement(defaults)?;
+    let (devices, topology) = (placement.devices, placement.topology);
     Ok(Some(Asked {
         text: match args.devices() {
             Some(Ok(lists)) => lists.text,
             _ => String::new(),
         },
         kinds: devices.iter().map(|d| d.kind).collect(),
+        memory: (0..devices.len())
+            .map(|i| topology.device(i).usable_memory().map(|m| m as u64))
+            .collect(),
     }))
 }
 
@@ -307,6 +311,8 @@ pub(super) struct Loading<'a> {
     pub(super) executor: ExecutorKind,
     /// Threads of all devices together.
     pub(super) threads: usize,
+    /// How kernels of CUDA follow each other.
+    pub(super) edges: Edges,
     /// Whether kernels are timed.
     pub(super) profile: bool,
     /// Whether what was decided while loading is said.
@@ -362,7 +368,7 @@ impl<'a> Loading<'a> {
         match self.executor {
             ExecutorKind::Reference => {
                 let graph = match &self.subject.code {
-                    Code::Planned(compiled) => &compiled.programs,
+                    Code::Planned(programs) => programs,
                     Code::Program(program) => &program.graph,
                 };
                 let session = Session::new(graph, &weights, config);
@@ -395,7 +401,7 @@ impl<'a> Loading<'a> {
         config: SessionConfig,
     ) -> Result<Session<CpuExecutor>, Failure> {
         let program = match &self.subject.code {
-            Code::Planned(compiled) => self.assembled(compiled, &config)?,
+            Code::Planned(programs) => self.assembled(programs, &config)?,
             // It was verified when it was read.
             Code::Program(program) => Arc::clone(program),
         };
@@ -426,10 +432,13 @@ impl<'a> Loading<'a> {
         let failed = |e: DriverError| execution_failure(&tpc_cuda::executor::error(e));
         let driver = driver.map_err(failed)?;
         let program = match &self.subject.code {
-            Code::Planned(compiled) => self.assembled(compiled, &config)?,
+            Code::Planned(programs) => self.assembled(programs, &config)?,
             Code::Program(program) => Arc::clone(program),
         };
-        let options = CudaOptions::with_threads(self.threads);
+        let options = CudaOptions {
+            edges: self.edges,
+            ..CudaOptions::with_threads(self.threads)
+        };
         let executor =
             CudaExecutor::with_code(program, weights, driver, options, &self.subject.prebuilt);
         let executor = executor.map_err(|e| execution_failure(&e))?;
@@ -442,11 +451,11 @@ impl<'a> Loading<'a> {
     /// The program of a plan for the executor, which is verified.
     fn assembled(
         &self,
-        compiled: &Compiled,
+        programs: &Verified<stage::Programs>,
         config: &SessionConfig,
     ) -> Result<Arc<Program>, Failure> {
         let sizes = [self.batch, self.outputs];
-        let program = program_for(compiled, config, sizes, self.executor.target())?;
+        let program = program_for(programs, config, sizes, self.executor.target())?;
         verify(&program).map_err(|errors| self.refused(&errors))?;
         Ok(Arc::new(program))
     }
@@ -466,14 +475,14 @@ impl<'a> Loading<'a> {
 /// The program of a plan on a target, for batches of one token and of up to `tokens`, of at most `outputs` of which logits are
 /// asked for. It is not verified.
 fn program_for(
-    compiled: &Compiled,
+    programs: &Verified<stage::Programs>,
     config: &SessionConfig,
     [tokens, outputs]: [usize; 2],
     target: &dyn Target,
 ) -> Result<Program, Failure> {
     // A batch has no more tokens than the context has cells, and memory for more would be in vain.
     let shapes = shapes::shapes(config, tokens.min(config.n_ctx), outputs);
-    assemble(&compiled.programs, &shapes, target).map_err(|e| {
+    assemble(programs, &shapes, target).map_err(|e| {
         execution_failure(&ExecError::Size {
             what: e.to_string(),
         })
@@ -498,5 +507,5 @@ pub(super) fn program(
     let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
     let config = shapes::config(cells, compiled.model.summary.window, sequences);
     let outputs = OUTPUTS.max(sequences).min(tokens);
-    program_for(compiled, &config, [tokens, outputs], target)
+    program_for(&compiled.programs, &config, [tokens, outputs], target)
 }

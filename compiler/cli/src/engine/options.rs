@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use tpc_cpu::CpuTarget;
-use tpc_cuda::CudaTarget;
+use tpc_cuda::{CudaTarget, Edges};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::program::Target;
 
@@ -40,9 +40,28 @@ pub(crate) struct EngineArgs {
     /// may use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<Threads>,
+    /// On CUDA devices, whether a kernel may start before the one before it has ended (programmatic dependent launch): `on` where the
+    /// device knows that, which is from compute capability 9.0 on.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "on|off",
+        default_value = "on",
+        hide_possible_values = true
+    )]
+    pdl: Pdl,
     /// Say how the devices exchange.
     #[arg(long, short)]
     verbose: bool,
+}
+
+/// Whether kernels may start early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Pdl {
+    /// They do, on devices that know it.
+    On,
+    /// They start when those before them have ended.
+    Off,
 }
 
 impl ExecutorKind {
@@ -120,6 +139,14 @@ impl EngineArgs {
         self.executor.is_some()
     }
 
+    /// How kernels of CUDA follow each other.
+    pub(crate) const fn edges(&self) -> Edges {
+        match self.pdl {
+            Pdl::On => Edges::Programmatic,
+            Pdl::Off => Edges::Full,
+        }
+    }
+
     /// Whether what was decided while loading is said.
     pub(crate) const fn verbose(&self) -> bool {
         self.verbose
@@ -185,6 +212,7 @@ mod tests {
         let args = |text: &str| EngineArgs {
             executor: None,
             threads: threads(text).ok(),
+            pdl: Pdl::On,
             verbose: false,
         };
         let of = |text: &str, devices| args(text).threads(devices).ok();

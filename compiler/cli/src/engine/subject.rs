@@ -11,7 +11,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::InputKind;
 use tpc_ir::program::Program;
-use tpc_ir::{Graph, Op, Output, Symbol, Window};
+use tpc_ir::{Graph, Op, Output, Symbol, Verified, Window, stage};
 
 use super::{EngineArgs, ExecutorKind, cards};
 use crate::args::PlacementArgs;
@@ -56,8 +56,13 @@ impl SubjectArgs {
             });
         };
         let artefact = artefact::read(named.artefact)?;
-        artefact::options_are_free(named.artefact, &artefact, options)?;
-        let file = artefact::bind(&named, &artefact, super::devices(options)?.as_ref())?;
+        artefact::options_are_free(named.files(), &artefact, options)?;
+        let file = artefact::bind(
+            &named,
+            &artefact,
+            super::devices(options)?.as_ref(),
+            options,
+        )?;
         Ok(Opened {
             file,
             name: named.artefact.to_owned(),
@@ -128,8 +133,9 @@ impl Opened {
 
 /// The programs of a subject.
 pub(crate) enum Code {
-    /// Graphs that were planned now; they become a program for the batches that are asked for.
-    Planned(Box<Compiled>),
+    /// Graphs that were planned now; they become a program for the batches that are asked for. The plan and its proof, of which
+    /// nothing is needed any more, take no memory beside the weights.
+    Planned(Box<Verified<stage::Programs>>),
     /// A program, for the batches that it has.
     Program(Arc<Program>),
 }
@@ -259,7 +265,7 @@ impl Ready {
             n_ctx_swa: compiled.caches.n_ctx_swa,
             ubatch: count(placement.ubatch_size),
             outputs: None,
-            code: Code::Planned(Box::new(compiled)),
+            code: Code::Planned(Box::new(compiled.programs)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::input;
 use crate::output::{self, Failure};
 use execute::{Evaluation, execute};
 use tpc_core::golden::{Golden, distance};
-use tpc_core::placement::SplitMode;
+use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 
 #[derive(Debug, clap::Args)]
@@ -51,15 +51,33 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
     })
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+/// The placement that the options ask for.
+fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> {
     // The reference is exact, so its caches are too unless asked otherwise.
     let defaults = Defaults {
         cache: DType::F32,
         split_mode: SplitMode::Auto,
     };
+    let asked = args.placement.placement(defaults)?;
+    Ok(match executor {
+        // It evaluates the plan of any devices.
+        ExecutorKind::Reference => asked,
+        ExecutorKind::Cpu
+        | ExecutorKind::Cuda
+        | ExecutorKind::EmulatedCuda
+        | ExecutorKind::CheckedCuda => Placement {
+            storage: executor.target(),
+            ..asked
+        },
+    })
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let golden = args.golden.as_deref().map(read_golden).transpose()?;
     let tokens = tokens(args, golden.as_ref())?;
-    let opened = (args.subject).open(&args.placement, || args.placement.placement(defaults))?;
+    let executor = (args.engine).executor(&args.placement, ExecutorKind::Reference);
+    let placement = || placement(args, executor);
+    let opened = args.subject.open(&args.placement, placement)?;
     let ready = opened.plan()?;
     if let Some(golden) = &golden {
         same_vocabulary(golden, ready.n_vocab)?;
@@ -69,7 +87,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         _ => "--tokens".to_owned(),
     };
     engine::in_vocabulary(tokens.iter().copied(), ready.n_vocab, &whose)?;
-    let executor = (args.engine).executor(&args.placement, ExecutorKind::Reference);
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
@@ -97,6 +114,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor,
         threads: args.engine.threads(ready.n_devices())?,
         profile: false,
+        edges: args.engine.edges(),
         verbose: args.engine.verbose(),
     };
     let mut model = loading.load()?;

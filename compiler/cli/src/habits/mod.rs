@@ -5,6 +5,7 @@
 //! nobody has is refused with the nearest that somebody has.
 
 mod misplaced;
+mod repeated;
 mod running;
 mod short;
 mod table;
@@ -19,6 +20,7 @@ use tpc_ggml::llama_cpp::Arity;
 
 use super::codes;
 use misplaced::misplaced;
+use repeated::{Given, overridden};
 use running::Running;
 pub use short::normalise;
 use table::{Effect, HABITS, Habit, Translation};
@@ -74,6 +76,7 @@ pub(super) fn words(words: Vec<OsString>, command: &Command) -> Result<Said, Dia
         said: Said::default(),
         ignored: Vec::new(),
         undone: Vec::new(),
+        given: Vec::new(),
         repository: None,
         file: None,
     };
@@ -132,6 +135,16 @@ const LISTED: [&str; 9] = [
     "--no-kv-offload",
 ];
 
+/// The option that a misspelt one is nearest to. Hyphens make short names no more alike.
+fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    fn bare(name: &str) -> &str {
+        name.trim_start_matches('-')
+    }
+    let all: Vec<&'n str> = names.filter(|n| bare(n).len() > 1).collect();
+    let found = suggest::nearest(bare(name), all.iter().copied().map(bare))?;
+    all.iter().copied().find(|n| bare(n) == found)
+}
+
 struct Reader<'c> {
     command: &'c Command,
     words: Peekable<IntoIter<OsString>>,
@@ -140,6 +153,8 @@ struct Reader<'c> {
     ignored: Vec<(String, &'static str)>,
     /// Options that ask for what is not done.
     undone: Vec<(String, &'static str)>,
+    /// Options of the subcommand that have one value.
+    given: Vec<Given>,
     repository: Option<String>,
     file: Option<String>,
 }
@@ -159,6 +174,8 @@ impl Reader<'_> {
                 _ => self.said.arguments.push(word),
             }
         }
+        let notes = overridden(&mut self.said.arguments, &self.given);
+        self.said.notes.extend(notes);
         self.take_repository()?;
         self.told();
         Ok(())
@@ -187,6 +204,7 @@ impl Reader<'_> {
         if own.is_none() && !self.is_cluster(&name) {
             return Err(self.unknown(&name));
         }
+        let start = self.said.arguments.len();
         self.said.arguments.push(text.into());
         // The value is no option, whatever it looks like.
         if takes && value.is_none() {
@@ -196,7 +214,15 @@ impl Reader<'_> {
             let taken = self.words.next_if(|w| !optional && !is_option(w));
             self.said.arguments.extend(taken);
         }
+        self.took(own, start);
         Ok(())
+    }
+
+    /// Keeps where the words of an option stand, from `start` on.
+    fn took(&mut self, own: Option<&Arg>, start: usize) {
+        let words = start..self.said.arguments.len();
+        let given = own.and_then(|arg| Given::new(self.command, arg, words));
+        self.given.extend(given);
     }
 
     /// Reads what llama-bench writes behind options that are switches or have one value here: `-nkvo 1`, `-ub 16,32`. Says
@@ -263,8 +289,8 @@ impl Reader<'_> {
             .filter_map(|a| Some(format!("--{}", a.get_long()?)))
             .collect();
         let short = short::SHORT.iter().map(|(s, _)| *s);
-        let own = suggest::nearest(name, ours.iter().map(String::as_str).chain(short));
-        let theirs = || suggest::nearest(name, HABITS.iter().flat_map(Habit::names));
+        let own = near(name, ours.iter().map(String::as_str).chain(short));
+        let theirs = || near(name, HABITS.iter().flat_map(Habit::names));
         let list = format!("`tpc {} --help` lists the options", self.command.get_name());
         let help = match own.or_else(theirs) {
             Some(near) => format!("did you mean {near}? {list}"),
@@ -371,7 +397,9 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, option: &str, value: &str) {
+        let start = self.said.arguments.len();
         self.said.arguments.push(format!("{option}={value}").into());
+        self.took(own(self.command, option), start);
     }
 
     /// An option of tpc in the place of another, with a note; nothing where the subcommand does not have it.
@@ -389,6 +417,11 @@ impl Reader<'_> {
         let d = Diagnostic::new(&codes::READ_AS, shown, message);
         self.said.notes.push(d.help(format!("write {same}")));
         self.push(option, value);
+    }
+
+    /// Whether the subcommand needs a model's data on this machine, of which an address has the header alone.
+    fn reads_data(&self) -> bool {
+        ["run", "bench", "eval", "compile"].contains(&self.command.get_name())
     }
 
     /// The address of a file of a repository, if one was named.
@@ -415,16 +448,24 @@ impl Reader<'_> {
                 self.said.arguments.push(at(&file).into());
                 Ok(())
             }
-            None => Err(refused(
-                "-hf",
-                format!("`-hf {repository}` names a repository, and tpc reads a file of it"),
-                format!(
-                    "take a file of https://huggingface.co/{name}/tree/main and give its address, of which only the \
-                     header is read: tpc {} {}; or add -hff FILE.gguf",
-                    self.command.get_name(),
-                    at("FILE.gguf")
-                ),
-            )),
+            None => {
+                let command = self.command.get_name();
+                let from = format!("https://huggingface.co/{name}/tree/main");
+                let help = match self.reads_data() {
+                    true => format!(
+                        "download a file of {from} and give its path: tpc {command} FILE.gguf; tpc plan takes its address: \
+                         tpc plan {}",
+                        at("FILE.gguf")
+                    ),
+                    false => format!(
+                        "take a file of {from} and give its address, of which only the header is read: tpc {command} {}; or \
+                         add -hff FILE.gguf",
+                        at("FILE.gguf")
+                    ),
+                };
+                let what = "names a repository, and tpc reads a file of it";
+                Err(refused("-hf", format!("`-hf {repository}` {what}"), help))
+            }
         }
     }
 

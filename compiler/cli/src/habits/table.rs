@@ -120,7 +120,7 @@ pub(super) const HABITS: &[Habit] = &[
     habit(
         Means("--ctx-size"),
         One,
-        "--n-ctx --n_ctx --ctx --context --context-size --context-length --max-model-len --max-seq-len",
+        "-ctx --n-ctx --n_ctx --ctx --context --context-size --context-length --max-model-len --max-seq-len",
     ),
     habit(
         Means("--n-gpu-layers"),
@@ -147,6 +147,7 @@ pub(super) const HABITS: &[Habit] = &[
         "-b --batch-size",
     ),
     habit(Ignored(FITTING), OnOffAuto, "-fit --fit"),
+    habit(Ignored(FITTING), Switch, "--no-fit -no-fit"),
     habit(Ignored(FITTING), One, "-fitc --fit-ctx"),
     habit(
         Ignored(
@@ -467,6 +468,14 @@ pub(super) const HABITS: &[Habit] = &[
         ),
         One,
         "--kv-cache-dtype --cache-type -ct",
+    ),
+    habit(
+        Refused(
+            "answers end where the model ends them, or after -n tokens",
+            "leave it out, or say -n N",
+        ),
+        One,
+        "--stop",
     ),
     habit(
         Refused(

@@ -73,10 +73,8 @@ pub(super) fn open(word: &Path) -> Result<Model, Failure> {
         Place::Web(address) => {
             let _progress = Progress::start(format!("reading the header of {}", address.shown()));
             let file = web::open(address)?;
-            return Ok(Model {
-                file,
-                notes: Vec::new(),
-            });
+            let notes = file.missing().iter().map(unfinished).collect();
+            return Ok(Model { file, notes });
         }
     };
     let file = GgufFile::open_unfinished(&path).map_err(|e| local::unreadable(&path, e))?;
@@ -145,5 +143,8 @@ fn unfinished(missing: &tpc_gguf::Missing) -> Diagnostic {
         missing.first
     );
     let d = Diagnostic::new(&codes::UNFINISHED, name, message);
-    d.help("finish the download before the model is run")
+    d.help(match missing.path.to_str().is_some_and(is_address) {
+        true => "the file there is not whole: take another before the model is run",
+        false => "finish the download before the model is run",
+    })
 }

@@ -2,6 +2,7 @@
 
 mod clients;
 mod files;
+mod line;
 mod meta;
 mod print;
 mod subject;
@@ -20,10 +21,10 @@ use crate::progress::Progress;
 use crate::source::{Unproved, read_capture};
 pub(crate) use clients::{VerdictArgs, verdicts};
 use print::Checked;
-use subject::Subject;
+use subject::{EngineLine, Subject};
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Severity, codes as common, message};
-use tpc_ggml::llama_cpp::{Maker, Test};
+use tpc_ggml::llama_cpp::{Maker, Program, Test};
 use tpc_gguf::GgufFile;
 use tpc_lint::{
     Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
@@ -179,10 +180,23 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                 let mut found = on_devices(subject, opened.as_ref(), &placement)?;
                 // Nobody asked for these shares.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
+                // Its sequences are parts of a batch, each with the whole context that was asked for.
+                let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;
+                let chunks = subject.line.as_ref().is_some_and(chunks);
+                found.retain(|d| !chunks || d.code != tpc_lint::NARROW);
                 merged(notes.into_iter().chain(found).collect())
             }
         };
         Finding::join(&mut found.findings, placement.devices.len(), here);
+    }
+    // Who has one device shares nothing, and who shares evenly is not told of others who do not.
+    let shares_evenly = |n: usize| match &opened {
+        Some(opened) => !tpc_lint::is_uneven(&opened.view(), n),
+        None => n == 1,
+    };
+    if found.devices.iter().all(|&n| shares_evenly(n)) {
+        let is_shared = |f: &Finding| f.diagnostic.code == tpc_lint::UNEVEN;
+        found.findings.retain(|f| !is_shared(f));
     }
     if found.devices.len() == 1 {
         for f in &mut found.findings {

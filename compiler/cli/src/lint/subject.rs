@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::Args;
+use super::line::on_devices;
 use crate::args::{Defaults, PlacementArgs};
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use crate::values::{DeviceLists, Parsed};
 use tpc_core::placement::{DeviceList, Placement, SplitMode, shares};
-use tpc_diag::{Diagnostic, codes};
-use tpc_ggml::llama_cpp::{CommandLine, Test, TpcCommand, devices_named};
-
-/// The number of devices where neither `--devices` nor a command line of llama.cpp says it.
-const ASSUMED_DEVICES: usize = 2;
+use tpc_diag::{Diagnostic, codes, message};
+use tpc_ggml::llama_cpp::{CommandLine, Test, TpcCommand, device_count, quoted};
 
 /// The model or capture, with the options that apply to it.
 pub(super) struct Subject {
@@ -85,27 +83,23 @@ impl Subject {
                 "put them behind `--`; only --devices, --topology, --link and --reserve may stand before it",
             )));
         }
-        let command = line.clone();
-        let named = file.map(|m| m.display().to_string());
-        let Some(mut same) = TpcCommand::from_line(&command, named) else {
-            let d = Diagnostic::new(
-                &codes::COMMAND_LINE,
-                "-m",
-                "the command line names no model file",
-            );
-            return Err(Failure::usage(d.help(
-                "add -m MODEL.gguf; of a model that is fetched, give the file: tpc lint MODEL.gguf -- llama-server -hf …",
-            )));
-        };
-        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
-        let counted = devices_named(&command);
         let given = machine.devices();
-        let of_file = given.is_none() && counted.is_none() && machine.names_a_machine();
-        let assumed = given.is_none() && counted.is_none() && !of_file;
+        let counted = device_count(line);
+        let of_file = given.is_none() && counted.assumed && machine.names_a_machine();
+        let assumed = given.is_none() && counted.assumed && !of_file;
         let devices = given.unwrap_or_else(|| match of_file {
             true => Ok(DeviceLists::all()),
-            false => DeviceLists::count(counted.unwrap_or(ASSUMED_DEVICES)),
+            false => DeviceLists::count(counted.count),
         });
+        let command = match devices.as_ref().ok().and_then(|d| most(&machine, d)) {
+            Some(n) => on_devices(line, n),
+            None => line.clone(),
+        };
+        let named = file.map(|m| m.display().to_string());
+        let Some(mut same) = TpcCommand::from_line(&command, named) else {
+            return Err(Failure::usage(without_model(&command)));
+        };
+        let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
         // What a range of devices leaves open is said for each of them.
         if let Ok(lists) = &devices
@@ -133,6 +127,32 @@ impl Subject {
             devices,
         })
     }
+}
+
+/// The largest number of devices of these lists, where they can be read.
+fn most(machine: &PlacementArgs, devices: &DeviceLists) -> Option<usize> {
+    let defaults = SourceArgs::new(None, None).defaults();
+    let placed = devices
+        .lists
+        .iter()
+        .filter_map(|list| machine.placement_on(list, defaults).ok());
+    placed.map(|p| p.devices.len()).max()
+}
+
+/// The refusal of a line that names no model.
+fn without_model(line: &CommandLine) -> Diagnostic {
+    let assigned = |word: &&String| word.starts_with("-m=") || word.starts_with("--model=");
+    if let Some(word) = line.unknown.iter().find(assigned) {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let message = message!("unknown llama.cpp option `{}`: the program stops", word);
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);
+        return d.help(message!("write {} {}", name, quoted(value)));
+    }
+    let message = "the command line names no model file";
+    let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);
+    d.help(
+        "add -m MODEL.gguf; of a model that is fetched, give the file: tpc lint MODEL.gguf -- llama-server -hf …",
+    )
 }
 
 /// The shares of a split by layers that a line leaves open.

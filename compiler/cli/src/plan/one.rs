@@ -56,7 +56,12 @@ impl Plan {
             Search::Nothing => plan_report(&path, placement, compiled),
         };
         let machine = job.placement.machine_words();
-        report.commands = Commands::new(&path, &machine, placement, compiled);
+        let file = job.source.model_path();
+        report.commands = Commands::new(&file, &machine, placement, compiled);
+        if source.is_bare_header() && report.commands.tpc.is_some() {
+            let what = "the file is a header: they need the model with its data";
+            report.commands.needs = Some(what.to_owned());
+        }
         report.why = explain(compiled, &self.explained, &report.tensors);
         let notes = placement.notes.iter().chain(&source.notes);
         report.diagnostics.extend(notes.cloned());

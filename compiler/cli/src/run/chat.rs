@@ -1,25 +1,20 @@
-//! A chat on a terminal: each line is a message, to the end of input.
+//! A chat on a terminal, message by message, to the end of input.
 
-use std::io::{self, BufRead, Write};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::thread;
-use std::time::Duration;
+use std::io::{self, Write};
 
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::Diagnostic;
 
-use super::generate::{Generation, WhenFull, fits};
-use super::interrupt::Interrupt;
+use super::generate::{Asked, Generation, WhenFull, fits};
 use super::lane::{End, Lane};
 use super::prompt::Prompter;
 use super::stream::To;
+use super::terminal::{Terminal, Typed};
 use crate::codes::LONG_PROMPT;
 use crate::output::{self, Failure};
 
-/// How often it is looked whether Ctrl-C was pressed.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// What a chat begins with.
-const HOW: &str = "A line is a message. Ctrl-C ends an answer; /clear forgets the conversation; /exit or Ctrl-D ends.\n";
+const HOW: &str = "A line is a message; one that ends with \\ goes on. Ctrl-C ends an answer; /clear forgets the conversation; /exit \
+                   or Ctrl-D ends.\n";
 
 /// How a chat ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,38 +23,6 @@ pub(super) enum Ended {
     Done,
     /// By Ctrl-C at the prompt.
     Interrupted,
-}
-
-/// The lines of standard input; one without bytes is the end.
-fn lines() -> Receiver<io::Result<Vec<u8>>> {
-    let (to, from) = sync_channel(1);
-    thread::spawn(move || {
-        loop {
-            let mut line = Vec::new();
-            let read = io::stdin().lock().read_until(b'\n', &mut line);
-            let last = !matches!(read, Ok(1..));
-            if to.send(read.map(|_| line)).is_err() || last {
-                return;
-            }
-        }
-    });
-    from
-}
-
-/// The next line; `None` where Ctrl-C came instead.
-fn next(
-    lines: &Receiver<io::Result<Vec<u8>>>,
-    interrupt: &Interrupt,
-) -> Option<io::Result<Vec<u8>>> {
-    let waiting = interrupt.work();
-    loop {
-        match lines.recv_timeout(LOOK) {
-            Ok(line) => return Some(line),
-            Err(RecvTimeoutError::Disconnected) => return Some(Ok(Vec::new())),
-            Err(RecvTimeoutError::Timeout) if waiting.ends() => return None,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-    }
 }
 
 /// Answers each line of a terminal, to its end. What is wrong with a message is told, and the chat goes on without it.
@@ -75,28 +38,13 @@ pub(super) fn talk<'t>(
         let _ = io::stderr().lock().write_all(text.as_bytes());
     };
     say(HOW);
-    let lines = lines();
+    let mut terminal = Terminal::open()?;
     let mut conversation = Conversation::of(lane);
     loop {
-        say("> ");
-        let Some(line) = next(&lines, generation.interrupt) else {
-            say("\n");
-            return Ok(Ended::Interrupted);
-        };
-        let refused = |e: io::Error| {
-            let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", e.to_string());
-            Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
-        };
-        let line = line.map_err(refused)?;
-        if line.is_empty() {
-            say("\n");
-            return Ok(Ended::Done);
-        }
-        let Ok(text) = str::from_utf8(&line) else {
-            let what = "the line is no UTF-8, and was not read";
-            let d = Diagnostic::new(&codes::FILE_ACCESS, "standard input", what);
-            output::diagnostic(&d.help("set the terminal to UTF-8, and type it again"));
-            continue;
+        let text = match terminal.next()? {
+            Typed::Message(text) => text,
+            Typed::End => return Ok(Ended::Done),
+            Typed::Interrupted => return Ok(Ended::Interrupted),
         };
         match text.trim() {
             "" => continue,
@@ -106,6 +54,10 @@ pub(super) fn talk<'t>(
                 conversation = Conversation::default();
                 generation.rewind(lane, &[])?;
                 lane.sampler.reset();
+                continue;
+            }
+            command if is_command(command) => {
+                say(HOW);
                 continue;
             }
             text => {
@@ -129,6 +81,12 @@ pub(super) fn talk<'t>(
         }
         prompter.answered(&lane.answer)?;
     }
+}
+
+/// Whether this is a word with a slash before it, which is meant as a command.
+fn is_command(text: &str) -> bool {
+    let word = text.strip_prefix('/');
+    word.is_some_and(|w| w.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
 /// What was said, of which the caches may have forgotten the older half.
@@ -162,7 +120,7 @@ impl Conversation {
         if ids.len() <= generation.n_ctx {
             generation.rewind(lane, ids)?;
         } else if generation.when_full == WhenFull::End {
-            return fits(ids.len(), generation.n_ctx);
+            return fits(ids.len(), generation.n_ctx, Asked::InChat);
         } else {
             self.go_on(generation, lane, ids)?;
         }

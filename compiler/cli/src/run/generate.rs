@@ -300,15 +300,25 @@ pub(super) fn full(n_ctx: usize, unshifted: Option<&str>) -> Diagnostic {
     }
 }
 
+/// Where a prompt comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The command line.
+    Once,
+    /// A chat, with all that was said before it.
+    InChat,
+}
+
 /// Fails unless a prompt of `n` tokens, and the begin of an answer, fit.
-pub(super) fn fits(n: usize, n_ctx: usize) -> Result<(), Failure> {
+pub(super) fn fits(n: usize, n_ctx: usize, prompt: Asked) -> Result<(), Failure> {
     if n <= n_ctx {
         return Ok(());
     }
     let message = format!("the prompt has {n} tokens, and the context {n_ctx}");
     let d = Diagnostic::new(&codes::LONG_PROMPT, "prompt", message);
-    Err(Failure::usage(d.help(format!(
-        "a larger context: -c {}",
-        n.next_multiple_of(1024)
-    ))))
+    let larger = format!("a larger context: -c {}", n.next_multiple_of(1024));
+    Err(Failure::usage(d.help(match prompt {
+        Asked::Once => larger,
+        Asked::InChat => format!("/clear begins a new conversation; or {larger}"),
+    })))
 }

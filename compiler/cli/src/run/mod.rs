@@ -17,6 +17,7 @@ mod prompt;
 mod sampling;
 mod speed;
 mod stream;
+mod terminal;
 mod turns;
 
 #[cfg(test)]
@@ -25,7 +26,7 @@ mod tests;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
@@ -38,7 +39,7 @@ use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, Opened, Read
 use crate::output::{self, Failure};
 use asker::{Asker, tokenizer};
 use chat::Ended;
-use generate::{Buffers, Generation, WhenFull, fits, full};
+use generate::{Asked, Buffers, Generation, WhenFull, fits, full};
 use interrupt::{INTERRUPTED, Interrupt};
 use kept::KeptArgs;
 use lane::{End, Lane, Share};
@@ -206,6 +207,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor,
         threads: args.engine.threads(ready.n_devices())?,
         profile: false,
+        edges: args.engine.edges(),
         verbose: args.engine.verbose(),
     };
     let long = engine::beyond_training(file, loading.each());
@@ -248,8 +250,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         args.kept
             .save(&*generation.model, &first, (file, prompter.turns()))?;
     }
-    let speed = generation.speed.line(loaded);
-    let _ = writeln!(io::stderr().lock(), "{speed}");
+    end(ended, &generation.speed, loaded)
+}
+
+/// Says how fast it was, and how it ended. Where nothing was read there is nothing to say but what went wrong.
+fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result<(), Failure> {
+    if ended.is_ok() || speed.began() {
+        let _ = writeln!(io::stderr().lock(), "{}", speed.line(loaded));
+    }
     status(ended?)
 }
 
@@ -366,7 +374,7 @@ fn answer<'t>(
     prompt: &[u32],
     prompter: &mut Prompter<'t>,
 ) -> Result<(), Failure> {
-    fits(prompt.len(), generation.n_ctx)?;
+    fits(prompt.len(), generation.n_ctx, Asked::Once)?;
     generation.rewind(lane, prompt)?;
     generation.answer(lane)?;
     finish(lane, generation)?;
@@ -398,7 +406,7 @@ fn answers<'t>(
     let n_ctx = generation.n_ctx;
     let unshifted = generation.unshifted.clone();
     for prompt in prompts {
-        fits(prompt.len(), n_ctx)?;
+        fits(prompt.len(), n_ctx, Asked::Once)?;
     }
     let start = |seq: usize, prompt: &[u32]| {
         let mut lane = begin.lane(seq as u32, prompter.stream(To::Memory))?;

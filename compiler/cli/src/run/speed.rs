@@ -59,6 +59,11 @@ impl Speed {
         (self.drafted, self.accepted)
     }
 
+    /// Whether anything was read.
+    pub(super) const fn began(&self) -> bool {
+        self.prompt.tokens > 0
+    }
+
     /// A line that says it, with the time that loading took. The first token of an answer comes with its prompt, so that
     /// the speed of generation is that of the others.
     pub(super) fn line(&self, loading: Duration) -> String {

@@ -28,14 +28,14 @@ struct Report<'a> {
 
 #[derive(Serialize)]
 struct Size {
-    regions: usize,
+    sections: usize,
     distinct: usize,
     terms: usize,
 }
 
 pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
     let read = artefact::read(named.artefact)?;
-    artefact::options_are_free(named.artefact, &read, &args.placement)?;
+    artefact::options_are_free(named.files(), &read, &args.placement)?;
     if args.numeric {
         let message = "an artefact is proved as it is; --numeric makes a small plan of a model";
         let d = Diagnostic::new(&common::COMMAND_LINE, "--numeric", message);
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
                 "verified"
             },
             proof: proof.as_ref().map(|p| Size {
-                regions: p.sections,
+                sections: p.sections,
                 distinct: p.distinct,
                 terms: p.terms,
             }),

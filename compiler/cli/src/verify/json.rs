@@ -32,7 +32,7 @@ struct Model<'a> {
 
 #[derive(Serialize)]
 struct ProofSize {
-    regions: usize,
+    sections: usize,
     distinct: usize,
     terms: usize,
 }
@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
             model: Model { path, name },
             verdict,
             proof: proof.map(|p| ProofSize {
-                regions: p.sections,
+                sections: p.sections,
                 distinct: p.distinct,
                 terms: p.terms,
             }),

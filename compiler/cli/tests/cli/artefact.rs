@@ -147,6 +147,50 @@ fn an_artefact_gives_the_logits_of_its_model() {
 }
 
 #[test]
+fn an_artefact_holds_parts_of_blocks() {
+    let scratch = Scratch::new();
+    let model = scratch.path("model.gguf");
+    let spec =
+        "llama:layers=1,embd=256,heads=4,kv_heads=4,head_dim=64,ff=768,vocab=300,ctx=64,type=q4_k";
+    assert_eq!(tpc(["synth", spec, "-o", &text(&model)]).status, 0);
+    let four = ["--devices", "cpu,cpu,cpu,cpu", "-sm", "tensor"];
+    let artefact = compiled(&scratch, &model, &[&four[..], &SHORT].concat());
+    let name = text(&artefact);
+    let program = tpc(["dump", &name, "--stage", "program"]).stdout;
+    assert!(program.contains("parts = [[192:192], "), "{program}");
+    let logits = |subject: &[&str], executor: &str| {
+        let out = text(&scratch.path("logits"));
+        let fixed = [
+            "--tokens",
+            "1,2,3",
+            "--logits",
+            &out,
+            "--executor",
+            executor,
+        ];
+        let ran = tpc([&["eval"], subject, &fixed].concat());
+        assert_eq!(ran.status, 0, "{subject:?} {executor}: {}", ran.stderr);
+        fs::read(out).unwrap()
+    };
+    let f16 = ["-c", "64", "-ctk", "f16", "-ctv", "f16"];
+    let model = text(&model);
+    let on = |devices: &[&str], executor| {
+        logits(&[&[model.as_str()][..], devices, &f16].concat(), executor)
+    };
+    for executor in ["cpu", "reference"] {
+        assert!(
+            logits(&[&name], executor) == on(&four, executor),
+            "{executor}"
+        );
+    }
+    // Exact, they are those of one device, rounded to f32.
+    assert!(on(&four, "reference") == on(&["--devices", "cpu"], "reference"));
+    // A part that no device can store.
+    changed(&artefact, 1, "parts = [[192:192], ", "parts = [[208:192], ");
+    refuses(&tpc(["check", &name]), 2, "TPC0583");
+}
+
+#[test]
 fn an_artefact_runs_and_is_timed() {
     let (scratch, model) = folder();
     let artefact = text(&compiled(&scratch, &model, &SHORT));
@@ -376,6 +420,73 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     changed(&artefact, 1, " rows16 [", " [");
     let ran = tpc(["check", &name]);
     assert_ne!(ran.status, 0, "weights are stored otherwise");
+}
+
+/// A topology file of one device.
+fn topology(scratch: &Scratch, name: &str, memory: &str) -> String {
+    let device = format!("(name: \"a\", memory: {memory}, bandwidth: 1e11, flops: 1e12)");
+    text(&scratch.file(name, format!("Topology(devices: [{device}])")))
+}
+
+#[test]
+fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
+    let (scratch, model) = folder();
+    let [here, other, small] = [
+        ("here.ron", "\"8 GiB\""),
+        ("other.ron", "\"9 GiB\""),
+        ("small.ron", "\"100 MiB\""),
+    ]
+    .map(|(name, memory)| topology(&scratch, name, memory));
+    let options = [
+        "--topology",
+        &here,
+        "-c",
+        "64",
+        "-ub",
+        "16",
+        "--target",
+        "cpu",
+    ];
+    let name = text(&compiled(&scratch, &model, &options));
+    let run = |topology: &str| {
+        let what = ["run", &name, "--tokens", "1,2", "-n", "1", "-t", "1"];
+        tpc([&what[..], &["--topology", topology]].concat())
+    };
+    let ran = tpc(["check", &name, "--topology", &here]);
+    assert_eq!(
+        (ran.status, ran.stdout.contains("valid")),
+        (0, true),
+        "{}",
+        ran.stderr
+    );
+    let ran = run(&here);
+    assert_eq!(
+        (ran.status, ran.stderr.contains("TPC05")),
+        (0, false),
+        "{}",
+        ran.stderr
+    );
+    // Another topology file: it runs, and is told.
+    rebuild(&name, &["--topology", &other], "TPC0593", "topology");
+    let ran = tpc(["check", &name, "--topology", &other]);
+    let command = ran.stdout.lines().last().unwrap().trim();
+    assert!(
+        command.ends_with(&format!("--topology {other}")),
+        "{command}"
+    );
+    let ran = run(&other);
+    assert_eq!(
+        (ran.status, ran.stderr.contains("TPC0593")),
+        (0, true),
+        "{}",
+        ran.stderr
+    );
+    // A device with less memory than the program has: it does not.
+    rebuild(&name, &["--topology", &small], "TPC0592", "memory");
+    refuses(&run(&small), 1, "TPC0592");
+    // As of one that was compiled without a topology file.
+    let name = text(&compiled(&scratch, &model, &SHORT));
+    rebuild(&name, &["--topology", &here], "TPC0593", "found none");
 }
 
 #[test]

@@ -91,3 +91,21 @@ fn a_captured_graph_is_planned_like_a_model() {
     let header = path("llama-3.1-8b");
     refuses(&tpc(["plan", "--graph", &header]), 2, "TPC0180");
 }
+
+#[test]
+fn long_names_are_cut_in_messages() {
+    let capture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/graphs/llama-dense.jsonl");
+    let text = fs::read_to_string(capture).unwrap();
+    let scratch = Scratch::new();
+    let long = "N".repeat(1_000_000);
+    for word in ["\"SWIGLU\"", "\"f32\"", "\"ffn_swiglu-0\""] {
+        let file = scratch.file(
+            "capture.jsonl",
+            text.replacen(word, &format!("\"{long}\""), 1),
+        );
+        let ran = tpc(["lint", "--graph", file.to_str().unwrap()]);
+        let told = ran.stdout.len() + ran.stderr.len();
+        assert!(told < 20_000, "{word}: {told} bytes");
+    }
+}

@@ -200,6 +200,17 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
         return;
     }
     assert_eq!(ran.status, 0, "{}", ran.stderr);
+    // Whether kernels start early changes nothing.
+    for pdl in ["on", "off"] {
+        let options = ["--executor", "emulated-cuda", "--pdl", pdl];
+        let other = tpc(run.iter().chain(&options));
+        assert_eq!(
+            (other.status, other.stdout),
+            (0, ran.stdout.clone()),
+            "{pdl}"
+        );
+    }
+    refuses(&tpc(run.iter().chain(&["--pdl", "maybe"])), 2, "TPC0400");
 }
 
 #[test]

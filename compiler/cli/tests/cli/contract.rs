@@ -168,6 +168,7 @@ fn commands(json: &Json) {
         "llama.cpp_by_layers",
         "ik_llama.cpp",
         "ik_llama.cpp_reason",
+        "needs",
     ];
     keys(json, &all);
     assert!(all.iter().all(|n| json[n].is_string() || json[n].is_null()));

@@ -196,7 +196,7 @@ fn the_reserve_counts_to_the_byte() {
         let options = format!("--topology {file} -sm none -c 4096");
         let ran = plan(SMALL, &options);
         assert_eq!(ran.status, status, "{memory}: {}", ran.stderr);
-        let told = words(&ran.stderr).contains("of which 1.00 GiB are reserved: 1 B too many");
+        let told = words(&ran.stderr).contains("of which 1.00 GiB is reserved: 1 B too many");
         assert_eq!(told, status == 1, "{}", ran.stderr);
         assert_eq!(plan(SMALL, &format!("{options} --reserve 0")).status, 0);
     }
@@ -242,17 +242,29 @@ fn one_device_is_named_by_its_position() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
     let devices = json["devices"].as_array().unwrap();
-    assert_eq!((devices.len(), &devices[0]["name"]), (1, &"4090#1".into()));
+    let held = devices.iter().filter(|d| d["weights_bytes"] != 0);
+    let held: Vec<&Json> = held.map(|d| &d["name"]).collect();
+    assert_eq!(held, [&Json::from("4090#1")]);
     for engine in ["tpc", "llama.cpp"] {
         let command = json["commands"][engine].as_str().unwrap();
         assert!(command.contains("-sm none -mg 1"), "{command}");
     }
     // The command asks for the same.
-    let words = json["commands"]["tpc"].as_str().unwrap();
-    let (_, options) = words.split_once(".gguf ").unwrap();
+    let command = json["commands"]["tpc"].as_str().unwrap();
+    let (_, options) = command.split_once(".gguf ").unwrap();
     let again = plan(SMALL, &format!("{options} --format json"));
     let again: Json = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(again["devices"], json["devices"]);
+    // Of cards that differ, `auto` weighs the one with the most memory, whichever comes first.
+    for (options, main) in [("3060,5090", "-sm none -mg 1"), ("5090,3060", "-sm none")] {
+        let ran = plan(SMALL, &format!("--devices {options} -c 4096"));
+        let said = words(&ran.stdout);
+        assert!(
+            said.contains(&format!("--devices {options} {main} -c")),
+            "{said}"
+        );
+        assert!(said.contains("none, all on 5090#"), "{said}");
+    }
     // Elsewhere it has no influence, and that is told; a device that is not there is refused.
     let ran = plan(SMALL, "--devices 2 -sm layer -mg 1 -c 4096");
     assert_eq!(ran.status, 0, "{}", ran.stderr);

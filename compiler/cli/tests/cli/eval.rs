@@ -49,7 +49,7 @@ fn emulated_devices_agree_with_the_reference() {
     for options in [
         &[][..],
         &["-ub", "2"],
-        &["--devices", "cpu,cpu"],
+        &["--devices", "cpu,cpu", "-sm", "tensor"],
         &["--devices", "2", "-ngl", "1"],
         // Two devices that are one card, and cards by their numbers.
         &["--devices", "cuda:0,cuda:0"],

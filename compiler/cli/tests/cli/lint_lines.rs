@@ -130,8 +130,8 @@ fn lines_that_cannot_be_read_are_told() {
         ("", "vllm serve X.gguf"),
         ("", "LLAMA_ARG_MODEL=X.gguf"),
         ("-c 512", "llama-server -m X.gguf"),
-        ("", "llama-server -m X.gguf -ctk q9_9"),
-        ("", "llama-server -m X.gguf -sm rows"),
+        ("", "llama-sevrer -m X.gguf"),
+        ("", "llama-server --model=X.gguf"),
     ] {
         refuses(&line(options, SMALL, rest), 2, "TPC0400");
     }
@@ -140,11 +140,83 @@ fn lines_that_cannot_be_read_are_told() {
         2,
         "TPC0100",
     );
-    refuses(
-        &line("", SMALL, "llama-server -m X.gguf -ot ffn=Nowhere"),
-        2,
-        "TPC0410",
+    let told = |rest: &str| words(&line("", SMALL, rest).stderr);
+    assert!(told("llama-sevrer -m X.gguf").contains("did you mean llama-server?"));
+    assert!(told("llama-server --model=X.gguf").contains("write --model X.gguf"));
+}
+
+/// The codes of a line's findings, with its status.
+fn codes(options: &str, rest: &str) -> (i32, Vec<String>) {
+    let ran = line(&format!("{options} --format json"), SMALL, rest);
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {ran:?}"));
+    let all = json["findings"].as_array().unwrap();
+    let all = all.iter().map(|f| f["code"].as_str().unwrap().to_owned());
+    (ran.status, all.collect())
+}
+
+#[test]
+fn wrong_values_are_findings_beside_the_others() {
+    for wrong in [
+        "-ctk q4_K",
+        "-ctk q9_9",
+        "-sm graph",
+        "-sm rows",
+        "-ngl lots",
+        "-ts 3,1,1",
+        "-ts a,b",
+        "-ot ffn_(up=CPU",
+        "-ot ffn=Nowhere",
+        "-ot ffn=CUDA2",
+        "-ot ffn",
+        "-sm none -mg 2",
+        "-c -5",
+        "-t foo",
+        "--port abc",
+        "--temp x",
+    ] {
+        // -ub 4096 without -b is a finding, too.
+        let rest = format!("llama-server -m X.gguf {wrong} -ub 4096");
+        let (status, found) = codes("--devices 2", &rest);
+        let of = |code: &str| found.iter().filter(|c| *c == code).count();
+        let counts = (status, of("TPC0920"), of("TPC0910"));
+        assert_eq!(counts, (1, 1, 1), "{wrong}: {found:?}");
+    }
+    let ran = line(
+        "--devices 2",
+        SMALL,
+        "llama-server -m X.gguf -sm graph -c 512",
     );
+    assert!(words(&ran.stderr).contains("ik_llama"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("-sm layer"), "{}", ran.stdout);
+}
+
+#[test]
+fn devices_that_a_line_names_are_planned_for() {
+    let (status, found) = codes("", "llama-server -m X.gguf -sm none -mg 3 -c 512");
+    assert_eq!(status, 0, "{found:?}");
+    assert!(found.iter().any(|c| c == "TPC0916"), "{found:?}");
+    let ran = line("", SMALL, "llama-server -m X.gguf -ot ffn=CUDA3 -c 512");
+    assert!(ran.stdout.contains("--devices 4 "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("…=CUDA3"), "{}", ran.stderr);
+}
+
+#[test]
+fn chunks_of_a_batch_have_the_whole_context() {
+    let (status, found) = codes("--devices 1", "llama-perplexity -m X.gguf -f wiki.test.raw");
+    assert!(
+        status == 0 && !found.iter().any(|c| c == "TPC0806"),
+        "{found:?}"
+    );
+    let (_, found) = codes("--devices 1", "llama-server -m X.gguf -c 2048 -np 4");
+    assert!(found.iter().any(|c| c == "TPC0806"), "{found:?}");
+}
+
+#[test]
+fn layers_that_stay_on_the_host_are_why_devices_are_idle() {
+    let ran = line("--devices 2", SMALL, "llama-bench -m X.gguf -ngl 0");
+    let told = words(&ran.stderr);
+    assert!(told.contains("-ngl 0 keeps all on the host"), "{told}");
+    assert!(!told.contains("proportion"), "{told}");
 }
 
 #[test]

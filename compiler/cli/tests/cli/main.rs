@@ -8,6 +8,7 @@ mod bench;
 mod captures;
 #[cfg(target_os = "linux")]
 mod cards;
+mod commands;
 mod contract;
 mod devices;
 mod diff;

@@ -463,6 +463,10 @@ fn many_files_are_linted_with_settings() {
     );
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "4"]);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("TPC0611").count(), 1, "{}", ran.stderr);
+    // One device shares nothing.
+    let ran = lint(&[a, "--deny", "TPC0611", "--devices", "1"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
     // Every format has all files.
     let pattern = d.path("two/*.gguf");
     let pattern = pattern.to_str().unwrap();

@@ -86,14 +86,16 @@ fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) 
         .strip_prefix("listening on ")
         .unwrap()
         .to_owned();
-    // All are open before the first is done, or the server would end.
     let mut streams: Vec<TcpStream> = conversations
         .iter()
         .map(|_| TcpStream::connect(&address).unwrap())
         .collect();
-    for (stream, sent) in streams.iter_mut().zip(conversations) {
+    // All are answered before the first is done, or the server would end.
+    for stream in &mut streams {
         stream.write_all(&message(14, &[0; 24])).unwrap();
         stream.read_exact(&mut [0; 36]).unwrap();
+    }
+    for (stream, sent) in streams.iter_mut().zip(conversations) {
         let _ = stream.write_all(&sent[33..]);
         // The server may have closed it by now.
         let _ = stream.shutdown(std::net::Shutdown::Write);

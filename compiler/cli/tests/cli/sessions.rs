@@ -19,11 +19,21 @@ fn small(scratch: &Scratch, architecture: &str) -> std::path::PathBuf {
 #[test]
 fn prompts_side_by_side_have_the_answers_of_each_alone() {
     let scratch = Scratch::new();
-    let model = small(&scratch, "llama-tiny");
+    // Caches, recurrent states, and both.
+    for spec in [
+        "llama-tiny:layers=1,type=q8_0",
+        "mamba2-tiny:layers=1,type=q8_0",
+        "qwen35-tiny:layers=4,type=q8_0",
+    ] {
+        side_by_side(&scratch.model(spec), spec);
+    }
+}
+
+fn side_by_side(model: &Path, spec: &str) {
     let prompts = ["1,2,3", "7", "5,4,3,2,1,9,8", "11,12", "3,3,3,3"];
     let alone: Vec<String> = prompts
         .iter()
-        .map(|p| run(&model, &["--tokens", p, "-n", "5"]).stdout)
+        .map(|p| run(model, &["--tokens", p, "-n", "5"]).stdout)
         .collect();
     let wanted: Vec<String> = (1..)
         .zip(&alone)
@@ -32,12 +42,12 @@ fn prompts_side_by_side_have_the_answers_of_each_alone() {
     let all: Vec<&str> = prompts.iter().flat_map(|p| ["--tokens", *p]).collect();
     for np in ["1", "2", "3", "5"] {
         let options = [&all[..], &["-n", "5", "-np", np, "-ub", "4", "-c", "640"]].concat();
-        let ran = run(&model, &options);
-        assert_eq!(ran.status, 0, "{}", ran.stderr);
-        assert_eq!(ran.stdout, wanted.concat(), "{np}");
+        let ran = run(model, &options);
+        assert_eq!(ran.status, 0, "{spec} -np {np}: {}", ran.stderr);
+        assert_eq!(ran.stdout, wanted.concat(), "{spec} -np {np}");
     }
     let options = [&all[..], &["--save", "x"]].concat();
-    refuses(&run(&model, &options), 2, "TPC0400");
+    refuses(&run(model, &options), 2, "TPC0400");
 }
 
 #[test]

@@ -34,6 +34,25 @@ fn a_text_has_the_ids_that_its_file_gives() {
 }
 
 #[test]
+fn scripts_get_the_ids_on_one_line_and_the_text_back() {
+    let scratch = Scratch::new();
+    let file = scratch.file("hello.txt", "Hello");
+    for form in [&["Hello"][..], &["--file", file.to_str().unwrap()]] {
+        let ran = tokenize(form);
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, "1,15043\n"));
+    }
+    let ran = tokenize(&["--detokenize", "15043,29892,3186"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "Hello, world\n"));
+    for wrong in [
+        &["--detokenize", "x"][..],
+        &["--detokenize", "4000000"],
+        &["a", "-p", "b"],
+    ] {
+        assert_eq!(tokenize(wrong).status, 2, "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_message_becomes_a_prompt() {
     let ran = tokenize(&["-p", "Hi", "--chat"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));

@@ -75,7 +75,7 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
     let mut on_host = false;
     for change in changes {
         match change {
-            Change::Mode(_) | Change::Shares(_) => {}
+            Change::Mode(_) | Change::MainDevice(_) | Change::Shares(_) => {}
             Change::HostExperts(0) => out.push("all experts on the devices".to_owned()),
             Change::HostExperts(n) => {
                 on_host = true;

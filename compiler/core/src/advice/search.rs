@@ -37,6 +37,10 @@ const SKETCHED: usize = 3;
 const DRAFTED: usize = 6;
 /// Drafts that every class has, whatever the limits are: one tells what the next has to be.
 const LEAST_DRAFTED: usize = 3;
+/// Drafts of a full effort that look for the least on the host.
+const SHIFTED: usize = 4;
+/// The drafts of the smallest configurations where nothing fits.
+const SHORT: usize = 12;
 /// Points that are named.
 const NAMED: usize = 5;
 /// The part by which a point may be slower than the fastest of its class if it gives up less.
@@ -309,7 +313,9 @@ impl<'a> Search<'a> {
         self.complete &= found
             .iter()
             .all(|(found, allowed)| found.is_some() || allowed.once > 0 && full);
-        self.name(found.into_iter().filter_map(|(found, _)| found).collect())
+        let found = found.into_iter().filter_map(|(found, _)| found).collect();
+        let found = self.with_shares_shifted(found);
+        self.name(found)
     }
 
     /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
@@ -390,7 +396,14 @@ impl<'a> Search<'a> {
 
     /// The least that has to go to the host by the bound; `None` where everything there does not help.
     fn least_level(&self, known: &Known, point: &Point, load: &Load) -> Option<u64> {
-        let fits = |level: u64| self.fits(known, &Point { level, ..*point }, load);
+        let level = self.level_of_devices(known, point, load);
+        self.fits(known, &Point { level, ..*point }, load)
+            .then_some(level)
+    }
+
+    /// The least that has to go to the host for the devices to have room by the bound, whatever the host has; the last level
+    /// where they never have.
+    fn level_of_devices(&self, known: &Known, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (if point.chain.all { last } else { 0 }, last);
         while low < high {
@@ -405,7 +418,7 @@ impl<'a> Search<'a> {
                 low = middle + 1;
             }
         }
-        fits(low).then_some(low)
+        low
     }
 
     /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.
@@ -558,17 +571,70 @@ impl<'a> Search<'a> {
         }
         // Devices that differ may need shares that shift.
         best.or_else(|| {
-            let way = &self.space.ways[start.way].way;
-            let split = way.mode == SplitMode::Tensor && self.space.base.tensor_split.is_none();
-            if !split || !std::mem::take(&mut allowed.full) {
+            if !self.may_shift(start.way) || !std::mem::take(&mut allowed.full) {
                 return None;
             }
-            let found = self.draft(
-                &self.mildest(class, &self.bound.known[start.way], start)?,
-                Effort::Full,
-            )?;
+            let at = self.mildest(class, &self.bound.known[start.way], start)?;
+            let found = self.draft(&at, Effort::Full)?;
             found.draft.fits().then_some(found)
         })
+    }
+
+    /// Whether a plan of this way may shift the shares of the devices to fit.
+    fn may_shift(&self, way: usize) -> bool {
+        let shared = &self.space.ways[way];
+        shared.way.mode == SplitMode::Tensor
+            && shared.shares.is_none()
+            && self.space.base.tensor_split.is_none()
+    }
+
+    /// The drafts with less on the host, where the devices differ and shares that shift make room for it; of as many as the
+    /// limits allow, the fastest first.
+    fn with_shares_shifted(&mut self, mut found: Vec<Found>) -> Vec<Found> {
+        if !self.space.devices_differ() {
+            return found;
+        }
+        found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
+        let shifts = |f: &Found| self.may_shift(f.point.way) && f.point.level > 0;
+        let (shifted, mut out): (Vec<Found>, Vec<Found>) = found.into_iter().partition(shifts);
+        let most = self.left / (self.step * DRAFT * (SHIFTED * FULL) as u64).max(1);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let n = shifted.len().min(most);
+        self.tried += n * SHIFTED;
+        self.left -= (n * SHIFTED * FULL) as u64 * self.step * DRAFT;
+        self.complete &= n == shifted.len();
+        let shifted = (0..).zip(shifted).collect();
+        out.extend(in_parallel(shifted, |(i, f)| match i < n {
+            true => self.shifted(f),
+            false => f,
+        }));
+        out
+    }
+
+    /// The draft with the least on the host between nothing and its own.
+    fn shifted(&self, mut best: Found) -> Found {
+        let (mut low, mut high) = (0, best.point.level);
+        for _ in 0..SHIFTED {
+            if low >= high {
+                break;
+            }
+            let level = (low + high) / 2;
+            let point = Point {
+                level,
+                ..best.point
+            };
+            let found = self.draft(&point, Effort::Full);
+            match found.filter(|f| f.draft.fits()) {
+                Some(fits) => {
+                    high = level;
+                    if fits.us_per_token < best.us_per_token {
+                        best = fits;
+                    }
+                }
+                None => low = level + 1,
+            }
+        }
+        best
     }
 
     /// The drafts worth naming, proved: none that is slower than one that gives up less.
@@ -663,12 +729,16 @@ impl<'a> Search<'a> {
         let mut points = Vec::new();
         for chain in space.chains() {
             let last = space.last_level(chain);
-            for level in [0, if chain.experts { space.n_block } else { last }, last] {
-                points.push(smallest(0, level, chain));
+            let point = smallest(0, 0, chain);
+            let load = self.leaves[point.caches].load(&point, space.base.devices.len());
+            // Between full devices and a full host.
+            let full = self.level_of_devices(&self.bound.known[0], &point, &load);
+            for level in [0, full, full + 1, last] {
+                points.push(smallest(0, level.min(last), chain));
             }
         }
         points.dedup();
-        points.truncate(8);
+        points.truncate(SHORT);
         let found = in_parallel(points, |p| {
             let found = self.draft(&p, Effort::Once)?;
             let (place, bytes) = lacks(&found)?;

@@ -12,6 +12,8 @@ use crate::placement::{HostExperts, Placement, SplitMode};
 pub enum Change {
     /// Another split mode.
     Mode(SplitMode),
+    /// Another device for a model that is not split.
+    MainDevice(usize),
     /// Other shares of the devices.
     Shares(Vec<f64>),
     /// The experts of the first layers on the host.
@@ -55,6 +57,7 @@ impl Change {
     pub fn apply(&self, to: &mut Placement) {
         match self {
             Change::Mode(mode) => to.split_mode = *mode,
+            Change::MainDevice(d) => to.main_device = Some(*d),
             Change::Shares(shares) => to.tensor_split = Some(shares.clone()),
             Change::HostExperts(n) => to.host_experts = HostExperts::First(*n),
             Change::GpuLayers { kept, .. } => to.n_gpu_layers = Some(*kept),
@@ -71,6 +74,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Change::Mode(mode) => write!(f, "-sm {}", mode.name()),
+            Change::MainDevice(d) => write!(f, "-mg {d}"),
             Change::Shares(shares) => {
                 let shown: Vec<String> = shares.iter().map(ToString::to_string).collect();
                 write!(f, "-ts {}", shown.join(","))
@@ -211,7 +215,15 @@ impl<'a> Space<'a> {
             way: way.clone(),
             shares: None,
         };
-        let all: Vec<Way> = all.collect();
+        let mut all: Vec<Way> = all.collect();
+        if base.split_mode == SplitMode::None {
+            // The device that was asked for, beside the roomiest.
+            for way in ways(base) {
+                if !all.contains(&way) {
+                    all.push(way);
+                }
+            }
+        }
         let mut out: Vec<Shared> = all.iter().map(plain).collect();
         if let Some(shares) = by_memory(base) {
             let shared = all.into_iter().filter(|w| w.mode != SplitMode::None);
@@ -233,6 +245,12 @@ impl<'a> Space<'a> {
         let mut out = vec![asked];
         out.extend(CACHES.into_iter().filter(smaller).map(|t| [t, t]));
         out
+    }
+
+    /// Whether the devices have unlike memory.
+    pub(super) fn devices_differ(&self) -> bool {
+        let memory = |d: usize| self.base.topology.device(d).usable_memory();
+        (1..self.base.devices.len()).any(|d| memory(d) != memory(0))
     }
 
     /// The chains that a configuration can follow.
@@ -338,6 +356,10 @@ impl<'a> Space<'a> {
         if way.mode != base.split_mode && base.devices.len() > 1 {
             out.push(Change::Mode(way.mode));
         }
+        let main = way
+            .main_device()
+            .filter(|&d| d != base.main_device.unwrap_or(0));
+        out.extend(main.map(Change::MainDevice));
         out.extend(shares.clone().map(Change::Shares));
         let offload = self.offload(point);
         if offload.experts != base.host_experts.count(self.n_block) {
@@ -391,14 +413,20 @@ fn halves(n: u64, least: u64) -> Vec<u64> {
     out
 }
 
-/// Shares in proportion to usable memory, in GiB, instead of those that the user gives; `None` where he gives none,
-/// memory is not known, or nothing changes.
+/// Shares in proportion to usable memory, in GiB; `None` where memory is not known or alike, or these were asked for.
 fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
-    let asked = placement.tensor_split.as_ref()?;
     let gib = |d: usize| {
         let usable = placement.topology.device(d).usable_memory()?;
         Some((usable / f64::from(1 << 30) * 10.0).round() / 10.0)
     };
     let shares: Option<Vec<f64>> = (0..placement.devices.len()).map(gib).collect();
-    shares.filter(|s| s.len() > 1 && s.iter().all(|&x| x > 0.0) && asked != s)
+    let shares = shares.filter(|s| s.iter().all(|&x| x > 0.0))?;
+    // Without proportions, alike devices have alike shares.
+    let even = vec![shares.first()?.to_bits(); shares.len()];
+    let asked = placement.tensor_split.clone();
+    let differs = match asked {
+        Some(asked) => shares.len() > 1 && asked != shares,
+        None => shares.iter().map(|s| s.to_bits()).ne(even),
+    };
+    differs.then_some(shares)
 }

@@ -22,6 +22,7 @@ pub(crate) use parallel::in_parallel;
 pub use ranking::Candidate;
 pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};
+use strategies::main_device;
 pub use strategies::{Way, ways};
 
 use std::collections::BTreeMap;
@@ -89,6 +90,11 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// The device of a model that is not split.
+    pub fn main_device(&self) -> Option<usize> {
+        main_device(self.mode, &self.resolved.layer_placement.stages)
+    }
+
     /// Why the plan is not to be used: its programs are not proved (TPC0391).
     pub fn unproved(&self) -> Option<Diagnostic> {
         self.proof.as_ref().err().map(|r| refuted(r))

@@ -14,6 +14,9 @@ use super::{Prepared, in_parallel, tensor_limit};
 use crate::placement::{Overridden, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
+/// Strategies whose plans are held until one is taken: plans are large, and the others are made again where these do not fit.
+const HELD: usize = 2;
+
 /// Which strategies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
@@ -27,6 +30,16 @@ pub(super) enum Compared {
 pub(super) struct Ranked {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
+}
+
+impl Ranked {
+    /// The strategy with its plan where it is held, else without.
+    fn held(self, held: bool) -> Ranked {
+        Ranked {
+            sharding: self.sharding.filter(|_| held),
+            ..self
+        }
+    }
 }
 
 /// A strategy that was compared with others.
@@ -110,7 +123,10 @@ impl Prepared {
         let best = costs.remove(best);
         costs.insert(0, best);
         Ok(Ranking {
-            strategies: costs.into_iter().map(|(ranked, _)| ranked).collect(),
+            strategies: (0..)
+                .zip(costs)
+                .map(|(i, (ranked, _))| ranked.held(i < HELD))
+                .collect(),
             candidates,
             complete,
         })
@@ -264,11 +280,12 @@ fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
         let error = of(*i).estimate.error.max(best.estimate.error);
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
-    let beaten = |i: usize| (0..found.len()).any(|j| j != i && beats(of(j), of(i)));
-    let key = |i: &usize| {
-        let is_hybrid = of(*i).mode == SplitMode::Hybrid;
-        (beaten(*i), is_hybrid, of(*i).fullest)
-    };
+    let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
+    // What is not taken because plain ways come first beats no plain way either.
+    let rivals =
+        |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
+    let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));
+    let key = |i: &usize| (beaten(*i), is_hybrid(*i), of(*i).fullest);
     let equals = (0..found.len()).filter(equal);
     equals.min_by_key(key).unwrap_or(0)
 }

@@ -18,6 +18,14 @@ pub(super) struct Strategy {
     pub(super) request: PlanRequest,
 }
 
+/// The device of a model that is divided so, if it is not split.
+pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usize> {
+    match (mode, stages) {
+        (SplitMode::None, [only]) => only.first().copied(),
+        _ => None,
+    }
+}
+
 /// A way to divide a model: its mode, its name, and its stages of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -30,6 +38,11 @@ pub struct Way {
 }
 
 impl Way {
+    /// The device of a model that is not split.
+    pub fn main_device(&self) -> Option<usize> {
+        main_device(self.mode, &self.stages)
+    }
+
     fn new(mode: SplitMode, name: impl Into<String>, stages: Vec<Vec<usize>>) -> Way {
         Way {
             mode,
@@ -42,20 +55,21 @@ impl Way {
 /// The ways to divide a model that a placement's mode admits.
 pub fn ways(placement: &Placement) -> Vec<Way> {
     let n = placement.devices.len();
-    let none = || Way::new(SplitMode::None, "none", vec![vec![0]]);
+    let none = |d: usize| Way::new(SplitMode::None, "none", vec![vec![d]]);
     let layer = || {
         let stages = (0..n).map(|d| vec![d]).collect();
         Way::new(SplitMode::Layer, "layer", stages)
     };
     let tensor = || Way::new(SplitMode::Tensor, "tensor", vec![(0..n).collect()]);
     match placement.split_mode {
-        _ if n == 1 => vec![none()],
-        SplitMode::None => vec![none()],
+        _ if n == 1 => vec![none(0)],
+        SplitMode::None => vec![none(placement.main_device.unwrap_or(0))],
         SplitMode::Layer => vec![layer()],
         SplitMode::Tensor => vec![tensor()],
         SplitMode::Hybrid => hybrids(n),
         SplitMode::Auto => {
-            let mut out = vec![tensor(), layer(), none()];
+            let main = placement.main_device.unwrap_or_else(|| roomiest(placement));
+            let mut out = vec![tensor(), layer(), none(main)];
             // Of the engines only tpc has groups in sequence.
             if placement.engine == Engine::Tpc {
                 out.extend(hybrids(n));
@@ -63,6 +77,18 @@ pub fn ways(placement: &Placement) -> Vec<Way> {
             out
         }
     }
+}
+
+/// The device with the most memory, of those the one that reads it fastest, of those the first.
+fn roomiest(placement: &Placement) -> usize {
+    let key = |d: usize| {
+        let device = placement.topology.device(d);
+        (device.usable_memory().unwrap_or(0.0), device.bandwidth)
+    };
+    let more = |a: (f64, f64), b: (f64, f64)| a.0 > b.0 || a.0 == b.0 && a.1 > b.1;
+    (0..placement.devices.len())
+        .reduce(|best, d| if more(key(d), key(best)) { d } else { best })
+        .unwrap_or(0)
 }
 
 /// Groups of equal size, in sequence.
@@ -91,6 +117,10 @@ pub(super) fn strategy(
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
     request.engine = placement.engine;
     request.sums = placement.sums;
+    // Other engines cut at the file's blocks.
+    if placement.engine == Engine::Tpc {
+        request.storage = placement.storage;
+    }
     request.depth = placement.depth;
     request.tensor_split.clone_from(&placement.tensor_split);
     if mode == SplitMode::None {

@@ -271,7 +271,11 @@ impl MachineRequest<'_> {
         members: &[Member],
         notes: &mut Vec<Diagnostic>,
     ) -> Result<Topology, Diagnostic> {
-        let mut out = Topology::default();
+        let processors: Vec<bool> = members.iter().map(|m| m.kind == DeviceKind::Cpu).collect();
+        let mut out = match self.file {
+            Some(_) => Topology::default(),
+            None => Topology::assumed(&processors),
+        };
         // Beyond its list, a file's last profile counts.
         let listed = members.iter().take_while(|m| !m.repeated);
         let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();

@@ -1,9 +1,9 @@
 //! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
 
-mod alone;
 mod devices;
 mod experts;
 mod machine;
+mod main_device;
 mod overrides;
 mod reserve;
 mod resolve;
@@ -104,7 +104,8 @@ pub struct Placement {
     pub sums: SumOrder,
     /// How the devices store weights.
     pub storage: &'static dyn Storage,
-    /// The position of the only device among those that were there, where `--main-gpu` named it.
+    /// The device that a model is on which is not split; the first, and of `auto` the one with the most memory, where
+    /// `--main-gpu` names none.
     pub main_device: Option<usize>,
     /// What was assumed about the machine.
     pub notes: Vec<Diagnostic>,

@@ -21,12 +21,16 @@ impl Placement {
 
     /// The options that ask for everything but the machine, the engine and the depth: under them `--split-mode auto` and
     /// `mode`, which it chose, are planned alike. A context that is not given is left out.
-    pub fn option_words(&self, mode: SplitMode) -> Vec<String> {
+    /// A model that is not split is on the device `main`.
+    pub fn option_words(&self, mode: SplitMode, main: Option<usize>) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
         // Groups of devices in sequence are one of the strategies of `auto`, which has no name of its own.
         if self.devices.len() > 1 && mode != SplitMode::Hybrid {
             put(&["-sm", mode.name()]);
+            if let Some(main) = main.filter(|&d| d > 0) {
+                put(&["-mg", &main.to_string()]);
+            }
         }
         if let Some(split) = &self.tensor_split {
             put(&["-ts", &shares(split)]);
@@ -87,8 +91,8 @@ mod tests {
         let devices = |text| parse_devices(text).expect("a list of devices");
         let mut p = Placement::on(devices("2"));
         assert_eq!(p.machine_words(), ["--devices", "2"]);
-        assert_eq!(p.option_words(SplitMode::Layer), ["-sm", "layer"]);
-        assert_eq!(p.option_words(SplitMode::Hybrid), [""; 0]);
+        assert_eq!(p.option_words(SplitMode::Layer, None), ["-sm", "layer"]);
+        assert_eq!(p.option_words(SplitMode::Hybrid, None), [""; 0]);
         p.tensor_split = Some(vec![3.0, 1.5]);
         p.overrides = parse_overrides(&["a{1,2}=CUDA1,b=CPU".to_owned()], &p.devices)
             .expect("a list of overrides");
@@ -101,7 +105,7 @@ mod tests {
         p.parallel = 2;
         p.drafting = Drafting::Mtp;
         p.sums = SumOrder::Cheapest;
-        let words = p.option_words(SplitMode::Tensor).join(" ");
+        let words = p.option_words(SplitMode::Tensor, None).join(" ");
         assert_eq!(
             words,
             "-sm tensor -ts 3,1.5 -ot a{1,2}=dev1 -ot b=CPU -ncmoe 4 -nkvo -ngl 7 -ctv q8_0 -c 4096 -ub 2048 -np 2 \
@@ -110,6 +114,12 @@ mod tests {
         let p = Placement::on(devices("cpu,cuda:3"));
         assert_eq!(p.machine_words(), ["--devices", "cpu,cuda:3"]);
         let p = Placement::on(devices("1"));
-        assert_eq!(p.option_words(SplitMode::None), [""; 0]);
+        assert_eq!(p.option_words(SplitMode::None, Some(0)), [""; 0]);
+        let p = Placement::on(devices("3"));
+        let words = |main| p.option_words(SplitMode::None, main).join(" ");
+        assert_eq!(
+            (words(Some(0)), words(Some(2))),
+            ("-sm none".into(), "-sm none -mg 2".into())
+        );
     }
 }

@@ -1,10 +1,13 @@
 //! The answer: whether the model fits, how fast it is, why it is split so, and the commands that run it.
 
-use tpc_passes::machine::Engine;
+use std::fmt::Write;
+
+use tpc_passes::machine::{Engine, Topology};
 
 use super::commands::{Commands, ShellCommand};
 use super::plan::{CandidateReport, DeviceReport, PlanReport};
-use crate::format::{bytes, count, printable, speed, wrapped};
+use crate::format::{bytes, count, printable, shortened, speed, wrapped};
+use crate::placement::SplitMode;
 
 /// Columns of the words that say what a line is about.
 const LABEL: usize = 8;
@@ -149,7 +152,7 @@ fn model(report: &PlanReport) -> String {
     };
     format!(
         "{}: {}, {} layers{drafts}, {} parameters, {}",
-        printable(&m.name),
+        shortened(&printable(&m.name), 200),
         m.arch,
         m.n_layer,
         count(m.n_params),
@@ -182,10 +185,11 @@ fn fits(report: &PlanReport) -> String {
         let most = report.largest().map_or_else(String::new, |d| {
             format!("; {} needs {}", subject(d), bytes(d.total_bytes))
         });
-        return format!(
-            "not known (no memory given; name the cards: --devices {}x3090){most}",
-            report.devices.len()
-        );
+        let cure = match report.machine.of_processors() {
+            true => "state it in a topology file: --topology FILE".to_owned(),
+            false => format!("name the cards: --devices {}x3090", report.devices.len()),
+        };
+        return format!("not known (no memory given; {cure}){most}");
     };
     let Some(f) = report.fullest() else {
         return "yes".to_owned();
@@ -236,6 +240,13 @@ fn speeds(report: &PlanReport) -> String {
 /// How sure the speeds are.
 fn sureness(report: &PlanReport) -> String {
     let e = &report.estimate;
+    if report.machine.assumed && report.machine.of_processors() {
+        let bandwidth = report.machine.host.bandwidth;
+        return format!(
+            "an estimate for a processor that reads {:.0} GB/s, not for yours",
+            bandwidth / 1e9
+        );
+    }
     if report.machine.assumed {
         let bandwidth = report.machine.devices.first().map_or(0.0, |d| d.bandwidth);
         return format!(
@@ -243,23 +254,40 @@ fn sureness(report: &PlanReport) -> String {
             bandwidth / 1e12
         );
     }
-    match e.error > 0.0 {
-        true => format!(
-            "±{:.0} %, an estimate by the profile of {}",
-            e.error * 100.0,
-            e.engine
-        ),
-        false => format!("an estimate by the profile of {}", e.engine),
+    let mut out = match e.error > 0.0 {
+        true => format!("±{:.0} %, ", e.error * 100.0),
+        false => String::new(),
+    };
+    let on_cards = report.machine.devices.iter().any(|d| d.processor.is_some());
+    match e.engine == Engine::Tpc.name() && on_cards {
+        // The profile of an engine whose kernels have not run on a card.
+        true => {
+            out.push_str("with kernels as fast as llama.cpp's: tpc's have not run on a card yet");
+        }
+        false => {
+            let _ = write!(out, "an estimate by the profile of {}", e.engine);
+        }
     }
+    let host = &report.machine.host;
+    // A row of the embedding counts for nothing.
+    if e.breakdown.host_us > e.decode_us / 10.0 && *host == Topology::default().host {
+        let _ = write!(
+            out,
+            "; the host is assumed to read {:.0} GB/s",
+            host.bandwidth / 1e9
+        );
+    }
+    out
 }
 
 /// The split mode, and why.
 fn split(report: &PlanReport) -> String {
     let all = &report.considered;
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
-        return match report.devices.len() {
-            1 => "none, there is one device".to_owned(),
-            n => format!("{} over {n} devices, as asked", report.split_mode),
+        return match (report.devices.len(), only_device(report)) {
+            (1, _) => "none, there is one device".to_owned(),
+            (_, Some(device)) => format!("none, all on {device}, as asked"),
+            (n, None) => format!("{} over {n} devices, as asked", report.split_mode),
         };
     };
     let fitting: Vec<&CandidateReport> = all.iter().filter(|c| c.fits).collect();
@@ -286,7 +314,17 @@ fn split(report: &PlanReport) -> String {
             (f.decode_tps / chosen.decode_tps - 1.0) * 100.0
         ),
     };
-    format!("{}, {why}", chosen.name)
+    match only_device(report) {
+        Some(device) => format!("none, all on {device}, {why}"),
+        None => format!("{}, {why}", chosen.name),
+    }
+}
+
+/// The device of a model that is not split.
+fn only_device(report: &PlanReport) -> Option<&str> {
+    let devices = report.devices.iter().filter(|d| d.kind != "host");
+    let most = devices.max_by_key(|d| d.weights_bytes)?;
+    (report.split_mode == SplitMode::None.name()).then_some(most.name.as_str())
 }
 
 /// What the chosen strategy has that a faster one has not.
@@ -329,5 +367,8 @@ fn commands(commands: &Commands, engine: &str, width: usize) -> String {
         c.llama_cpp_by_layers.as_ref(),
         None,
     );
+    for note in c.llama_cpp_order.iter().chain(&c.needs) {
+        out.push_str(&wrapped(&format!("    ({})", printable(note)), width, 4));
+    }
     out
 }

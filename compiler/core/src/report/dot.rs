@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::ops::RangeInclusive;
 
+use tpc_diag::steers;
 use tpc_ir::{Graph, Inst, InstData, Op, Output, Place, Unreduced, Value};
 
 use super::describe::{name, op_name};
@@ -188,14 +188,6 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// Invisible characters, and those that change the direction of others.
-const INVISIBLE: [RangeInclusive<char>; 4] = [
-    '\u{200b}'..='\u{200f}',
-    '\u{2028}'..='\u{202e}',
-    '\u{2060}'..='\u{206f}',
-    '\u{feff}'..='\u{feff}',
-];
-
 /// Text inside a quoted label: DOT knows `\"`, takes other backslashes for escapes of its own, and reads entities.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -204,7 +196,7 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '&' => out.push_str("&amp;"),
-            c if c.is_control() || INVISIBLE.iter().any(|r| r.contains(&c)) => {
+            c if steers(c) => {
                 let _ = write!(out, "\\\\u{{{:x}}}", c as u32);
             }
             c => out.push(c),

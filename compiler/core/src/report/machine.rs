@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tpc_passes::machine::{DeviceProfile, Link, PairLink, Topology};
 
-use crate::placement::Placement;
+use crate::placement::{DeviceKind, Placement};
 
 /// The machine that a plan is for: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,6 +27,8 @@ impl MachineReport {
     pub fn new(placement: &Placement) -> MachineReport {
         let topology = &placement.topology;
         let n = placement.devices.len();
+        let kinds = placement.devices.iter().map(|d| d.kind == DeviceKind::Cpu);
+        let processors: Vec<bool> = kinds.collect();
         let links = topology.links.iter().filter(|l| l.a < n && l.b < n);
         MachineReport {
             devices: (0..n).map(|d| topology.device(d).clone()).collect(),
@@ -34,13 +36,19 @@ impl MachineReport {
             link: topology.link,
             links: links.copied().collect(),
             host_link: topology.host_link,
-            assumed: *topology == Topology::default(),
+            assumed: *topology == Topology::assumed(&processors),
         }
+    }
+
+    /// Whether all devices are the host's processor.
+    pub fn of_processors(&self) -> bool {
+        let mut devices = self.devices.iter();
+        devices.all(|d| d.name == DeviceProfile::PROCESSOR)
     }
 
     /// The devices in words: `2 × RTX 3090`, `RTX 4090 + RTX 3090`; `2 devices` where nobody named them.
     pub fn devices_in_words(&self) -> String {
-        if self.assumed {
+        if self.assumed && !self.of_processors() {
             return match self.devices.len() {
                 1 => "1 device".to_owned(),
                 n => format!("{n} devices"),

@@ -140,7 +140,7 @@ const UNKNOWN: &str = "–";
 fn kind_of(report: &PlanReport, device: usize) -> String {
     let profile = report.machine.devices.get(device);
     let name = profile
-        .filter(|_| !report.machine.assumed)
+        .filter(|_| !report.machine.assumed || report.machine.of_processors())
         .map(|p| p.name.clone());
     name.unwrap_or_else(|| "device".to_owned())
 }
@@ -309,6 +309,15 @@ fn kinds(report: &PlanReport) -> Columns {
     t
 }
 
+/// The plural of what is counted, or its singular where there is one.
+fn counted(n: u64, plural: &str) -> &str {
+    match (n, plural) {
+        (1, "copies") => "copy",
+        (1, _) => plural.strip_suffix('s').unwrap_or(plural),
+        _ => plural,
+    }
+}
+
 /// The transfers per batch, and the part of the drafts in them.
 fn transfers(report: &PlanReport) -> String {
     let (d, p) = (&report.collectives.decode, &report.collectives.prefill);
@@ -321,7 +330,7 @@ fn transfers(report: &PlanReport) -> String {
     ];
     let kinds: String = (kinds.iter())
         .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}, "))
+        .map(|(n, what)| format!("{n} {}, ", counted(*n, what)))
         .collect();
     let mut out = format!(
         "per token: {kinds}{}; per prompt batch: {}\n",

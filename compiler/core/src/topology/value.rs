@@ -97,7 +97,7 @@ pub(super) fn words(
         true => ron::from_str(text).ok(),
         false => bare.then(|| text.to_owned()),
     };
-    match read.filter(|t| !t.trim().is_empty() && t.chars().all(|c| !c.is_control())) {
+    match read.filter(|t| !t.trim().is_empty() && !t.chars().any(tpc_diag::steers)) {
         Some(text) => Ok(Some(text)),
         None => Err(at
             .wrong(format!("{field}: expected a text"))

@@ -133,6 +133,8 @@ impl Record {
 const MAX_ELEMENTS: u64 = 1 << 48;
 /// The most operands of an op. ggml has room for ten; forks of it may have a few more.
 const MAX_SRC: usize = 32;
+/// The most characters of a name; ggml has room for 63.
+const MAX_NAME: usize = 200;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
@@ -197,9 +199,22 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
                 line: i + 1,
                 message: e.to_string(),
             };
-            serde_json::from_str(text)
-                .map(|l| (i + 1, l))
-                .map_err(wrong)
+            let mut line: Line = serde_json::from_str(text).map_err(wrong)?;
+            // ggml's are shorter, and messages repeat them.
+            for name in [&mut line.name, &mut line.dtype] {
+                if let Some((at, _)) = name.char_indices().nth(MAX_NAME) {
+                    name.truncate(at);
+                    name.push('…');
+                }
+            }
+            if line.op.len() > MAX_NAME {
+                let message = format!("an op with a name of {} bytes", line.op.len());
+                return Err(CaptureError::Record {
+                    line: i + 1,
+                    message,
+                });
+            }
+            Ok((i + 1, line))
         })
         .collect()
 }

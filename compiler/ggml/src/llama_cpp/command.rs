@@ -75,8 +75,7 @@ impl CommandLine {
     /// Parses the words of a line: any number of `NAME=VALUE`, the program, its options.
     ///
     /// # Errors
-    /// TPC0400 when there is no program, when it is not one of llama.cpp's, when an option lacks its argument, or when there
-    /// is no such split mode.
+    /// TPC0400 when there is no program, when it is not one of llama.cpp's, or when an option lacks its argument.
     pub fn parse(words: &[String]) -> Result<CommandLine, Diagnostic> {
         let mut words = words.iter().peekable();
         words.next_if(|w| *w == "env");
@@ -94,8 +93,12 @@ impl CommandLine {
         };
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
         let Some(kind) = Program::of(name) else {
-            return Err(error(format!("`{program}` is not a program of llama.cpp"))
-                .help("a line such as `llama-server -m MODEL.gguf -sm tensor`"));
+            let help = match Program::near(name) {
+                Some(near) => format!("did you mean {near}?"),
+                None => "a line such as `llama-server -m MODEL.gguf -sm tensor`".to_owned(),
+            };
+            let message = format!("`{program}` is no program of llama.cpp or ik_llama.cpp");
+            return Err(error(message).help(help));
         };
         if kind == Program::Bench {
             // It reads no variables of its own.
@@ -110,13 +113,12 @@ impl CommandLine {
             faults: Vec::new(),
             visible,
         };
-        for given in &out.options {
-            out.faults.extend(fault(given, kind));
+        for given in std::mem::take(&mut out.options) {
+            out.add(given, None);
         }
         while let Some(word) = words.next() {
             out.word(word, &mut words)?;
         }
-        out.check_split_modes()?;
         Ok(out)
     }
 
@@ -142,37 +144,21 @@ impl CommandLine {
             value,
             from_env: false,
         };
-        self.faults
-            .extend(missing.or_else(|| fault(&given, self.kind)));
-        self.options.push(given);
+        self.add(given, missing);
         Ok(())
     }
 
-    /// Whether every split mode is one.
-    fn check_split_modes(&self) -> Result<(), Diagnostic> {
-        let (known, help): (&[&str], &str) = match self.maker {
-            Maker::LlamaCpp => (
-                &["none", "layer", "row", "tensor"],
-                "llama.cpp takes none, layer, row or tensor",
-            ),
-            Maker::IkLlamaCpp => (
-                &["none", "layer", "row", "attn", "graph"],
-                "ik_llama.cpp takes none, layer, attn or graph",
-            ),
+    /// Adds an option: with the value that is meant where the program does not take the one that is given, and not at all where
+    /// nothing is.
+    fn add(&mut self, given: ParsedOption, missing: Option<Fault>) {
+        let Some(fault) = missing.or_else(|| fault(&given, self.kind, self.maker)) else {
+            self.options.push(given);
+            return;
         };
-        for given in self.all(Setting::SplitMode) {
-            let wrong = |mode: &&str| !known.contains(mode);
-            let modes: Vec<&str> = match self.kind {
-                Program::Bench => given.value.split(',').collect(),
-                Program::General | Program::Chunks => vec![given.value.as_str()],
-            };
-            if let Some(mode) = modes.into_iter().find(wrong) {
-                let message = format!("`{mode}` is not a split mode");
-                let d = Diagnostic::new(&codes::COMMAND_LINE, &given.spelling, message);
-                return Err(d.help(help));
-            }
-        }
-        Ok(())
+        let value = fault.meant.clone();
+        self.faults.push(fault);
+        self.options
+            .extend(value.map(|value| ParsedOption { value, ..given }));
     }
 
     /// Every option that changes the setting; the last one takes effect.
@@ -350,13 +336,28 @@ mod tests {
             "llama-server -ncmoe -1",
             "llama-bench -p 512k",
             "LLAMA_ARG_CTX_SIZE=x llama-server",
+            "llama-server -c -5",
+            "llama-server -ctk q4_K",
+            "llama-server -sm auto",
+            "llama-server -sm graph",
+            "ik_llama-server -sm tensor",
+            "llama-bench -sm layer,rows",
+            "llama-server -t foo",
+            "llama-server --port abc",
+            "llama-server --temp x",
+            "llama-server --temp 0.7x",
+            "llama-server --top_k many",
+            "llama-bench -r x",
+            "llama-server --rope-freq-base auto",
         ] {
             let line = read(bad).expect(bad);
             assert_eq!(line.faults.len(), 1, "{bad}: {:?}", line.faults);
         }
         for good in [
             "llama-server -fa auto -c 8192 -fit off -ngl all -np -1 --ctx_size 4096",
-            "llama-bench -p 512-1024+128 -n 128,256 -fa on,off -ngl 10-30*2 -ub 512",
+            "llama-bench -p 512-1024+128 -n 128,256 -fa on,off -ngl 10-30*2 -ub 512 -t 4,8 -r 3",
+            "llama-server -t -1 --temp 0.7 --top-p 1 -s 4294967295 -r User: -ctk bf16 --poll 50",
+            "ik_llama-server -sm graph -ctk q8_KV -mla 3",
         ] {
             let line = read(good).expect(good);
             assert!(line.faults.is_empty(), "{good}: {:?}", line.faults);
@@ -368,7 +369,62 @@ mod tests {
                 .count(Setting::Context),
             Some(8192)
         );
-        assert!(read("llama-server -sm auto").is_err());
+    }
+
+    #[test]
+    fn the_rest_of_a_line_is_read_without_what_is_wrong() {
+        let line =
+            read("llama-server -ctk q4_K -ngl lots -ub 1kB -c 8192 -sm graph").expect("a line");
+        assert_eq!(line.faults.len(), 4);
+        assert_eq!(
+            (line.value(Setting::CacheK), line.value(Setting::GpuLayers)),
+            (None, None)
+        );
+        assert_eq!(
+            (line.value(Setting::Ubatch), line.value(Setting::Context)),
+            (Some("1"), Some("8192"))
+        );
+        let graph = line
+            .faults
+            .iter()
+            .find(|f| f.spelling == "-sm")
+            .expect("a fault");
+        assert!(graph.takes.contains("ik_llama"), "{}", graph.takes);
+        let lists = read("llama-bench -sm layer,rows,tensor").expect("a line");
+        assert_eq!(lists.value(Setting::SplitMode), Some("layer,tensor"));
+    }
+
+    #[test]
+    fn programs_that_nobody_has_are_refused() {
+        for (bad, near) in [
+            ("llama-sevrer", Some("llama-server")),
+            ("lama-server", Some("llama-server")),
+            ("./bin/llama-bnech", Some("llama-bench")),
+            ("koboldcpp", None),
+            ("llama-frobnicate-everything", None),
+        ] {
+            let d = read(bad).expect_err(bad);
+            let help = d.help.expect("a cure").to_string();
+            let expected = near.map(|n| format!("did you mean {n}?"));
+            assert_eq!(
+                help.starts_with("did you mean").then_some(help),
+                expected,
+                "{bad}"
+            );
+        }
+        for good in [
+            "./build/bin/llama-server",
+            "main",
+            "server",
+            "C:\\llama\\llama-server.exe",
+            "llama-server-b6123",
+            "llama-server_cuda",
+            "llama-mtmd-cli",
+            "llama-sweep-bench",
+            "llama",
+        ] {
+            assert!(read(good).is_ok(), "{good}");
+        }
     }
 
     #[test]

@@ -110,12 +110,8 @@ impl CommandLine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::read;
     use super::*;
-
-    fn read(line: &str) -> CommandLine {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        CommandLine::parse(&words).expect(line)
-    }
 
     #[test]
     fn each_program_has_its_context() {

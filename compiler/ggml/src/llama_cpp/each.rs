@@ -147,12 +147,8 @@ impl CommandLine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::read;
     use super::*;
-
-    fn read(line: &str) -> CommandLine {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        CommandLine::parse(&words).expect(line)
-    }
 
     #[test]
     fn lists_are_taken_apart() {

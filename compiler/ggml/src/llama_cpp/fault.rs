@@ -1,8 +1,9 @@
 //! Values that a program of llama.cpp does not take: with them it does not start, or runs with another value.
 
 use super::command::ParsedOption;
-use super::options::Setting;
-use super::programs::Program;
+use super::numbers::{Number, number_of};
+use super::options::{Arity, Setting};
+use super::programs::{Maker, Program};
 
 /// A value that the program does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,9 +14,30 @@ pub struct Fault {
     pub what: String,
     /// What it takes.
     pub takes: String,
+    /// The value that a reader takes it for; `None` where the rest of the line is read without the option.
+    pub meant: Option<String>,
 }
 
 impl Fault {
+    /// A value with which the program stops.
+    pub fn stops(spelling: &str, value: &str, takes: &str) -> Fault {
+        Fault {
+            spelling: spelling.to_owned(),
+            what: format!("{spelling} does not take `{value}`: the program stops"),
+            takes: format!("{spelling} takes {takes}"),
+            meant: None,
+        }
+    }
+
+    /// The same, with the value that is meant.
+    #[must_use]
+    pub fn meaning(self, value: impl Into<Option<String>>) -> Fault {
+        Fault {
+            meant: value.into(),
+            ..self
+        }
+    }
+
     /// An option without the value that it needs.
     pub(super) fn missing(spelling: &str) -> Fault {
         Fault {
@@ -24,6 +46,7 @@ impl Fault {
                 "`{spelling}` has no value: llama.cpp takes the next word for it, and stops"
             ),
             takes: format!("{spelling} on, off or auto; older builds took none"),
+            meant: Some("on".to_owned()),
         }
     }
 }
@@ -50,9 +73,15 @@ pub(super) fn read_number(word: &str) -> Option<i64> {
 }
 
 /// The number that the program takes from the begin of a word.
-fn begin(word: &str) -> Option<&str> {
+fn begin(word: &str, kind: Number) -> Option<&str> {
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
-    let len = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let whole = count(digits);
+    let fraction = digits[whole..].strip_prefix('.').map_or(0, count);
+    let len = match kind {
+        Number::Real if fraction > 0 => whole + 1 + fraction,
+        Number::Real | Number::Whole => whole,
+    };
     (len > 0).then(|| &word[..word.len() - digits.len() + len])
 }
 
@@ -71,52 +100,132 @@ fn is_ranges(word: &str) -> bool {
     })
 }
 
-/// What is wrong with the value of an option.
-pub(super) fn fault(given: &ParsedOption, program: Program) -> Option<Fault> {
-    let word = given.value.as_str();
-    let spelling = given.spelling.as_str();
-    let bench = program == Program::Bench;
-    let wrong = |takes: &str| {
+/// A value in which the program looks for a number, with what stands where one is missing.
+struct Numeral<'g> {
+    given: &'g ParsedOption,
+    program: Program,
+    kind: Number,
+    /// The least number that it takes.
+    least: i64,
+}
+
+impl Numeral<'_> {
+    fn fault(&self, takes: &str) -> Option<Fault> {
+        let (word, spelling) = (self.given.value.as_str(), self.given.spelling.as_str());
+        let bench = self.program == Program::Bench;
+        let stops = || Some(Fault::stops(spelling, word, takes));
+        match (self.kind, word.parse::<i64>()) {
+            _ if bench && is_ranges(word) => return None,
+            (_, Ok(n)) if n >= self.least => return None,
+            (Number::Real, Err(_)) if word.parse::<f64>().is_ok() => return None,
+            (_, Ok(_)) => return stops(),
+            _ => {}
+        }
+        let Some(begin) = begin(word, self.kind).filter(|_| !bench) else {
+            return stops();
+        };
+        let read = read_number(word);
         Some(Fault {
             spelling: spelling.to_owned(),
-            what: format!("{spelling} does not take `{word}`: llama.cpp stops"),
-            takes: format!("{spelling} takes {takes}"),
-        })
-    };
-    let number = |least: i64, takes: &str| match (word.parse::<i64>(), begin(word)) {
-        _ if bench && is_ranges(word) => None,
-        (Ok(n), _) if n >= least => None,
-        (Err(_), Some(begin)) if !bench => Some(Fault {
-            spelling: spelling.to_owned(),
             what: format!("llama.cpp reads {spelling} {word} as {begin}"),
-            takes: match read_number(word) {
+            takes: match read {
                 Some(n) => format!("write {spelling} {n}"),
                 None => format!("{spelling} takes {takes}"),
             },
-        }),
-        _ => wrong(takes),
+            meant: Some(read.map_or_else(|| begin.to_owned(), |n| n.to_string())),
+        })
+    }
+}
+
+/// A value, or in a benchmark a list of them, each of which is one that the program has.
+fn among(
+    given: &ParsedOption,
+    program: Program,
+    is: &dyn Fn(&str) -> bool,
+    takes: &str,
+) -> Option<Fault> {
+    let (word, spelling) = (given.value.as_str(), given.spelling.as_str());
+    let all: Vec<&str> = match program {
+        Program::Bench => word.split(',').collect(),
+        Program::General | Program::Chunks => vec![word],
     };
-    let each = |is_value: fn(&str) -> bool, takes: &str| match bench {
-        true if word.split(',').all(is_value) => None,
-        false if is_value(word) => None,
-        _ => wrong(takes),
+    let wrong = all.iter().find(|w| !is(w))?;
+    let right: Vec<&str> = all.iter().copied().filter(|w| is(w)).collect();
+    let meant = (!right.is_empty()).then(|| right.join(","));
+    Some(Fault::stops(spelling, wrong, takes).meaning(meant))
+}
+
+/// The types that caches of llama.cpp have.
+const CACHE_TYPES: [&str; 9] = [
+    "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
+];
+
+/// Those that ik_llama.cpp has beside.
+const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
+
+/// The split modes of each.
+const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];
+const IK_SPLIT_MODES: [&str; 5] = ["none", "layer", "row", "attn", "graph"];
+
+/// What is wrong with a cache's type.
+fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
+    let is = |word: &str| {
+        CACHE_TYPES.contains(&word)
+            || (maker == Maker::IkLlamaCpp && IK_CACHE_TYPES.contains(&word))
     };
+    among(given, program, &is, &CACHE_TYPES.join(", "))
+}
+
+/// What is wrong with a split mode.
+fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
+    let (known, takes): (&[&str], &str) = match maker {
+        Maker::LlamaCpp => (
+            &SPLIT_MODES,
+            "none, layer, row or tensor; `graph` and `attn` are ik_llama.cpp's: tpc lint -- ik_llama-server …",
+        ),
+        Maker::IkLlamaCpp => (&IK_SPLIT_MODES, "none, layer, attn or graph"),
+    };
+    among(given, program, &|word| known.contains(&word), takes)
+}
+
+/// What is wrong with the value of an option.
+pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
+    let word = given.value.as_str();
+    let bench = program == Program::Bench;
+    let number = |kind, least: i64, takes: &str| {
+        let numeral = Numeral {
+            given,
+            program,
+            kind,
+            least,
+        };
+        numeral.fault(takes)
+    };
+    let whole = |least, takes| number(Number::Whole, least, takes);
+    let each = |is: &dyn Fn(&str) -> bool, takes: &str| among(given, program, is, takes);
     match given.spec.setting {
-        Setting::FlashAttention if given.spec.arity == super::Arity::NegatedSwitch => None,
-        Setting::FlashAttention => each(is_on_off_auto, "on, off or auto"),
-        Setting::Fit => each(is_on_off, "on or off"),
+        Setting::FlashAttention if given.spec.arity == Arity::NegatedSwitch => None,
+        Setting::FlashAttention => each(&is_on_off_auto, "on, off or auto"),
+        Setting::Fit => each(&is_on_off, "on or off"),
+        Setting::CacheK | Setting::CacheV => cache_type(given, program, maker),
+        Setting::SplitMode => split_mode(given, program, maker),
         Setting::GpuLayers if !bench && matches!(word, "all" | "auto") => None,
-        Setting::GpuLayers => number(i64::MIN, "a number of layers, `all` or `auto`"),
-        Setting::Parallel if word == "0" => wrong("a number of sequences, at least 1"),
-        Setting::NCpuMoe | Setting::NCpuFfn => number(0, "a number of layers, at least 0"),
-        Setting::Context
-        | Setting::Batch
-        | Setting::Ubatch
-        | Setting::Parallel
+        Setting::GpuLayers => whole(i64::MIN, "a number of layers, `all` or `auto`"),
+        Setting::Parallel if word == "0" => {
+            let takes = "a number of sequences, at least 1";
+            Some(Fault::stops(&given.spelling, word, takes))
+        }
+        Setting::NCpuMoe | Setting::NCpuFfn => whole(0, "a number of layers, at least 0"),
+        Setting::Context => whole(0, "a number of tokens; 0 is the model's context"),
+        Setting::Batch | Setting::Ubatch => whole(0, "a number of tokens"),
+        Setting::Parallel
         | Setting::MainGpu
         | Setting::PromptTokens
         | Setting::GeneratedTokens
-        | Setting::Depth => number(i64::MIN, "a number"),
+        | Setting::Depth => whole(i64::MIN, "a number"),
+        Setting::Other | Setting::Rope => {
+            number(number_of(&given.spelling, program)?, i64::MIN, "a number")
+        }
         _ => None,
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
 //! - `command` parses a line, with the environment variables before it;
+//! - `devices` counts the devices that it names;
 //! - `programs` tells the programs apart, with the options that some have alone;
-//! - `fault` finds values that a program does not take;
+//! - `fault` finds values that a program does not take, by the `numbers` among others;
 //! - `each` takes the lists of a benchmark apart;
 //! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
@@ -13,21 +14,26 @@
 
 mod command;
 mod context;
+mod devices;
 mod each;
 mod fault;
 pub mod limit_codes;
 mod limits;
 mod measurement;
+mod numbers;
 mod options;
 mod programs;
+#[cfg(test)]
+mod testing;
 mod translate;
 
 pub use command::{CommandLine, ParsedOption};
 pub use context::{Context, Fitted};
+pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, position};
 pub use each::Test;
 pub use fault::Fault;
 pub use limits::{Limit, TensorSplitUse, graph_split_limit, tensor_split_limit};
 pub use measurement::{Measurement, Observation, measurement};
 pub use options::{Arity, OPTIONS, OptionSpec, Setting};
 pub use programs::{IK_OPTIONS, Maker, Program};
-pub use translate::{TpcCommand, devices_named, ffn_on_host, quoted};
+pub use translate::{TpcCommand, ffn_on_host, quoted};

@@ -1,6 +1,7 @@
 //! The programs of llama.cpp and of ik_llama.cpp, and the options that some of them have beside those of the server.
 
 use super::options::{Arity, OptionSpec, Setting, option};
+use tpc_diag::suggest;
 
 use Arity::{NegatedSwitch, One, Switch};
 use Setting as S;
@@ -25,15 +26,39 @@ pub enum Maker {
     IkLlamaCpp,
 }
 
+/// A file name without what says its maker or its system.
+fn bare(name: &str) -> &str {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    name.strip_prefix("ik_").unwrap_or(name)
+}
+
+/// The program that has the others as subcommands.
+const ALL_IN_ONE: &str = "llama";
+
+/// The names of the programs, today's and those of before.
+const NAMES: &str = "\
+    llama-server llama-cli llama-completion llama-bench llama-perplexity llama-imatrix llama-run llama-mtmd-cli llama-tts \
+    llama-batched-bench llama-cvector-generator llama-export-lora llama-tokenize llama-fit-params llama-batched \
+    llama-simple llama-simple-chat llama-speculative llama-speculative-simple llama-lookup llama-lookup-create \
+    llama-lookup-merge llama-lookup-stats llama-lookahead llama-parallel llama-passkey llama-retrieval \
+    llama-save-load-state llama-embedding llama-eval-callback llama-diffusion-cli llama-finetune llama-idle llama-debug \
+    llama-gritlm llama-logits llama-results llama-infill llama-llava-cli llama-minicpmv-cli llama-gemma3-cli \
+    llama-qwen2vl-cli llama-sweep-bench llama-app llama-quantize llama-gguf llama-gguf-split llama-gguf-hash llama-box \
+    main server perplexity imatrix embedding simple speculative batched-bench parallel lookup lookahead infill finetune \
+    sweep-bench";
+
 impl Program {
-    /// The program of this file name; `None` where no program of either has one like it.
+    /// The program of this file name; `None` where neither has one. What builds put behind a name is left aside:
+    /// `llama-server-b6123`, `main-cuda`.
     pub(super) fn of(name: &str) -> Option<Program> {
-        let name = name.strip_suffix(".exe").unwrap_or(name);
-        let bare = name.strip_prefix("ik_").unwrap_or(name);
-        if !["llama", "server", "main"]
-            .iter()
-            .any(|p| bare.starts_with(p))
-        {
+        let bare = bare(name);
+        let is = |known: &str| {
+            let rest = bare.strip_prefix(known);
+            rest.is_some_and(|r| r.is_empty() || r.starts_with(['-', '_', '.']))
+        };
+        let known = NAMES.split_whitespace().find(|n| is(n));
+        // It is the begin of the others' names, too.
+        if known.is_none() && bare != ALL_IN_ONE {
             return None;
         }
         let has = |part: &str| bare.contains(part);
@@ -42,6 +67,11 @@ impl Program {
             () if has("perplexity") || has("imatrix") => Program::Chunks,
             () => Program::General,
         })
+    }
+
+    /// The program whose name is like this one.
+    pub(super) fn near(name: &str) -> Option<&'static str> {
+        suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
     /// The options that the program may have.

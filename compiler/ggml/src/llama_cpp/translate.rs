@@ -1,6 +1,7 @@
 //! A command line of llama.cpp as one of tpc.
 
 use super::command::CommandLine;
+use super::devices::{Buffer, buffer, position};
 use super::options::Setting;
 use super::programs::Maker;
 
@@ -13,7 +14,7 @@ pub struct TpcCommand {
     pub options: Vec<String>,
 }
 
-/// A word as a shell arity it.
+/// A word as a shell takes it.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -22,54 +23,50 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The number of devices that a line names: by a list of devices, by those that are visible, by proportions, or by servers.
-pub fn devices_named(line: &CommandLine) -> Option<usize> {
-    let entries = |setting, separators: &[char]| {
-        let text = line.value(setting)?;
-        let n = text
-            .split(separators)
-            .filter(|t| !t.trim().is_empty())
-            .count();
-        (n > 0 && text != "none").then_some(n)
-    };
-    entries(Setting::Devices, &[','])
-        .or(line.visible)
-        .or_else(|| entries(Setting::TensorSplit, &[',', '/']))
-        .or_else(|| entries(Setting::Rpc, &[',']))
-}
-
 /// The place of tpc for a buffer type of llama.cpp: the host for those of the CPU, the second device for `Vulkan1`.
-fn place(buffer: &str) -> String {
-    let lower = buffer.to_ascii_lowercase();
-    if lower.starts_with("cpu") || lower.ends_with("_host") || lower == "host" {
-        return "CPU".to_owned();
-    }
-    let name = lower.split(['[', '_']).next().unwrap_or(&lower);
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    match (stem, &name[stem.len()..]) {
-        ("metal" | "mtl", _) => "dev0".to_owned(),
-        (_, "") => buffer.to_owned(),
-        (_, number) => format!("dev{number}"),
+fn place(line: &CommandLine, name: &str) -> String {
+    match buffer(name) {
+        Some(Buffer::Host) => "CPU".to_owned(),
+        Some(Buffer::Device(n)) => {
+            let n = position(line, name, n).unwrap_or(n);
+            format!("dev{n}")
+        }
+        None => name.to_owned(),
     }
 }
 
 /// A list of overrides `PATTERN=BUFFER` with tpc's places.
-fn overrides(text: &str) -> String {
+fn overrides(line: &CommandLine, text: &str) -> String {
     let parts = text.split(',').map(|part| match part.rsplit_once('=') {
-        Some((pattern, buffer)) => format!("{pattern}={}", place(buffer)),
+        Some((pattern, buffer)) => format!("{pattern}={}", place(line, buffer)),
         None => part.to_owned(),
     });
     parts.collect::<Vec<_>>().join(",")
 }
 
+/// The tokens that are computed at once, where the line says it: a physical batch is no larger than the logical one, and as
+/// large where it is 0.
+fn physical_batch(line: &CommandLine) -> Option<u64> {
+    let (logical, physical) = (line.count(Setting::Batch), line.count(Setting::Ubatch));
+    let most = logical.filter(|&n| n > 0).unwrap_or(BATCH);
+    match physical {
+        Some(0) => Some(most),
+        Some(n) => Some(n.min(most)),
+        None => (most < UBATCH).then_some(most),
+    }
+}
+
+/// The logical and the physical batch where nobody says them.
+const BATCH: u64 = 2048;
+const UBATCH: u64 = 512;
+
 /// Settings whose option is the same in tpc, with the same value.
-const SAME: [(Setting, &str); 6] = [
+const SAME: [(Setting, &str); 5] = [
     (Setting::TensorSplit, "-ts"),
     (Setting::NCpuMoe, "-ncmoe"),
     (Setting::GpuLayers, "-ngl"),
     (Setting::CacheK, "-ctk"),
     (Setting::CacheV, "-ctv"),
-    (Setting::Ubatch, "-ub"),
 ];
 
 /// The overrides that put the feed-forward weights of the first `n` layers on the host.
@@ -96,8 +93,11 @@ impl TpcCommand {
                 put(&[option, value]);
             }
         }
+        if let Some(n) = physical_batch(line) {
+            put(&["-ub", &n.to_string()]);
+        }
         for o in line.all(Setting::Override) {
-            put(&["-ot", &overrides(&o.value)]);
+            put(&["-ot", &overrides(line, &o.value)]);
         }
         if let Some(n) = line.count(Setting::NCpuFfn).filter(|&n| n > 0) {
             put(&["-ot", &ffn_on_host(n)]);
@@ -136,7 +136,34 @@ impl TpcCommand {
 
 #[cfg(test)]
 mod tests {
+    use super::super::devices_named;
     use super::*;
+
+    fn same(line: &str) -> String {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let line = CommandLine::parse(&words).expect(line);
+        let same = TpcCommand::from_line(&line, Some("x".to_owned())).expect("a model");
+        same.options.join(" ")
+    }
+
+    #[test]
+    fn a_physical_batch_is_at_most_the_logical_one() {
+        for (line, expected) in [
+            ("llama-server -ub 4096 -b 512", "-sm layer -ub 512"),
+            ("llama-server -ub 4096", "-sm layer -ub 2048"),
+            ("llama-server -b 256", "-sm layer -ub 256"),
+            ("llama-server -b 4096 -ub 0", "-sm layer -ub 4096"),
+            ("llama-server -b 4096", "-sm layer"),
+        ] {
+            assert_eq!(same(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn devices_of_a_list_are_counted_in_its_order() {
+        let line = "llama-server -dev CUDA3,CUDA1 -ot a=CUDA1,b=CUDA3,c=CUDA_Host";
+        assert_eq!(same(line), "-sm layer -ot a=dev1,b=dev0,c=CPU");
+    }
 
     #[test]
     fn a_line_is_translated() {

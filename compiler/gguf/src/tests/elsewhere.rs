@@ -98,6 +98,21 @@ fn a_header_elsewhere_is_read_as_far_as_it_goes() {
 }
 
 #[test]
+fn data_that_are_missing_elsewhere_are_told_where_the_length_is_known() {
+    let bytes = long();
+    let missing = |len: usize, says: Option<u64>| {
+        let mut shelf = Shelf::new("m.gguf", &[("m.gguf", bytes[..len].to_vec())]);
+        shelf.says = says;
+        let file = GgufFile::open_elsewhere(&mut shelf).unwrap();
+        file.missing().first().map(|m| (m.tensors, m.bytes))
+    };
+    let cut = bytes.len() - 1000;
+    assert_eq!(missing(cut, Some(cut as u64)), Some((1, 1000)));
+    assert_eq!(missing(bytes.len(), Some(bytes.len() as u64)), None);
+    assert_eq!(missing(cut, None), None);
+}
+
+#[test]
 fn what_a_source_says_of_its_length_is_not_believed() {
     let bytes = long();
     // The file ends inside its header, whatever the source says.

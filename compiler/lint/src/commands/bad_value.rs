@@ -13,7 +13,7 @@ pub(crate) static LINT: Lint = Lint {
         "a value that llama.cpp does not take",
         "An option has a value that the program does not take, or none where it needs one: it stops with an error, or runs with \
          another value than the one meant. Of a number it reads the digits at the begin: `-c 8k` is a context of 8. The plan has \
-         the value that is meant.",
+         the value that is meant, and leaves out what means nothing.",
     )
     .example("`-fa -c 8192`: `-fa` needs `on`, `off` or `auto`.")
     .cure("a value that the help names."),

@@ -21,6 +21,15 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(check),
 };
 
+/// Slips that no spelling is near to, with what is meant.
+const SLIPS: [(&str, &str); 5] = [
+    ("--no-fit", "-fit off"),
+    ("-ctx", "-c"),
+    ("--ctx", "--ctx-size"),
+    ("--context-size", "--ctx-size"),
+    ("--stop", "--reverse-prompt"),
+];
+
 /// Options of tpc that are not llama.cpp's.
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
@@ -28,6 +37,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let has = |name: &str, options: &[OptionSpec]| options.iter().any(|o| o.names.contains(&name));
     for word in &command.line.unknown {
         let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());
+        let slip = SLIPS.iter().find(|(s, _)| s == word).map(|(_, m)| *m);
         let assigned = word.split_once('=').filter(|(n, _)| has(n, OPTIONS));
         let help = match (nearest(word, names), assigned) {
             _ if OWN.contains(&word.as_str()) => message!("put tpc's {} before the `--`", word),
@@ -35,6 +45,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
                 "{} is an option of ik_llama.cpp: tpc lint -- ik_llama-server …, or leave it out",
                 word
             ),
+            _ if slip.is_some() => message!("did you mean {}?", slip.unwrap_or_default()),
             (_, Some((name, value))) => message!("write {} {}", name, value),
             _ if !word.starts_with('-') => {
                 "an option takes the number of words that `llama-server --help` says".into()

@@ -26,11 +26,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let Some(aside) = summary.ignored_drafts else {
         return;
     };
-    let many = if aside.blocks == 1 { "" } else { "s" };
+    let (many, take) = if aside.blocks == 1 {
+        ("", "takes")
+    } else {
+        ("s", "take")
+    };
     let message = message!(
-        "{} draft block{} left out, which take {} of the file",
+        "{} draft block{} left out, which {} {} of the file",
         aside.blocks,
         many,
+        take,
         Quantity(bytes(aside.bytes))
     );
     let described = ARCHS

@@ -26,6 +26,9 @@ use tpc_ir::Code;
 /// The code of shares that differ from those asked for.
 pub static SHARES: &Code = &rounding::LINT.code;
 
+/// The code of few cells per sequence.
+pub static NARROW: &Code = &narrow_sequences::LINT.code;
+
 /// The lints of configurations, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[
     &override_unused::LINT,

@@ -31,7 +31,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             each,
             trained
         );
-        let help = message!("-c {} gives each 4096", n.saturating_mul(4096));
+        let enough = trained.min(4096);
+        let help = message!("-c {} gives each {}", n.saturating_mul(enough), enough);
         out.push(LINT.finding("--parallel", message).help(help));
     }
 }

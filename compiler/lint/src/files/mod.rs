@@ -23,7 +23,14 @@ mod unused;
 mod vocabulary;
 mod zeros;
 
+use tpc_ir::Code;
+
 use super::{Check, EntityKind, File, Lint};
+
+pub use odd_blocks::is_uneven;
+
+/// The code of a width that several devices cannot share evenly.
+pub static UNEVEN: &Code = &odd_blocks::LINT.code;
 
 /// The lints of model files, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[

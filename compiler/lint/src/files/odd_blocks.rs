@@ -5,6 +5,7 @@ use tpc_ir::Code;
 use super::{Check, EntityKind, File, Lint};
 use crate::view::layered;
 use tpc_diag::{Diagnostic, message};
+use tpc_gguf::TensorInfo;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -28,49 +29,100 @@ const CONTRACTED: [&str; 3] = [
     "ffn_down_shexp.weight",
 ];
 
+/// A matrix whose rows have an odd number of blocks.
+struct Uneven<'f> {
+    role: &'static str,
+    tensor: &'f TensorInfo,
+    blocks: u64,
+    /// The blocks of 32 that another type would make.
+    short: u64,
+}
+
+impl Uneven<'_> {
+    fn block(&self) -> u64 {
+        self.tensor.dtype.block_len()
+    }
+
+    fn is_like(&self, other: &Uneven<'_>) -> bool {
+        let kind = |u: &Uneven<'_>| (u.role, u.tensor.ne[0], u.block());
+        kind(self) == kind(other)
+    }
+}
+
+/// The numbers of devices that cannot share so many blocks evenly.
+fn odd(blocks: u64) -> Vec<u64> {
+    [2, 4, 8]
+        .into_iter()
+        .filter(|n| !blocks.is_multiple_of(*n))
+        .collect()
+}
+
+fn list(all: &[u64]) -> String {
+    let all: Vec<String> = all.iter().map(u64::to_string).collect();
+    all.join(", ")
+}
+
+/// The matrix, if its blocks do not divide and shorter ones would.
+fn uneven<'f>(role: &'static str, tensor: &'f TensorInfo) -> Option<Uneven<'f>> {
+    let (len, block) = (tensor.ne[0], tensor.dtype.block_len());
+    // What no type divides better is as it is.
+    let short = (block > 32 && len.is_multiple_of(32)).then_some(len / 32)?;
+    let blocks = len / block;
+    (odd(short).len() < odd(blocks).len()).then_some(Uneven {
+        role,
+        tensor,
+        blocks,
+        short,
+    })
+}
+
+/// The matrices of a file that do not divide where shorter blocks would.
+fn all<'f>(file: &File<'f>) -> Vec<Uneven<'f>> {
+    let of_role = |role: &&'static str| {
+        let role = *role;
+        let tensors = file.of_blocks(role).into_iter();
+        tensors.filter_map(move |(_, t)| uneven(role, t))
+    };
+    CONTRACTED.iter().flat_map(of_role).collect()
+}
+
+/// Whether so many devices share the widths of a file's feed-forward networks unevenly for the length of their blocks.
+pub fn is_uneven(file: &File<'_>, devices: usize) -> bool {
+    let devices = devices as u64;
+    all(file)
+        .iter()
+        .any(|u| !u.blocks.is_multiple_of(devices.max(1)))
+}
+
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
-    for role in CONTRACTED {
-        for (_, t) in file.of_blocks(role) {
-            let block = t.dtype.block_len();
-            let odd = |blocks: u64| -> Vec<u64> {
-                [2, 4, 8]
-                    .into_iter()
-                    .filter(|n| !blocks.is_multiple_of(*n))
-                    .collect()
-            };
-            let blocks = t.ne[0] / block;
-            let uneven = odd(blocks);
-            if block == 1 || uneven.is_empty() {
-                continue;
-            }
-            let list = |all: &[u64]| {
-                let all: Vec<String> = all.iter().map(u64::to_string).collect();
-                all.join(", ")
-            };
-            // What no type divides better is as it is.
-            let short = (block > 32 && t.ne[0].is_multiple_of(32)).then(|| t.ne[0] / 32);
-            let Some(short) = short.filter(|&n| odd(n).len() < uneven.len()) else {
-                continue;
-            };
-            let message = message!(
-                "{}: rows of {} are {} blocks of {} ({}), which {} devices cannot share evenly",
-                layered(&t.name),
-                t.ne[0],
-                blocks,
-                block,
-                t.dtype.name(),
-                list(&uneven)
-            );
-            let rest = match odd(short).as_slice() {
-                [] => "2, 4 and 8 devices can share evenly".into(),
-                rest => message!("only {} devices cannot share evenly", list(rest)),
-            };
-            let help = message!(
-                "a type with blocks of 32 makes {} of them, which {}",
-                short,
-                rest
-            );
-            out.push(LINT.finding(&t.name, message).help(help));
-        }
+    let all = all(file);
+    let Some(first) = all.first() else {
+        return;
+    };
+    // One kind stands for all.
+    let others = match all.iter().all(|u| u.is_like(first)) {
+        true => "",
+        false => "; so it is with other widths",
+    };
+    for u in all.iter().filter(|u| u.is_like(first)) {
+        let message = message!(
+            "{}: rows of {} are {} blocks of {}, which {} devices cannot share evenly{}",
+            layered(&u.tensor.name),
+            u.tensor.ne[0],
+            u.blocks,
+            u.block(),
+            list(&odd(u.blocks)),
+            others
+        );
+        let rest = match odd(u.short).as_slice() {
+            [] => "2, 4 and 8 devices can share evenly".into(),
+            rest => message!("only {} devices cannot share evenly", list(rest)),
+        };
+        let help = message!(
+            "a type with blocks of 32 makes {} of them, which {}",
+            u.short,
+            rest
+        );
+        out.push(LINT.finding(&u.tensor.name, message).help(help));
     }
 }

@@ -35,14 +35,21 @@ pub(crate) static LINT: Lint = Lint {
 struct Over<'a> {
     name: &'a str,
     needs: u64,
+    /// What of its memory is left beside the reserve.
     has: u64,
-    /// What of its memory is kept free.
+    memory: u64,
+    /// What is to be kept free, which may be more than there is.
     reserve: u64,
 }
 
 impl Over<'_> {
     fn lacks(&self) -> u64 {
         self.needs - self.has
+    }
+
+    /// The part of its memory that is taken, by which the answer of `tpc plan` names the fullest place.
+    fn share(&self) -> f64 {
+        self.needs as f64 / self.has as f64
     }
 }
 
@@ -54,6 +61,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             name,
             needs,
             has,
+            memory: profile.memory.unwrap_or(0.0) as u64,
             reserve: profile.reserve as u64,
         })
     };
@@ -64,13 +72,17 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let host = over(host.name.as_str(), host.total_bytes, &topology.host);
     let mut all: Vec<Over<'_>> = devices.chain(host).collect();
     // The first of the fullest.
-    all.sort_by_key(|o| std::cmp::Reverse(o.lacks()));
+    all.sort_by(|a, b| b.share().total_cmp(&a.share()));
     let Some((worst, others)) = all.split_first() else {
         return;
     };
     let reserve = match worst.reserve {
         0 => Message::default(),
-        n => message!(", of which {} are reserved", Quantity(bytes(n))),
+        n if n >= worst.memory => message!(
+            ", and {} are to be reserved: nothing is left",
+            Quantity(bytes(n))
+        ),
+        n => message!(", of which {} is reserved", Quantity(bytes(n))),
     };
     let names: Vec<&str> = others.iter().map(|o| o.name).collect();
     let others = match names.as_slice() {
@@ -81,7 +93,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let message = message!(
         "needs {} but has {}{}: {} too many{}",
         Quantity(bytes(worst.needs)),
-        Quantity(bytes(worst.has.saturating_add(worst.reserve))),
+        Quantity(bytes(worst.memory)),
         reserve,
         Quantity(bytes(worst.lacks())),
         others

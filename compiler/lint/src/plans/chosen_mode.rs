@@ -3,6 +3,8 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
+use tpc_core::format::bytes;
+use tpc_core::pipeline::Candidate;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
 /// The declaration of the lint.
@@ -14,7 +16,7 @@ pub(crate) static LINT: Lint = Lint {
         "`--split-mode auto` plans the model on one device, split by layers, split by tensors, and by layers \
          among groups that split tensors. It takes the one with the lowest cost: the time of a decoded token, \
          prompts weighted in, and the price of the memory of the fullest device. Only when nothing fits does it \
-         take one that does not fit. The message has the times of each.",
+         take one that does not fit. The message has the times and the fullest device of each.",
     )
     .cure("none is needed; `-sm tensor`, `-sm layer` or `-sm none` choose a mode."),
     check: Check::Plan(check),
@@ -26,35 +28,38 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let mut sorted: Vec<_> = all.iter().collect();
-    sorted.sort_by(|a, b| b.fits.cmp(&a.fits).then(a.cost.total_cmp(&b.cost)));
+    sorted.sort_by(|a, b| {
+        let first = b.chosen.cmp(&a.chosen).then(b.fits.cmp(&a.fits));
+        first.then(a.cost.total_cmp(&b.cost))
+    });
     let shown: Vec<Message> = sorted
         .iter()
         .map(|c| {
             let room = if c.fits { "" } else { ", does not fit" };
             message!(
-                "{} {} ms per token and {} ms per prompt batch{}",
+                "{} {} ms per token, {} ms per prompt batch, {} on the fullest device{}",
                 c.name,
                 Quantity(format!("{:.2}", c.estimate.decode_us / 1e3)),
                 Quantity(format!("{:.1}", c.estimate.prefill_us / 1e3)),
+                Quantity(bytes(c.fullest)),
                 room
             )
         })
         .collect();
-    let verdict = if chosen.fits {
-        message!("{} costs least", chosen.name)
-    } else {
-        message!("nothing fits; showing {}, the closest", chosen.name)
+    let verdict = match chosen.fits {
+        true => message!(
+            "{} is chosen, by tokens, prompts and memory together",
+            chosen.name
+        ),
+        false => message!("nothing fits; showing {}, the closest", chosen.name),
     };
-    let slower = all.iter().any(|c| {
-        c.fits == chosen.fits
-            && c.estimate.decode_us < chosen.estimate.decode_us
-            && c.estimate.prefill_us < chosen.estimate.prefill_us
-    });
-    let memory = if chosen.fits && slower {
-        "; it is slower, but its fullest device holds less"
-    } else {
-        ""
+    // Its number is not the least that stands here.
+    let beaten =
+        |c: &&Candidate| c.fits == chosen.fits && c.estimate.decode_us < chosen.estimate.decode_us;
+    let equal = match all.iter().filter(beaten).any(|c| c.within_error) {
+        true => "; times that differ by less than the estimates err count as equal",
+        false => "",
     };
-    let message = message!("{}: {}{}", verdict, Message::join(shown, "; "), memory);
+    let message = message!("{}: {}{}", verdict, Message::join(shown, "; "), equal);
     out.push(LINT.finding("--split-mode", message));
 }

@@ -1,7 +1,7 @@
 //! Reshapes and slices that end inside a factor.
 
-use tpc_ir::{Code, Inst, text};
-use tpc_passes::factors::{cut_reshape, through};
+use tpc_ir::{Code, Graph, Inst, text};
+use tpc_passes::factors::{Factors, cut_reshape, through};
 
 use super::{Check, EntityKind, Lint, Plan};
 use crate::view::layered;
@@ -37,7 +37,19 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             .first()
             .map_or_else(|| Name::plain(""), |&v| layered(&describe::name(graph, v)));
         let Some(found) = cut_reshape(graph, factors, *inst) else {
-            let message = message!("`{}` {}", data.op.name(), cut.to_string());
+            let alike = alike(graph, factors, *inst);
+            if alike.first() != Some(inst) {
+                continue;
+            }
+            let message = match alike.len() {
+                1 => message!("`{}` {}", data.op.name(), cut.to_string()),
+                n => message!(
+                    "`{}` {}; {} others alike",
+                    data.op.name(),
+                    cut.to_string(),
+                    (n - 1).to_string()
+                ),
+            };
             let warning = LINT.finding(&name, message);
             out.push(shown(warning, *inst, "whole on every device".to_owned()));
             continue;
@@ -79,4 +91,20 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             None => warning,
         });
     }
+}
+
+/// The ops that cut factors as this one does: of the same name, with results of the same name in whatever layer.
+fn alike(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
+    let kind = |inst: Inst| {
+        let data = graph.inst(inst);
+        let name = data.results.first().map_or("", |&v| &graph.value(v).name);
+        let stem = match name.rsplit_once('-') {
+            Some((stem, layer)) if layer.bytes().all(|c| c.is_ascii_digit()) => stem,
+            _ => name,
+        };
+        (data.op.name(), stem)
+    };
+    let cuts = factors.opaque.iter().map(|&(inst, _)| inst);
+    let others = cuts.filter(|&i| cut_reshape(graph, factors, i).is_none());
+    others.filter(|&i| kind(i) == kind(inst)).collect()
 }

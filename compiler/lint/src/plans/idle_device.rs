@@ -63,6 +63,16 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         if share == Some(&0.0) {
             continue;
         }
+        let few = plan.placement.n_gpu_layers;
+        if let Some(n) = few.filter(|&n| n < plan.report.devices.len() as u64) {
+            let message = match n {
+                0 => message!("gets no layer: -ngl 0 keeps all on the host"),
+                _ => message!("gets no layer: -ngl {} is fewer than devices", n),
+            };
+            let help = "a larger -ngl, or fewer devices";
+            out.push(LINT.finding(&d.name, message).help(help));
+            continue;
+        }
         let message = match share {
             _ if layers < plan.report.devices.len() => {
                 "gets no layer: there are fewer layers than devices"

@@ -459,6 +459,18 @@ impl<'a> Builder<'a> {
         self.push(Slice { axis, start, len }, vec![x], name)
     }
 
+    /// `w · x`, where `w` is the matrix `[rows, columns]` of that tensor.
+    pub(crate) fn project(
+        &mut self,
+        tensor: &str,
+        x: Value,
+        sizes: [Size; 2],
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        let (absent, role) = (Presence::Never, TensorRole::Matrix);
+        self.linear(tensor, x, sizes, absent, role, name)
+    }
+
     /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that tensor.
     pub(crate) fn linear(
         &mut self,

@@ -29,6 +29,8 @@ pub(super) enum CacheKind {
     Values,
     /// Keys of the indexer of sparse attention.
     IndexerKeys,
+    /// Rows of blocks of tokens, which are keys and values.
+    Blocks,
 }
 
 /// The sizes and graph inputs of a layer's caches, which depend on its reach.
@@ -70,10 +72,16 @@ pub(super) fn store(
         CacheKind::Keys => ("cache_k", options.cache_type_k),
         CacheKind::Values => ("cache_v", options.cache_type_v),
         CacheKind::IndexerKeys => ("cache_k_indexer", options.cache_type_k),
+        CacheKind::Blocks => ("cache_k_blocks", options.cache_type_k),
+    };
+    // What a window does not bound has a cell per token.
+    let reach = match kind {
+        CacheKind::Keys | CacheKind::Values => cx.layer.reach,
+        CacheKind::IndexerKeys | CacheKind::Blocks => Reach::Full,
     };
     let [d, heads, ..] = b.dims(new).clone();
     check(dtype, kind, head_size(&d), cx.layer.index)?;
-    let inputs = CacheInputs::new(cx.layer.reach);
+    let inputs = CacheInputs::new(reach);
     let ty = TensorType::new(dtype, [d, heads, Dim::symbol(inputs.cells)]);
     let cache = b.state(&format!("{tensor}_l{}", cx.layer.index), ty);
     let rows = b.input(inputs.rows);
@@ -100,6 +108,7 @@ fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), Arc
     let (option, what) = match kind {
         CacheKind::Keys => ("--cache-type-k", "key heads"),
         CacheKind::IndexerKeys => ("--cache-type-k", "keys of indexers"),
+        CacheKind::Blocks => ("--cache-type-k", "rows of blocks"),
         CacheKind::Values => ("--cache-type-v", "value heads"),
     };
     Err(ArchError::CacheType {

@@ -92,15 +92,14 @@ fn queries(
         hp.dk,
         "attention.head_count × the key length",
     )?;
-    let (bias, role) = (Presence::Never, TensorRole::Matrix);
     let (latent, q) = match hp.q_rank {
         Some(rank) => {
-            let q = b.linear("attn_q_a", x, [embd, rank], bias, role, "q_a")?;
+            let q = b.project("attn_q_a", x, [embd, rank], "q_a")?;
             let q = norm::weighted(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
-            let all = b.linear("attn_q_b", q, [rank, all], bias, role, "q")?;
+            let all = b.project("attn_q_b", q, [rank, all], "q")?;
             (Some(q), all)
         }
-        None => (None, b.linear("attn_q", x, [embd, all], bias, role, "q")?),
+        None => (None, b.project("attn_q", x, [embd, all], "q")?),
     };
     let heads = [hp.dk.into(), cx.layer.n_head.into(), b.n_tokens()];
     let q = b.reshape(q, heads, "q")?;
@@ -130,8 +129,7 @@ fn shared(
     x: Value,
 ) -> Result<SharedKv, ArchError> {
     let sizes = [cx.model.hparams.embd(), hp.cached];
-    let (bias, role) = (Presence::Never, TensorRole::Matrix);
-    let both = b.linear("attn_kv_a_mqa", x, sizes, bias, role, "kv_cmpr_pe")?;
+    let both = b.project("attn_kv_a_mqa", x, sizes, "kv_cmpr_pe")?;
     let latent = match hp.rotated {
         0 => both,
         _ => b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?,

@@ -5,7 +5,7 @@ use tpc_ir::Value;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::ffn::{self, FfnInput};
-use super::{attention, hyper, latent, ngrams, norm, per_layer, recurrent, residual};
+use super::{attention, compressed, hyper, latent, ngrams, norm, per_layer, recurrent, residual};
 use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;
 use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
@@ -28,8 +28,8 @@ pub(crate) fn layer(
     beside: Beside,
     x: Value,
 ) -> Result<Value, ArchError> {
-    for matrix in cx.model.arch.of_images {
-        b.ignore(&b.tensor_name(matrix, "weight"));
+    for tensor in cx.model.arch.of_images {
+        b.ignore(&b.bare_name(tensor));
     }
     let (Some(mixer), Some(ffn)) = (cx.layer.mixer, &cx.layer.ffn) else {
         return single(b, cx, x);
@@ -242,8 +242,11 @@ fn mix(
     }
 }
 
-/// The output of attention, by heads or with a latent vector.
+/// The output of attention, by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+    if let Some(hp) = &cx.model.hparams.compressed {
+        return compressed::compressed(b, cx, hp, x);
+    }
     match &cx.model.hparams.latent {
         Some(by_reach) => latent::latent(b, cx, cx.layer.reach.select(by_reach.each_ref()), x),
         None => attention::attention(b, cx, x),

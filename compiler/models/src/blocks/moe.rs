@@ -72,12 +72,11 @@ fn selected(
     mut x: Value,
 ) -> Result<Value, ArchError> {
     let model = cx.model.hparams;
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let embd = match hp.latent {
         None => model.embd(),
         Some(latent) => {
             let sizes = [model.embd(), latent];
-            x = b.linear("ffn_routed_down", x, sizes, absent, role, "ffn_moe_latent")?;
+            x = b.project("ffn_routed_down", x, sizes, "ffn_moe_latent")?;
             latent
         }
     };
@@ -98,7 +97,7 @@ fn selected(
         y = norm::weighted(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
     }
     let sizes = [latent, model.embd()];
-    b.linear("ffn_routed_up", y, sizes, absent, role, "ffn_moe_out")
+    b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
 }
 
 /// The outputs `y: [n_embd, n_tokens]` of the selected experts, and what the experts of their groups make of these.

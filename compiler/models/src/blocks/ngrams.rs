@@ -8,7 +8,6 @@ use super::builder::Builder;
 use super::context::LayerContext;
 use super::hyper;
 use super::recurrent::conv;
-use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::{HyperHParams, NgramHParams};
 use crate::size::Size;
@@ -85,9 +84,8 @@ fn gated(
     hp: &NgramHParams,
 ) -> Result<Value, ArchError> {
     let (model, embd) = (&cx.model, cx.model.hparams.embd());
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let sizes = [hp.width, streams.width];
-    let key = b.linear("ple_key", found, sizes, absent, role, "ple_key")?;
+    let key = b.project("ple_key", found, sizes, "ple_key")?;
     let dims = [embd.n.into(), streams.streams.n.into(), b.n_tokens()];
     let key = b.reshape(key, dims, "ple_key")?;
     let key = hyper::stream_norm(b, model, streams, "ple_norm_key", key)?;
@@ -107,7 +105,7 @@ fn gated(
     let gate = b.mul(sign, size, "ple_gate")?;
     let gate = b.unary(&[UnaryKind::Sigmoid], gate, "ple_gate")?;
     let sizes = [hp.width, embd];
-    let value = b.linear("ple_value", found, sizes, absent, role, "ple_value")?;
+    let value = b.project("ple_value", found, sizes, "ple_value")?;
     let value = hyper::repeated(b, model, streams, value, "ple_value")?;
     b.mul(value, gate, "ple_gated")
 }

@@ -62,7 +62,7 @@ pub(crate) fn add(
         return Ok(x);
     };
     let matrix = |b: &mut Builder<'_>, tensor: &str, x: Value, sizes: [Size; 2], name: &str| {
-        b.linear(tensor, x, sizes, Presence::Never, TensorRole::Matrix, name)
+        b.project(tensor, x, sizes, name)
     };
     let gate = matrix(b, "inp_gate", x, [hp.embd(), width], "per_layer_gate")?;
     let gate = b.unary(&[UnaryKind::Gelu], gate, "per_layer_gate_act")?;

@@ -1,7 +1,7 @@
 //! Rotary position embedding.
 
 use tpc_ir::Value;
-use tpc_ir::op::InputKind;
+use tpc_ir::op::{Concat, InputKind, Rope};
 
 use super::builder::Builder;
 use super::context::{Context, LayerContext};
@@ -34,13 +34,36 @@ pub(super) fn rotate(
         (Reach::Full, _) | (_, WindowedRope::Same | WindowedRope::OwnBase) => true,
         (
             Reach::Window,
-            WindowedRope::Unscaled | WindowedRope::UnscaledOwnBase | WindowedRope::Local(_),
+            WindowedRope::Unscaled
+            | WindowedRope::UnscaledOwnBase
+            | WindowedRope::UnscaledPlainBase
+            | WindowedRope::Local(_),
         ) => false,
     };
     if divided {
         operands.extend(factors(b, &cx.model, form, rope.n_dims)?);
     }
     b.push(rope.clone(), operands, name)
+}
+
+/// The heads `x: [d, heads, n_tokens]` with their last elements rotated, by what follows `x` among the operands of the op.
+pub(super) fn rotate_last(
+    b: &mut Builder<'_>,
+    rope: &Rope,
+    x: Value,
+    by: Vec<Value>,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let d = b.dims(x)[0].as_const();
+    let plain = d.map_or(0, |d| d.saturating_sub(rope.n_dims));
+    let operands = |x| std::iter::once(x).chain(by).collect();
+    if plain == 0 {
+        return b.push(rope.clone(), operands(x), name);
+    }
+    let first = b.slice(x, 0, 0, plain.into(), name)?;
+    let last = b.slice(x, 0, plain, rope.n_dims.into(), name)?;
+    let last = b.push(rope.clone(), operands(last), name)?;
+    b.push(Concat { axis: 0 }, vec![first, last], name)
 }
 
 /// The factors that divide the frequencies, if the file has some: one set for all contexts, or one for contexts up to

@@ -1,7 +1,7 @@
 //! The router of a mixture of experts: it selects the experts of each token and gives them weights.
 
 use tpc_ir::op::{
-    Arange, Binary, BinaryKind, Clamp, GetRows, Repeat, SoftMax, Sum, TopK, UnaryKind,
+    Arange, Binary, BinaryKind, Clamp, GetRows, InputKind, Repeat, SoftMax, Sum, TopK, UnaryKind,
 };
 use tpc_ir::{DType, Dim, TensorType, Value};
 
@@ -64,7 +64,15 @@ pub(super) fn route(
         Gating::Softmax => b.push(SoftMax::scaled(1.0), vec![logits], "ffn_moe_probs")?,
         Gating::SoftmaxOfSelected => logits,
         Gating::Sigmoid => b.unary(&[UnaryKind::Sigmoid], logits, "ffn_moe_probs")?,
+        Gating::RootSoftplus => {
+            let kinds = [UnaryKind::Softplus, UnaryKind::Sqrt];
+            b.unary(&kinds, logits, "ffn_moe_probs")?
+        }
     };
+    if u64::from(cx.layer.index) < hp.by_token {
+        let ids = ids_of_tokens(b, cx, hp)?;
+        return routing(b, hp, ids, probs, probs);
+    }
     let bias = b.bare_name(form.selection_tensor);
     let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
         Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
@@ -76,6 +84,34 @@ pub(super) fn route(
         scores = within_groups(b, hp, groups, scores)?;
     }
     let ids = b.push(TopK { k: hp.used }, vec![scores], "ffn_moe_topk")?;
+    routing(b, hp, ids, scores, probs)
+}
+
+/// The experts that each token of the vocabulary has, `[n_used, n_tokens]`.
+fn ids_of_tokens(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &ExpertHParams,
+) -> Result<Value, ArchError> {
+    let sizes = [
+        Size::checked(hp.used, "expert_used_count")?,
+        Size::checked(cx.model.hparams.n_vocab, "vocab_size")?,
+    ];
+    let below = u32::try_from(hp.count).unwrap_or(u32::MAX);
+    let table = b.tensor_name("ffn_gate_tid2eid", "weight");
+    let table = b.required(&table, &sizes, TensorRole::Ids { below })?;
+    let tokens = b.input(InputKind::Tokens);
+    b.push(GetRows { window: None }, vec![table, tokens], "ffn_moe_ids")
+}
+
+/// The weights of the experts `ids` of each token, given those of all.
+fn routing(
+    b: &mut Builder<'_>,
+    hp: &ExpertHParams,
+    ids: Value,
+    scores: Value,
+    probs: Value,
+) -> Result<Routing, ArchError> {
     let rows = [Dim::ONE, hp.count.into(), b.n_tokens()];
     let rows = b.reshape(probs, rows, "ffn_moe_probs")?;
     let selected = b.push(GetRows { window: None }, vec![rows, ids], "ffn_moe_weights")?;

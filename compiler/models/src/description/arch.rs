@@ -41,7 +41,7 @@ pub struct Arch {
     pub embedding_skip: Presence,
     /// How often layers run.
     pub loops: LoopForm,
-    /// Matrices of a layer that images use in place of others.
+    /// Tensors of a layer that images use in place of others.
     pub of_images: &'static [&'static str],
     /// The sublayers of a layer.
     pub sublayers: Sublayers,
@@ -112,6 +112,7 @@ impl Arch {
             out_gate: OutGate::None,
             latent: None,
             latent_key_norm: Presence::Never,
+            compressed: None,
             indexer: None,
         },
         recurrent: None,

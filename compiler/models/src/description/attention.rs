@@ -2,6 +2,7 @@
 
 use tpc_ir::op::UnaryKind;
 
+use super::compressed::CompressedForm;
 use super::indexer::IndexerForm;
 use super::models::Models;
 use super::presence::{KeyUse, Presence};
@@ -64,7 +65,10 @@ pub struct AttentionForm {
     pub latent: Option<LatentForm>,
     /// `attn_k_norm`, a norm of the rotated part of keys before its rotation, of latent attention.
     pub latent_key_norm: Presence,
-    /// The indexer of layers with latent attention and no window.
+    /// Attention to rows that are keys and values at once, of tokens and of blocks of tokens. Choices about projections then
+    /// have no effect.
+    pub compressed: Option<CompressedForm>,
+    /// The indexer of layers with latent attention and no window, or of those with blocks that it selects.
     pub indexer: Option<IndexerForm>,
 }
 

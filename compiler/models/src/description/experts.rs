@@ -37,7 +37,8 @@ pub struct ExpertForm {
     pub width: ExpertWidth,
     /// The function from the router's logits to weights.
     pub gating: Gating,
-    /// Whether `expert_gating_func` overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the selected.
+    /// Whether `expert_gating_func` overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the selected,
+    /// 4 for the root of a softplus.
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
@@ -45,6 +46,9 @@ pub struct ExpertForm {
     pub selection_bias: Presence,
     /// Its tensor.
     pub selection_tensor: &'static str,
+    /// Whether each token of the vocabulary has experts of its own in the first `hash_layer_count` layers:
+    /// `ffn_gate_tid2eid`, without a bias for the selection.
+    pub by_token: KeyUse,
     /// The weights of a token's experts.
     pub weights: ExpertWeights,
     /// Whether `expert_weights_scale` multiplies the weights.
@@ -81,6 +85,7 @@ impl ExpertForm {
         router_bias: Presence::Never,
         selection_bias: Presence::Never,
         selection_tensor: "exp_probs_b.bias",
+        by_token: KeyUse::Ignored,
         weights: ExpertWeights::SumToOne,
         weights_scale: KeyUse::Ignored,
         weighted: WeightedSide::Outputs,
@@ -169,6 +174,8 @@ pub enum Gating {
     SoftmaxOfSelected,
     /// The sigmoid of each expert's logit.
     Sigmoid,
+    /// The root of the softplus of each expert's logit.
+    RootSoftplus,
 }
 
 /// The weights of a token's experts.

@@ -6,6 +6,7 @@
 
 mod arch;
 mod attention;
+mod compressed;
 mod drafts;
 mod embedding;
 mod experts;
@@ -26,6 +27,7 @@ pub use attention::{
     QkNormOrder, QkvForm, ScaleOn, ScaleRule, TemperatureForm, ValueNorm, ValueSource, Window,
     WindowKind,
 };
+pub use compressed::CompressedForm;
 pub use drafts::{DraftForm, DraftInput};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{

@@ -32,6 +32,8 @@ pub enum YarnFactor {
     OnElements,
     /// The logits of attention: `m(x)²`, where `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
     OnLogits,
+    /// None: the rotated elements keep their length, whatever the keys say.
+    None,
 }
 
 /// Whether tokens have several positions: in time, height and width.
@@ -55,6 +57,8 @@ pub enum RopeBase {
     /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that key
     /// is present and above 0.
     TimesAlpha,
+    /// `attention.compress_rope_freq_base`
+    OfBlocks,
 }
 
 /// The layers that rotate their queries and keys.
@@ -112,4 +116,6 @@ pub enum WindowedRope {
     UnscaledOwnBase,
     /// Without scaling or factors, with the base `rope.freq_base_swa` or else this number.
     Local(f32),
+    /// Without scaling or factors, with the base `rope.freq_base`, where the others have a base of their own.
+    UnscaledPlainBase,
 }

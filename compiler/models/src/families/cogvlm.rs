@@ -15,11 +15,11 @@ pub(crate) const COGVLM: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     of_images: &[
-        "vis_attn_qkv",
-        "vis_attn_output",
-        "vis_gate",
-        "vis_up",
-        "vis_down",
+        "vis_attn_qkv.weight",
+        "vis_attn_output.weight",
+        "vis_gate.weight",
+        "vis_up.weight",
+        "vis_down.weight",
     ],
     ..Arch::CLASSIC
 };

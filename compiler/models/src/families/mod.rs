@@ -13,6 +13,7 @@ mod dbrx;
 mod deci;
 mod deepseek;
 mod deepseek2;
+mod deepseek4;
 mod diffusion;
 mod dots;
 mod ernie;
@@ -91,6 +92,7 @@ pub const ARCHS: &[&Arch] = &[
     &deepseek::DEEPSEEK,
     &deepseek2::DEEPSEEK2,
     &deepseek2::DEEPSEEK32,
+    &deepseek4::DEEPSEEK4,
     &dots::DOTS1,
     &dots::DOTS3NOTE,
     &diffusion::DREAM,
@@ -196,23 +198,12 @@ pub const ARCHS: &[&Arch] = &[
     &xverse::XVERSE,
 ];
 
-/// Architectures that are known, without what their models need.
-const LACKING: &[(&str, &str)] = &[(
-    "deepseek4",
-    "caches with cells of their own for blocks of tokens (one key for every 4 tokens, and for every 128)",
-)];
-
 /// The architecture of that name.
 ///
 /// # Errors
 ///
-/// [`ArchError::Lacking`] for one whose models need what tpc does not have, and [`ArchError::Unsupported`] for others,
-/// with the nearest name that is supported.
+/// [`ArchError::Unsupported`], with the nearest name that is supported.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
-    if let Some((name, lacks)) = LACKING.iter().find(|(known, _)| *known == name) {
-        let arch = (*name).to_owned();
-        return Err(ArchError::Lacking { arch, lacks });
-    }
     ARCHS
         .iter()
         .copied()

@@ -18,6 +18,8 @@ pub(crate) struct ExpertHParams {
     /// The groups, if tokens use experts of some groups only.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
+    /// The layers, from the first on, in which each token of the vocabulary has experts of its own.
+    pub(crate) by_token: u64,
     /// Whether the weights of a token are divided by their sum.
     pub(crate) normalised: bool,
     /// Factor on the weights.
@@ -76,6 +78,10 @@ impl ExpertHParams {
             },
             groups: groups(keys, count, used)?,
             gating: gating(keys, form)?,
+            by_token: match form.by_token {
+                KeyUse::Ignored => 0,
+                KeyUse::Read | KeyUse::ReadOr(_) => keys.count("hash_layer_count")?.unwrap_or(0),
+            },
             normalised: match form.weights {
                 ExpertWeights::AsGiven => false,
                 ExpertWeights::SumToOne => true,
@@ -178,10 +184,11 @@ fn gating(keys: &Keys<'_>, form: &ExpertForm) -> Result<Gating, ArchError> {
         Some(1) => Ok(Gating::Softmax),
         Some(2) => Ok(Gating::Sigmoid),
         Some(3) => Ok(Gating::SoftmaxOfSelected),
+        Some(4) => Ok(Gating::RootSoftplus),
         Some(other) => Err(keys.out_of_range(
             KEY,
             other,
-            "1 (softmax), 2 (sigmoid) or 3 (softmax of the selected)",
+            "1 (softmax), 2 (sigmoid), 3 (softmax of the selected) or 4 (root of softplus)",
         )),
     }
 }

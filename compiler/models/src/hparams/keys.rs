@@ -137,6 +137,24 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// A required number from 0 on per layer. A list may be longer.
+    pub(super) fn require_counts_from_first(
+        &self,
+        key: &str,
+        n_layer: usize,
+    ) -> Result<Vec<u64>, ArchError> {
+        let found = match self.metadata.value(&self.name(key)) {
+            Some(MetaValue::Array(list)) => list.len(),
+            _ => n_layer,
+        };
+        let mut counts = match self.count_per_layer(key, found.max(n_layer))? {
+            Some(counts) => counts,
+            None => vec![self.require_count(key)?; n_layer],
+        };
+        counts.truncate(n_layer);
+        Ok(counts)
+    }
+
     /// A finite number, if the key is present.
     pub(super) fn float(&self, key: &str) -> Result<Option<f32>, ArchError> {
         match self.metadata.get_f32(&self.name(key))? {

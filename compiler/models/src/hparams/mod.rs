@@ -6,6 +6,7 @@
 //!
 //! Nothing here knows a block or a graph: blocks read these structs, and these structs read keys.
 
+mod compressed;
 mod drafts;
 mod experts;
 mod factors;
@@ -24,6 +25,7 @@ mod recurrent;
 mod rope;
 mod windows;
 
+pub(crate) use compressed::CompressedHParams;
 pub(crate) use experts::{ExpertHParams, GroupExperts, Groups};
 pub(crate) use ffn::{ExpertWidths, FfnWidth, LayerFfn};
 pub(crate) use heads::{HeadElements, RopeUse};

@@ -3,8 +3,10 @@
 use tpc_ir::Window;
 use tpc_ir::op::{NormKind, Rope, Temperature};
 
+use super::compressed::CompressedHParams;
 use super::experts::ExpertHParams;
 use super::factors::{self, bound, factor};
+use super::heads::HeadElements;
 use super::hyper::HyperHParams;
 use super::indexer::IndexerHParams;
 use super::keys::Keys;
@@ -46,6 +48,8 @@ pub(crate) struct HParams {
     pub(crate) rope: Option<[Rope; 2]>,
     /// The sizes of multi-head latent attention in layers with full attention and with a window.
     pub(crate) latent: Option<[LatentHParams; 2]>,
+    /// The sizes of attention to rows of tokens and of blocks.
+    pub(crate) compressed: Option<CompressedHParams>,
     /// The indexer of sparse attention.
     pub(crate) indexer: Option<IndexerHParams>,
     /// ALiBi's bias, 0 for none.
@@ -146,6 +150,7 @@ impl HParams {
             norm,
             eps: epsilon(&keys, norm)?,
             latent: latent(&keys, attention, rope.as_ref())?,
+            compressed: compressed(&keys, attention, table.heads[0], n_layer)?,
             indexer: indexer(&keys, attention, rope.as_ref(), n_main, n_ctx_train)?,
             rope,
             max_alibi_bias: factors::alibi(&keys, attention.alibi, n_layer)?,
@@ -276,6 +281,17 @@ fn latent(
         HeadSizes::WindowedOwn => full.windowed(keys, rotated[1], yarn)?,
     };
     Ok(Some([full, windowed]))
+}
+
+fn compressed(
+    keys: &Keys<'_>,
+    attention: &AttentionForm,
+    heads: HeadElements,
+    n_layer: usize,
+) -> Result<Option<CompressedHParams>, ArchError> {
+    let form = attention.compressed;
+    form.map(|form| CompressedHParams::read(keys, form, heads, n_layer))
+        .transpose()
 }
 
 fn indexer(

@@ -75,6 +75,10 @@ pub(super) fn read(
         WindowedRope::Unscaled => unscaled,
         WindowedRope::UnscaledOwnBase => with_base(unscaled, full.freq_base)?,
         WindowedRope::Local(base) => with_base(unscaled, base)?,
+        WindowedRope::UnscaledPlainBase => Rope {
+            freq_base: given_base(keys)?,
+            ..unscaled
+        },
     };
     let windowed = Rope {
         n_dims: match attention.head_sizes {
@@ -94,24 +98,26 @@ pub(super) fn read(
 /// The rotation of all `dk` elements that no key changes.
 fn fixed(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
-        mode: form.mode,
-        n_dims: dk,
         n_ctx_orig,
-        freq_base: 10_000.0,
-        freq_scale: 1.0,
-        ext_factor: 0.0,
-        attn_factor: 1.0,
         beta_fast: form.beta_fast,
-        beta_slow: 1.0,
+        ..Rope::unscaled(form.mode, dk)
     }
+}
+
+/// The base that a file gives.
+fn given_base(keys: &Keys<'_>) -> Result<f32, ArchError> {
+    Ok(keys.positive("rope.freq_base")?.unwrap_or(10_000.0))
 }
 
 /// The base of the frequencies for heads of `dk` elements.
 fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     const ALPHA: &str = "rope.scaling.alpha";
-    let given = keys.positive("rope.freq_base")?.unwrap_or(10_000.0);
+    if form == RopeBase::OfBlocks {
+        return keys.require_above_0("attention.compress_rope_freq_base");
+    }
+    let given = given_base(keys)?;
     let alpha = match form {
-        RopeBase::Given | RopeBase::Fixed => None,
+        RopeBase::Given | RopeBase::Fixed | RopeBase::OfBlocks => None,
         RopeBase::TimesAlpha => keys.above_0(ALPHA)?,
     };
     let Some(alpha) = alpha.filter(|_| dk > 2) else {
@@ -210,6 +216,12 @@ impl Scaling {
     /// `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else `m(1)`.
     fn attention_factor(&self, keys: &Keys<'_>, form: YarnFactor) -> Result<f32, ArchError> {
         const KEY: &str = "rope.scaling.attn_factor";
+        if form == YarnFactor::None {
+            return Ok(match self.ext_factor {
+                0.0 => 1.0,
+                _ => 1.0 / (1.0 + 0.1 * (1.0 / self.freq_scale).ln()),
+            });
+        }
         let stated = match keys.positive(KEY)? {
             Some(stated) => stated,
             None => self.long_rope_factor(),
@@ -229,7 +241,7 @@ impl Scaling {
             let model = match (log_multiplier(keys)?, form) {
                 (None, _) => m(1.0),
                 (Some(multiplier), YarnFactor::OnElements) => m(1.0) / m(multiplier),
-                (Some(_), YarnFactor::OnLogits) => 1.0,
+                (Some(_), YarnFactor::OnLogits | YarnFactor::None) => 1.0,
             };
             model * (1.0 / (1.0 + 0.1 * factor.ln()))
         };
@@ -263,7 +275,7 @@ pub(super) fn logit_factor(
     form: &RopeForm,
     rope: &Rope,
 ) -> Result<f32, ArchError> {
-    if form.yarn == YarnFactor::OnElements {
+    if form.yarn != YarnFactor::OnLogits {
         return Ok(1.0);
     }
     let length = (1.0 / rope.freq_scale).ln();

@@ -122,14 +122,18 @@ impl TensorSource for FileTensors<'_> {
         self.check_shape(found, ne, request.sizes)?;
         let dtype = found.dtype;
         let quantised = role.may_be_quantised();
-        if dtype.is_integer() || (dtype.is_quantised() && !quantised) {
+        let fits = match role.is_integer() {
+            true => dtype == DType::I32,
+            false => !dtype.is_integer() && (quantised || !dtype.is_quantised()),
+        };
+        if !fits {
             return Err(ArchError::WrongElements {
                 name,
                 found: dtype,
-                expected: if quantised {
-                    "real numbers"
-                } else {
-                    "real numbers that are not quantised"
+                expected: match (role.is_integer(), quantised) {
+                    (true, _) => "32-bit integers",
+                    (false, true) => "real numbers",
+                    (false, false) => "real numbers that are not quantised",
                 },
             });
         }

@@ -44,8 +44,12 @@ impl TensorSource for Recorder<'_> {
         if !kept {
             return Ok(None);
         }
+        let dtype = match tensor.role.is_integer() {
+            true => DType::I32,
+            false => DType::F32,
+        };
         self.tensors.push(tensor);
-        Ok(Some(DType::F32))
+        Ok(Some(dtype))
     }
 
     fn offers(&self, name: &str, form: Form) -> bool {

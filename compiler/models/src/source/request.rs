@@ -34,9 +34,19 @@ pub enum TensorRole {
     RopeFactors,
     /// Attention sinks, a logit per head.
     Sinks,
+    /// Numbers below so many, as 32-bit integers.
+    Ids {
+        /// How many there are.
+        below: u32,
+    },
 }
 
 impl TensorRole {
+    /// Whether a file holds such a tensor as integers.
+    pub(super) const fn is_integer(self) -> bool {
+        matches!(self, TensorRole::Ids { .. })
+    }
+
     /// Whether a file may hold such a tensor quantised.
     pub(super) const fn may_be_quantised(self) -> bool {
         match self {
@@ -51,7 +61,8 @@ impl TensorRole {
             | TensorRole::Scale
             | TensorRole::Bias
             | TensorRole::RopeFactors
-            | TensorRole::Sinks => false,
+            | TensorRole::Sinks
+            | TensorRole::Ids { .. } => false,
         }
     }
 }

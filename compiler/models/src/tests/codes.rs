@@ -86,17 +86,11 @@ fn every_error() -> Vec<ArchError> {
 
 /// Those of architectures without what they need.
 fn lacking() -> Vec<ArchError> {
-    vec![
-        ArchError::Lacking {
-            arch: "deepseek4".into(),
-            lacks: "caches",
-        },
-        ArchError::HeadsSelect {
-            arch: "minimax-m3",
-            found: 512,
-            limit: 256,
-        },
-    ]
+    vec![ArchError::HeadsSelect {
+        arch: "minimax-m3",
+        found: 512,
+        limit: 256,
+    }]
 }
 
 #[test]

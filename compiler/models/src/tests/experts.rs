@@ -112,14 +112,44 @@ fn the_gating_function_is_the_files_if_the_architecture_reads_its_key() {
         }
         let lowered = lower_smallest(&pairs);
         let mut ops = lowered.graph.insts().map(|(_, i)| i.op.name());
-        let found = ops.find(|name| ["sigmoid", "soft_max"].contains(name));
+        let found = ops.find(|name| ["sigmoid", "soft_max", "softplus"].contains(name));
         found.unwrap()
     };
     assert_eq!(gating(0), "sigmoid");
     assert_eq!(gating(1), "soft_max");
     assert_eq!(gating(2), "sigmoid");
     assert_eq!(gating(3), "soft_max");
-    assert_eq!(gating(4), "TPC0151");
+    assert_eq!(gating(4), "softplus");
+    assert_eq!(gating(5), "TPC0151");
+}
+
+#[test]
+fn tokens_have_experts_of_their_own_in_the_first_layers() {
+    let mut pairs = metadata("deepseek4");
+    set(&mut pairs, "deepseek4.hash_layer_count", 1u32);
+    let model = |dtype| {
+        let mut writer = GgufWriter::new("test.gguf");
+        for (key, value) in &pairs {
+            writer.meta(key, value.clone());
+        }
+        for (name, ne) in expected::tensors(&pairs, |_| false) {
+            let is_table = name == "blk.0.ffn_gate_tid2eid.weight";
+            writer.tensor(&name, if is_table { dtype } else { DType::F32 }, &ne);
+        }
+        lower(&writer.header().unwrap(), &OPTIONS)
+    };
+    let graph = model(DType::I32).unwrap().graph;
+    let top = graph.insts().filter(|(_, i)| i.op.name() == "top_k");
+    assert_eq!(top.map(|(_, i)| i.layer).collect::<Vec<_>>(), [Some(1)]);
+    // Only the other layer has a bias for the selection.
+    let biases = graph
+        .values()
+        .filter(|(_, v)| v.name.contains("exp_probs_b"));
+    let biases: Vec<_> = biases.map(|(_, v)| v.name.as_str()).collect();
+    assert_eq!(biases, ["blk.1.exp_probs_b.bias"]);
+    let error = model(DType::F32).unwrap_err();
+    assert_eq!(error.code(), "TPC0158");
+    assert!(error.to_string().contains("32-bit integers"), "{error}");
 }
 
 #[test]

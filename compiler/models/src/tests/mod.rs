@@ -154,6 +154,8 @@ const NUMBERS: &[(&str, u32)] = &[
     ("attention.indexer.kpool", 4),
     ("attention.indexer.block_size", 64),
     ("attention.compress_ratios", 4),
+    ("attention.output_group_count", 2),
+    ("attention.output_lora_rank", 16),
     ("hyper_connection.low_rank", 8),
     ("hyper_connection.sinkhorn_iterations", 2),
     ("ple.ngram_size", 3),
@@ -177,6 +179,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("expert_group_scale", 0.5),
         ("hyper_connection.epsilon", 1e-6),
         ("hyper_connection.magnitude", 2.0),
+        ("attention.compress_rope_freq_base", 160_000.0),
     ];
     let name = MetaValue::Str(arch.to_owned());
     let mut pairs = vec![

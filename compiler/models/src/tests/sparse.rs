@@ -1,7 +1,7 @@
 //! Sparse attention.
 
 use super::*;
-use tpc_ir::op::{Op, TopMask};
+use tpc_ir::op::{BlockPart, InputKind, Op, TopMask};
 use tpc_ir::{Graph, Value};
 
 /// The smallest model of an architecture, with changed keys.
@@ -15,6 +15,18 @@ fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
 
 fn count(graph: &Graph, name: &str) -> usize {
     graph.insts().filter(|(_, i)| i.op.name() == name).count()
+}
+
+/// The tokens of the blocks that inputs say this of.
+fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
+    let tokens = |op: &Op| match op {
+        Op::Input(input) => match input.kind {
+            InputKind::Block(block) if block.part == part => Some(block.tokens),
+            _ => None,
+        },
+        _ => None,
+    };
+    graph.insts().filter_map(|(_, i)| tokens(&i.op)).collect()
 }
 
 /// The masks of all attentions, in order.
@@ -76,18 +88,13 @@ fn indexers_of_blocks_score_the_last_token_of_each() {
         let graph = with(arch, &[]);
         let selects = |op: &Op| matches!(op, Op::TopMask(top) if top.k == k);
         assert_eq!(graph.insts().filter(|(_, i)| selects(&i.op)).count(), 1);
-        for part in tpc_ir::op::BlockPart::ALL {
-            let is_part = |op: &Op| match op {
-                Op::Input(input) => match input.kind {
-                    tpc_ir::op::InputKind::Block(block) => block.part == part && block.tokens == 4,
-                    _ => false,
-                },
-                _ => false,
-            };
-            assert!(
-                graph.insts().any(|(_, i)| is_part(&i.op)),
-                "{arch}: {part:?}"
-            );
+        for part in [
+            BlockPart::Seen,
+            BlockPart::Tail,
+            BlockPart::Last,
+            BlockPart::Start,
+        ] {
+            assert_eq!(parts(&graph, part), [4], "{arch}: {part:?}");
         }
     }
     // Without tokens behind the last block, the blocks alone are seen.
@@ -112,4 +119,63 @@ fn heads_that_select_by_themselves_see_short_contexts_only() {
     let error = lower(&header(&pairs, &tensors), &OPTIONS).unwrap_err();
     assert_eq!(error.code(), "TPC0165");
     assert!(error.help().contains("--ctx-size 504"), "{}", error.help());
+}
+
+/// DeepSeek 4 with blocks of these tokens per layer.
+fn with_blocks(ratios: &[u32]) -> Graph {
+    let layers = u32::try_from(ratios.len()).unwrap();
+    let changes = [
+        ("block_count", layers.into()),
+        ("attention.compress_ratios", ratios.to_vec().into()),
+    ];
+    with("deepseek4", &changes)
+}
+
+#[test]
+fn layers_attend_to_their_window_and_to_rows_of_blocks() {
+    let graph = with_blocks(&[0, 4, 128]);
+    let [window, indexed, plain] = masks(&graph)[..] else {
+        panic!("three attentions");
+    };
+    assert_eq!(graph.value(window).name, "mask_swa");
+    let cells = |mask: Value| graph.value(mask).ty.dims[0].to_string();
+    assert_eq!(cells(window), "n_kv_swa");
+    assert_eq!([cells(indexed), cells(plain)], ["n_kv + n_kv_swa"; 2]);
+    // The indexer selects blocks in one layer alone, and only its blocks take in those before.
+    assert_eq!(count(&graph, "top_mask"), 1);
+    assert_eq!(parts(&graph, BlockPart::Follows), [4]);
+    assert_eq!(parts(&graph, BlockPart::Seen), [4, 128]);
+    assert_eq!(parts(&graph, BlockPart::Place), [4, 128]);
+    // A list may be longer than there are layers.
+    let changes = [
+        ("block_count", 1u32.into()),
+        ("attention.compress_ratios", vec![0u32, 4].into()),
+    ];
+    let dense = with("deepseek4", &changes);
+    assert!(parts(&dense, BlockPart::Seen).is_empty());
+}
+
+#[test]
+fn layers_with_blocks_have_another_rotation() {
+    let graph = with_blocks(&[0, 4]);
+    let bases = |layer: u32| {
+        let ropes = graph.insts().filter(move |(_, i)| i.layer == Some(layer));
+        let bases: std::collections::BTreeSet<u32> = ropes
+            .filter_map(|(_, i)| match &i.op {
+                Op::Rope(rope) => Some(rope.freq_base as u32),
+                _ => None,
+            })
+            .collect();
+        bases.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!([bases(0), bases(1)], [[10_000], [160_000]]);
+}
+
+#[test]
+fn blocks_of_other_sizes_are_refused() {
+    let mut pairs = metadata("deepseek4");
+    set(&mut pairs, "deepseek4.attention.compress_ratios", 8u32);
+    let error = lower(&header(&pairs, &[]), &OPTIONS).unwrap_err();
+    assert_eq!(error.code(), "TPC0151");
+    assert!(error.to_string().contains("0, 4 or 128"), "{error}");
 }

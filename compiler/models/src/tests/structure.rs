@@ -114,10 +114,3 @@ fn names_in_the_registry_are_distinct_and_sorted() {
         assert!(first < second, "`{second}` belongs before `{first}`");
     }
 }
-
-#[test]
-fn an_architecture_without_what_it_needs_says_what() {
-    let error = lower(&header(&metadata("deepseek4"), &[]), &OPTIONS).unwrap_err();
-    assert_eq!(error.code(), "TPC0164");
-    assert!(error.to_string().contains("blocks of tokens"), "{error}");
-}

@@ -5,7 +5,7 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts of which 0 says the same as no key.
-const COUNTS: [&str; 35] = [
+const COUNTS: [&str; 36] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -34,6 +34,7 @@ const COUNTS: [&str; 35] = [
     "expert_group_used_count",
     "expert_gating_func",
     "full_attention_interval",
+    "hash_layer_count",
     "leading_dense_block_count",
     "nextn_predict_layers",
     "num_loops",
@@ -163,10 +164,13 @@ const NOT_IN_LIST: &[&str] = &[
     "hyper_connection.sinkhorn_iterations",
     "attention.indexer.kpool",
     "attention.indexer.block_size",
+    "attention.compress_rope_freq_base",
+    "attention.output_group_count",
+    "attention.output_lora_rank",
     "ple.ngram_size",
     "ple.heads_per_ngram",
     "ple.conv_kernel",
-    // 0 says that a layer attends to all.
+    // 0 says that a layer attends to all, or has no blocks.
     "attention.compress_ratios",
     // Lists of layers, factors and rows.
     "ple.layers",

@@ -41,7 +41,8 @@ crate::codes! {
         "a value lies where it cannot be",
         "A value lies in an arena of its place: weights among weights, states among states. A view lies within what it \
          views, at the offset and the strides that its op implies; an update in place lies where its operand does. All \
-         other values fill a buffer of their own without gaps.",
+         other values fill a buffer of their own without gaps. A weight whose rows end inside blocks of the file is in a format \
+         that takes blocks to pieces.",
     )
     .cure("compile the model again.");
 

@@ -3,6 +3,7 @@
 use super::structure::{covering, is_leaf, reads};
 use super::{ProgramError, codes};
 use crate::entity::{Arena, Buffer, Launch, Value};
+use crate::interval::Interval;
 use crate::op::{Op, OpCategory};
 use crate::program::text::Part;
 use crate::program::{ALIGNMENT, ArenaKind, Extent, Home, Layout, Program, StoredFormat};
@@ -74,6 +75,7 @@ fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result
     match inst.op.category() {
         OpCategory::Stored if matches!(inst.op, Op::Weight(_)) => {
             kind(ArenaKind::Weights)?;
+            whole(program, value, buffer.format)?;
             dense()
         }
         OpCategory::Stored => {
@@ -97,6 +99,21 @@ fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result
             kind(ArenaKind::Work)?;
             dense()
         }
+    }
+}
+
+/// The rows of a weight begin and end where its format can store them.
+fn whole(program: &Program, value: Value, format: StoredFormat) -> Result<(), String> {
+    let dtype = program.graph.value(value).ty.dtype;
+    let granule = format.granule(dtype);
+    let rows = program.graph.def_op(value).parts().and_then(<[_]>::first);
+    let fits = |r: &Interval| r.start.is_multiple_of(granule) && r.len.is_multiple_of(granule);
+    match rows.is_none_or(|rows| rows.iter().all(fits)) {
+        true => Ok(()),
+        false => Err(format!(
+            "its rows end inside of {granule} elements of {dtype}, which {} stores together",
+            format.name()
+        )),
     }
 }
 

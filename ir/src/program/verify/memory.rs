@@ -6,7 +6,7 @@ use super::order::{Clock, Done};
 use super::structure::{covering, is_leaf, reads, writes};
 use super::{ProgramError, codes};
 use crate::code::Code;
-use crate::entity::{Launch, Value};
+use crate::entity::{Inst, Launch, Value};
 use crate::graph::Output;
 use crate::op::{InputKind, Op};
 use crate::program::text::Part;
@@ -412,13 +412,19 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// Whether the launch may write `value` where `read` lies.
+    /// Whether the launch may write `value` where `read` lies. Of several instructions only an update may, and nothing else there
+    /// reads what it updates.
     fn allowed(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;
         let inst = graph.value(value).def.0;
         let data = graph.inst(inst);
+        let covered = self.program.launch(launch).covers();
         let same = self.program.home(value) == self.program.home(read);
-        if self.program.launch(launch).covers().len() != 1 || is_leaf(&data.op) || !same {
+        if is_leaf(&data.op) || !same {
+            return false;
+        }
+        let by_others = |i: &Inst| *i != inst && graph.inst(*i).operands.contains(&read);
+        if covered.len() != 1 && (!data.op.is_update() || covered.iter().any(by_others)) {
             return false;
         }
         let types: Vec<_> = data.operands.iter().map(|&v| &graph.value(v).ty).collect();

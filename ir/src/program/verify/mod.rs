@@ -7,7 +7,7 @@
 //! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase that its
 //!   operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
-//! - TPC0274: a value lies at its place, and as its op implies.
+//! - TPC0274: a value lies at its place, and as its op implies; a weight is in a format that can store where its rows end.
 //! - TPC0275: values end within their buffers, buffers within their arenas; buffers begin at multiples of
 //!   [`ALIGNMENT`](super::ALIGNMENT), and those that last from batch to batch do not overlap.
 //! - TPC0276: all queues end.

@@ -5,6 +5,7 @@ use crate::dims::Symbol;
 use crate::entity::{Buffer, Inst, Launch, Value};
 use crate::graph::Output;
 use crate::op::{Op, OpCategory};
+use crate::place::Place;
 use crate::program::text::Part;
 use crate::program::{Program, Step, Work};
 use crate::text::Entity;
@@ -139,32 +140,40 @@ fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
+/// A computation has one place, or those of the one collective that it covers first.
+fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), String> {
+    let graph = &program.graph;
+    if insts.is_empty() || insts.windows(2).any(|w| w[0] >= w[1]) {
+        return Err("the instructions are not in program order".into());
+    }
+    let data = |inst: &Inst| graph.inst(*inst);
+    let at = |v: &Value| graph.value(*v).place;
+    let collective = data(&insts[0]).op.is_collective();
+    let meeting: Vec<Place> = data(&insts[0]).results.iter().map(at).collect();
+    if collective && meeting != places {
+        return Err(format!("its collective is at {meeting:?}"));
+    }
+    if !collective && places.len() != 1 {
+        return Err("a computation without a collective has one place".into());
+    }
+    for inst in &insts[usize::from(collective)..] {
+        let data = data(inst);
+        if data.op.is_transfer() || is_leaf(&data.op) {
+            return Err(format!("{inst} {} is no computation", data.op.name()));
+        }
+        let of_first = |v: &&Value| !places.contains(&at(v)) || at(v) != at(&data.results[0]);
+        if let Some(v) = data.results.iter().find(of_first) {
+            return Err(format!("{v} is not at {}", at(&data.results[0])));
+        }
+    }
+    Ok(())
+}
+
 fn fits(program: &Program, name: Launch) -> Result<(), String> {
     let launch = program.launch(name);
     let graph = &program.graph;
     match &launch.work {
-        Work::Compute(insts) => {
-            let [place] = launch.places.as_slice() else {
-                return Err("a computation has one place".into());
-            };
-            if insts.is_empty() || insts.windows(2).any(|w| w[0] >= w[1]) {
-                return Err("the instructions are not in program order".into());
-            }
-            for &inst in insts {
-                let data = graph.inst(inst);
-                if data.op.is_transfer() || is_leaf(&data.op) {
-                    return Err(format!("{inst} {} is no computation", data.op.name()));
-                }
-                if let Some(v) = data
-                    .results
-                    .iter()
-                    .find(|v| graph.value(**v).place != *place)
-                {
-                    return Err(format!("{v} is not at {place}"));
-                }
-            }
-            Ok(())
-        }
+        Work::Compute(insts) => computes(program, insts, &launch.places),
         Work::Transfer(inst) => {
             let data = graph.inst(*inst);
             if !data.op.is_transfer() {

@@ -85,9 +85,9 @@ rules! {
     SplitAndUnreduced = SHARDING_SPLIT_AND_UNREDUCED, "reduce the value before it is split";
     /// No term is split by two classes.
     SplitTwice = SHARDING_SPLIT_TWICE, "split one factor of each term";
-    /// Only weights split on axis 0 have a storage granule, the block of their type.
-    Granule = SHARDING_GRANULE, "remove `granule`, or give a weight that is split on axis 0 the block length of its type";
-    /// No device holds parts of blocks.
+    /// Only weights split on axis 0 have a storage granule, the block of their type or a part of it that devices may store.
+    Granule = SHARDING_GRANULE, "remove `granule`, or give a weight that is split on axis 0 the block length of its type, or 32 where blocks are longer";
+    /// No device holds parts of blocks, but of the storage granule of a weight, one run each.
     Blocks = SHARDING_BLOCKS, "end ranges at block boundaries, or give the weight a storage granule";
     /// The equations of the op's rule hold.
     Equation = SHARDING_EQUATION, "operands and results must be split by the same factors";

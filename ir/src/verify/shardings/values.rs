@@ -3,7 +3,7 @@
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
 use crate::op::Op;
-use crate::sharding::{AxisTree, ClassRef, Unreduced};
+use crate::sharding::{AxisTree, ClassRef, Unreduced, granule_intervals};
 
 /// The sharding of a value is well formed.
 pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
@@ -88,7 +88,8 @@ fn classes_per_term(tree: &AxisTree) -> usize {
     }
 }
 
-/// Only a weight that is split on axis 0 has a storage granule: the block of its type.
+/// Only a weight that is split on axis 0 has a storage granule: the block of its type, or a part of it that devices may
+/// store.
 fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     let granule = data.sharding.granule;
     if granule == 1 {
@@ -102,9 +103,13 @@ fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
         return;
     }
     let dtype = data.ty.dtype;
-    let block = dtype.block_len();
-    if granule != block {
-        let detail = format!("has storage granule {granule}, but {dtype} has blocks of {block}");
+    let (block, least) = (dtype.block_len(), dtype.granule());
+    if granule == 0 || !block.is_multiple_of(granule) || !granule.is_multiple_of(least) {
+        let blocks = match least == block {
+            true => format!("blocks of {block}"),
+            false => format!("blocks of {block} in parts of {least}"),
+        };
+        let detail = format!("has storage granule {granule}, but {dtype} has {blocks}");
         faults.add(ShardingRule::Granule, &detail);
     }
 }
@@ -128,10 +133,21 @@ fn parts(graph: &Graph, data: &ValueData) -> Result<(), (ShardingRule, String)> 
     let Some(tree) = &data.sharding.axes[0] else {
         return Ok(());
     };
-    if block == 1 || data.sharding.granule != 1 {
+    let granule = data.sharding.granule;
+    if block == 1 || granule == block {
         return Ok(());
     }
     for rank in 0..devices {
+        if granule != 1 {
+            // A part of a row that cuts blocks is one run.
+            let held = tree.intervals(&graph.classes, rank);
+            let stored = held.map(|held| granule_intervals(&held, granule));
+            if stored.is_none_or(|stored| stored.len() > 1) {
+                let detail = format!("is held by rank {rank} in several parts of {dtype} blocks");
+                return Err((ShardingRule::Blocks, detail));
+            }
+            continue;
+        }
         let whole = tree.intervals(&graph.classes, rank).is_some_and(|held| {
             let is_whole = |n: u64| n.is_multiple_of(block);
             held.iter().all(|r| is_whole(r.start) && is_whole(r.len))

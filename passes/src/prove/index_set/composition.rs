@@ -2,8 +2,8 @@
 
 use tpc_ir::{Dim, Interval};
 
-use super::intervals::{at_positions, positions};
 use super::pattern::{MAX_INTERVALS, Pattern, common_period, common_unit, units};
+use super::repeated::Repeated;
 use super::{IndexSet, NotExpressible};
 
 /// Whether `minor` selects elements within one unit of `major`.
@@ -36,7 +36,7 @@ pub(super) fn insert(indices: &mut IndexSet, pattern: Pattern) -> Result<(), Not
 
 /// Two patterns as one; `None` where a symbol lies between their units.
 fn product(minor: &Pattern, major: &Pattern) -> Result<Option<Pattern>, NotExpressible> {
-    let Ok(each) = minor.refined(&minor.unit, &major.unit) else {
+    let Ok(each) = minor.read_in(&minor.unit, &major.unit) else {
         return Ok(None);
     };
     let times = units(&major.unit, &minor.unit)?;
@@ -123,7 +123,7 @@ pub(super) fn split_at(
 ) -> Result<(Option<Pattern>, Option<Pattern>), NotExpressible> {
     let unit = common_unit(&whole.unit, at)?;
     let period = common_period(&whole.period()?, at)?;
-    let intervals = whole.refined(&unit, &period)?;
+    let intervals = whole.read_in(&unit, &period)?;
     let (len, size) = (units(at, &unit)?, units(&period, at)?);
     let (pattern, blocks) = blocks_alike(&intervals, len)?;
     let parts = (
@@ -182,10 +182,9 @@ pub(in crate::prove) fn compose(
             let period = common_period(&kept, &q.period()?)?;
             let times = period.checked_div(&kept).ok_or(NotExpressible)?;
             let whole = p.period()?.checked_mul(&times).ok_or(NotExpressible)?;
-            let list = p.refined(&unit, &whole)?;
-            let selected = q.refined(&unit, &period)?;
+            let selected = q.read_in(&unit, &period)?;
             let size = units(&whole, &unit)?;
-            pattern = Pattern::new(&unit, size, at_positions(&list, &selected))?;
+            pattern = Pattern::new(&unit, size, Repeated::new(&p, &unit)?.at(&selected)?)?;
         }
         if let Some(q) = pattern {
             insert(&mut out, q)?;
@@ -193,20 +192,6 @@ pub(in crate::prove) fn compose(
         all = out;
     }
     Ok(all)
-}
-
-/// Whether a pattern selects the first element that another selects; both are made of `unit`. What does not cannot hold the
-/// other, and this is known before either is refined.
-fn holds_first(outer: &Pattern, inner: &Pattern, unit: &Dim) -> Result<bool, NotExpressible> {
-    let Some(first) = inner.intervals.first() else {
-        return Ok(true);
-    };
-    let index = units(&inner.unit, unit)?.checked_mul(first.start);
-    let at = index.ok_or(NotExpressible)? / units(&outer.unit, unit)? % outer.size;
-    Ok(outer
-        .intervals
-        .iter()
-        .any(|r| (r.start..r.end()).contains(&at)))
 }
 
 /// The index set that selects `indices` of what `of` selects: `compose(of, result) == indices`.
@@ -228,12 +213,19 @@ pub(in crate::prove) fn relative(
         let p = left.remove(same.ok_or(NotExpressible)?);
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
-        if !holds_first(o, &p, &unit)? {
-            return Err(NotExpressible);
+        let outer = Repeated::new(o, &unit)?;
+        // What lacks the first element cannot hold the rest, and this is known before they are listed.
+        if let Some(first) = p.intervals.first() {
+            let index = units(&p.unit, &unit)?.checked_mul(first.start);
+            outer.positions(&[Interval {
+                start: index.ok_or(NotExpressible)?,
+                len: 1,
+            }])?;
         }
-        let outer = o.refined(&unit, &period)?;
-        let at = positions(&outer, &p.refined(&unit, &period)?)?;
-        let size = outer.iter().map(|r| r.len).sum();
+        let at = outer.positions(&p.read_in(&unit, &period)?)?;
+        let periods = units(&period, &o.period()?)?;
+        let size = outer.count().checked_mul(periods);
+        let size = size.ok_or(NotExpressible)?;
         found.extend(Pattern::new(&unit, size, at)?.map(|p| (i, p)));
     }
     found.extend(left.into_iter().map(|p| (of.len(), p)));

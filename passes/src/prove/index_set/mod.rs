@@ -5,6 +5,7 @@
 //! the tensor's size.
 //!
 //! - `pattern.rs`: one pattern, in lowest terms;
+//! - `repeated.rs`: the list of the indices that a pattern selects, period after period;
 //! - `composition.rs`: selections from selections, and their inverse;
 //! - `axes.rs`: index sets by axis;
 //! - `intervals.rs`: the arithmetic below these.
@@ -13,6 +14,7 @@ mod axes;
 mod composition;
 mod intervals;
 mod pattern;
+mod repeated;
 #[cfg(test)]
 mod tests;
 

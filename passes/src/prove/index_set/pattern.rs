@@ -1,5 +1,6 @@
 //! Patterns: periodic selections of elements, and the sizes in which two of them can be compared.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use tpc_ir::{Dim, Interval};
@@ -101,15 +102,24 @@ impl Pattern {
         unit: &Dim,
         period: &Dim,
     ) -> Result<Vec<Interval>, NotExpressible> {
+        self.read_in(unit, period).map(Cow::into_owned)
+    }
+
+    /// [`Self::refined`], without a copy where unit and period are the pattern's own.
+    pub(super) fn read_in(
+        &self,
+        unit: &Dim,
+        period: &Dim,
+    ) -> Result<Cow<'_, [Interval]>, NotExpressible> {
+        if *unit == self.unit && *period == self.period()? {
+            return Ok(Cow::Borrowed(&self.intervals));
+        }
         let fine = units(&self.unit, unit)?;
         let times = units(period, &self.period()?)?;
         if (times as usize).saturating_mul(self.intervals.len()) > MAX_INTERVALS {
             return Err(NotExpressible);
         }
         let size = self.size.checked_mul(fine).ok_or(NotExpressible)?;
-        if (fine, times) == (1, 1) {
-            return Ok(self.intervals.to_vec());
-        }
         let mut out = Vec::with_capacity(self.intervals.len() * times as usize);
         for t in 0..times {
             let base = t.checked_mul(size).ok_or(NotExpressible)?;
@@ -118,7 +128,7 @@ impl Pattern {
                 len: r.len * fine,
             }));
         }
-        Ok(out)
+        Ok(Cow::Owned(out))
     }
 
     /// The same pattern where one element stands for `by`.

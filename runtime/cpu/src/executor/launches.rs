@@ -1,6 +1,6 @@
 //! The launches of a program, each with its kernel.
 
-use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, Work};
+use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, WeightPart, Work};
 use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
 use tpc_runtime::{ExecError, Options};
 
@@ -349,8 +349,11 @@ fn packed(
     }
     let ty = &program.graph.value(value).ty;
     let dims = sizes(ty).ok_or_else(|| malformed("a weight without sizes"))?;
-    let (format, n) =
-        stack(ty.dtype, dims).ok_or_else(|| malformed("a weight that is not packed"))?;
+    let part = match program.graph.def_op(value) {
+        Op::Weight(op) => WeightPart::of(op, ty),
+        _ => WeightPart::whole(ty),
+    };
+    let (format, n) = stack(part).ok_or_else(|| malformed("a weight that is not packed"))?;
     let extent = buffer.extent(0);
     if (format.bytes() * n) as u64 != extent.bytes {
         return Err(malformed("a packed weight of another size"));

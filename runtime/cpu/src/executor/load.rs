@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tpc_ir::op::{Op, Weight};
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StoredFormat, WeightPart};
 use tpc_ir::{TensorType, Value};
 use tpc_runtime::{ExecError, PackedWeight, WeightData, WeightSource, pack};
 
@@ -88,7 +88,8 @@ pub(super) fn rows16(
     source: &dyn WeightSource,
     team: &mut Team,
 ) -> Result<(), ExecError> {
-    let found = sizes(ty).and_then(|dims| stack(ty.dtype, dims));
+    let start = part.start;
+    let found = stack(WeightPart { ty, start });
     let found = found.filter(|(format, n)| format.bytes() * n == to.len());
     let (format, n) = found.ok_or_else(|| ExecError::Malformed {
         what: "a weight that cannot be packed".into(),
@@ -140,7 +141,8 @@ fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(
 
 /// Packs some panels, counted over all matrices of the weight.
 fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), ExecError> {
-    let k = job.part.ne[0];
+    let part = job.format.part();
+    let (from, k) = (part.start() - job.part.skipped(), job.part.row_len());
     let matrix = job.part.bytes.len() / job.n.max(1);
     let workers = team.workers();
     let misfit = KernelError::Shape {
@@ -153,7 +155,7 @@ fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), Exe
         for unit in at(number)..at(number + 1) {
             let (i, panel) = (unit / panels, unit % panels);
             let bytes = &job.part.bytes[i * matrix..(i + 1) * matrix];
-            let source = Source { bytes, from: 0, k };
+            let source = Source { bytes, from, k };
             let len = job.format.panel_bytes();
             // SAFETY: a panel inside the buffer, and this worker's.
             let out = unsafe {

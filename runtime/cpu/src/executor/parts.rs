@@ -16,9 +16,8 @@ fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part>
     let whole = usize::try_from(tensors.dims(&op.tensor)?[0]).ok()?;
     let start = usize::try_from(*start).ok()?;
     let part = Part::new(whole, start..start.checked_add(k)?).ok()?;
-    // Blocks are stored whole, from the first of the part.
-    let is_whole = start.is_multiple_of(dtype.block_len().max(BLOCK as u64) as usize);
-    (is_whole && part.ends_at_chunks() && part.roots() == 1).then(|| part.plain())
+    let is_stored = start.is_multiple_of(dtype.granule().max(BLOCK as u64) as usize);
+    (is_stored && part.ends_at_chunks() && part.roots() == 1).then(|| part.plain())
 }
 
 impl Launches {

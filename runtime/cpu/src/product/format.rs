@@ -98,6 +98,11 @@ impl Format {
             || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
     }
 
+    /// Whether scales are stored together for each 256 elements of the whole rows, so that a part is stored by where it begins.
+    pub fn has_steps(dtype: DType) -> bool {
+        quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
+    }
+
     /// Type in the file.
     pub const fn dtype(&self) -> DType {
         self.dtype

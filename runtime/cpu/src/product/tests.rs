@@ -316,7 +316,8 @@ fn parts_of_k_at_chunks_have_the_bits_of_the_whole() {
                     .windows(2)
                     .map(|w| Part::new(k, w[0]..w[1]).expect("a part"))
                     .collect();
-                if block == 64 && ends.iter().any(|e| e % 64 != 0) {
+                let whole_blocks = block == 64 && !Format::has_steps(dtype);
+                if whole_blocks && ends.iter().any(|e| e % 64 != 0) {
                     let refused = parts.iter().any(|&p| Format::new(dtype, 20, p).is_err());
                     assert!(refused, "{dtype} {ends:?}");
                     continue;

@@ -1,5 +1,6 @@
 //! Modules of kernels.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Kernels that are compiled together.
@@ -10,6 +11,9 @@ pub struct Module {
     /// CUDA C++ that includes nothing: the [prelude](crate::kernels::PRELUDE) is put before it. Kernels are declared by
     /// `KERNEL(name, parameters)`.
     pub source: Arc<str>,
+    /// By the names of its kernels, the same kind of source with that kernel alone, for those who compile what they use only. Empty where
+    /// the kernels are not apart.
+    pub alone: BTreeMap<String, Arc<str>>,
     /// What was compiled of it ahead of time.
     pub cubins: Vec<Cubin>,
 }
@@ -20,6 +24,7 @@ impl Module {
         Module {
             name: name.into(),
             source: source.into(),
+            alone: BTreeMap::new(),
             cubins: Vec::new(),
         }
     }

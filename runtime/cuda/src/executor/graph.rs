@@ -9,6 +9,7 @@ use tpc_ir::program::{Phase, Program, Step};
 use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
+use super::edges::Early;
 use super::hosted::Hosted;
 use super::launches::{Launches, Run, Task};
 use super::memory::{Faults, Frames, error};
@@ -35,6 +36,7 @@ struct Source<'a> {
     functions: Vec<BTreeMap<Entry, Function>>,
     /// Per device, the parameters and their address.
     constants: Vec<(Constants, u64)>,
+    early: Early,
 }
 
 /// The graphs of each shape and phase.
@@ -48,6 +50,7 @@ pub(super) fn graphs(
     hosted: &Arc<Mutex<Hosted>>,
     driver: &mut impl Driver,
     code: (&Prebuilt, Options),
+    early: Early,
 ) -> Result<Vec<Vec<Graph>>, ExecError> {
     let mut source = Source {
         program,
@@ -57,6 +60,7 @@ pub(super) fn graphs(
         hosted,
         functions: vec![BTreeMap::new(); launches.of_device.len()],
         constants: Vec::new(),
+        early,
     };
     source.load(driver, code)?;
     let mut out = Vec::new();
@@ -210,7 +214,9 @@ impl Source<'_> {
                         let mut last = before.clone();
                         for run in kernels {
                             let node = self.kernel(*device, launch, (run, shape));
-                            last = vec![spec.push(label.clone(), Work::Kernel(node), &last)];
+                            let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
+                            self.early.kernel(*device, &last, spec);
+                            last = vec![pushed];
                         }
                         join(&mut ends, &last);
                     }

@@ -1,6 +1,6 @@
 //! The launches of a program, each with the kernels that it takes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tpc_cpu::host::{most, named, size_of};
@@ -9,12 +9,13 @@ use tpc_ir::{Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 
 use super::options::CudaOptions;
+use super::terms::Half;
 use super::wanted::{
     Does, Lies, Part, Reach, Seen, Staging, Wanted, WantedKernel, Wants, format_of,
 };
 use crate::driver::DeviceInfo;
 use crate::kernels::{
-    Kernel, Request, Tensor, Terms, select, select_collective, select_fused, select_terms,
+    Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
 };
 
 /// What a launch does on one of its places.
@@ -57,10 +58,23 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, Part>,
     /// The staging buffers.
     pub(super) staging: Vec<Staging>,
-    /// The slots whose view is of terms.
-    pub(super) terms: BTreeSet<usize>,
-    /// Per device, the bytes of its terms: those of one product are there at a time.
+    /// The slots whose view is of terms, and in which half of them.
+    pub(super) terms: BTreeMap<usize, Half>,
+    /// Per device, the bytes of a half of its terms: those of a product.
     pub(super) terms_bytes: Vec<u64>,
+    /// The slots whose view is of scratch memory.
+    pub(super) scratch: BTreeMap<usize, ScratchPart>,
+    /// Per device, the scratch memory of its launches, which run one after another.
+    pub(super) scratch_bytes: Vec<Scratch>,
+}
+
+/// A part of a device's scratch memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScratchPart {
+    /// Counters, which are zero between launches.
+    Counters,
+    /// What blocks leave for each other.
+    Parts,
 }
 
 impl Launches {
@@ -76,6 +90,7 @@ impl Launches {
         let mut out = Launches {
             tasks: program.launches.iter().map(|_| Vec::new()).collect(),
             terms_bytes: vec![0; devices],
+            scratch_bytes: vec![Scratch::default(); devices],
             ..Launches::default()
         };
         let mut wants = Wants::new(program)?;
@@ -83,8 +98,18 @@ impl Launches {
         for i in 0..program.launches.len() {
             let launch = Launch::new(i);
             let at = |e: ExecError| e.at(|| named(program, launch));
-            let tasks = wants.of(program, launch, reach).map_err(at)?;
-            wanted.extend(tasks.into_iter().map(|task| (launch, task)));
+            for mut task in wants.of(program, launch, reach).map_err(at)? {
+                let mut ops = Vec::new();
+                for op in task.ops {
+                    if !is_empty(program, &op).map_err(at)? {
+                        ops.push(op);
+                    }
+                }
+                task.ops = ops;
+                if !task.ops.is_empty() {
+                    wanted.push((launch, task));
+                }
+            }
         }
         // The slots of a device are one after another, and those of the host come last.
         for place in (0..devices).map(Some).chain([None]) {
@@ -128,8 +153,8 @@ impl Launches {
                 Lies::Staged(part) => {
                     self.staged.insert(self.slots.len(), part);
                 }
-                Lies::Terms => {
-                    self.terms.insert(self.slots.len());
+                Lies::Terms(half) => {
+                    self.terms.insert(self.slots.len(), half);
                 }
             }
             self.slots.push(seen.value);
@@ -148,9 +173,13 @@ impl Launches {
             let of_shape = |shape: &BatchShape| kernel(program, wanted, shape, info, options);
             let each: Result<Vec<Kernel>, ExecError> =
                 program.shapes.iter().map(of_shape).collect();
+            let each = each?;
             let start = self.slots.len();
             self.see(wanted);
-            let made = wanted.results.iter().filter(|r| r.lies == Lies::Terms);
+            let made = wanted
+                .results
+                .iter()
+                .filter(|r| matches!(r.lies, Lies::Terms(_)));
             for terms in made {
                 self.need_terms(program, device, terms.value)?;
             }
@@ -160,8 +189,9 @@ impl Launches {
                 self.sizes.insert(self.slots.len(), size.clone());
                 self.slots.push(wanted.results[0].value);
             }
+            self.need_scratch(device, &each, wanted);
             kernels.push(Run {
-                kernels: each?,
+                kernels: each,
                 slots: start..self.slots.len(),
             });
         }
@@ -170,6 +200,20 @@ impl Launches {
             stage: task.stage,
             kernels,
         })
+    }
+
+    /// Where a kernel needs scratch memory, slots for its views.
+    fn need_scratch(&mut self, device: usize, kernels: &[Kernel], wanted: &WantedKernel) {
+        let needed = kernels.iter().map(|k| k.scratch);
+        let needed = needed.fold(Scratch::default(), Scratch::max);
+        if needed.is_none() {
+            return;
+        }
+        self.scratch_bytes[device] = self.scratch_bytes[device].max(needed);
+        for part in [ScratchPart::Counters, ScratchPart::Parts] {
+            self.scratch.insert(self.slots.len(), part);
+            self.slots.push(wanted.results[0].value);
+        }
     }
 
     /// The device needs memory for the terms of these activations.
@@ -204,6 +248,23 @@ impl Launches {
             slots: start..self.slots.len(),
         })
     }
+}
+
+/// Whether a kernel has no element to compute, as on a device that has no share of a tensor.
+///
+/// A collective is launched all the same: the other devices wait for it.
+fn is_empty(program: &Program, wanted: &WantedKernel) -> Result<bool, ExecError> {
+    if matches!(wanted.does, Does::Share(..)) {
+        return Ok(false);
+    }
+    for shape in &program.shapes {
+        for result in &wanted.results {
+            if !most(program, result.value, &shape.most)?.contains(&0) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// The kernel for batches of a shape.

@@ -5,10 +5,10 @@ use tpc_ir::program::{ArenaKind, Located, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, Place, RANK, Value};
 use tpc_runtime::ExecError;
 
-use super::launches::Launches;
+use super::launches::{Launches, ScratchPart};
 use super::wanted::Part;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
-use crate::kernels::Terms;
+use crate::kernels::{Scratch, Terms};
 
 /// A view as kernels have it in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,14 @@ impl DeviceView {
             address: 0,
             dtype,
             at: Located::default(),
+        }
+    }
+
+    /// The view of memory without elements.
+    fn bare(self, address: u64) -> DeviceView {
+        DeviceView {
+            address,
+            ..DeviceView::none(self.dtype)
         }
     }
 
@@ -221,11 +229,13 @@ impl Arenas {
     }
 }
 
-/// Per device, the memory of the views of its launches and that of terms, and the staging buffers that they are in.
+/// Per device, the memory of the views of its launches, that of terms and scratch memory, and the staging buffers that they are in.
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<Memory>,
     terms: Vec<Memory>,
+    /// The counters, and behind them the parts.
+    scratch: Vec<Memory>,
     staging: Vec<Memory>,
 }
 
@@ -239,11 +249,18 @@ impl Frames {
             launches.of_device.iter().enumerate().map(memory).collect();
         let devices = devices?;
         let terms = launches.terms_bytes.iter().enumerate().map(|(d, bytes)| {
-            let memory = driver.allocate(Device(d as u32), (*bytes).max(1));
+            let memory = driver.allocate(Device(d as u32), (2 * *bytes).max(2));
             memory.map_err(error)
         });
         let terms: Result<Vec<Memory>, ExecError> = terms.collect();
         let terms = terms?;
+        let scratch = launches
+            .scratch_bytes
+            .iter()
+            .enumerate()
+            .map(|(d, bytes)| scratch(Device(d as u32), *bytes, driver));
+        let scratch: Result<Vec<Memory>, ExecError> = scratch.collect();
+        let scratch = scratch?;
         let staging = launches.staging.iter().map(|staging| {
             let bytes = (staging.parts * staging.bytes).max(1) as u64;
             driver.allocate_host(bytes).map_err(error)
@@ -252,6 +269,7 @@ impl Frames {
         Ok(Frames {
             devices,
             terms,
+            scratch,
             staging: staging?,
         })
     }
@@ -270,8 +288,8 @@ impl Frames {
         sizes: &Bindings,
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
-        let devices = self.devices.iter().zip(&self.terms);
-        for ((memory, terms), range) in devices.zip(&launches.of_device) {
+        for (d, range) in launches.of_device.iter().enumerate() {
+            let (memory, terms, scratch) = (&self.devices[d], &self.terms[d], &self.scratch[d]);
             let mut bytes = Vec::with_capacity(range.len() * DeviceView::BYTES);
             for slot in range.clone() {
                 let mut view = slots[slot];
@@ -286,8 +304,15 @@ impl Frames {
                     let bytes = part * launches.staging[*buffer].bytes;
                     view = view.dense(self.staging[*buffer].address + bytes as u64);
                 }
-                if launches.terms.contains(&slot) {
-                    view = view.terms(terms.address);
+                if let Some(half) = launches.terms.get(&slot) {
+                    view = view.terms(terms.address + half.number() * (terms.bytes / 2));
+                }
+                if let Some(part) = launches.scratch.get(&slot) {
+                    let behind = match part {
+                        ScratchPart::Counters => 0,
+                        ScratchPart::Parts => counters(launches.scratch_bytes[d]),
+                    };
+                    view = view.bare(scratch.address + behind);
                 }
                 view.encode(&mut bytes)?;
             }
@@ -299,6 +324,29 @@ impl Frames {
         }
         Ok(())
     }
+}
+
+/// The bytes of the counters in scratch memory.
+fn counters(scratch: Scratch) -> u64 {
+    scratch.counters.next_multiple_of(256)
+}
+
+/// The bytes of a device's scratch memory.
+pub(super) fn scratch_bytes(scratch: Scratch) -> u64 {
+    counters(scratch).saturating_add(scratch.parts)
+}
+
+/// Scratch memory whose counters are zero.
+fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memory, ExecError> {
+    let memory = driver.allocate(device, scratch_bytes(of).max(1));
+    let memory = memory.map_err(error)?;
+    let to = Endpoint {
+        side: memory.side,
+        address: memory.address,
+    };
+    let zeros = vec![0; counters(of) as usize];
+    driver.write(to, &zeros).map_err(error)?;
+    Ok(memory)
 }
 
 /// Per device, the first index out of range that a launch met.
@@ -366,7 +414,8 @@ impl Faults {
 fn indexed(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",
-        "set_rows" => "slice to set",
+        // A launch of several ops that ends with it, too.
+        _ if kernel.ends_with("set_rows") => "slice to set",
         "ssm_scan" => "cell of a state",
         _ => "expert",
     }

@@ -5,7 +5,9 @@
 //! within each queue, the waits, and the meetings in collectives. A graph is launched once per batch. Sizes of a batch are in a
 //! *frame* in each device's memory: the views of all launches, of which only those are written again that have changed.
 
+mod ahead;
 mod constants;
+mod edges;
 mod fuse;
 mod graph;
 mod hosted;
@@ -16,6 +18,7 @@ mod modules;
 mod node;
 mod options;
 mod ready;
+mod terms;
 mod wanted;
 
 use std::cell::{OnceCell, RefCell};
@@ -33,6 +36,7 @@ use tpc_runtime::{
 };
 
 use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, Side};
+use edges::Early;
 use hosted::Hosted;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
@@ -40,7 +44,7 @@ use memory::{Arenas, DeviceView, Faults, Frames};
 pub use memory::error;
 pub use modules::{Prebuilt, SourceHash, launched, modules};
 pub use node::node;
-pub use options::{CudaOptions, CudaTarget};
+pub use options::{CudaOptions, CudaTarget, Edges};
 
 /// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.
 pub struct CudaExecutor<D: Driver> {
@@ -131,6 +135,7 @@ impl<D: Driver> CudaExecutor<D> {
             &hosted,
             &mut driver,
             (prebuilt, options.options),
+            Early::new(&infos, options.edges),
         )?;
         load::weights(
             &program,

@@ -43,8 +43,8 @@ fn of_any(program: &Program, options: Options, joined: bool) -> Result<Launches,
     };
     let infos = vec![some; program.graph.devices.len()];
     let options = CudaOptions {
-        threads: 1,
         options,
+        ..CudaOptions::with_threads(1)
     };
     Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
 }
@@ -81,7 +81,12 @@ impl Prebuilt {
 
     /// A module with the code that there is of its source.
     pub(super) fn with_code(&self, source: Source) -> Module {
+        let kernels = source.kernels();
+        let alone = kernels
+            .map(|(name, source)| (name, source.text.into()))
+            .collect();
         let mut module = Module::new(source.name, source.text);
+        module.alone = alone;
         if !self.0.is_empty() {
             let hash: SourceHash = Sha256::digest(whole(&module.source)).into();
             module.cubins = self.0.get(&hash).cloned().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! How programs are made for CUDA devices and run on them.
 
 use tpc_cpu::CpuTarget;
-use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target};
-use tpc_ir::{Graph, Inst, Op, Place, TensorType, Value};
+use tpc_ir::program::{FileTarget, Stored, StoredFormat, Surroundings, Target, WeightPart};
+use tpc_ir::{DType, Inst, Op, Place, TensorType};
 use tpc_runtime::Options;
 
-use super::fuse::together;
+use super::fuse::groups;
 use crate::planes::Planes;
 
 /// How a program runs on CUDA devices.
@@ -15,6 +15,19 @@ pub struct CudaOptions {
     pub threads: usize,
     /// Choices of arithmetic.
     pub options: Options,
+    /// How kernels follow each other.
+    pub edges: Edges,
+}
+
+/// How a kernel follows the one before it on its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edges {
+    /// It may start before that has ended, and waits itself before it reads or writes what others do: on devices that know it,
+    /// which are those of compute capability 9.0 and later.
+    #[default]
+    Programmatic,
+    /// It starts when that has ended.
+    Full,
 }
 
 impl CudaOptions {
@@ -23,6 +36,7 @@ impl CudaOptions {
         CudaOptions {
             threads,
             options: Options::default(),
+            edges: Edges::default(),
         }
     }
 }
@@ -54,12 +68,12 @@ impl Target for CudaTarget {
     fn stored(
         &self,
         place: Place,
-        weight: &TensorType,
+        weight: WeightPart<'_>,
         readers: &[(&Op, usize)],
     ) -> Option<Stored> {
         match place {
             Place::Host => CpuTarget.stored(place, weight, readers),
-            _ => match planes(weight, readers) {
+            _ => match planes(weight.ty, readers) {
                 Some((planes, rows)) => Some(Stored {
                     format: StoredFormat::Planes,
                     bytes: planes.offsets(rows)?.1,
@@ -69,10 +83,15 @@ impl Target for CudaTarget {
         }
     }
 
-    fn fuses(&self, graph: &Graph, insts: &[Inst], format: &dyn Fn(Value) -> StoredFormat) -> bool {
-        let place = |i: &Inst| graph.value(graph.inst(*i).results[0]).place;
-        let on_card = insts.iter().all(|i| place(i) != Place::Host);
-        on_card && together(graph, insts, format).is_some()
+    fn granule(&self, place: Place, dtype: DType) -> u64 {
+        match place {
+            Place::Host => CpuTarget.granule(place, dtype),
+            _ => StoredFormat::Planes.granule(dtype),
+        }
+    }
+
+    fn groups(&self, around: &dyn Surroundings) -> Vec<Vec<Inst>> {
+        groups(around)
     }
 
     fn alignment(&self) -> u64 {

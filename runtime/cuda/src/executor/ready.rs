@@ -6,7 +6,7 @@ use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
 use super::launches::Launches;
-use super::memory::{device, error};
+use super::memory::{device, error, scratch_bytes};
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
@@ -33,8 +33,8 @@ pub(super) fn able(program: &Program, driver: &impl Driver) -> Result<(), ExecEr
     Ok(())
 }
 
-/// Fails where devices have less free memory than the arenas on them and the terms of activations take. Devices that are one
-/// card share its memory.
+/// Fails where devices have less free memory than the arenas on them, the terms of activations and what kernels leave for each
+/// other take. Devices that are one card share its memory.
 pub(super) fn room(
     program: &Program,
     launches: &Launches,
@@ -48,7 +48,9 @@ pub(super) fn room(
         taken.extend(device.map(|device| (device, arena.bytes)));
     }
     let terms = launches.terms_bytes.iter().enumerate();
-    taken.extend(terms.map(|(d, bytes)| (Device(d as u32), *bytes)));
+    taken.extend(terms.map(|(d, bytes)| (Device(d as u32), 2 * *bytes)));
+    let scratch = launches.scratch_bytes.iter().enumerate();
+    taken.extend(scratch.map(|(d, scratch)| (Device(d as u32), scratch_bytes(*scratch))));
     for (device, more) in taken {
         let card = infos[device.0 as usize].card;
         let (_, bytes) = of_card.entry(card).or_insert((device, 0));

@@ -1,14 +1,16 @@
 //! What each launch of a program takes on which device, before its views have places in a frame.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tpc_cpu::host::{most, work};
-use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::program::{Program, StoredFormat};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 
-use super::fuse::{Together, together};
+use super::ahead::AheadPlan;
+use super::fuse::{Role, Together, at_places};
 use super::memory::device;
+use super::terms::{Half, TermsPlan, in_terms};
 use crate::kernels::Fused;
 
 /// A task of one place: its kernels, which run one after another.
@@ -53,8 +55,8 @@ pub(super) enum Lies {
     Own,
     /// In a part of a staging buffer, to which it is copied.
     Staged(Part),
-    /// In the device's memory of terms.
-    Terms,
+    /// In a half of the device's memory of terms.
+    Terms(Half),
 }
 
 impl Seen {
@@ -67,10 +69,10 @@ impl Seen {
     }
 
     /// In terms.
-    const fn terms(value: Value) -> Seen {
+    const fn terms(value: Value, half: Half) -> Seen {
         Seen {
             value,
-            lies: Lies::Terms,
+            lies: Lies::Terms(half),
         }
     }
 }
@@ -97,10 +99,8 @@ pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> +
 /// Makes the tasks of launches.
 #[derive(Default)]
 pub(super) struct Wants {
-    /// The products whose activations are in terms already, for the product before them.
-    kept: BTreeSet<Launch>,
-    /// The launches that make terms of what they compute, for the next product.
-    making: BTreeSet<Launch>,
+    terms: TermsPlan,
+    ahead: AheadPlan,
     /// The staging buffers, by their participants.
     known: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<Staging>,
@@ -109,36 +109,11 @@ pub(super) struct Wants {
 impl Wants {
     /// For the launches of a program.
     pub(super) fn new(program: &Program) -> Result<Wants, ExecError> {
-        let mut out = Wants::default();
-        let queues = program.phases.iter().flat_map(|phase| &phase.queues);
-        for queue in queues.filter(|q| q.place != Place::Host) {
-            // The activations that are in terms, and the last launch that may make terms of what it computes.
-            let mut last = None;
-            let mut maker = None;
-            for step in &queue.steps {
-                let Step::Launch(launch) = *step else {
-                    continue;
-                };
-                if let Some(x) = activations(program, launch)? {
-                    match maker {
-                        Some((made, by)) if made == x => {
-                            out.making.insert(by);
-                            out.kept.insert(launch);
-                        }
-                        _ if last == Some(x) => {
-                            out.kept.insert(launch);
-                        }
-                        _ => {}
-                    }
-                    last = Some(x);
-                    maker = None;
-                }
-                if let Some(made) = may_make(program, launch) {
-                    maker = Some((made, launch));
-                }
-            }
-        }
-        Ok(out)
+        Ok(Wants {
+            terms: TermsPlan::new(program)?,
+            ahead: AheadPlan::new(program),
+            ..Wants::default()
+        })
     }
 
     /// The tasks of a launch.
@@ -148,25 +123,31 @@ impl Wants {
         launch: Launch,
         reach: &mut Reach<'_>,
     ) -> Result<Vec<Wanted>, ExecError> {
-        if let Some(together) = together_of(program, launch) {
-            return self
-                .together(program, launch, &together)
-                .map(|task| vec![task]);
+        if let Some(roles) = roles(program, launch) {
+            return match roles.as_slice() {
+                [(_, Role::Together(together))] => {
+                    Ok(vec![self.together(program, launch, together)?])
+                }
+                _ => self.meeting(program, launch, &roles, reach),
+            };
         }
         let (op, operands, results) = work(program, launch)?;
         if op.is_collective() {
-            return self.collective(program, (&op, &operands, &results), reach);
+            let places = results
+                .iter()
+                .map(|v| (program.graph.value(*v).place, Role::Share));
+            return self.meeting(program, launch, &places.collect::<Vec<_>>(), reach);
         }
         let to = match program.launch(launch).places.as_slice() {
             [place] => device(*place)?.map(|d| d.0 as usize),
             _ => return Err(malformed("it has several places")),
         };
         let Op::Copy(_) = op else {
-            let mut task = computed(program, to, (op, operands, results));
-            if self.kept.contains(&launch) {
-                task.ops.retain(|k| !matches!(k.does, Does::Terms));
-            }
-            return Ok(vec![task]);
+            return Ok(vec![self.computed(
+                program,
+                (launch, to),
+                (op, operands, results),
+            )]);
         };
         let from = place_of(program, operands[0])?;
         if let (Some(from), Some(to)) = (from, to)
@@ -181,7 +162,11 @@ impl Wants {
         }
         // Devices push what they copy; the host's memory is in reach of all.
         let place = from.or(to);
-        Ok(vec![computed(program, place, (op, operands, results))])
+        Ok(vec![self.computed(
+            program,
+            (launch, place),
+            (op, operands, results),
+        )])
     }
 
     /// The task of several ops.
@@ -191,20 +176,30 @@ impl Wants {
         launch: Launch,
         together: &Together,
     ) -> Result<Wanted, ExecError> {
-        let place = place_of(program, together.result)?;
+        let place = place_of(program, together.results[0])?;
+        let here = program.graph.value(together.results[0]).place;
         let mut operands: Vec<Seen> = together.operands.iter().map(|v| Seen::own(*v)).collect();
-        let mut results = vec![Seen::own(together.result)];
+        let mut results: Vec<Seen> = together.results.iter().map(|v| Seen::own(*v)).collect();
+        // What is updated elsewhere is copied first.
         let mut ops = Vec::new();
+        for inst in program.launch(launch).covers() {
+            let data = program.graph.inst(*inst);
+            ops.extend(moved(program, &data.op, data.operands[0], data.results[0]));
+        }
         if let Some(at) = together.terms {
             let x = together.operands[at];
-            operands[at] = Seen::terms(x);
-            if !self.kept.contains(&launch) {
-                ops.push(taken_apart(x));
+            let (half, there) = self.terms.read((launch, here));
+            operands[at] = Seen::terms(x, half);
+            if !there {
+                ops.push(taken_apart(x, half));
             }
         }
-        if self.making.contains(&launch) {
-            results.push(Seen::terms(together.result));
+        if let (Some((_, half)), Some(made)) =
+            (self.terms.made((launch, here)), together.results.last())
+        {
+            results.push(Seen::terms(*made, half));
         }
+        operands.extend(self.ahead.of(launch, here).map(Seen::own));
         ops.push(WantedKernel {
             does: Does::Together(together.fused.clone()),
             operands,
@@ -217,15 +212,93 @@ impl Wants {
         })
     }
 
-    /// The tasks of a collective: of each participant one, or two where some memory is out of reach.
-    fn collective(
+    /// An op on one place. A device copies first what it updates elsewhere, and takes apart the activations that it multiplies with
+    /// weights in planes.
+    fn computed(
+        &self,
+        program: &Program,
+        (launch, place): (Launch, Option<usize>),
+        (op, operands, results): (Op, Vec<Value>, Vec<Value>),
+    ) -> Wanted {
+        let mut reads: Vec<Seen> = operands.iter().map(|v| Seen::own(*v)).collect();
+        let here = (launch, program.graph.value(results[0]).place);
+        let mut results: Vec<Seen> = results.iter().map(|v| Seen::own(*v)).collect();
+        let mut ops = Vec::new();
+        if place.is_some() {
+            let first = reads.first().map(|r| r.value);
+            let moved = first.and_then(|from| moved(program, &op, from, results[0].value));
+            if let Some(copy) = moved {
+                ops.push(copy);
+                reads[0] = results[0];
+            }
+            if let Some(x) = in_terms(program, &op, &operands) {
+                let (half, there) = self.terms.read(here);
+                reads[1] = Seen::terms(x, half);
+                if !there {
+                    ops.push(taken_apart(x, half));
+                }
+            }
+            if let Some((x, half)) = self.terms.made(here) {
+                results.push(Seen::terms(x, half));
+            }
+        }
+        ops.push(WantedKernel {
+            does: Does::Op(op),
+            operands: reads,
+            results,
+        });
+        Wanted {
+            place,
+            stage: 0,
+            ops,
+        }
+    }
+
+    /// The tasks of a launch in which devices meet: of each participant one, or two where some memory is out of reach.
+    fn meeting(
         &mut self,
         program: &Program,
-        (op, operands, results): (&Op, &[Value], &[Value]),
+        launch: Launch,
+        roles: &[(Place, Role)],
         reach: &mut Reach<'_>,
     ) -> Result<Vec<Wanted>, ExecError> {
+        let collective = program.launch(launch).covers().first();
+        let collective = collective.ok_or_else(|| malformed("it covers no collective"))?;
+        let data = program.graph.inst(*collective);
+        let (seen, mut out) = self.exchanged(program, &data.operands, reach)?;
+        for (rank, (place, role)) in roles.iter().enumerate() {
+            let mut task = match role {
+                Role::Share => Wanted {
+                    place: device(*place)?.map(|d| d.0 as usize),
+                    stage: 1,
+                    ops: vec![WantedKernel {
+                        does: Does::Share(data.op.clone(), rank),
+                        operands: seen.clone(),
+                        results: vec![Seen::own(data.results[rank])],
+                    }],
+                },
+                Role::Together(together) => self.together(program, launch, together)?,
+            };
+            task.stage = 1;
+            let operands = task.ops.iter_mut().flat_map(|op| &mut op.operands);
+            for operand in operands.filter(|o| o.lies == Lies::Own) {
+                let staged = seen.iter().find(|s| s.value == operand.value);
+                *operand = staged.copied().unwrap_or(*operand);
+            }
+            out.push(task);
+        }
+        Ok(out)
+    }
+
+    /// Where all devices see what each gives, and the copies by which it comes there.
+    fn exchanged(
+        &mut self,
+        program: &Program,
+        given: &[Value],
+        reach: &mut Reach<'_>,
+    ) -> Result<(Vec<Seen>, Vec<Wanted>), ExecError> {
         let mut places = Vec::new();
-        for value in operands {
+        for value in given {
             let place = place_of(program, *value)?;
             places.push(place.ok_or_else(|| malformed("the host takes part in it"))?);
         }
@@ -236,28 +309,16 @@ impl Wants {
         {
             reached &= reader == owner || reach(reader, owner)?;
         }
-        let mut out = Vec::new();
-        let mut seen: Vec<Seen> = operands.iter().map(|v| Seen::own(*v)).collect();
+        let mut copies = Vec::new();
+        let mut seen: Vec<Seen> = given.iter().map(|v| Seen::own(*v)).collect();
         if !reached {
             for (part, seen) in seen.iter_mut().enumerate() {
                 let staged = self.part(program, &places, (part, seen.value))?;
-                out.push(copied(places[part], 0, *seen, staged));
+                copies.push(copied(places[part], 0, *seen, staged));
                 *seen = staged;
             }
         }
-        for (rank, place) in places.iter().enumerate() {
-            let kernel = WantedKernel {
-                does: Does::Share(op.clone(), rank),
-                operands: seen.clone(),
-                results: vec![Seen::own(results[rank])],
-            };
-            out.push(Wanted {
-                place: Some(*place),
-                stage: 1,
-                ops: vec![kernel],
-            });
-        }
-        Ok(out)
+        Ok((seen, copies))
     }
 
     /// The value in its part of the staging buffer of these participants, which has room for the largest batch.
@@ -315,85 +376,34 @@ fn copy(from: Seen, to: Seen) -> WantedKernel {
     }
 }
 
+/// The copy of what an op updates, where the result lies elsewhere.
+fn moved(program: &Program, op: &Op, from: Value, to: Value) -> Option<WantedKernel> {
+    let moved = op.is_update() && program.home(from) != program.home(to);
+    moved.then(|| copy(Seen::own(from), Seen::own(to)))
+}
+
 /// The kernel that takes activations apart.
-fn taken_apart(x: Value) -> WantedKernel {
+fn taken_apart(x: Value, half: Half) -> WantedKernel {
     WantedKernel {
         does: Does::Terms,
         operands: vec![Seen::own(x)],
-        results: vec![Seen::terms(x)],
+        results: vec![Seen::terms(x, half)],
     }
 }
 
-/// What a launch of several ops does.
-fn together_of(program: &Program, launch: Launch) -> Option<Together> {
+/// What each place does of a launch of several ops; `None` where it is of one.
+pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Role)>> {
     let insts = program.launch(launch).covers();
+    let format = |v: Value| format_of(program, v);
+    let kept = |v: Value| program.home(v).is_some();
     let several = insts.len() > 1;
-    several.then(|| together(&program.graph, insts, &|v| format_of(program, v)))?
-}
-
-/// The activations that a launch reads in terms.
-fn activations(program: &Program, launch: Launch) -> Result<Option<Value>, ExecError> {
-    if let Some(together) = together_of(program, launch) {
-        return Ok(together.terms.map(|at| together.operands[at]));
-    }
-    let (op, operands, _) = work(program, launch)?;
-    Ok(in_terms(program, &op, &operands))
-}
-
-/// The result of a launch that can make its terms, too.
-fn may_make(program: &Program, launch: Launch) -> Option<Value> {
-    let together = together_of(program, launch)?;
-    let norm = matches!(together.fused, Fused::NormMul(_));
-    let k = program.graph.value(together.result).ty.dims[0].as_const();
-    let whole = k.is_some_and(|k| k.is_multiple_of(32));
-    (norm && whole).then_some(together.result)
-}
-
-/// The activations of a product that reads them in terms.
-fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
-    let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
-    let planes = |v: &Value| format_of(program, *v) == StoredFormat::Planes;
-    let first = operands.first().filter(|_| product);
-    first.filter(|v| planes(v)).and(operands.get(1)).copied()
+    several.then(|| at_places(&program.graph, insts, &format, &kept))?
 }
 
 /// How a value is stored.
 pub(super) fn format_of(program: &Program, value: Value) -> StoredFormat {
     let home = program.home(value);
     home.map_or(StoredFormat::File, |h| program.buffer(h.buffer).format)
-}
-
-/// An op on one place. A device copies first what it updates elsewhere, and takes apart the activations that it multiplies with
-/// weights in planes.
-fn computed(
-    program: &Program,
-    place: Option<usize>,
-    (op, operands, results): (Op, Vec<Value>, Vec<Value>),
-) -> Wanted {
-    let mut reads: Vec<Seen> = operands.iter().map(|v| Seen::own(*v)).collect();
-    let results: Vec<Seen> = results.iter().map(|v| Seen::own(*v)).collect();
-    let mut ops = Vec::new();
-    let moved = |a: Value, b: Value| program.home(a) != program.home(b);
-    if op.is_update() && place.is_some() && moved(reads[0].value, results[0].value) {
-        ops.push(copy(reads[0], results[0]));
-        reads[0] = results[0];
-    }
-    if place.is_some()
-        && let Some(x) = in_terms(program, &op, &operands)
-    {
-        ops.push(taken_apart(x));
-        reads[1] = Seen::terms(x);
-    }
-    ops.push(WantedKernel {
-        does: Does::Op(op),
-        operands: reads,
-        results,
-    });
-    Wanted {
-        place,
-        stage: 0,
-        ops,
-    }
 }
 
 fn malformed(what: &str) -> ExecError {

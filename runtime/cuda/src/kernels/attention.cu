@@ -14,11 +14,13 @@ struct AttentionParams {
 // lanes add the cells' values, each for its elements. What the warps have is joined at the end.
 //
 // Shared memory: the query, 32 scores a warp, then per warp its maximum, its sum and its values.
-template <class Q, class K, class V, class M, class S, class Y> DEVICE void flash_attn(const View* v, const u8* params) {
+//
+// Where `T` says so, there are the terms of the result, too, as of rows of all heads one after another.
+template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE void flash_attn(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     const View q = v[0], k = v[1], val = v[2], mask = v[3];
     const AttentionParams p = *(const AttentionParams*)params;
-    const View y = v[p.sinks ? 5 : 4];
+    const View y = v[p.sinks ? 5 : 4], made = v[(p.sinks ? 5 : 4) + T];
     const float* slopes = (const float*)(params + sizeof(AttentionParams));
     u32 dk = q.ne[0], tokens = q.ne[1], heads = q.ne[2], streams = q.ne[3], cells = k.ne[1], dv = val.ne[0];
     u32 warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -86,12 +88,20 @@ template <class Q, class K, class V, class M, class S, class Y> DEVICE void flas
             if (ends[2 * w] != minus_infinity()) total += ends[2 * w + 1] * expf(ends[2 * w] - top);
         if (sink != minus_infinity()) total += expf(sink - top);
         u8* to = row_of(y, head, token, stream);
-        for (u32 i = threadIdx.x; i < dv; i += blockDim.x) {
-            float out = 0.0f;
-            for (u32 w = 0; w < warps; w++)
-                if (ends[2 * w] != minus_infinity()) out += values[w * dv + i] * expf(ends[2 * w] - top);
-            out = total > 0.0f ? out / total : 0.0f;
-            Y::put(to + i * y.nb[0], &out);
+        // A thread has four neighbours where there are terms.
+        const u32 each = T ? 4 : 1;
+        const u8* terms = T ? made.at + ((u64)stream * tokens + token) * made.nb[1] : nullptr;
+        for (u32 first = 0; first < dv; first += blockDim.x * each) {
+            float e[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            u32 i = first + threadIdx.x * each;
+            for (u32 j = 0; j < each && i + j < dv; j++) {
+                float out = 0.0f;
+                for (u32 w = 0; w < warps; w++)
+                    if (ends[2 * w] != minus_infinity()) out += values[w * dv + i + j] * expf(ends[2 * w] - top);
+                e[j] = total > 0.0f ? out / total : 0.0f;
+                Y::put(to + (i + j) * y.nb[0], &e[j]);
+            }
+            if (T) put_terms(e, (head * dv + i) / 32, terms, i < dv);
         }
     }
 }

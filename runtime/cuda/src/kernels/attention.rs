@@ -4,14 +4,23 @@ use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selected, float, instance, kernel, per_row, real,
+    GRID, Geometry, OPERANDS, Request, Selected, Tensor, float, instance, kernel, per_row, real,
 };
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Family, Instance, Needs};
+use super::split::{self, Split};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "attention",
-    text: include_str!("attention.cu"),
+    text: concat!(
+        include_str!("terms.cuh"),
+        "\n#line 1 \"cache.cuh\"\n",
+        include_str!("cache.cuh"),
+        "\n#line 1 \"attention.cu\"\n",
+        include_str!("attention.cu"),
+        "\n#line 1 \"split.cu\"\n",
+        include_str!("split.cu")
+    ),
 };
 
 /// Cells that a warp takes before there are more warps.
@@ -56,45 +65,112 @@ fn slopes(
     Ok(heads.into_iter().map(|h| slope(h) as f32).collect())
 }
 
-pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
-    let (first, sinks) = match request.operands {
-        [first @ .., sinks] if first.len() == 4 => (first, Some(sinks)),
-        first if first.len() == 4 => (first, None),
-        _ => return Err(OPERANDS),
-    };
-    let y = request.real_result()?;
-    first.iter().try_for_each(|t| real(t.dtype))?;
-    let [q, k, v, mask] = [first[0], first[1], first[2], first[3]];
-    float(mask.dtype)?;
-    sinks.map_or(Ok(()), |s| float(s.dtype))?;
-    let mut params = Params::new()
-        .f32(op.scale)
-        .f32(op.softcap)
-        .u32(sinks.is_some().into())
-        .u32(0);
-    for slope in slopes(op.max_bias, op.heads.as_ref(), q.most[2])? {
-        params = params.f32(slope);
+/// The tensors of attention.
+pub(super) struct Attention<'a> {
+    pub(super) op: &'a FlashAttn,
+    pub(super) q: Tensor,
+    pub(super) k: Tensor,
+    pub(super) v: Tensor,
+    pub(super) mask: Tensor,
+    pub(super) sinks: Option<Tensor>,
+    pub(super) y: Tensor,
+    /// Whether there are the terms of the result.
+    pub(super) terms: bool,
+}
+
+impl<'a> Attention<'a> {
+    fn new(op: &'a FlashAttn, request: &Request<'_>) -> Result<Attention<'a>, &'static str> {
+        let (first, sinks) = match request.operands {
+            [first @ .., sinks] if first.len() == 4 => (first, Some(*sinks)),
+            first if first.len() == 4 => (first, None),
+            _ => return Err(OPERANDS),
+        };
+        let (y, terms) = match request.results {
+            [y] => (*y, false),
+            [y, _] => (*y, true),
+            _ => return Err("it has another number of results"),
+        };
+        float(y.dtype)?;
+        first.iter().try_for_each(|t| real(t.dtype))?;
+        let [q, k, v, mask] = [first[0], first[1], first[2], first[3]];
+        float(mask.dtype)?;
+        sinks.map_or(Ok(()), |s| float(s.dtype))?;
+        Ok(Attention {
+            op,
+            q,
+            k,
+            v,
+            mask,
+            sinks,
+            y,
+            terms,
+        })
     }
-    let types = [
-        q.dtype,
-        k.dtype,
-        v.dtype,
-        mask.dtype,
-        sinks.map_or(DType::F32, |s| s.dtype),
-        y.dtype,
-    ];
-    let template = instance(FAMILY, "flash_attn", &types, Needs::Params);
-    let warps = k.most[1].div_ceil(CELLS).clamp(1, WARPS);
-    let floats = q.most[0] + warps * (32 + 2 + v.most[0]);
-    let units = q.most[1]
-        .saturating_mul(q.most[2])
-        .saturating_mul(q.most[3]);
-    let geometry = Geometry {
-        grid: [units.clamp(1, GRID * 1024) as u32, 1, 1],
-        threads: 32 * warps as u32,
-        shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
-    };
-    kernel(template, params, geometry)
+
+    /// A template on their types.
+    pub(super) fn instance(&self, template: &str) -> Instance {
+        let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
+        let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
+        let types = [q, k, v, mask, sinks, y];
+        instance(FAMILY, template, &types, Needs::Params).with(u32::from(self.terms))
+    }
+
+    /// The parameters that all kernels of attention begin with.
+    pub(super) fn params(&self) -> Params {
+        Params::new()
+            .f32(self.op.scale)
+            .f32(self.op.softcap)
+            .u32(self.sinks.is_some().into())
+    }
+
+    /// These parameters, and behind them the slope of each head.
+    pub(super) fn with_slopes(&self, params: Params) -> Result<Params, &'static str> {
+        let slopes = slopes(self.op.max_bias, self.op.heads.as_ref(), self.q.most[2])?;
+        Ok(slopes.into_iter().fold(params, Params::f32))
+    }
+
+    /// A block for each token and query head: of any sizes and types.
+    fn simple(&self) -> Selected {
+        let params = self.with_slopes(self.params().u32(0))?;
+        let [dk, tokens, heads, streams] = self.q.most;
+        let warps = self.k.most[1].div_ceil(CELLS).clamp(1, WARPS);
+        let floats = dk + warps * (32 + 2 + self.v.most[0]);
+        let units = tokens.saturating_mul(heads).saturating_mul(streams);
+        let geometry = Geometry {
+            grid: [units.clamp(1, GRID * 1024) as u32, 1, 1],
+            threads: 32 * warps as u32,
+            shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
+        };
+        kernel(self.instance("flash_attn"), params, geometry)
+    }
+}
+
+/// How attention goes through the cells.
+///
+/// For up to [`split::TOKENS`] tokens and caches of types that are written, blocks share the cells of a KV head ([`Split`]). What
+/// remains, and heads of which four rows do not fit in a tile, has a block for each token and query head.
+enum Way {
+    Split(Split),
+    Simple,
+}
+
+impl Way {
+    fn of(a: &Attention<'_>) -> Way {
+        let tokens = a.q.most[1];
+        match Split::of(a) {
+            Some(split) if tokens <= split::TOKENS => Way::Split(split),
+            _ => Way::Simple,
+        }
+    }
+}
+
+/// A second result is the terms of the first.
+pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
+    let attention = Attention::new(op, request)?;
+    match Way::of(&attention) {
+        Way::Split(split) => split.kernel(&attention),
+        Way::Simple => attention.simple(),
+    }
 }
 
 pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {

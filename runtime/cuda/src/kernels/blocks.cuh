@@ -121,9 +121,9 @@ struct Q8_0 {
     enum { LEN = 32, BYTES = 34, UNIT = 2 };
     DEVICE float at(const u8* b, u32 i) { return (float)((const i8*)b)[2 + i] * half_at(b); }
     DEVICE void put(u8* b, const float* x) {
-        float d = fabsf(extreme(x, 32)) / 127.0f, id = inverse(d);
-        put_half(b, d);
-        for (u32 i = 0; i < 32; i++) ((i8*)b)[2 + i] = (i8)saturated(roundf(mul_rn(x[i], id)), -128, 127);
+        float most = fabsf(extreme(x, 32)), id = most == 0.0f ? 0.0f : 127.0f / most;
+        put_half(b, most / 127.0f);
+        for (u32 i = 0; i < 32; i++) ((i8*)b)[2 + i] = (i8)saturated(rintf(mul_rn(x[i], id)), -128, 127);
     }
 };
 struct Q8_1 {

@@ -64,10 +64,36 @@ pub struct Geometry {
     pub shared_bytes: u32,
 }
 
+/// Memory that a kernel needs besides its tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scratch {
+    /// The bytes of counters, which are zero before and after the launch.
+    pub counters: u64,
+    /// The bytes of what its blocks leave for each other.
+    pub parts: u64,
+}
+
+impl Scratch {
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: Scratch) -> Scratch {
+        Scratch {
+            counters: self.counters.max(other.counters),
+            parts: self.parts.max(other.parts),
+        }
+    }
+
+    /// Whether it is nothing.
+    pub fn is_none(self) -> bool {
+        self == Scratch::default()
+    }
+}
+
 /// A kernel of an op.
 ///
 /// It is given the views of the operands, of the results, and of the size in the op's attributes that it works with, if there is
-/// one: as axis 0 of a view of nothing. All lie in the memory of the device, as do its parameters.
+/// one: as axis 0 of a view of nothing. Where it needs [scratch memory](Scratch), two more views follow: that of the counters, and that of the
+/// parts. All lie in the memory of the device, as do its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// What it is compiled from.
@@ -76,6 +102,15 @@ pub struct Kernel {
     pub params: Vec<u8>,
     /// The blocks and threads for the largest batch.
     pub geometry: Geometry,
+    /// What else it needs.
+    pub scratch: Scratch,
+}
+
+impl Kernel {
+    /// With scratch memory.
+    pub(super) fn with_scratch(self, scratch: Scratch) -> Kernel {
+        Kernel { scratch, ..self }
+    }
 }
 
 /// An op on these elements has no kernel.
@@ -194,6 +229,7 @@ pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> 
         instance,
         params: params.into_bytes(),
         geometry,
+        scratch: Scratch::default(),
     })
 }
 

@@ -1,9 +1,23 @@
 // Matrix products with weights as the file stores them, decoded in registers. `lanes` threads share a row of the result: each
 // takes every `lanes`th sixteen of K, and their sums are added by shuffles.
 
+// What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
+struct Nothing {
+    DEVICE_MEMBER Nothing at(u32, u32) const { return *this; }
+    DEVICE_MEMBER float of(float sum, u32, u32) const { return sum; }
+};
+template <class M> struct Summand {
+    const View* r;
+    u32 i2, i3;
+    DEVICE_MEMBER Summand at(u32 i2, u32 i3) const { return {r, i2, i3}; }
+    DEVICE_MEMBER float of(float sum, u32 row, u32 column) const {
+        return sum + element<M>(*r, row_of(*r, column % r->ne[1], i2 % r->ne[2], i3 % r->ne[3]), row % r->ne[0]);
+    }
+};
+
 // `y[:, c] = a · b[:, c]` for `C` columns from `column` on.
-template <class A, class B, class Y, int C>
-DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x, const View& y, u8* out, u32 column, u32 lanes) {
+template <class A, class B, class Y, int C, class E>
+DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x, const View& y, u8* out, u32 column, u32 lanes, const E& more) {
     u32 lane = threadIdx.x % lanes, rows = blockDim.x / lanes, k = a.ne[0];
     // All lanes of a warp go the same number of rounds.
     for (u32 first = blockIdx.x * rows; first < a.ne[1]; first += gridDim.x * rows) {
@@ -29,21 +43,32 @@ DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x
 #pragma unroll
         for (int c = 0; c < C; c++) {
             float sum = lanes_sum(sums[c], lanes);
-            if (real && lane == 0 && (C == 1 || column + c < b.ne[1])) Y::put(out + row * y.nb[0] + c * y.nb[1], &sum);
+            if (!real || lane != 0 || (C > 1 && column + c >= b.ne[1])) continue;
+            sum = more.of(sum, row, column + c);
+            Y::put(out + row * y.nb[0] + c * y.nb[1], &sum);
         }
     }
 }
 
-template <class A, class B, class Y, int C> DEVICE void mul_mat(const View* v, const u8* params) {
-    const View a = v[0], b = v[1], y = v[2];
+template <class A, class B, class Y, int C, class E>
+DEVICE void products(const View& a, const View& b, const View& y, const u8* params, const E& more) {
     u32 lanes = ((const ProductParams*)params)->lanes;
     u32 batches = b.ne[2] * b.ne[3];
     for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
         u32 i2 = batch % b.ne[2], i3 = batch / b.ne[2];
         const u8* w = row_of(a, 0, i2 / (b.ne[2] / a.ne[2]), i3 / (b.ne[3] / a.ne[3]));
         for (u32 column = blockIdx.y * C; column < b.ne[1]; column += gridDim.y * C)
-            columns<A, B, Y, C>(a, w, b, row_of(b, column, i2, i3), y, row_of(y, column, i2, i3), column, lanes);
+            columns<A, B, Y, C>(a, w, b, row_of(b, column, i2, i3), y, row_of(y, column, i2, i3), column, lanes, more.at(i2, i3));
     }
+}
+template <class A, class B, class Y, int C> DEVICE void mul_mat(const View* v, const u8* params) {
+    const View a = v[0], b = v[1], y = v[2];
+    products<A, B, Y, C>(a, b, y, params, Nothing());
+}
+template <class A, class B, class M, class Y, int C> DEVICE void mul_mat_added(const View* v, const u8* params) {
+    const View a = v[0], b = v[1], y = v[3];
+    Summand<M> more = {v + 2, 0, 0};
+    products<A, B, Y, C>(a, b, y, params, more);
 }
 
 // `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
@@ -56,6 +81,6 @@ template <class A, class B, class I, class Y> DEVICE void mul_mat_id(const View*
         u64 expert;
         if (!chosen<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
         const u8* x = row_of(b, entry.slot % b.ne[1], entry.token, 0);
-        columns<A, B, Y, 1>(a, a.at + expert * a.nb[2], b, x, y, entry.out, 0, p.lanes);
+        columns<A, B, Y, 1>(a, a.at + expert * a.nb[2], b, x, y, entry.out, 0, p.lanes, Nothing());
     }
 }

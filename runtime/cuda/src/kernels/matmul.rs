@@ -1,10 +1,10 @@
 //! Matrix products.
 
-use tpc_ir::Interval;
 use tpc_ir::op::MulMatId;
+use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selected, index, instance, kernel, lanes, real,
+    GRID, Geometry, OPERANDS, Request, Selected, Tensor, index, instance, kernel, lanes, real,
 };
 use super::params::Params;
 use super::source::{Family, Needs};
@@ -47,10 +47,21 @@ fn geometry(rows: usize, lanes: usize, columns: usize, batches: usize) -> Geomet
 }
 
 pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
-    let ([a, b], y) = (request.reals()?, request.real_result()?);
+    let [a, b] = request.reals()?;
+    product("mul_mat", [a, b], &[], request)
+}
+
+/// The same with a third operand, which is added.
+pub(super) fn mul_mat_add(request: &Request<'_>) -> Selected {
+    let [a, b, more] = request.reals()?;
+    product("mul_mat_added", [a, b], &[more.dtype], request)
+}
+
+fn product(template: &str, [a, b]: [Tensor; 2], more: &[DType], request: &Request<'_>) -> Selected {
+    let y = request.real_result()?;
     let at_once = if b.most[1] == 1 { 1 } else { COLUMNS };
-    let types = [a.dtype, b.dtype, y.dtype];
-    let template = instance(FAMILY, "mul_mat", &types, Needs::Params).with(at_once.to_string());
+    let types = [&[a.dtype, b.dtype][..], more, &[y.dtype]].concat();
+    let template = instance(FAMILY, template, &types, Needs::Params).with(at_once.to_string());
     let lanes = lanes(a.most[0], EACH);
     let geometry = geometry(
         a.most[1],

@@ -4,8 +4,12 @@
 mod attention;
 mod collective;
 mod fused;
+mod gated;
+mod heads;
+mod joined;
 mod kernel;
 mod matmul;
+mod mixed;
 mod movement;
 mod norm;
 mod params;
@@ -14,14 +18,20 @@ mod product;
 mod recurrent;
 mod reduce;
 mod rope;
+mod router;
 mod rows;
 mod source;
 mod special;
+mod split;
 
 pub use collective::select_collective;
-pub use fused::{Fused, select_fused};
-pub use kernel::{Geometry, Kernel, Request, Tensor, Unsupported};
+pub use fused::{Biased, Fused, Kept, Rows, select_fused};
+pub use heads::{Head, Heads};
+pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
+pub use mixed::MIXED;
+pub use norm::REDUCED;
 pub use product::Terms;
+pub use router::{Along, CHOSEN, Router, Scores, Weights};
 pub use source::{Instance, Source, modules};
 
 use tpc_ir::{DType, Op, RANK};

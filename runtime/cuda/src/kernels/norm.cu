@@ -1,22 +1,5 @@
 // Normalisation over axis 0: a block of threads for a row at a time.
 
-struct NormParams {
-    u32 kind; // 0 RMS, 1 layer, 2 L2
-    float eps;
-    float n; // elements of a whole row, for statistics of parts
-};
-
-struct Affine {
-    float shift, factor;
-};
-
-DEVICE Affine affine(const NormParams& p, float mean, float moment, float squares) {
-    Affine out;
-    out.shift = p.kind == 1 ? mean : 0.0f;
-    out.factor = p.kind == 2 ? 1.0f / fmaxf(sqrtf(squares), p.eps) : 1.0f / sqrtf(moment + p.eps);
-    return out;
-}
-
 DEVICE Place row_place(u64 row, const View& v) { return place_of(row, 1, v); }
 
 template <class X> DEVICE float row_sum(const View& x, const u8* row, float shift, bool square) {
@@ -76,30 +59,168 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
     }
 }
 
-// A norm times a tensor that repeats, where `T` says so with the terms of the result, too: eight lanes have 32 elements.
-template <class X, class W, class Y, int T> DEVICE void norm_mul(const View* v, const u8* params) {
-    const View x = v[0], w = v[1], y = v[2], q = v[T ? 3 : 2];
-    const NormParams p = *(const NormParams*)params;
-    u32 n = x.ne[0], end = T ? groups_of_terms(n) * 32 : n;
-    for (u64 row = blockIdx.x; row < rows_of(x); row += gridDim.x) {
-        Place at = row_place(row, x);
-        const u8* from = address(x, at);
-        const u8* by = row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]);
+// Where the rows of something come from that repeats over `x`.
+DEVICE const u8* repeated(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
+
+// What is normalised: a tensor, the sum of those of several devices, parts times factors, added up, a norm of these times a tensor,
+// and one of all these plus another. Each is made for a row and gives its elements; all threads of the block take part in making it.
+template <class X> struct Whole {
+    enum { OPERANDS = 1 };
+    const View* x;
+    const u8* from;
+    DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
+        x = v;
+        from = address(*v, at);
+    }
+    DEVICE_MEMBER float of(u32 i) const { return element<X>(*x, from, i); }
+};
+template <class S, class R> struct WithAdded {
+    enum { OPERANDS = S::OPERANDS + 1 };
+    S inner;
+    const View* r;
+    const u8* more;
+    DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams* p) {
+        inner.begin(v, at, p);
+        r = v + S::OPERANDS;
+        more = repeated(*r, at);
+    }
+    DEVICE_MEMBER float of(u32 i) const { return inner.of(i) + element<R>(*r, more, i % r->ne[0]); }
+};
+
+// The factor and the shift of a row of `n` elements.
+template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p) {
+    float mean = 0.0f, squares = 0.0f;
+    if (p.kind == 1) {
+        float sum = 0.0f;
+        for (u32 i = threadIdx.x; i < n; i += blockDim.x) sum += row.of(i) - 0.0f;
+        mean = block_sum(sum) / (float)n;
+    }
+    for (u32 i = threadIdx.x; i < n; i += blockDim.x) {
+        float e = row.of(i) - mean;
+        squares += e * e;
+    }
+    squares = block_sum(squares);
+    return affine(p, mean, squares / (float)n, squares);
+}
+
+// Its rows are as long as those of the first view.
+template <class S, class W> struct Normed {
+    enum { OPERANDS = S::OPERANDS + 1 };
+    S inner;
+    const View* w;
+    const u8* by;
+    Affine a;
+    DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams* p) {
+        inner.begin(v, at, p);
+        w = v + S::OPERANDS;
+        by = repeated(*w, at);
+        a = affine_of(inner, v->ne[0], p[1]);
+    }
+    DEVICE_MEMBER float of(u32 i) const {
+        float scaled = (inner.of(i) - a.shift) * a.factor;
+        return scaled * element<W>(*w, by, i % w->ne[0]);
+    }
+};
+// The sum over `N` devices, whose rows are read once: it is kept in shared memory.
+template <int N> struct Reduced {
+    enum { OPERANDS = N };
+    const float* sums;
+    DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
+        DYN_SHARED(float, row);
+        const u8* from[N];
+        u64 step[N];
+#pragma unroll
+        for (int d = 0; d < N; d++) {
+            from[d] = address(v[d], at);
+            step[d] = v[d].nb[0];
+        }
+        // Others may still read the row before.
+        __syncthreads();
+        for (u32 i = threadIdx.x; i < v->ne[0]; i += blockDim.x) {
+            float parts[N];
+#pragma unroll
+            for (int d = 0; d < N; d++) parts[d] = *(const float*)(from[d] + i * step[d]);
+            row[i] = SumTree<N>::sum(parts);
+        }
+        __syncthreads();
+        sums = row;
+    }
+    DEVICE_MEMBER float of(u32 i) const { return sums[i]; }
+};
+// `x` has its parts along axis 1 and rows along axis 2.
+template <class X, class W> struct Mixed {
+    enum { OPERANDS = 2 };
+    const View *x, *w;
+    u32 token;
+    DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
+        x = v;
+        w = v + 1;
+        // Tokens lie along axis 1 of the result, or along axis 2.
+        token = at.i[1] + at.i[2];
+    }
+    DEVICE_MEMBER float of(u32 i) const {
+        float sum = 0.0f;
+        for (u32 s = 0; s < x->ne[1]; s++)
+            sum += element<X>(*x, row_of(*x, s, token, 0), i) * element<W>(*w, row_of(*w, s % w->ne[1], token % w->ne[2], 0), i % w->ne[0]);
+        return sum;
+    }
+};
+
+// The weights that the next launch reads, of which blocks beyond those of rows ask for the first bytes: they would have nothing to do.
+struct NormAhead {
+    u32 blocks, bytes;
+};
+DEVICE void ask_ahead(const u8* from, const NormAhead& p, u32 block) {
+    const u32 LINE = 128;
+    for (u32 at = (block * blockDim.x + threadIdx.x) * LINE; at < p.bytes; at += p.blocks * blockDim.x * LINE) prefetch_l2(from + at);
+}
+
+// A norm times a tensor that repeats. `A` says that the operand behind that is what comes next. What is normalised is a result, too, where `K` says so, and the terms of the other where `T`
+// says so: eight lanes have 32 elements.
+template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(const View* v, const u8* params) {
+    const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
+    const View y = results[K], kept = results[0], q = results[K + T];
+    const NormParams* p = (const NormParams*)params;
+    const NormAhead ahead = {A ? ((const NormAhead*)(p + 2))->blocks : 0, A ? ((const NormAhead*)(p + 2))->bytes : 0};
+    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n, blocks = gridDim.x - ahead.blocks;
+    if (blockIdx.x >= blocks) {
+        ask_ahead(v[S::OPERANDS + A].at, ahead, blockIdx.x - blocks);
+        return;
+    }
+    for (u64 row = blockIdx.x; row < rows_of(y); row += blocks) {
+        Place at = row_place(row, y);
+        S x;
+        x.begin(v, at, p);
+        const u8* by = repeated(w, at);
         u8* to = address(y, at);
-        float mean = p.kind == 1 ? row_sum<X>(x, from, 0.0f, false) / (float)n : 0.0f;
-        float squares = row_sum<X>(x, from, mean, true);
-        Affine a = affine(p, mean, squares / (float)n, squares);
+        Affine a = affine_of(x, n, p[0]);
         for (u32 first = 0; first < end; first += blockDim.x * 4) {
             float e[4];
             u32 i = first + threadIdx.x * 4;
             for (u32 j = 0; j < 4; j++) {
                 e[j] = 0.0f;
                 if (i + j >= n) continue;
-                float scaled = (element<X>(x, from, i + j) - a.shift) * a.factor;
+                float whole = x.of(i + j);
+                if (K) F32::put(address(kept, at) + (i + j) * kept.nb[0], &whole);
+                float scaled = (whole - a.shift) * a.factor;
                 e[j] = scaled * element<W>(w, by, (i + j) % w.ne[0]);
                 Y::put(to + (i + j) * y.nb[0], &e[j]);
             }
             if (T) put_terms(e, i / 32, row_of(q, at.i[1], at.i[2], at.i[3]), i < end);
+        }
+    }
+}
+
+// What could be normalised, alone.
+template <class S, class Y> DEVICE void summed(const View* v, const u8* params) {
+    const View y = v[S::OPERANDS];
+    for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {
+        Place at = row_place(row, y);
+        S x;
+        x.begin(v, at, (const NormParams*)params);
+        for (u32 i = threadIdx.x; i < y.ne[0]; i += blockDim.x) {
+            float whole = x.of(i);
+            Y::put(address(y, at) + i * y.nb[0], &whole);
         }
     }
 }

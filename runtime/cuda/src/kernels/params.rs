@@ -16,6 +16,13 @@ impl Params {
         self
     }
 
+    /// What is added next begins at a multiple of so many bytes.
+    #[must_use]
+    pub(super) fn aligned(mut self, bytes: usize) -> Params {
+        self.0.resize(self.0.len().next_multiple_of(bytes), 0);
+        self
+    }
+
     /// Adds a number of 32 bits.
     #[must_use]
     pub(super) fn u32(self, x: u32) -> Params {
@@ -47,6 +54,13 @@ impl Params {
     pub(super) fn size(self, x: u64) -> Result<Params, &'static str> {
         let x = u32::try_from(x).map_err(|_| "a size of it is beyond 32 bits")?;
         Ok(self.u32(x))
+    }
+
+    /// Adds members that were put together.
+    #[must_use]
+    pub(super) fn then(mut self, more: Params) -> Params {
+        self.0.extend(more.0);
+        self
     }
 
     /// The structure.

@@ -82,17 +82,17 @@ template <class P> DEVICE PlaneRow plane_row(const View& a, u64 row) {
 
 // The pairs whose chunks lie side by side.
 struct PairTile {
-    u32 first, len;
+    i32 first, len;
 };
-DEVICE PairTile tile_of(u32 first, u32 pairs) {
+DEVICE PairTile tile_of(i32 first, u32 pairs) {
     PairTile t;
     t.first = first;
-    t.len = min(pairs - first, 32u);
+    t.len = min((i32)pairs - first, 32);
     return t;
 }
 
 // Chunk `c` of pair `in` of a tile.
-template <class P> DEVICE const uint4* chunk_of(const PlaneRow& row, const PairTile& tile, u32 in, u32 c) {
+template <class P> DEVICE const uint4* chunk_of(const PlaneRow& row, const PairTile& tile, i32 in, i32 c) {
     return (const uint4*)row.low + (tile.first * P::CHUNKS + in) + c * tile.len;
 }
 
@@ -106,7 +106,7 @@ template <class P> struct Pair {
     PairScales<P> scales;
 };
 
-template <class P> DEVICE PairScales<P> load_scales(const PlaneRow& row, u32 pair) {
+template <class P> DEVICE PairScales<P> load_scales(const PlaneRow& row, i32 pair) {
     PairScales<P> s;
     s.steps = s.heads[0] = s.heads[1] = 0;
     if (P::STEPS == 2) s.steps = load_global((const u32*)row.steps + pair);
@@ -121,7 +121,7 @@ template <class P> DEVICE PairScales<P> load_scales(const PlaneRow& row, u32 pai
         s.heads[1] = s.heads[0] >> 16;
     }
     if (P::SPAN > 1) {
-        u32 n = pair / (P::SPAN > 1 ? P::SPAN / 2 : 1);
+        u32 n = (u32)pair / (P::SPAN > 1 ? P::SPAN / 2 : 1);
         s.heads[0] = s.heads[1] = P::HEAD == 4 ? load_global((const u32*)row.heads + n) : load_global((const u16*)row.heads + n);
     }
     return s;
@@ -131,9 +131,9 @@ template <class P> DEVICE u32 steps_of(const PairScales<P>& s, u32 half) {
     return P::STEPS == 2 ? s.steps >> (16 * half) & 0xffff : s.steps >> (8 * half) & 0xff;
 }
 
-template <class P> DEVICE Pair<P> load_pair(const PlaneRow& row, const PairTile& tile, u32 in) {
+template <class P> DEVICE Pair<P> load_pair(const PlaneRow& row, const PairTile& tile, i32 in) {
     Pair<P> out;
-    u32 pair = tile.first + in;
+    i32 pair = tile.first + in;
 #pragma unroll
     for (u32 c = 0; c < P::CHUNKS; c++) out.low[c] = load_once(chunk_of<P>(row, tile, in, c));
     if (P::HIGH == 1) {

@@ -2,8 +2,8 @@
 // and define the same names.
 //
 // Kernels are declared by KERNEL(name, parameters) or, with a bound on the threads of a block, by
-// KERNEL_BOUNDED(threads, name, parameters). Shared memory is SHARED(type, name, count) or, of the size that the launch says,
-// DYN_SHARED(type, name).
+// KERNEL_BOUNDED(threads, name, parameters); KERNEL_AT_ONCE(threads, blocks, name, parameters) leaves registers for so many blocks.
+// Shared memory is SHARED(type, name, count) or, of the size that the launch says, DYN_SHARED(type, name).
 
 typedef unsigned char u8;
 typedef signed char i8;
@@ -17,9 +17,11 @@ typedef long long i64;
 #ifdef __CUDACC__
 
 #define DEVICE static __device__ __forceinline__
+#define DEVICE_MEMBER __device__ __forceinline__
 #define CONSTANT static __device__ const
 #define KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
 #define KERNEL_BOUNDED(threads, name, ...) extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#define KERNEL_AT_ONCE(threads, blocks, name, ...) extern "C" __global__ void __launch_bounds__(threads, blocks) name(__VA_ARGS__)
 #define SHARED(T, name, n) __shared__ __align__(16) T name[n]
 #define DYN_SHARED(T, name)                                   \
     extern __shared__ __align__(16) unsigned char dyn_shared_[]; \
@@ -82,13 +84,25 @@ DEVICE void cp_async_commit() {}
 template <int N> DEVICE void cp_async_wait() {}
 #endif
 
-// Loads of what is read once: they do not push other data out of the caches.
+// Loads of what is read once: they do not push other data out of the caches. In L2 it is the first to go, where devices can be told and
+// that costs no instruction: on compute capability 8.9 it does.
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 890
+DEVICE uint4 load_once(const uint4 *p) {
+    uint4 v;
+    u64 first_to_go;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_to_go));
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0,%1,%2,%3}, [%4], %5;"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p), "l"(first_to_go));
+    return v;
+}
+#else
 DEVICE uint4 load_once(const uint4 *p) {
     uint4 v;
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
                  : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
     return v;
 }
+#endif
 // Loads of memory that is known to be global.
 DEVICE u32 load_global(const u16 *p) {
     u16 v;
@@ -120,6 +134,11 @@ DEVICE u32 permuted(u32 a, u32 b, u32 s) {
 }
 
 // Programmatic edges. Nothing on devices before compute capability 9.0, where such edges are full ones.
+#if __CUDA_ARCH__ >= 900
+#define STARTS_EARLY 1
+#else
+#define STARTS_EARLY 0
+#endif
 DEVICE void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

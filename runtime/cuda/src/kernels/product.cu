@@ -8,13 +8,25 @@ struct Column {
 
 // What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
 struct Alone {
+    enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
 };
-template <class R> struct Added {
+template <class R, class More = Alone> struct Added {
+    enum { OPERANDS = 1 + More::OPERANDS };
     DEVICE float of(const View* r, float sum, u32 row, const Column& at) {
-        return sum + element<R>(*r, row_of(*r, at.c % r->ne[1], at.i2 % r->ne[2], at.i3 % r->ne[3]), row % r->ne[0]);
+        sum += element<R>(*r, row_of(*r, at.c % r->ne[1], at.i2 % r->ne[2], at.i3 % r->ne[3]), row % r->ne[0]);
+        return More::of(r + 1, sum, row, at);
     }
 };
+
+// The blocks that share rows: the number of one among them, and how many there are.
+struct Blocks {
+    u32 at, count;
+};
+DEVICE Blocks all_blocks() {
+    Blocks b = {blockIdx.x, gridDim.x};
+    return b;
+}
 
 // The terms of every row of `x`.
 template <class X> DEVICE void terms(const View* v) {
@@ -54,34 +66,37 @@ struct HeadSums {
     float d, m;
 };
 
-// Adds a group: `c` are the sums of codes times terms over its halves, or over all of it where they have one step.
+// What the code of zero adds to the sums of codes times terms over halves of a group, or over all of it where they have one step.
+template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
+    return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
+}
+
+// Adds a group: `c` are the sums of codes, less that of zero, times terms.
 template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1, const TermSums& x) {
     float v;
     if (P::TWO) {
-        if (P::ZERO) c0 -= P::ZERO * x.half[0], c1 -= P::ZERO * x.half[1];
         v = fmaf(P::step(steps, 0), (float)c0, P::step(steps, 1) * (float)c1);
         if (P::LEAST) {
             float m = fmaf(P::least(steps, 0), (float)x.half[0], P::least(steps, 1) * (float)x.half[1]);
             to.m = fmaf(x.d, m, to.m);
         }
     } else {
-        if (P::ZERO) c0 -= P::ZERO * (x.half[0] + x.half[1]);
         v = P::STEPS ? P::step(steps, 0) * (float)c0 : (float)c0;
         if (P::LEAST) to.m = P::STEPS ? fmaf(P::least(steps, 0), x.sum, to.m) : to.m + x.sum;
     }
     to.d = fmaf(x.d, v, to.d);
 }
 
-// What the sums of a head add up to.
-template <class P> DEVICE float scaled(u32 head, const HeadSums& sums) {
-    float sum = P::HEAD ? P::d(head) * sums.d : sums.d;
-    return P::LEAST ? fmaf(-P::m(head), sums.m, sum) : sum;
+// Adds what the sums of a head add up to.
+template <class P> DEVICE float add_head(float to, u32 head, const HeadSums& sums) {
+    to = P::HEAD ? fmaf(P::d(head), sums.d, to) : to + sums.d;
+    return P::LEAST ? fmaf(-P::m(head), sums.m, to) : to;
 }
 
-// What both groups of a pair add up to.
-template <class P> DEVICE float scaled_pair(const PairScales<P>& s, const HeadSums* groups) {
-    if (P::SPAN > 1 || P::HEAD == 0) return scaled<P>(s.heads[0], groups[0]);
-    return scaled<P>(s.heads[0], groups[0]) + scaled<P>(s.heads[1], groups[1]);
+// Adds what both groups of a pair add up to.
+template <class P> DEVICE float add_heads(float to, const PairScales<P>& s, const HeadSums* groups) {
+    to = add_head<P>(to, s.heads[0], groups[0]);
+    return P::SPAN > 1 || P::HEAD == 0 ? to : add_head<P>(to, s.heads[1], groups[1]);
 }
 // The sums that a group of a pair is added to: with one head, both are added to the first.
 template <class P> DEVICE u32 head_of(u32 half) { return P::SPAN > 1 || P::HEAD == 0 ? 0 : half; }
@@ -94,7 +109,7 @@ DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
 }
 
 // What pair `in` of a tile adds to `R` rows.
-template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* tile, u32 in, float* sums) {
+template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* tile, i32 in, float* sums) {
     HeadSums groups[R][2];
 #pragma unroll
     for (int r = 0; r < R; r++) groups[r][0].d = groups[r][0].m = groups[r][1].d = groups[r][1].m = 0.0f;
@@ -107,25 +122,58 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
         for (int r = 0; r < R; r++) {
             u32 words[8];
             group_words<P>(pairs[r], half, words);
-            i32 c[2] = {0, 0}, rest[2] = {0, 0};
+            i32 c[2] = {0, 0};
             dot(words, q0, &c[0]);
-            dot(words, r0, &rest[0]);
             dot(words + 4, q1, &c[P::TWO]);
-            dot(words + 4, r1, &rest[P::TWO]);
-            i32 c1 = P::TWO ? 254 * c[1] + rest[1] : 0;
-            add_group<P>(groups[r][head_of<P>(half)], steps_of<P>(pairs[r].scales, half), 254 * c[0] + rest[0], c1, x);
+            for (u32 i = 0; i <= P::TWO; i++) c[i] = 254 * c[i] - of_zero<P>(x, i);
+            dot(words, r0, &c[0]);
+            dot(words + 4, r1, &c[P::TWO]);
+            add_group<P>(groups[r][head_of<P>(half)], steps_of<P>(pairs[r].scales, half), c[0], c[1], x);
         }
     }
 #pragma unroll
-    for (int r = 0; r < R; r++) sums[r] += scaled_pair<P>(pairs[r].scales, groups[r]);
+    for (int r = 0; r < R; r++) sums[r] = add_heads<P>(sums[r], pairs[r].scales, groups[r]);
+}
+
+// What the pairs of a lane, which are every `lanes`th one, add to `R` rows. In a full tile its length is known.
+template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, const u8* column, u32 lanes, float* sums) {
+    u32 lane = threadIdx.x % lanes;
+    i32 top = 0;
+    Pair<P> loaded[R];
+    if (lanes == TILE) {
+        const u8* mine = (const u8*)terms_at(column, lane, 0);
+        for (; top + TILE <= (i32)pairs; top += TILE, mine += TILE_BYTES) {
+            PairTile tile = {top, TILE};
+#pragma unroll
+            for (int r = 0; r < R; r++) loaded[r] = load_pair<P>(at[r], tile, lane);
+            add_pair<P, R>(loaded, mine, 0, sums);
+        }
+    }
+    // Fewer lanes than those of a warp have all pairs in one tile.
+    for (; top < (i32)pairs; top += TILE) {
+        PairTile tile = tile_of(top, pairs);
+        for (i32 in = lane; in < tile.len; in += lanes) {
+            // A pair that would have a lane of its own among 32 is rounded as there.
+            float before[R];
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                before[r] = sums[r];
+                if (lanes < TILE) sums[r] = 0.0f;
+                loaded[r] = load_pair<P>(at[r], tile, in);
+            }
+            add_pair<P, R>(loaded, terms_tile(column, top), in, sums);
+#pragma unroll
+            for (int r = 0; r < R; r++) sums[r] = lanes < TILE ? before[r] + sums[r] : sums[r];
+        }
+    }
 }
 
 // `out = a · column` for one column, which `place` names: `lanes` threads have `R` rows. The rows of `a` are those of a matrix whose
 // first is `matrix` among all rows.
 template <class P, class E, class Y, int R>
-DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes, const View* more, const Column& place) {
+DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes, const View* more, const Column& place, Blocks b) {
     u32 lane = threadIdx.x % lanes, teams = blockDim.x / lanes, pairs = pairs_of(a), rows = a.ne[1];
-    for (u32 first = blockIdx.x * teams * R; first < rows; first += gridDim.x * teams * R) {
+    for (u32 first = b.at * teams * R; first < rows; first += b.count * teams * R) {
         u32 mine = first + threadIdx.x / lanes * R;
         PlaneRow at[R];
         float sums[R];
@@ -134,16 +182,7 @@ DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& 
             at[r] = plane_row<P>(a, matrix + min(mine + r, rows - 1));
             sums[r] = 0.0f;
         }
-        // Fewer lanes than those of a warp have all pairs in one tile.
-        for (u32 top = 0; top < pairs; top += TILE) {
-            PairTile tile = tile_of(top, pairs);
-            for (u32 in = lane; in < tile.len; in += lanes) {
-                Pair<P> loaded[R];
-#pragma unroll
-                for (int r = 0; r < R; r++) loaded[r] = load_pair<P>(at[r], tile, in);
-                add_pair<P, R>(loaded, terms_tile(column, top), in, sums);
-            }
-        }
+        add_pairs<P, R>(at, pairs, column, lanes, sums);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             float sum = lanes_sum(sums[r], lanes);
@@ -160,29 +199,54 @@ DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
     return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
 }
 
-template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a, const View& q, const View* more, const View& y, u32 lanes) {
+template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a, const View& q, const View* more, const View& y, u32 lanes, Blocks b) {
     u32 batches = q.ne[2] * q.ne[3];
     for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
         u32 i2 = batch % q.ne[2], i3 = batch / q.ne[2];
         u64 matrix = matrix_of(a, q, i2, i3);
         for (u32 column = blockIdx.y; column < q.ne[1]; column += gridDim.y) {
             Column place = {column, i2, i3};
-            one_column<P, E, Y, R>(a, matrix, row_of(q, column, i2, i3), y, row_of(y, column, i2, i3), lanes, more, place);
+            one_column<P, E, Y, R>(a, matrix, row_of(q, column, i2, i3), y, row_of(y, column, i2, i3), lanes, more, place, b);
         }
     }
 }
-template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
-    const View a = v[0], q = v[1], y = v[2];
-    columns_of<P, Alone, Y, R>(a, q, nullptr, y, ((const ProductParams*)params)->lanes);
-}
-template <class P, class M, class Y, int R> DEVICE void plane_columns_added(const View* v, const u8* params) {
-    const View a = v[0], q = v[1], more = v[2], y = v[3];
-    columns_of<P, Added<M>, Y, R>(a, q, &more, y, ((const ProductParams*)params)->lanes);
+// Asks for the first weights that a block reads, which has `count` of the `rows` from `first` on: a line for each thread. It is called
+// before launches that came before have ended, so nothing but weights may be touched here.
+template <class P> DEVICE void rows_ahead(const View& a, u64 first, u32 rows, u32 count, u32 block) {
+    const u32 LINE = 128;
+    u32 each = count < blockDim.x ? blockDim.x / count : 1, row = block * count + threadIdx.x / each, line = threadIdx.x % each * LINE;
+    if (threadIdx.x / each >= count || row >= rows) return;
+    PlaneRow at = plane_row<P>(a, first + row);
+    u32 pairs = pairs_of(a);
+    if (line < pairs * (P::LOW * 8)) prefetch_l2(at.low + line);
+    if (P::HIGH && line < pairs * (P::HIGH * 8)) prefetch_l2(at.high + line);
+    if (P::STEPS && line == 0) prefetch_l2(at.steps);
+    if (P::HEAD && line == 0) prefetch_l2(at.heads);
 }
 
-// `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
-template <class P, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
-    const View a = v[0], q = v[1], ids = v[2], y = v[3];
+// Of the first column, which blocks of others share.
+template <class P, int R> DEVICE void columns_ahead(const View& a, u32 lanes, Blocks b) {
+    if (blockIdx.y == 0 && blockIdx.z == 0) rows_ahead<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
+}
+template <class P, class Y, int R> DEVICE void plane_columns_ahead(const View* v, const u8* params) {
+    columns_ahead<P, R>(v[0], ((const ProductParams*)params)->lanes, all_blocks());
+}
+template <class P, class E, class Y, int R> DEVICE void plane_columns_added_ahead(const View* v, const u8* params) {
+    columns_ahead<P, R>(v[0], ((const ProductParams*)params)->lanes, all_blocks());
+}
+template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
+    const View a = v[0], q = v[1], y = v[2];
+    columns_of<P, Alone, Y, R>(a, q, nullptr, y, ((const ProductParams*)params)->lanes, all_blocks());
+}
+template <class P, class E, class Y, int R> DEVICE void plane_columns_added(const View* v, const u8* params) {
+    const View a = v[0], q = v[1], y = v[2 + E::OPERANDS];
+    columns_of<P, E, Y, R>(a, q, v + 2, y, ((const ProductParams*)params)->lanes, all_blocks());
+}
+
+// `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window. To that `E` adds what its
+// tensors have for the expert along axis 1.
+template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
+    const View a = v[0], q = v[1], ids = v[2], y = v[3 + E::OPERANDS];
     const ProductParams p = *(const ProductParams*)params;
     u32 entries = ids.ne[0] * ids.ne[1];
     for (u32 n = blockIdx.y; n < entries; n += gridDim.y) {
@@ -190,8 +254,8 @@ template <class P, class I, class Y, int R> DEVICE void plane_experts(const View
         u64 expert;
         if (!chosen<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
         const u8* column = row_of(q, entry.slot % q.ne[1], entry.token, 0);
-        Column place = {entry.slot, entry.token, 0};
-        one_column<P, Alone, Y, R>(a, expert * a.ne[1], column, y, entry.out, p.lanes, nullptr, place);
+        Column place = {(u32)expert, 0, 0};
+        one_column<P, E, Y, R>(a, expert * a.ne[1], column, y, entry.out, p.lanes, v + 3, place, all_blocks());
     }
 }
 
@@ -234,11 +298,13 @@ DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u
         for (u32 c = 0; c < 2; c++) {
             if (!sums[c]) continue;
             TermSums x = sums_of(sums[c], in, half);
-            for (u32 i = c; i < 4; i += 2)
-                add_group<P>(groups[i][head_of<P>(half)], steps_of<P>(scales[i / 2], half), c0[i], c1[i], x);
+            for (u32 i = c; i < 4; i += 2) {
+                i32 d0 = c0[i] - of_zero<P>(x, 0), d1 = P::TWO ? c1[i] - of_zero<P>(x, 1) : 0;
+                add_group<P>(groups[i][head_of<P>(half)], steps_of<P>(scales[i / 2], half), d0, d1, x);
+            }
         }
     }
-    for (u32 i = 0; i < 4; i++) out[i] += scaled_pair<P>(scales[i / 2], groups[i]);
+    for (u32 i = 0; i < 4; i++) out[i] = add_heads<P>(out[i], scales[i / 2], groups[i]);
 }
 
 // The columns that the lanes of a tile work with: `codes` is the terms of the one that a lane loads codes of, `sums` of those that it
@@ -257,9 +323,9 @@ DEVICE TileColumns tile_columns(const View& q, const Column& from) {
 
 // The product of 16 rows from `top` on with 8 columns, by a block of eight warps: each warp has every eighth pair, in four sums, so
 // that they are those of 32 lanes. The first 128 threads get it: thread `8 r + c` row `r` of column `c`.
-template <class P> DEVICE float tile_product(const View& a, u64 matrix, const TileColumns& columns, u32 top) {
+template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows, const TileColumns& columns, u32 top) {
     SHARED(float, parts, 8 * 128);
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a), rows = a.ne[1];
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a);
     PlaneRow at[2];
     for (u32 i = 0; i < 2; i++) at[i] = plane_row<P>(a, matrix + min(top + lane / 4 + 8 * i, rows - 1));
     float quarter[4][4];
@@ -294,15 +360,15 @@ DEVICE bool of_tile(const View& y, u32 top, Column& at, u32* row) {
     return threadIdx.x < 128 && *row < y.ne[0] && at.c < y.ne[1];
 }
 
-template <class P, class E, class Y> DEVICE void tiles_of(const View& a, const View& q, const View* more, const View& y) {
+template <class P, class E, class Y> DEVICE void tiles_of(const View& a, const View& q, const View* more, const View& y, Blocks b) {
     u32 batches = q.ne[2] * q.ne[3];
     for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
         Column from = {0, batch % q.ne[2], batch / q.ne[2]};
         u64 matrix = matrix_of(a, q, from.i2, from.i3);
         for (from.c = blockIdx.y * 8; from.c < q.ne[1]; from.c += gridDim.y * 8) {
             TileColumns columns = tile_columns(q, from);
-            for (u32 top = blockIdx.x * 16; top < a.ne[1]; top += gridDim.x * 16) {
-                float sum = tile_product<P>(a, matrix, columns, top);
+            for (u32 top = b.at * 16; top < a.ne[1]; top += b.count * 16) {
+                float sum = tile_product<P>(a, matrix, a.ne[1], columns, top);
                 Column at = from;
                 u32 row;
                 if (!of_tile(y, top, at, &row)) continue;
@@ -314,64 +380,11 @@ template <class P, class E, class Y> DEVICE void tiles_of(const View& a, const V
 }
 template <class P, class Y> DEVICE void plane_tiles(const View* v, const u8*) {
     const View a = v[0], q = v[1], y = v[2];
-    tiles_of<P, Alone, Y>(a, q, nullptr, y);
+    tiles_of<P, Alone, Y>(a, q, nullptr, y, all_blocks());
 }
-template <class P, class M, class Y> DEVICE void plane_tiles_added(const View* v, const u8*) {
-    const View a = v[0], q = v[1], more = v[2], y = v[3];
-    tiles_of<P, Added<M>, Y>(a, q, &more, y);
-}
-
-struct GatedParams {
-    Numbers numbers;
-    u32 lanes;
-};
-
-// `y = f(gate · x, up · x)`: lanes have a row of both.
-template <class P, class F, class Y, int R> DEVICE void plane_columns_gated(const View* v, const u8* params) {
-    const View gate = v[0], up = v[1], q = v[2], y = v[3];
-    const GatedParams p = *(const GatedParams*)params;
-    u32 lane = threadIdx.x % p.lanes, teams = blockDim.x / p.lanes, pairs = pairs_of(gate), rows = gate.ne[1];
-    u32 batches = q.ne[2] * q.ne[3];
-    for (u32 n = blockIdx.y; n < q.ne[1] * batches; n += gridDim.y) {
-        Column at = {n % q.ne[1], n / q.ne[1] % q.ne[2], n / q.ne[1] / q.ne[2]};
-        u64 matrix = matrix_of(gate, q, at.i2, at.i3);
-        const u8* column = row_of(q, at.c, at.i2, at.i3);
-        for (u32 first = blockIdx.x * teams; first < rows; first += gridDim.x * teams) {
-            u32 row = first + threadIdx.x / p.lanes;
-            u64 mine = matrix + min(row, rows - 1);
-            PlaneRow both[2] = {plane_row<P>(gate, mine), plane_row<P>(up, mine)};
-            float sums[2] = {0.0f, 0.0f};
-            for (u32 top = 0; top < pairs; top += TILE) {
-                PairTile tile = tile_of(top, pairs);
-                for (u32 in = lane; in < tile.len; in += p.lanes) {
-                    Pair<P> loaded[2] = {load_pair<P>(both[0], tile, in), load_pair<P>(both[1], tile, in)};
-                    add_pair<P, 2>(loaded, terms_tile(column, top), in, sums);
-                }
-            }
-            float g = lanes_sum(sums[0], p.lanes), u = lanes_sum(sums[1], p.lanes), out = F::of(g, u, p.numbers);
-            if (row < rows && lane == 0) Y::put(row_of(y, at.c, at.i2, at.i3) + (u64)row * y.nb[0], &out);
-        }
-    }
-}
-template <class P, class F, class Y> DEVICE void plane_tiles_gated(const View* v, const u8* params) {
-    const View gate = v[0], up = v[1], q = v[2], y = v[3];
-    const GatedParams p = *(const GatedParams*)params;
-    u32 batches = q.ne[2] * q.ne[3];
-    for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
-        Column from = {0, batch % q.ne[2], batch / q.ne[2]};
-        u64 matrix = matrix_of(gate, q, from.i2, from.i3);
-        for (from.c = blockIdx.y * 8; from.c < q.ne[1]; from.c += gridDim.y * 8) {
-            TileColumns columns = tile_columns(q, from);
-            for (u32 top = blockIdx.x * 16; top < gate.ne[1]; top += gridDim.x * 16) {
-                float g = tile_product<P>(gate, matrix, columns, top), u = tile_product<P>(up, matrix, columns, top);
-                Column at = from;
-                u32 row;
-                if (!of_tile(y, top, at, &row)) continue;
-                float out = F::of(g, u, p.numbers);
-                Y::put(row_of(y, at.c, at.i2, at.i3) + (u64)row * y.nb[0], &out);
-            }
-        }
-    }
+template <class P, class E, class Y> DEVICE void plane_tiles_added(const View* v, const u8*) {
+    const View a = v[0], q = v[1], y = v[2 + E::OPERANDS];
+    tiles_of<P, E, Y>(a, q, v + 2, y, all_blocks());
 }
 
 struct PlaneWindow {

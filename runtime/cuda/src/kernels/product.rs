@@ -1,15 +1,13 @@
 //! Products with weights in planes, and the terms of activations that they read.
 
-use tpc_ir::op::{GetRows, Glu, MulMatId};
+use tpc_ir::op::{GetRows, MulMatId};
 use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, Kernel, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel,
-    real,
+    GRID, Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real,
 };
 use super::params::Params;
-use super::pointwise;
 use super::source::{Family, Instance, Needs, tag};
 use crate::planes::Planes;
 
@@ -24,13 +22,19 @@ const FAMILY: Family = Family {
         "\n#line 1 \"planes.cuh\"\n",
         include_str!("planes.cuh"),
         "\n#line 1 \"product.cu\"\n",
-        include_str!("product.cu")
+        include_str!("product.cu"),
+        "\n#line 1 \"joined.cu\"\n",
+        include_str!("joined.cu"),
+        "\n#line 1 \"gated.cu\"\n",
+        include_str!("gated.cu"),
+        "\n#line 1 \"mixed.cu\"\n",
+        include_str!("mixed.cu")
     ),
 };
 
-const THREADS: usize = 128;
+pub(super) const THREADS: usize = 128;
 /// Rows and columns of a tile, and the threads of its block.
-const TILE: (usize, usize, usize) = (16, 8, 256);
+pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
 /// Rows from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
 const TWO_ROWS: usize = 4096;
 
@@ -67,26 +71,46 @@ pub(super) fn terms(request: &Request<'_>) -> Selected {
 }
 
 /// An instance of a template for a type in planes.
-fn of_planes(template: &str, planes: DType, types: &[DType], needs: Needs) -> Instance {
+pub(super) fn of_planes(template: &str, planes: DType, types: &[DType], needs: Needs) -> Instance {
     let first = instance(FAMILY, template, &[], needs).with(format!("{}Planes", tag(planes)));
     types.iter().fold(first, |i, t| i.with(tag(*t)))
 }
 
 /// The lanes that have a row: as many as there are pairs, up to those of a warp.
-fn lanes(a: &Tensor) -> Result<usize, &'static str> {
+pub(super) fn lanes(a: &Tensor) -> Result<usize, &'static str> {
     let planes = Planes::new(a.dtype, a.most[0]);
     let planes = planes.ok_or("there are no planes of the type for rows of such a size")?;
     Ok(1 << planes.pairs().ilog2().min(5))
 }
 
 fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str> {
+    product_params(Params::new(), lanes, window)
+}
+
+/// Adds what products are told.
+pub(super) fn product_params(
+    before: Params,
+    lanes: usize,
+    window: Option<Interval>,
+) -> Result<Params, &'static str> {
     let (start, len) = window.map_or((0, 0), |w| (w.start, w.len));
-    let params = Params::new().u32(lanes as u32).size(start)?.size(len)?;
+    let params = before.u32(lanes as u32).size(start)?.size(len)?;
     Ok(params.u32(window.is_some().into()))
 }
 
+/// An instance of a template of products.
+pub(super) fn instance_of(template: &str, needs: Needs) -> Instance {
+    instance(FAMILY, template, &[], needs)
+}
+
+/// What is done with sums, by the types of what is added to them.
+pub(super) fn added(types: &[DType]) -> String {
+    let one = |rest: String, t: &DType| format!("Added<{}, {rest}>", tag(*t));
+    types.iter().rev().fold("Alone".to_owned(), one)
+}
+
 /// Blocks of which each has so many rows, for columns or entries, in batches.
-fn geometry(
+pub(super) fn geometry(
     (rows, each): (usize, usize),
     columns: usize,
     batches: usize,
@@ -103,7 +127,7 @@ fn geometry(
     }
 }
 
-const fn at_once(rows: usize) -> usize {
+pub(super) const fn at_once(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
@@ -116,7 +140,7 @@ enum By {
 /// The kernel of products of a weight with terms. Its template is named for how it is launched; `rest` are arguments behind the type
 /// in planes.
 fn product(
-    (template, rest): (&str, &[&str]),
+    (template, rest): (&str, &[String]),
     [a, q]: [&Tensor; 2],
     params: Params,
     at_once: usize,
@@ -144,7 +168,11 @@ fn product(
         By::Columns(at_once) => {
             let each = THREADS / lanes * at_once;
             let geometry = geometry((rows, each), columns, batches, THREADS);
-            kernel(template.with(at_once), params, geometry)
+            kernel(
+                template.with(at_once).with_weights_ahead(),
+                params,
+                geometry,
+            )
         }
     }
 }
@@ -156,62 +184,37 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
     };
     let y = request.real_result()?;
     let params = params(lanes(a)?, None)?;
-    let rest = [tag(y.dtype)];
+    let rest = [tag(y.dtype).to_owned()];
     product(("plane_*", &rest), [a, q], params, at_once(a.most[1]))
 }
 
-/// The same with a third operand, which is added.
+/// The same with further operands, which are added one after another.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selected {
-    let [a, q, more] = request.operands else {
+    let [a, q, more @ ..] = request.operands else {
         return Err(OPERANDS);
     };
     let y = request.real_result()?;
-    real(more.dtype)?;
+    more.iter().try_for_each(|t| real(t.dtype))?;
     let params = params(lanes(a)?, None)?;
-    let rest = [tag(more.dtype), tag(y.dtype)];
+    let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
+    let rest = [added(&types), tag(y.dtype).to_owned()];
     product(("plane_*_added", &rest), [a, q], params, at_once(a.most[1]))
 }
 
-/// The operands are two weights alike and the terms of the activations: the first product gates the second.
-pub(super) fn gated(op: &Glu, request: &Request<'_>) -> Selected {
-    let [gate, up, q] = request.operands else {
-        return Err(OPERANDS);
-    };
-    let y = request.real_result()?;
-    if gate != up {
-        return Err("the weights differ");
-    }
-    let (function, numbers) = pointwise::gate(op, request.options);
-    let params = numbers.u32(lanes(gate)? as u32);
-    let rest = [function, tag(y.dtype)];
-    let chosen = product(("plane_*_gated", &rest), [gate, q], params, 1)?;
-    if q.most[1] > 1 {
-        return Ok(chosen);
-    }
-    // Columns of all batches are counted together, and lanes have a row of both weights.
-    let batches = q.most[2] * q.most[3];
-    let [x, columns, _] = chosen.geometry.grid;
-    let all = (columns as usize * batches).min(GRID) as u32;
-    Ok(Kernel {
-        geometry: Geometry {
-            grid: [x, all, 1],
-            ..chosen.geometry
-        },
-        ..chosen
-    })
-}
-
-/// The operands are the weight, the terms of the activations, and the experts.
+/// The operands are the weight, the terms of the activations, the experts, and what is added for each expert.
 pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
-    let [a, _, ids] = request.operands else {
+    let [a, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);
     };
     let y = request.real_result()?;
     index(ids.dtype)?;
+    more.iter().try_for_each(|t| real(t.dtype))?;
     let (rows, lanes) = (a.most[1], lanes(a)?);
     let at_once = at_once(rows);
-    let types = [ids.dtype, y.dtype];
-    let template = of_planes("plane_experts", a.dtype, &types, Needs::Faults);
+    let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
+    let template = of_planes("plane_experts", a.dtype, &[], Needs::Faults);
+    let template = template.with(added(&types));
+    let template = template.with(tag(ids.dtype)).with(tag(y.dtype));
     let entries = ids.most[0] * ids.most[1];
     kernel(
         template.with(at_once),

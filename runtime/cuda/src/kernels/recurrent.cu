@@ -27,7 +27,7 @@ DEVICE void ssm_scan(const View* v, const u8* params, Fault* fault, u32 launch) 
     const RecurrentParams p = *(const RecurrentParams*)params;
     const View from = v[0], x = v[1], dt = v[2], a = v[3], b = v[4], c = v[5];
     const View y = v[p.ids ? 7 : 6], to = v[p.ids ? 8 : 7];
-    u32 size = from.ne[0], head_dim = x.ne[0], heads = x.ne[1], tokens = x.ne[2], per_group = heads / b.ne[1];
+    u32 size = from.ne[0], head_dim = x.ne[0], heads = x.ne[1], tokens = x.ne[2], per_group = heads / max(b.ne[1], 1u);
     u32 lane = threadIdx.x % p.lanes;
     u64 rows = (u64)head_dim * heads * x.ne[3], at_once = thread_count() / p.lanes;
     u64 first = thread_number() / 32 * 32 / p.lanes, within = threadIdx.x % 32 / p.lanes;

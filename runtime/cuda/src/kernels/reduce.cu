@@ -45,15 +45,6 @@ template <class X, class Y> DEVICE void cumsum(const View* v) {
     }
 }
 
-// Whether element `a` at `i` comes before `b` at `j`: equals stay in order, NaN comes last.
-DEVICE bool before(float a, u32 i, float b, u32 j, bool ascending) {
-    bool a_nan = !(a == a), b_nan = !(b == b);
-    // A NaN sorts as the last of all numbers does.
-    float left = a_nan ? u2f(0x7f800000u) : ascending ? a : -a;
-    float right = b_nan ? u2f(0x7f800000u) : ascending ? b : -b;
-    return left < right || (left == right && i < j);
-}
-
 // How many elements of its row come before an element.
 template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascending) {
     const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);

@@ -9,7 +9,11 @@ use super::source::{Family, Needs};
 
 const FAMILY: Family = Family {
     name: "reduce",
-    text: include_str!("reduce.cu"),
+    text: concat!(
+        include_str!("order.cuh"),
+        "\n#line 1 \"reduce.cu\"\n",
+        include_str!("reduce.cu")
+    ),
 };
 
 /// Elements that a lane adds at least.

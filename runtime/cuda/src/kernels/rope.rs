@@ -11,7 +11,11 @@ use super::source::{Family, Needs};
 
 const FAMILY: Family = Family {
     name: "rope",
-    text: include_str!("rope.cu"),
+    text: concat!(
+        include_str!("rope.cuh"),
+        "\n#line 1 \"rope.cu\"\n",
+        include_str!("rope.cu")
+    ),
 };
 
 /// The pair at which a wave turns `rotations` times over the context of training.
@@ -45,16 +49,12 @@ fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
     Some(3)
 }
 
-pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
-    let (x, positions, factors) = match request.operands {
-        [x, positions] => (x, positions, None),
-        [x, positions, factors] => (x, positions, Some(factors)),
-        _ => return Err(OPERANDS),
-    };
-    let y = request.real_result()?;
-    real(x.dtype)?;
-    index(positions.dtype)?;
-    factors.map_or(Ok(()), |f| float(f.dtype))?;
+/// Adds the parameters of an embedding and its tables, which begin at a multiple of eight bytes.
+pub(super) fn numbers(
+    before: Params,
+    op: &Rope,
+    has_factors: bool,
+) -> Result<Params, &'static str> {
     let pairs = op.n_dims / 2;
     let halves = match op.mode {
         RopeMode::Norm => false,
@@ -66,11 +66,12 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
     } else {
         1.0 + 0.1 * libm::log(1.0 / scale)
     };
-    let mut params = Params::new()
+    let mut params = before
+        .aligned(8)
         .size(pairs)?
         .u32(halves.into())
         .u32(op.mode.positions() as u32)
-        .u32(factors.is_some().into())
+        .u32(has_factors.into())
         .f64(scale)
         .f64(f64::from(op.attn_factor) * yarn);
     let plain = |i: u64| libm::pow(f64::from(op.freq_base), -2.0 * i as f64 / op.n_dims as f64);
@@ -86,6 +87,20 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
     for i in 0..pairs {
         params = params.u32(position_of(op.mode, i).ok_or("its sections are empty")?);
     }
+    Ok(params)
+}
+
+pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
+    let (x, positions, factors) = match request.operands {
+        [x, positions] => (x, positions, None),
+        [x, positions, factors] => (x, positions, Some(factors)),
+        _ => return Err(OPERANDS),
+    };
+    let y = request.real_result()?;
+    real(x.dtype)?;
+    index(positions.dtype)?;
+    factors.map_or(Ok(()), |f| float(f.dtype))?;
+    let params = numbers(Params::new(), op, factors.is_some())?;
     let types = [
         x.dtype,
         positions.dtype,
@@ -93,7 +108,8 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
         y.dtype,
     ];
     let template = instance(FAMILY, "rope", &types, Needs::Params);
-    let each = x.most[0].saturating_sub(pairs as usize);
+    let pairs = (op.n_dims / 2) as usize;
+    let each = x.most[0].saturating_sub(pairs);
     let units = each.saturating_mul(x.most[2]).saturating_mul(x.most[3]);
     kernel(template, params, flat(units, request))
 }

@@ -35,6 +35,17 @@ pub struct Instance {
     name: String,
     dtypes: Vec<DType>,
     needs: Needs,
+    ahead: Ahead,
+    /// The threads of a block, and the blocks for which a multiprocessor must have registers.
+    bound: Option<(u32, u32)>,
+}
+
+/// What a kernel does while those before it may still run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ahead {
+    Nothing,
+    /// It asks for the first weights that it reads: its template has another beside it that does, of the same arguments.
+    Weights,
 }
 
 impl PartialEq for Instance {
@@ -68,7 +79,23 @@ impl Instance {
             },
             dtypes: types.to_vec(),
             needs,
+            ahead: Ahead::Nothing,
+            bound: None,
         }
+    }
+
+    /// The same, with a template that asks for weights before those before it have ended.
+    pub(super) fn with_weights_ahead(self) -> Instance {
+        Instance {
+            ahead: Ahead::Weights,
+            ..self
+        }
+    }
+
+    /// With registers for so many blocks of so many threads on a multiprocessor at once. What has the same name has the same bound.
+    pub(super) fn bounded(mut self, threads: u32, blocks: u32) -> Instance {
+        self.bound = Some((threads, blocks));
+        self
     }
 
     /// With a further argument behind the types.
@@ -119,8 +146,20 @@ impl Instance {
             Needs::Params => "views, params",
             Needs::Faults => "views, params, fault, launch",
         };
+        let ahead = match (self.ahead, self.name.split_once('<')) {
+            (Ahead::Weights, Some((template, rest))) => {
+                format!("    if (STARTS_EARLY) {template}_ahead<{rest}(views, params);\n")
+            }
+            _ => String::new(),
+        };
+        let kernel = match self.bound {
+            Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
+            None => "KERNEL(".to_owned(),
+        };
+        // All that others write or read is touched behind the wait. So what follows may be started at once: it waits in its turn.
         format!(
-            "KERNEL({}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    {}({given});\n}}\n",
+            "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{ahead}    \
+             wait_dependencies();\n    {}({given});\n}}\n",
             self.entry(),
             self.name
         )
@@ -134,6 +173,14 @@ pub struct Source {
     pub name: &'static str,
     /// The templates, and the instances of them.
     pub text: String,
+    instances: Vec<Instance>,
+}
+
+impl Source {
+    /// Its kernels by their names, each with the source of a module that has it alone.
+    pub fn kernels(&self) -> impl Iterator<Item = (String, Source)> {
+        self.instances.iter().map(|i| (i.entry(), i.alone()))
+    }
 }
 
 /// The modules for these instances: one per family, in the order of names.
@@ -164,6 +211,7 @@ fn module(family: Family, instances: &[&Instance]) -> Source {
     Source {
         name: family.name,
         text: source,
+        instances: instances.iter().copied().cloned().collect(),
     }
 }
 

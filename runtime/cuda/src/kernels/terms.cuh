@@ -5,8 +5,9 @@
 enum { TILE = 32, TILE_BYTES = 32 * 160, CODES = 0, RESTS = 4, SUMS = 8 };
 
 // Chunk `c` of pair `in` of the tile that begins there.
-DEVICE const uint4* terms_at(const u8* tile, u32 in, u32 c) { return (const uint4*)tile + in + c * TILE; }
-DEVICE const u8* terms_tile(const u8* column, u32 first) { return column + (u64)(first / TILE) * TILE_BYTES; }
+DEVICE const uint4* terms_at(const u8* tile, i32 in, i32 c) { return (const uint4*)tile + in + c * TILE; }
+// The tile that begins with pair `first`.
+DEVICE const u8* terms_tile(const u8* column, i32 first) { return column + (i64)first * (TILE_BYTES / TILE); }
 
 // A row of an odd number of groups ends in one of zeros.
 DEVICE u32 groups_of_terms(u32 k) { return (k / 32 + 1) / 2 * 2; }
@@ -39,7 +40,7 @@ DEVICE void put_terms(const float* e, u32 group, const u8* column, bool real) {
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
     i32 other = __shfl_xor_sync(0xffffffffu, sum, 4);
     if (!real) return;
-    const u8* tile = terms_tile(column, group / 2);
+    const u8* tile = terms_tile(column, group / 2 / TILE * TILE);
     u32 in = group / 2 % TILE, half = group % 2;
     ((u32*)terms_at(tile, in, CODES + 2 * half + lane / 4))[lane % 4] = codes;
     ((u32*)terms_at(tile, in, RESTS + 2 * half + lane / 4))[lane % 4] = rests;

@@ -3,6 +3,8 @@
 //!
 //! An op without a case fails [`every_op_has_a_case_or_no_kernel`]. Where there is no C++ compiler, the tests say so and pass.
 
+mod attention;
+
 use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
@@ -30,6 +32,8 @@ struct Rig {
 struct Left {
     operands: Vec<Stored>,
     results: Vec<Stored>,
+    /// The bytes of each that were read, as often as they were; of the checked build.
+    read: Vec<u64>,
     fault: Option<(i64, i64)>,
 }
 
@@ -112,6 +116,16 @@ impl Rig {
             frame.extend((size as u32).to_ne_bytes());
             frame.extend([0; 44]);
         }
+        let counters = self.memory(&vec![0; kernel.scratch.counters as usize]);
+        let parts = self
+            .driver
+            .allocate(Device(0), kernel.scratch.parts.max(1))?;
+        if !kernel.scratch.is_none() {
+            for memory in [counters, parts] {
+                frame.extend(memory.address.to_ne_bytes());
+                frame.extend([0; 48]);
+            }
+        }
         let frame = self.memory(&frame);
         let params = self.memory(&kernel.params);
         let fault = self.memory(&[0; 24]);
@@ -125,6 +139,10 @@ impl Rig {
         self.driver.discard(graph)?;
         let mut told = [0; 24];
         self.driver.read(at(&fault), &mut told)?;
+        let mut counted = vec![1; kernel.scratch.counters as usize];
+        self.driver.read(at(&counters), &mut counted)?;
+        let read = memories.iter().map(|m| self.driver.bytes_read(*m));
+        let read = read.collect();
         let count = operands.len();
         for (memory, stored) in memories.iter().zip(operands.iter_mut()) {
             self.driver.read(at(memory), stored.bytes_mut())?;
@@ -140,15 +158,17 @@ impl Rig {
                 self.driver.free(memory)?;
             }
         }
-        for memory in [frame, params, fault] {
+        for memory in [frame, params, fault, counters, parts] {
             self.driver.free(memory)?;
         }
         done?;
+        assert!(counted.iter().all(|b| *b == 0), "counters are left zero");
         let (words, _) = told.as_chunks::<8>();
         let [head, index, bound] = [0, 1, 2].map(|i| i64::from_ne_bytes(words[i]));
         Ok(Left {
             operands,
             results,
+            read,
             fault: (head as u32 != 0).then_some((index, bound)),
         })
     }

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod devices;
+mod early;
 mod graphs;
 mod memory;
 #[path = "../support/mod.rs"]

@@ -1,6 +1,8 @@
 //! Kernels are compiled for every target, where NVRTC is.
 
+mod attention;
 mod formats;
+mod fused;
 mod kernels;
 mod planes;
 

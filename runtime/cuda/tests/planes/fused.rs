@@ -1,8 +1,8 @@
 //! Kernels of several ops have the bits of these ops one after another.
 
-use tpc_cuda::kernels::{Fused, select_fused, select_terms};
+use tpc_cuda::kernels::{Fused, Kernel, select, select_fused, select_terms};
 use tpc_ir::DType;
-use tpc_ir::op::{Binary, BinaryKind, Glu, GluKind, MulMat, Norm, NormKind, Op};
+use tpc_ir::op::{AddId, Binary, BinaryKind, FlashAttn, Glu, GluKind, MulMat, MulMatId, Op};
 use tpc_op_cases::Random;
 
 use crate::rig::{Rig, Seen, chosen, request};
@@ -13,20 +13,27 @@ const TYPES: [DType; 3] = [DType::Q4K, DType::Q6K, DType::Mxfp4];
 /// The sizes of K, of rows, and numbers of tokens.
 const SIZES: [(usize, usize, usize); 2] = [(768, 19, 1), (256, 35, 11)];
 
-fn floats(rig: &mut Rig, dims: [usize; 4], random: &Random) -> Seen {
-    let values = columns(dims[0], dims[1], random);
+pub(crate) fn floats(rig: &mut Rig, dims: [usize; 4], random: &Random) -> Seen {
+    let values = columns(dims[0], dims[1] * dims[2] * dims[3], random);
     let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_ne_bytes()).collect();
     rig.dense(DType::F32, dims, Some(&bytes))
 }
 
-fn empty(rig: &mut Rig, dims: [usize; 4]) -> Seen {
+pub(crate) fn empty(rig: &mut Rig, dims: [usize; 4]) -> Seen {
     rig.dense(DType::F32, dims, None)
 }
 
-fn bits(rig: &mut Rig, seen: Seen) -> Vec<u32> {
+pub(crate) fn bits(rig: &mut Rig, seen: Seen) -> Vec<u32> {
     let values = rig.floats(seen);
     assert!(values.iter().any(|x| *x != 0.0));
     values.iter().map(|x| x.to_bits()).collect()
+}
+
+fn sum(rig: &mut Rig, [a, b]: [Seen; 2], dims: [usize; 4]) -> (Kernel, Vec<Seen>, Seen) {
+    let kind = BinaryKind::Add;
+    let sum = empty(rig, dims);
+    let add = chosen(&Binary { kind }.into(), &[a, b], sum);
+    (add, vec![a, b, sum], sum)
 }
 
 #[test]
@@ -39,28 +46,65 @@ fn a_product_and_what_is_added_are_one_kernel() {
             let x = floats(&mut rig, [k, n, 1, 1], &random);
             let q = rig.terms(x);
             let apart = request(&[x], &[q], select_terms);
-            // A residual of the result's sizes, and a bias of a row.
-            for more in [n, 1] {
-                let more = floats(&mut rig, [rows, more, 1, 1], &random);
-                let [y, sum, both] = [0; 3].map(|_| empty(&mut rig, [rows, n, 1, 1]));
+            let dims = [rows, n, 1, 1];
+            // A residual of the result's sizes, and a bias of a row; one of them, or both.
+            let [full, bias] = [n, 1].map(|more| floats(&mut rig, [rows, more, 1, 1], &random));
+            for more in [vec![full], vec![bias], vec![bias, full]] {
+                let [y, both] = [0; 2].map(|_| empty(&mut rig, dims));
                 let product = chosen(&MulMat.into(), &[a, q], y);
-                let kind = BinaryKind::Add;
-                let add = chosen(&Binary { kind }.into(), &[y, more], sum);
-                let fused = request(&[a, q, more], &[both], |r| {
-                    select_fused(&Fused::MulMatAdd, r)
-                });
-                rig.chain(&[
-                    (apart.clone(), vec![x, q]),
-                    (product, vec![a, q, y]),
-                    (add, vec![y, more, sum]),
-                    (fused, vec![a, q, more, both]),
-                ]);
+                let mut kernels = vec![(apart.clone(), vec![x, q]), (product, vec![a, q, y])];
+                let mut wanted = y;
+                for m in &more {
+                    let (add, seen, sum) = sum(&mut rig, [wanted, *m], dims);
+                    kernels.push((add, seen));
+                    wanted = sum;
+                }
+                let operands = [vec![a, q], more].concat();
+                let fused = request(&operands, &[both], |r| select_fused(&Fused::MulMatAdd, r));
+                kernels.push((fused, [operands, vec![both]].concat()));
+                rig.chain(&kernels);
                 assert_eq!(
                     bits(&mut rig, both),
-                    bits(&mut rig, sum),
+                    bits(&mut rig, wanted),
                     "{dtype}, {n} tokens"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn products_side_by_side_are_one_kernel() {
+    let Some(mut rig) = Rig::new(24) else { return };
+    let random = Random::new("joined", 3);
+    for (k, n) in [(768, 1), (256, 11)] {
+        let x = floats(&mut rig, [k, n, 1, 1], &random);
+        let q = rig.terms(x);
+        let mut kernels = vec![(request(&[x], &[q], select_terms), vec![x, q])];
+        let (mut operands, mut results, mut wanted) = (vec![q], Vec::new(), Vec::new());
+        for (dtype, rows) in [(DType::Q4K, 37), (DType::Q6K, 16), (DType::Q4K, 5)] {
+            let a = rig.weight(&Weight::random(dtype, [k, rows, 1, 1], &random));
+            let [y, own] = [0; 2].map(|_| empty(&mut rig, [rows, n, 1, 1]));
+            kernels.push((chosen(&MulMat.into(), &[a, q], y), vec![a, q, y]));
+            operands.push(a);
+            let mut last = y;
+            // The second has a bias.
+            if dtype == DType::Q6K {
+                let bias = floats(&mut rig, [rows, 1, 1, 1], &random);
+                let (add, seen, sum) = sum(&mut rig, [y, bias], [rows, n, 1, 1]);
+                kernels.push((add, seen));
+                operands.push(bias);
+                last = sum;
+            }
+            results.push(own);
+            wanted.push(last);
+        }
+        let fused = Fused::Joined(vec![0, 1, 0]);
+        let fused = request(&operands, &results, |r| select_fused(&fused, r));
+        kernels.push((fused, [operands, results.clone()].concat()));
+        rig.chain(&kernels);
+        for (found, wanted) in results.into_iter().zip(wanted) {
+            assert_eq!(bits(&mut rig, found), bits(&mut rig, wanted), "{n} tokens");
         }
     }
 }
@@ -71,7 +115,8 @@ fn gated_products_are_one_kernel() {
     let glu = Glu::new(GluKind::Swiglu);
     for dtype in TYPES {
         let random = Random::new(dtype.name(), 8);
-        for (k, rows, n) in SIZES {
+        // Rows of which terms are made, in an even and in an odd number of groups, and others.
+        for (k, rows, n) in [(768, 96, 1), (256, 64, 11), (256, 35, 1), (256, 35, 3)] {
             let [gate, up] = [0; 2].map(|_| {
                 let weight = Weight::random(dtype, [k, rows, 1, 1], &random);
                 rig.weight(&weight)
@@ -82,59 +127,208 @@ fn gated_products_are_one_kernel() {
             let product = chosen(&MulMat.into(), &[gate, q], g);
             let activation = chosen(&Op::from(glu.clone()), &[g, u], out);
             let fused = Fused::Gated(glu.clone());
-            let fused = request(&[gate, up, q], &[both], |r| select_fused(&fused, r));
+            let alone = request(&[gate, up, q], &[both], |r| select_fused(&fused, r));
             rig.chain(&[
                 (request(&[x], &[q], select_terms), vec![x, q]),
                 (product.clone(), vec![gate, q, g]),
                 (product, vec![up, q, u]),
                 (activation, vec![g, u, out]),
-                (fused, vec![gate, up, q, both]),
+                (alone, vec![gate, up, q, both]),
+            ]);
+            let wanted = bits(&mut rig, out);
+            assert_eq!(bits(&mut rig, both), wanted, "{dtype}, {n} tokens");
+            if rows % 32 > 0 {
+                continue;
+            }
+            // A product shows whether the terms are those of the result.
+            let weight = Weight::random(DType::Q8_0, [rows, 9, 1, 1], &random);
+            let down = rig.weight(&weight);
+            let [made, there] = [0; 2].map(|_| rig.terms(out));
+            let [y, z] = [0; 2].map(|_| empty(&mut rig, [9, n, 1, 1]));
+            let fused = request(&[gate, up, q], &[both, made], |r| select_fused(&fused, r));
+            let product = chosen(&MulMat.into(), &[down, there], y);
+            rig.chain(&[
+                (fused, vec![gate, up, q, both, made]),
+                (request(&[out], &[there], select_terms), vec![out, there]),
+                (product.clone(), vec![down, there, y]),
+                (product, vec![down, made, z]),
             ]);
             assert_eq!(
                 bits(&mut rig, both),
-                bits(&mut rig, out),
-                "{dtype}, {n} tokens"
+                wanted,
+                "{dtype}, {n} tokens, with terms"
+            );
+            assert_eq!(
+                bits(&mut rig, z),
+                bits(&mut rig, y),
+                "{dtype}, {n} tokens, terms"
             );
         }
     }
 }
 
+/// A weight whose first half of the rows gates the second.
 #[test]
-fn a_norm_its_factor_and_the_terms_are_one_kernel() {
-    let Some(mut rig) = Rig::new(23) else { return };
-    let random = Random::new("norm", 9);
-    for kind in [NormKind::Rms, NormKind::Layer] {
-        for (k, rows, n) in [(96, 5, 1), (2208, 3, 3)] {
-            let op = Norm { kind, eps: 1e-6 };
-            let a = rig.weight(&Weight::random(DType::Q8_0, [k, rows, 1, 1], &random));
-            let x = floats(&mut rig, [k, n, 1, 1], &random);
-            let w = floats(&mut rig, [k, 1, 1, 1], &random);
-            let [plain, scaled, fused] = [0; 3].map(|_| empty(&mut rig, [k, n, 1, 1]));
-            let [y, z] = [0; 2].map(|_| empty(&mut rig, [rows, n, 1, 1]));
-            let (p, q) = (rig.terms(scaled), rig.terms(fused));
-            let kind = BinaryKind::Mul;
-            let norm = chosen(&op.clone().into(), &[x], plain);
-            let mul = chosen(&Binary { kind }.into(), &[plain, w], scaled);
-            let apart = request(&[scaled], &[p], select_terms);
-            let together = Fused::NormMul(op);
-            let alone = request(&[x, w], &[fused], |r| select_fused(&together, r));
-            let both = request(&[x, w], &[fused, q], |r| select_fused(&together, r));
-            let product = chosen(&MulMat.into(), &[a, p], y);
-            rig.chain(&[
-                (norm, vec![x, plain]),
-                (mul, vec![plain, w, scaled]),
-                (apart, vec![scaled, p]),
-                (alone, vec![x, w, fused]),
-            ]);
-            let wanted = bits(&mut rig, scaled);
-            assert_eq!(bits(&mut rig, fused), wanted, "{k} wide");
-            rig.chain(&[
-                (both, vec![x, w, fused, q]),
-                (product.clone(), vec![a, p, y]),
-                (product, vec![a, q, z]),
-            ]);
-            assert_eq!(bits(&mut rig, fused), wanted, "{k} wide");
-            assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{k} wide");
+fn a_gated_product_of_halves_is_one_kernel() {
+    let Some(mut rig) = Rig::new(31) else { return };
+    let glu = Glu::new(GluKind::Swiglu);
+    let random = Random::new("halves", 2);
+    for (k, rows, n) in [(768, 96, 1), (256, 64, 11), (256, 35, 1), (256, 35, 3)] {
+        let a = rig.weight(&Weight::random(DType::Q4K, [k, 2 * rows, 1, 1], &random));
+        let x = floats(&mut rig, [k, n, 1, 1], &random);
+        let q = rig.terms(x);
+        let y = empty(&mut rig, [2 * rows, n, 1, 1]);
+        let [out, both] = [0; 2].map(|_| empty(&mut rig, [rows, n, 1, 1]));
+        let (made, there) = (rig.terms(out), rig.terms(out));
+        let fused = Fused::Gated(glu.clone());
+        let mut results = vec![both];
+        if rows % 32 == 0 {
+            results.push(made);
         }
+        let fused = request(&[a, q], &results, |r| select_fused(&fused, r));
+        rig.chain(&[
+            (request(&[x], &[q], select_terms), vec![x, q]),
+            (chosen(&MulMat.into(), &[a, q], y), vec![a, q, y]),
+            (chosen(&Op::from(glu.clone()), &[y], out), vec![y, out]),
+            (fused, [vec![a, q], results].concat()),
+        ]);
+        assert_eq!(bits(&mut rig, both), bits(&mut rig, out), "{n} tokens");
+        if rows % 32 > 0 {
+            continue;
+        }
+        let down = rig.weight(&Weight::random(DType::Q8_0, [rows, 9, 1, 1], &random));
+        let [y, z] = [0; 2].map(|_| empty(&mut rig, [9, n, 1, 1]));
+        let product = chosen(&MulMat.into(), &[down, there], y);
+        rig.chain(&[
+            (request(&[out], &[there], select_terms), vec![out, there]),
+            (product.clone(), vec![down, there, y]),
+            (product, vec![down, made, z]),
+        ]);
+        assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{n} tokens, terms");
     }
+}
+
+#[test]
+fn gated_products_of_experts_are_one_kernel() {
+    let Some(mut rig) = Rig::new(25) else { return };
+    let glu = Glu::new(GluKind::Swiglu);
+    let random = Random::new("experts", 4);
+    let window = Some(tpc_ir::Interval { start: 1, len: 3 });
+    for (window, experts, biased) in [(None, 4, false), (window, 3, false), (window, 3, true)] {
+        let (k, rows, slots, n) = (512, 96, 2, 3);
+        let of = MulMatId { window };
+        let weight = |rig: &mut Rig, dims| rig.weight(&Weight::random(DType::Q4K, dims, &random));
+        let [gate, up] = [0; 2].map(|_| weight(&mut rig, [k, rows, experts, 1]));
+        let ids = [0, 3, 1, 2, 3, 1].into_iter().flat_map(i32::to_ne_bytes);
+        let ids: Vec<u8> = ids.collect();
+        let ids = rig.dense(DType::I32, [slots, n, 1, 1], Some(&ids));
+        let x = floats(&mut rig, [k, 1, n, 1], &random);
+        let q = rig.terms(x);
+        let mut kernels = vec![(request(&[x], &[q], select_terms), vec![x, q])];
+        let mut operands = vec![gate, up, q, ids];
+        let each = [gate, up].map(|a| {
+            let y = empty(&mut rig, [rows, slots, n, 1]);
+            let product = chosen(&of.clone().into(), &[a, q, ids], y);
+            kernels.push((product, vec![a, q, ids, y]));
+            if !biased {
+                return y;
+            }
+            // What is added for each expert, and the same as one kernel with the product.
+            let [sum, both] = [0; 2].map(|_| empty(&mut rig, [rows, slots, n, 1]));
+            let bias = floats(&mut rig, [rows, experts, 1, 1], &random);
+            let add = chosen(&AddId { window }.into(), &[y, bias, ids], sum);
+            kernels.push((add, vec![y, bias, ids, sum]));
+            let fused = Fused::MulMatIdAdd(of.clone());
+            let seen = [a, q, ids, bias];
+            let fused = request(&seen, &[both], |r| select_fused(&fused, r));
+            rig.chain(
+                &[
+                    kernels.clone(),
+                    vec![(fused, [&seen[..], &[both]].concat())],
+                ]
+                .concat(),
+            );
+            assert_eq!(bits(&mut rig, both), bits(&mut rig, sum));
+            operands.push(bias);
+            sum
+        });
+        let [out, both] = [0; 2].map(|_| empty(&mut rig, [rows, slots, n, 1]));
+        let activation = chosen(&Op::from(glu.clone()), &each, out);
+        let down = rig.weight(&Weight::random(DType::Q8_0, [rows, 7, experts, 1], &random));
+        let [made, there] = [0; 2].map(|_| rig.terms(out));
+        let [y, z] = [0; 2].map(|_| empty(&mut rig, [7, slots, n, 1]));
+        let fused = Fused::GatedExperts(glu.clone(), of.clone());
+        let fused = request(&operands, &[both, made], |r| select_fused(&fused, r));
+        let last = chosen(&of.into(), &[down, there, ids], y);
+        kernels.extend([
+            (activation, [&each[..], &[out]].concat()),
+            (request(&[out], &[there], select_terms), vec![out, there]),
+            (fused, [operands, vec![both, made]].concat()),
+            (last.clone(), vec![down, there, ids, y]),
+            (last, vec![down, made, ids, z]),
+        ]);
+        rig.chain(&kernels);
+        assert_eq!(bits(&mut rig, both), bits(&mut rig, out), "{window:?}");
+        assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{window:?}, terms");
+    }
+}
+
+#[test]
+fn a_product_with_a_weight_of_the_file_and_what_is_added_are_one_kernel() {
+    let Some(mut rig) = Rig::new(30) else { return };
+    let random = Random::new("plain", 1);
+    for (k, rows, n) in [(96, 40, 1), (256, 7, 11)] {
+        let a = floats(&mut rig, [k, rows, 1, 1], &random);
+        let x = floats(&mut rig, [k, n, 1, 1], &random);
+        let bias = floats(&mut rig, [rows, 1, 1, 1], &random);
+        let [y, both] = [0; 2].map(|_| empty(&mut rig, [rows, n, 1, 1]));
+        let product = chosen(&MulMat.into(), &[a, x], y);
+        let (add, seen, sum) = sum(&mut rig, [y, bias], [rows, n, 1, 1]);
+        let operands = [a, x, bias];
+        let fused = request(&operands, &[both], |r| select_fused(&Fused::MulMatAdd, r));
+        rig.chain(&[
+            (product, vec![a, x, y]),
+            (add, seen),
+            (fused, [&operands[..], &[both]].concat()),
+        ]);
+        assert_eq!(bits(&mut rig, both), bits(&mut rig, sum), "{n} tokens");
+    }
+}
+
+#[test]
+fn attention_makes_the_terms_of_its_result() {
+    let Some(mut rig) = Rig::new(26) else { return };
+    let random = Random::new("attention", 5);
+    let (n, heads, cells, tokens) = (64, 3, 70, 2);
+    let [q, k, v] = [(tokens, heads), (cells, 1), (cells, 1)]
+        .map(|(rows, of)| floats(&mut rig, [n, rows, of, 1], &random));
+    let mask = rig.dense(
+        DType::F32,
+        [cells, tokens, 1, 1],
+        Some(&vec![0; cells * tokens * 4]),
+    );
+    let op = FlashAttn {
+        scale: 0.125,
+        max_bias: 0.0,
+        softcap: 0.0,
+        heads: None,
+    };
+    let [plain, both] = [0; 2].map(|_| empty(&mut rig, [n, heads, tokens, 1]));
+    let rows = plain.shown([n * heads, tokens, 1, 1]);
+    let [made, there] = [0; 2].map(|_| rig.terms(rows));
+    let a = rig.weight(&Weight::random(DType::Q8_0, [n * heads, 9, 1, 1], &random));
+    let [y, z] = [0; 2].map(|_| empty(&mut rig, [9, tokens, 1, 1]));
+    let operands = [q, k, v, mask];
+    let alone = chosen(&op.clone().into(), &operands, plain);
+    let fused = request(&operands, &[both, made], |r| select(&op.clone().into(), r));
+    let product = chosen(&MulMat.into(), &[a, there], y);
+    rig.chain(&[
+        (alone, [&operands[..], &[plain]].concat()),
+        (request(&[rows], &[there], select_terms), vec![rows, there]),
+        (fused, [&operands[..], &[both, made]].concat()),
+        (product.clone(), vec![a, there, y]),
+        (product, vec![a, made, z]),
+    ]);
+    assert_eq!(bits(&mut rig, both), bits(&mut rig, plain));
+    assert_eq!(bits(&mut rig, z), bits(&mut rig, y));
 }

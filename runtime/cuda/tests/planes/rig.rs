@@ -28,6 +28,27 @@ pub(crate) struct Seen {
     strides: [usize; 4],
 }
 
+impl Seen {
+    /// Its sizes along axes 0 and 1.
+    pub(crate) fn rows(&self) -> [usize; 2] {
+        [self.tensor.most[0], self.tensor.most[1]]
+    }
+
+    /// The same memory with other sizes, without gaps.
+    pub(crate) fn shown(self, dims: [usize; 4]) -> Seen {
+        let size = self.tensor.dtype.block_bytes() as usize;
+        let row = size * dims[0] / self.tensor.dtype.block_len() as usize;
+        Seen {
+            tensor: Tensor {
+                most: dims,
+                ..self.tensor
+            },
+            strides: [size, row, row * dims[1], row * dims[1] * dims[2]],
+            ..self
+        }
+    }
+}
+
 fn at(memory: Memory) -> Endpoint {
     Endpoint {
         side: memory.side,
@@ -143,11 +164,37 @@ impl Rig {
             frame.extend(sizes.as_flattened());
             frame.extend(s.strides.map(|n| (n as u64).to_ne_bytes()).as_flattened());
         }
+        if !kernel.scratch.is_none() {
+            let counters = self.memory(&vec![0; kernel.scratch.counters as usize]);
+            let parts = self.driver.allocate(Device(0), kernel.scratch.parts);
+            for memory in [counters, parts.expect("memory")] {
+                frame.extend(memory.address.to_ne_bytes());
+                frame.extend([0; 48]);
+            }
+        }
         let function = self.function(kernel);
         let [frame, params, fault] =
             [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
         let addresses = [frame, params, fault].map(|m| m.address);
         Work::Kernel(node(kernel, function, addresses, 0))
+    }
+
+    /// The bytes of a tensor without gaps.
+    pub(crate) fn bytes(&mut self, seen: Seen) -> Vec<u8> {
+        let ty = seen.tensor.dtype;
+        let n = seen.tensor.most.iter().product::<usize>() / ty.block_len() as usize;
+        let mut bytes = vec![0; n * ty.block_bytes() as usize];
+        self.driver.read(at(seen.at), &mut bytes).expect("room");
+        bytes
+    }
+
+    /// Copies a tensor to memory of its own.
+    pub(crate) fn copied(&mut self, seen: Seen) -> Seen {
+        let bytes = self.bytes(seen);
+        Seen {
+            at: self.memory(&bytes),
+            ..seen
+        }
     }
 
     pub(crate) fn floats(&mut self, seen: Seen) -> Vec<f32> {

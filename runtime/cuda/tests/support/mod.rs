@@ -1,8 +1,8 @@
 //! A driver with kernels in it, and arrays on its devices.
 
 use tpc_cuda::{
-    Args, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, GraphSpec,
-    KernelNode, Memory, Module, ModuleHandle, Work,
+    Args, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
+    GraphSpec, KernelNode, Memory, Module, ModuleHandle, Work,
 };
 
 /// A driver with one module on each of its devices.
@@ -54,14 +54,19 @@ impl Rig {
         block: u32,
         args: Args,
     ) -> Work {
-        let module = self.modules[device as usize];
         Work::Kernel(KernelNode {
-            function: self.driver.function(module, name).expect("a kernel"),
+            function: self.function(device, name),
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             shared_bytes: 0,
             args,
         })
+    }
+
+    /// A kernel of the module.
+    pub(crate) fn function(&mut self, device: u32, name: &str) -> Function {
+        let module = self.modules[device as usize];
+        self.driver.function(module, name).expect("a kernel")
     }
 
     pub(crate) fn run(&mut self, spec: GraphSpec) -> Result<(), DriverError> {

@@ -126,17 +126,7 @@ mod tests {
     use super::super::testing::{close, code, ints, noise, real, run};
     use super::*;
 
-    const PLAIN: Rope = Rope {
-        mode: RopeMode::Norm,
-        n_dims: 4,
-        n_ctx_orig: 4096,
-        freq_base: 10000.0,
-        freq_scale: 1.0,
-        ext_factor: 0.0,
-        attn_factor: 1.0,
-        beta_fast: 32.0,
-        beta_slow: 1.0,
-    };
+    const PLAIN: Rope = Rope::unscaled(RopeMode::Norm, 4);
 
     fn turn(x: f64, y: f64, angle: f64) -> [f64; 2] {
         let (s, c) = angle.sin_cos();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::program::{ArenaKind, Located, Phase, Program, Step, Work};
+use tpc_ir::program::{ArenaKind, Located, Phase, Program, Step, StoredFormat, Work};
 use tpc_ir::{Bindings, Inst, Launch, Output, Value};
 
 use super::ops::{OpContext, Options, eval, load_weight};
@@ -96,7 +96,12 @@ impl<'p> ProgramInterpreter<'p> {
         };
         for (value, data, op) in weights() {
             // It checks the type and the sizes.
-            load_weight(op, &data.ty, source)?;
+            let (tensor, _) = load_weight(op, &data.ty, source)?;
+            if self.format(value)? != StoredFormat::File {
+                // Kernels alone know the bytes.
+                self.weights.insert(value, Arc::new(tensor));
+                continue;
+            }
             let packed = pack(&op.tensor, source.weight(&op.tensor)?, op.parts.as_deref())?;
             let (arena, base) = self.base(value, 0)?;
             let len = packed.bytes.len();
@@ -105,6 +110,9 @@ impl<'p> ProgramInterpreter<'p> {
         }
         let sizes = Bindings::default();
         for (value, data, _) in weights() {
+            if self.weights.contains_key(&value) {
+                continue;
+            }
             let (arena, base) = self.base(value, 0)?;
             let at = self.locate(value, &sizes)?;
             let tensor = self.arenas[arena].read(base, &at, data.ty.dtype)?;
@@ -118,6 +126,12 @@ impl<'p> ProgramInterpreter<'p> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let buffer = self.program.buffer(home.buffer);
         Ok((buffer.arena.index(), buffer.extent(shape).offset))
+    }
+
+    /// How the buffer of a value stores it.
+    fn format(&self, value: Value) -> Result<StoredFormat, ExecError> {
+        let home = self.program.home(value).ok_or_else(|| homeless(value))?;
+        Ok(self.program.buffer(home.buffer).format)
     }
 
     fn locate(&self, value: Value, sizes: &Bindings) -> Result<Located, ExecError> {

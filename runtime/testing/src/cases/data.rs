@@ -6,8 +6,8 @@ use tpc_runtime::Data;
 use super::Arg;
 use crate::random::Random;
 
-/// The types of a KV cache that are blocks.
-pub(super) const CACHES: [DType; 9] = [
+/// The types of a KV cache.
+pub const CACHES: [DType; 9] = [
     DType::F32,
     DType::F16,
     DType::Bf16,

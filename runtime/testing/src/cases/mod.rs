@@ -13,6 +13,8 @@ use tpc_runtime::{Data, Options};
 
 use crate::random::Random;
 
+pub use data::CACHES;
+
 /// An operand.
 #[derive(Clone)]
 pub struct Arg {

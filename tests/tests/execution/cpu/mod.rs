@@ -4,6 +4,7 @@
 //! does of the small products of any model. What a large product loses with its one term is seen where all have one.
 
 mod caches;
+mod granule;
 mod logits;
 mod places;
 
@@ -16,9 +17,7 @@ use tpc_core::golden::{Golden, distance};
 use tpc_core::placement::Placement;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_ir::Inst;
-use tpc_ir::program::FileTarget;
-use tpc_passes::assemble;
-use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session};
+use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, WeightSource};
 
 use crate::support::{Assembled, FileWeights, one_by_one, whole};
 
@@ -65,17 +64,23 @@ impl Subject {
     fn alone(&self, found: &[f64]) -> f64 {
         let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
         let session = Session::with_executor(executor, self.config);
-        let each = one_by_one(&mut session.expect("it has logits"), &self.tokens);
+        let each = one_by_one(&mut session.expect("it has logits"), &self.tokens, 0);
         let d = distance(found.iter().copied(), each);
         if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
     }
 
     /// The logits of the reference executor, which rounds the activations of these products to so many terms.
     fn reference(&self, rounded: BTreeMap<Inst, usize>) -> Vec<f64> {
-        let shapes = &self.program.shapes;
-        let program = assemble(&self.compiled.programs, shapes, &FileTarget).expect("it is small");
-        let weights = FileWeights(&self.file);
-        let executor = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
+        self.reference_of(&FileWeights(&self.file), rounded)
+    }
+
+    /// As [`Subject::reference`], of these weights.
+    fn reference_of(
+        &self,
+        weights: &impl WeightSource,
+        rounded: BTreeMap<Inst, usize>,
+    ) -> Vec<f64> {
+        let executor = ProgramInterpreter::new(&self.program, weights, Options::default(), 1);
         let executor = executor.expect("loads").with_rounded_products(rounded);
         let session = Session::with_executor(executor, self.config);
         whole(&mut session.expect("it has logits"), &self.tokens)

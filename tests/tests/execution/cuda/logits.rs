@@ -8,8 +8,8 @@ use tpc_core::golden::distance;
 use tpc_ir::DType;
 use tpc_tests::goldens;
 
-use super::{Subject, devices};
-use crate::cpu::{ALONE, allowed, engine, exact};
+use super::{ALONE, Subject, devices};
+use crate::cpu::{allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
 /// What is wrong with a model on one to four devices; `None` where there is no compiler.

@@ -2,6 +2,7 @@
 //!
 //! Where there is no C++ compiler, these tests say so and pass.
 
+mod edges;
 mod launches;
 mod logits;
 mod places;
@@ -13,11 +14,16 @@ use std::sync::Arc;
 use tpc_core::golden::distance;
 use tpc_core::placement::Placement;
 use tpc_cuda::{
-    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver, EmulatedOptions,
+    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, Edges, EmulatedDriver,
+    EmulatedOptions,
 };
 use tpc_runtime::{ExecError, Session};
 
-use crate::support::{Assembled, FileWeights, one_by_one, whole};
+use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};
+
+/// The largest NMSE between a token alone and the same token in a batch. Their kernels of attention differ where the batch has more than
+/// a few tokens.
+const ALONE: f64 = 1e-6;
 
 /// Emulated devices; `None`, in words, where there is no compiler.
 fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
@@ -67,20 +73,36 @@ impl Subject {
         &self,
         driver: EmulatedDriver,
     ) -> Result<Session<CudaExecutor<EmulatedDriver>>, ExecError> {
+        self.session_with(driver, Edges::default())
+    }
+
+    /// Kernels follow each other so.
+    fn session_with(
+        &self,
+        driver: EmulatedDriver,
+        edges: Edges,
+    ) -> Result<Session<CudaExecutor<EmulatedDriver>>, ExecError> {
         let program = Arc::clone(&self.program);
-        let options = CudaOptions::with_threads(1);
+        let options = CudaOptions {
+            edges,
+            ..CudaOptions::with_threads(1)
+        };
         let executor = CudaExecutor::new(program, &FileWeights(&self.file), driver, options)?;
         Session::with_executor(executor, self.config)
     }
 
-    /// The logits of all tokens as one batch, and how far those of the tokens one by one are from them.
+    /// The logits of all tokens as one batch, and the NMSE of those of a session: tokens alone, a batch behind them, and tokens alone
+    /// behind both.
     fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
         let mut session = self.session(driver)?;
         let found = whole(&mut session, &self.tokens);
         session.clear();
-        let each = one_by_one(&mut session, &self.tokens);
-        let d = distance(found.iter().copied(), each);
-        let alone = if d.nmse.is_nan() { f64::NAN } else { d.max_abs };
+        let (first, rest) = self.tokens.split_at(self.tokens.len() / 4);
+        let (batch, last) = rest.split_at(rest.len() * 2 / 3);
+        let mut each = one_by_one(&mut session, first, 0);
+        each.extend(behind(&mut session, batch, first.len()));
+        each.extend(one_by_one(&mut session, last, first.len() + batch.len()));
+        let alone = distance(found.iter().copied(), each).nmse;
         Ok((found, alone))
     }
 }

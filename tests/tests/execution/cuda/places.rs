@@ -9,8 +9,8 @@ use tpc_cuda::Build;
 use tpc_ir::DType;
 use tpc_tests::{Sweep, goldens};
 
-use super::{Subject, checked, devices};
-use crate::cpu::{ALONE, allowed, engine, exact};
+use super::{ALONE, Subject, checked, devices};
+use crate::cpu::{allowed, engine, exact};
 use crate::random::Random;
 use crate::support::{WAYS, golden, name, placed, placement};
 

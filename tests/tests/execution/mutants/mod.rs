@@ -185,7 +185,8 @@ fn the_verifier_accepts_every_program() {
             };
             let config = config(&compiled, 8);
             let shapes = [shape(&config, 1), shape(&config, 8)];
-            let program = assemble(&compiled.programs, &shapes, &FileTarget).expect("it is small");
+            let program =
+                assemble(&compiled.programs, &shapes, placement.storage).expect("it is small");
             programs += 1;
             if let Err(errors) = verify(&program) {
                 wrong.push(format!(

@@ -64,7 +64,7 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     let (mut held, mut all) = (0.0, 0.0);
     for (_, data) in d.planned.graph.insts() {
         let Op::Weight(_) = data.op else { continue };
-        for term in &analysis.terms[data.results[0].index()] {
+        for term in analysis.terms[data.results[0].index()].iter() {
             let n: u64 = term.leaves().map(size).product();
             let among_heads: u64 = term
                 .leaves()

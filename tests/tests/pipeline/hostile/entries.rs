@@ -10,7 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Model, Scratch, captures, flip, mangle, on_processor, said, status};
+use super::seeds::{Input, Seeds};
+use super::{Scratch, on_processor, said, status};
 use crate::random::Rng;
 use tpc_tests::Sweep;
 
@@ -19,30 +20,6 @@ const SLOWEST: Duration = Duration::from_secs(2);
 
 /// The most memory that a case may take beyond what the process had, in KiB.
 const MOST: u64 = 500 << 10;
-
-/// What an argument is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Input {
-    /// A GGUF file.
-    Gguf,
-    /// A captured graph.
-    Capture,
-    /// A topology.
-    Topology,
-    /// Settings, as in `tpc.toml`.
-    Settings,
-    /// Logits to compare with.
-    Golden,
-    /// A plan as JSON.
-    Plan,
-    /// An artefact.
-    Artefact,
-    /// A file that is written: nothing of it is read.
-    Written,
-    /// The state of a session, which the tests of sessions damage (`execution`), lines of prompts, which need a vocabulary, or
-    /// what a server reads as another command does.
-    Elsewhere,
-}
 
 /// Every argument that names a file.
 const ENTRIES: &[(&str, &str, Input)] = &[
@@ -73,10 +50,12 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("compile", "model", Input::Gguf),
     ("compile", "topology", Input::Topology),
     ("compile", "output", Input::Written),
-    ("compile", "depfile", Input::Written),
+    ("compile", "depfile", Input::Over),
     ("check", "model", Input::Artefact),
     ("check", "weights", Input::Gguf),
+    ("check", "topology", Input::Topology),
     ("tokenize", "model", Input::Gguf),
+    ("tokenize", "file", Input::Text),
     ("eval", "model", Input::Gguf),
     ("eval", "weights", Input::Gguf),
     ("eval", "golden", Input::Golden),
@@ -86,11 +65,11 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("run", "model", Input::Artefact),
     ("run", "weights", Input::Gguf),
     ("run", "topology", Input::Topology),
-    ("run", "load", Input::Elsewhere),
-    ("run", "save", Input::Written),
-    ("run", "prompt_cache", Input::Elsewhere),
-    ("run", "prompts", Input::Elsewhere),
-    ("run", "file", Input::Elsewhere),
+    ("run", "load", Input::Session),
+    ("run", "save", Input::Over),
+    ("run", "prompt_cache", Input::Session),
+    ("run", "prompts", Input::Text),
+    ("run", "file", Input::Text),
     ("bench", "model", Input::Gguf),
     ("bench", "weights", Input::Gguf),
     ("bench", "topology", Input::Topology),
@@ -112,173 +91,6 @@ fn every_argument_that_names_a_file_is_in_the_table() {
         let there = found.iter().any(|(c, a)| c == command && a == argument);
         assert!(there, "tpc {command} has no {argument}");
     }
-}
-
-const TOPOLOGY: &str = r#"Topology(
-    devices: [
-        (name: "a", memory: Some(24000000000), bandwidth: 936e9, flops: 142e12),
-        (name: "b", memory: None, bandwidth: 500e9, flops: 60e12),
-    ],
-    link: (bandwidth: 25e9, latency_us: 8.0),
-    links: [],
-    host: (name: "host", memory: None, bandwidth: 60e9, flops: 1e12),
-    host_link: (bandwidth: 25e9, latency_us: 10.0),
-)
-"#;
-
-/// Settings with every key. The files are those of a folder of damaged files.
-const SETTINGS: &str = r#"[lint]
-files = ["healthy.gguf", "*.gguf"]
-devices = "2x3090"
-deny = ["warnings", "TPC0312"]
-allow = ["TPC0310"]
-
-[[lint.override]]
-files = ["heal*.gguf", "[a-z]/**/?.gguf"]
-devices = "3"
-deny = ["TPC0313"]
-allow = []
-"#;
-
-/// Healthy files.
-struct Seeds {
-    models: Vec<Model>,
-    captures: Vec<Vec<serde_json::Value>>,
-    topologies: Vec<String>,
-    golden: Vec<u8>,
-    /// A plan as JSON.
-    plan: String,
-    /// A model with data.
-    model: PathBuf,
-    /// An artefact of that model, and its bytes.
-    artefact: PathBuf,
-    compiled: Vec<u8>,
-}
-
-impl Seeds {
-    fn new(scratch: &Scratch) -> Seeds {
-        let model = scratch.0.join("healthy.gguf");
-        let mut bytes = Vec::new();
-        let zeros = |_: usize, t: &tpc_gguf::TensorInfo, out: &mut dyn std::io::Write| {
-            let data = &mut std::io::Read::take(std::io::repeat(0), t.bytes);
-            std::io::copy(data, &mut { out }).map(drop)
-        };
-        let small = Model::small("llama");
-        small.writer().write(&mut bytes, zeros).expect("writes");
-        fs::write(&model, bytes).expect("a temporary file");
-        let artefact = scratch.0.join("healthy.tpc");
-        let words = ["tpc", "compile", "-c", "64", "-ub", "8"].map(OsString::from);
-        let files = [model.clone().into(), "-o".into(), artefact.clone().into()];
-        let _ = tpc::run(words.into_iter().chain(files));
-        let mut topologies = vec![TOPOLOGY.to_owned()];
-        let attacks = tpc_tests::shared().map(|s| s.join("attacks"));
-        for path in tpc_tests::files(&Vec::from_iter(attacks), ".ron") {
-            topologies.extend(fs::read_to_string(path));
-        }
-        let goldens = tpc_tests::files(&[tpc_tests::data().join("golden")], ".logits");
-        Seeds {
-            models: super::small_models(),
-            captures: captures::loaded(),
-            topologies,
-            golden: goldens
-                .first()
-                .and_then(|p| fs::read(p).ok())
-                .unwrap_or_default(),
-            plan: plan_of(&model),
-            model,
-            compiled: fs::read(&artefact).expect("it was compiled"),
-            artefact,
-        }
-    }
-
-    /// Bytes of a damaged file of this kind.
-    fn damaged(&self, input: Input, rng: &mut Rng) -> Vec<u8> {
-        match input {
-            Input::Gguf => {
-                let mut model = rng.pick(&self.models).clone();
-                if rng.one_in(2) {
-                    super::mutate(&mut model, rng);
-                    return model.bytes().unwrap_or_default();
-                }
-                let mut bytes = model.bytes().unwrap_or_default();
-                flip(&mut bytes, rng);
-                bytes
-            }
-            Input::Capture => captures::mutated(&self.captures, rng).into_bytes(),
-            Input::Topology => {
-                numbers(&mangle(rng.pick::<String>(&self.topologies), rng), rng).into_bytes()
-            }
-            Input::Settings => {
-                let mut bytes = numbers(&mangle(SETTINGS, rng), rng).into_bytes();
-                if rng.one_in(4) {
-                    flip(&mut bytes, rng);
-                }
-                bytes
-            }
-            Input::Plan => {
-                let text = numbers(&numbers(&self.plan, rng), rng);
-                if rng.one_in(2) {
-                    return text.into_bytes();
-                }
-                let mut bytes = text.into_bytes();
-                flip(&mut bytes, rng);
-                bytes
-            }
-            Input::Golden => {
-                let mut bytes = self.golden.clone();
-                bytes.truncate(16 + rng.range(0, 4096) as usize);
-                if !bytes.is_empty() {
-                    flip(&mut bytes, rng);
-                }
-                bytes
-            }
-            Input::Artefact => {
-                let mut bytes = self.compiled.clone();
-                flip(&mut bytes, rng);
-                bytes
-            }
-            Input::Written | Input::Elsewhere => Vec::new(),
-        }
-    }
-}
-
-/// The plan of a model on two devices, as JSON.
-fn plan_of(model: &Path) -> String {
-    let file = tpc_gguf::GgufFile::open(model).expect("a healthy file");
-    let devices = tpc_core::placement::parse_devices("2").expect("a count");
-    let placement = tpc_core::placement::Placement::on(devices);
-    let compiled = tpc_core::pipeline::compile(&file, &placement).expect("a plan");
-    let report = tpc_lint::plan_report("healthy.gguf", &placement, &compiled);
-    serde_json::to_string(&report).expect("JSON")
-}
-
-/// One of the numbers of a text becomes another.
-fn numbers(text: &str, rng: &mut Rng) -> String {
-    let digits = |c: char| c.is_ascii_digit();
-    let starts: Vec<usize> = (0..text.len())
-        .filter(|&i| text[..].is_char_boundary(i) && text[i..].starts_with(digits))
-        .filter(|&i| i == 0 || !text[..i].ends_with(digits))
-        .collect();
-    if starts.is_empty() || rng.one_in(3) {
-        return text.to_owned();
-    }
-    let start = *rng.pick(&starts);
-    let end = text[start..]
-        .find(|c: char| !c.is_ascii_digit())
-        .map_or(text.len(), |n| start + n);
-    let others = [
-        "0",
-        "-1",
-        "1",
-        "1e400",
-        "1e-400",
-        "NaN",
-        "inf",
-        "18446744073709551616",
-        "9223372036854775807",
-        "0.5",
-    ];
-    format!("{}{}{}", &text[..start], rng.pick(&others), &text[end..])
 }
 
 /// The options of a case, beside its files.
@@ -323,9 +135,17 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
             add(&["--stage", rng.pick::<&str>(&stages)]);
         }
         "inspect" if rng.one_in(2) => add(&["-v"]),
+        "tokenize" if argument == "file" => {}
         "tokenize" if rng.one_in(2) => add(&["-p", "Hello <s> world", "--chat"]),
         "tokenize" => add(&["-p", "Hello <s> world", "--special"]),
         "compile" => add(&["-o", "/dev/null"]),
+        "run" if ["file", "prompts"].contains(&argument) => {
+            add(&["-n", "2", "-t", "1"]);
+            add(rng.pick::<&[&str]>(&[&["--raw"], &["--system-prompt", "a"], &["-np", "2"]]));
+        }
+        "run" if argument == "load" && rng.one_in(2) => {
+            add(&["-c", "256", "-p", "b", "-n", "2", "-t", "1"]);
+        }
         "run" => add(&["--tokens", "1,2,3", "-n", "2", "-t", "1"]),
         "bench" => add(&["-p", "2", "-n", "1", "-r", "1", "-t", "1"]),
         "eval" if argument != "golden" => add(&["--tokens", "1,2,3"]),
@@ -348,10 +168,17 @@ fn command_line(
         "model" | "models" => line.push(text(file)),
         // The files that are linted are those of the settings.
         "config" if rng.one_in(2) => line.extend(["--config".to_owned(), text(file)]),
+        "topology" if *command == "check" => {
+            let artefact = text(&seeds.artefact);
+            line.extend([artefact, "--topology".to_owned(), text(file)]);
+        }
         "weights" => line.extend([text(&seeds.artefact), text(file)]),
         "more" => line.extend([text(&seeds.model), text(file)]),
         "graph" => line.extend(["--graph".to_owned(), text(file)]),
-        option => line.extend([text(&seeds.model), format!("--{option}"), text(file)]),
+        option => {
+            let option = format!("--{}", option.replace('_', "-"));
+            line.extend([text(&seeds.model), option, text(file)]);
+        }
     }
     line.extend(options(command, argument, rng));
     line
@@ -415,6 +242,9 @@ pub(super) fn damaged() -> (u64, Vec<String>) {
             Input::Plan => "json",
             Input::Settings => "toml",
             Input::Artefact => "tpc",
+            Input::Text => "txt",
+            Input::Session => "session",
+            Input::Over => "d",
             Input::Gguf | Input::Golden | Input::Written | Input::Elsewhere => "gguf",
         };
         let file = scratch.0.join(format!("damaged.{endings}"));

@@ -118,3 +118,18 @@ fn the_page_on_architectures_shows_code_that_is_there() {
         );
     }
 }
+
+/// A clone stays small: the data that tests have without `../shared`.
+#[test]
+fn data_of_tests_take_no_more_than_20_megabytes() {
+    fn bytes(folder: &Path) -> u64 {
+        let entries = std::fs::read_dir(folder).expect("a folder of data");
+        let size = |path: PathBuf| match path.is_dir() {
+            true => bytes(&path),
+            false => path.metadata().expect("a file").len(),
+        };
+        entries.map(|e| size(e.expect("an entry").path())).sum()
+    }
+    let found = bytes(&root().join("tests/data"));
+    assert!(found <= 20_000_000, "tests/data takes {found} bytes");
+}

@@ -43,10 +43,29 @@ fn a_count_without_a_file_is_the_default_machine() {
         assert!(m.notes.is_empty());
     }
     assert_eq!(names(&machine("2", "").expect("two")), ["dev0", "dev1"]);
-    assert_eq!(
-        machine("cpu,cuda:0", "").expect("two").topology,
-        Topology::default()
-    );
+}
+
+#[test]
+fn processors_share_the_host() {
+    let host = Topology::default().host;
+    let bandwidths = |list: &str| -> Vec<f64> {
+        let m = machine(list, "").expect(list);
+        (0..m.devices.len())
+            .map(|d| m.topology.device(d).bandwidth)
+            .collect()
+    };
+    let device = Topology::default().devices[0].bandwidth;
+    assert_eq!(bandwidths("cpu"), [host.bandwidth]);
+    assert_eq!(bandwidths("cpu,cpu"), [host.bandwidth / 2.0; 2]);
+    assert_eq!(bandwidths("cpu,cuda:0"), [host.bandwidth, device]);
+    assert_eq!(bandwidths("cuda:0,cuda:1"), [device; 2]);
+    // What they copy stays in its memory.
+    let both = machine("cpu,cpu", "").expect("two").topology;
+    assert!(both.link.bandwidth < host.bandwidth && both.link.latency_us < 10.0);
+    // A file says what they are.
+    let stated = machine("cpu,cpu,cpu", FILE).expect("three").topology;
+    assert_eq!(stated.devices[2].bandwidth, 5e11);
+    assert_eq!(stated.link.bandwidth, 1e10);
 }
 
 #[test]

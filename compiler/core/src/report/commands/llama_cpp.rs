@@ -6,12 +6,11 @@ use tpc_models::Drafting;
 use tpc_passes::machine::Engine;
 use tpc_passes::place::{LayerPlace, LayerPlacement};
 
+use super::devices::{buffer, devices};
 use super::path::{first_shard, is_address, path_word};
 use super::shell::ShellCommand;
 use crate::pipeline::{Compiled, tensor_limit};
-use crate::placement::{
-    DeviceKind, DeviceSpec, HostExperts, Placement, SplitMode, Target, overridden, resolve, shares,
-};
+use crate::placement::{HostExperts, Placement, SplitMode, Target, overridden, resolve, shares};
 
 /// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
@@ -45,7 +44,7 @@ impl From<Limit> for Refusal {
 }
 
 impl Refusal {
-    fn new(why: impl Into<String>) -> Refusal {
+    pub(super) fn new(why: impl Into<String>) -> Refusal {
         Refusal {
             why: why.into(),
             layers_instead: false,
@@ -116,14 +115,12 @@ fn words(
     if n > 1 {
         put(&["-sm", mode]);
         if mode == "none" && used.is_none() {
-            put(&["-mg", "0"]);
+            let main = compiled.main_device().unwrap_or(0);
+            put(&["-mg", &main.to_string()]);
         }
         if let Some(split) = proportions(placement, compiled, mode) {
             put(&["-ts", &split]);
         }
-    }
-    if let Some(main) = placement.main_device.filter(|_| used.is_none()) {
-        put(&["-sm", "none", "-mg", &main.to_string()]);
     }
     let all = compiled.model.summary.n_block() + 1;
     let everything = if all > 99 { 999 } else { 99 };
@@ -173,43 +170,6 @@ fn words(
         put(&["--spec-type", "draft-mtp"]);
     }
     Ok(out)
-}
-
-/// The value of `-dev` for the devices; `None` where they are whatever the machine has.
-fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
-    let mut names: Vec<String> = Vec::new();
-    for (d, device) in all.iter().enumerate() {
-        match device.kind {
-            DeviceKind::Generic => return Ok(None),
-            DeviceKind::Cpu if all.len() == 1 => return Ok(Some("none".to_owned())),
-            DeviceKind::Cpu => {
-                let why = "it splits among GPUs: a CPU is a device of its RPC server only";
-                return Err(Refusal::new(why));
-            }
-            DeviceKind::Cuda(_) => {
-                let name = buffer(all, d)?;
-                if names.contains(&name) {
-                    return Err(Refusal::new(format!(
-                        "it uses {name} as one device, not as two"
-                    )));
-                }
-                names.push(name);
-            }
-        }
-    }
-    Ok(Some(names.join(",")))
-}
-
-/// The name of a device's buffers.
-fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
-    match all.get(d).map(|d| d.kind) {
-        Some(DeviceKind::Cuda(n)) => Ok(format!("CUDA{n}")),
-        Some(DeviceKind::Generic) => Ok(format!("CUDA{d}")),
-        Some(DeviceKind::Cpu) => Ok("CPU".to_owned()),
-        None => Err(Refusal::new(
-            "a tensor is placed on a device that is not there",
-        )),
-    }
 }
 
 /// The proportions (`-ts`) that divide the model as the plan does.
@@ -295,7 +255,6 @@ fn simplified(weights: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::parse_devices;
 
     #[test]
     fn weights_are_small_numbers() {
@@ -303,14 +262,5 @@ mod tests {
         assert_eq!(simplified(&[3.0, 1.0]), "75,25");
         assert_eq!(simplified(&[936e9, 448e9]), "67.6,32.4");
         assert_eq!(simplified(&[0.0, 0.0]), "1,1");
-    }
-
-    #[test]
-    fn devices_have_the_names_of_the_program() {
-        let list = |text| devices(&parse_devices(text).expect("a list of devices"));
-        assert_eq!(list("2"), Ok(None));
-        assert_eq!(list("cuda:1,cuda:0"), Ok(Some("CUDA1,CUDA0".to_owned())));
-        assert_eq!(list("cpu"), Ok(Some("none".to_owned())));
-        assert!(list("cuda:0,cuda:0").is_err() && list("cpu,cuda:0").is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! The commands that run a plan: with tpc, and with engines that split like it.
 
+mod devices;
 mod llama_cpp;
 mod path;
 mod shell;
@@ -11,6 +12,7 @@ use tpc_passes::machine::Engine;
 
 use crate::pipeline::Compiled;
 use crate::placement::Placement;
+use devices::order;
 use llama_cpp::{Family, by_layers, command};
 use path::{first_shard, is_address, path_word};
 
@@ -19,7 +21,7 @@ use path::{first_shard, is_address, path_word};
 pub struct Commands {
     /// `tpc run` with the options that reproduce the plan; none for a captured graph, nor for an address.
     pub tpc: Option<ShellCommand>,
-    /// Why there is none, where the model is on the web.
+    /// Why there is none, where the model is on the web, or its name cannot be printed.
     pub tpc_reason: Option<String>,
     /// llama.cpp's server with the same placement; none where it has no such placement.
     #[serde(rename = "llama.cpp")]
@@ -30,12 +32,17 @@ pub struct Commands {
     /// The command that splits by layers where llama.cpp does not split as planned.
     #[serde(rename = "llama.cpp_by_layers")]
     pub llama_cpp_by_layers: Option<ShellCommand>,
+    /// The order of devices that these assume, where the devices are unlike.
+    #[serde(rename = "llama.cpp_order", skip_serializing_if = "Option::is_none")]
+    pub llama_cpp_order: Option<String>,
     /// ik_llama.cpp's server with the same placement, where that engine is asked for.
     #[serde(rename = "ik_llama.cpp")]
     pub ik_llama_cpp: Option<ShellCommand>,
     /// Why ik_llama.cpp does not have it.
     #[serde(rename = "ik_llama.cpp_reason")]
     pub ik_llama_cpp_reason: Option<String>,
+    /// What the commands need besides, where the planned file is not enough.
+    pub needs: Option<String>,
 }
 
 /// The architecture of a captured graph.
@@ -55,10 +62,16 @@ impl Commands {
             out.llama_cpp_reason = Some(why.to_owned());
             return out;
         }
+        if path.contains(char::REPLACEMENT_CHARACTER) {
+            let why = "the file's name is no UTF-8, and cannot be printed: rename it";
+            out.tpc_reason = Some(why.to_owned());
+            out.llama_cpp_reason = Some(why.to_owned());
+            return out;
+        }
         let first = path_word(&first_shard(path));
         let mut words = vec!["tpc".to_owned(), "run".to_owned(), first];
         words.extend(machine.iter().cloned());
-        words.extend(placement.option_words(compiled.mode));
+        words.extend(placement.option_words(compiled.mode, compiled.main_device()));
         if placement.ctx_size.is_none() {
             words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
         }
@@ -79,6 +92,8 @@ impl Commands {
                 out.llama_cpp_reason = Some(refusal.why);
             }
         }
+        let printed = out.llama_cpp.as_ref().or(out.llama_cpp_by_layers.as_ref());
+        out.llama_cpp_order = printed.and_then(|c| order(placement, c.words()));
         if placement.engine == Engine::IkLlamaCpp {
             match command(Family::IkLlamaCpp, path, placement, compiled) {
                 Ok(c) => out.ik_llama_cpp = Some(c),

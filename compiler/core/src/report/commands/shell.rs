@@ -117,6 +117,7 @@ fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let (mut part, mut column) = (String::new(), first);
     let (mut rest, mut open) = (piece, false);
+    let mut left = columns(piece);
     while !rest.is_empty() {
         let len = match open && rest.starts_with(ESCAPED_QUOTE) {
             true => ESCAPED_QUOTE.len(),
@@ -124,7 +125,7 @@ fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
         };
         let (atom, after) = rest.split_at(len);
         // Every line but the last ends with a quote and a backslash, or a blank and a backslash.
-        let last = column + columns(rest) + 2 <= width;
+        let last = column + left + 2 <= width;
         if !last && column + columns(atom) + 2 > width && columns(&part) > 1 {
             part.push_str(if open { "'" } else { "" });
             out.push(std::mem::take(&mut part));
@@ -134,6 +135,7 @@ fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
         open ^= atom == "'";
         part.push_str(atom);
         column += columns(atom);
+        left = left.saturating_sub(columns(atom));
         rest = after;
     }
     out.push(part);

@@ -89,12 +89,11 @@ fn gated_mean(
     tensor: &str,
     normed: Value,
 ) -> Result<Value, ArchError> {
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let [down, up] = ["down", "up"].map(|part| format!("{tensor}_{part}"));
-    let x = b.linear(&down, normed, [hp.width, hp.rank], absent, role, &down)?;
+    let x = b.project(&down, normed, [hp.width, hp.rank], &down)?;
     let x = b.scale(x, 1.0 / hp.streams.n as f32, "hc_low")?;
     let x = b.unary(&[UnaryKind::Silu], x, "hc_low")?;
-    let x = b.linear(&up, x, [hp.rank, hp.width], absent, role, &up)?;
+    let x = b.project(&up, x, [hp.rank, hp.width], &up)?;
     let gate = b.unary(&[UnaryKind::Sigmoid], x, "hc_gate")?;
     let x = b.mul(normed, gate, "hc_gated")?;
     let dims = [cx.hparams.n_embd.into(), hp.streams.n.into(), b.n_tokens()];

@@ -1,17 +1,18 @@
 //! Scores of single cells: projections to queries, keys and weights of heads.
 
-use tpc_ir::op::{Concat, Fill, InputKind, LightningIndexer, Norm, NormKind, Rope};
+use tpc_ir::op::{Fill, InputKind, LightningIndexer, Norm, NormKind, Rope};
 use tpc_ir::{Dim, Value};
 
 use super::Input;
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::kv_cache::{self, CacheKind};
-use crate::blocks::norm;
 use crate::blocks::rotation::Rotation;
+use crate::blocks::{norm, rope};
 use crate::description::{IndexerPart, IndexerTensors, Presence};
 use crate::error::ArchError;
 use crate::hparams::IndexerHParams;
+use crate::size::Size;
 use crate::source::TensorRole;
 
 /// The scores of all cells, `[n_kv, n_tokens]`; `None` without what the queries are projected from.
@@ -40,19 +41,19 @@ pub(super) fn queries(
 ) -> Result<Option<Value>, ArchError> {
     const NAME: &str = "indexer_q";
     let model = cx.model.hparams;
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let dims = [hp.dim.n.into(), hp.heads.n.into(), b.n_tokens()];
     let q = match (hp.form.tensors, input.queries) {
         (IndexerTensors::OfLatent, None) => return Ok(None),
         (IndexerTensors::OfLatent, Some(latent)) => {
-            let rank = model.latent.as_ref().and_then(|[full, _]| full.q_rank);
-            let sizes = [rank.unwrap_or_else(|| model.embd()), hp.width];
-            let q = b.linear("indexer.attn_q_b", latent, sizes, absent, role, NAME)?;
+            let rank = b.dims(latent)[0].as_const();
+            let rank = rank.map_or(model.embd(), |n| Size::new(n, "attention.q_lora_rank"));
+            let sizes = [rank, hp.width];
+            let q = b.project("indexer.attn_q_b", latent, sizes, NAME)?;
             b.reshape(q, dims, NAME)?
         }
         (IndexerTensors::OfInput, _) => {
             let sizes = [model.embd(), hp.width];
-            let q = b.linear("indexer.q_proj", input.x, sizes, absent, role, NAME)?;
+            let q = b.project("indexer.q_proj", input.x, sizes, NAME)?;
             let q = b.reshape(q, dims, NAME)?;
             norm::weighted(b, &cx.model, "indexer.q_norm", &[hp.dim], q, NAME)?
         }
@@ -73,8 +74,7 @@ pub(super) fn projected_keys(
         IndexerTensors::OfInput => "indexer.k_proj",
     };
     let sizes = [cx.model.hparams.embd(), hp.dim];
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
-    b.linear(tensor, x, sizes, absent, role, "indexer_k")
+    b.project(tensor, x, sizes, "indexer_k")
 }
 
 /// The normalised keys, `[dim, n_tokens]`.
@@ -138,8 +138,7 @@ pub(super) fn scored(
     let weights = match hp.form.tensors {
         IndexerTensors::OfLatent => {
             let sizes = [cx.model.hparams.embd(), hp.heads];
-            let (absent, role) = (Presence::Never, TensorRole::Matrix);
-            let weights = b.linear("indexer.proj", x, sizes, absent, role, NAME)?;
+            let weights = b.project("indexer.proj", x, sizes, NAME)?;
             b.scale(weights, 1.0 / (hp.width.n as f32).sqrt(), NAME)?
         }
         IndexerTensors::OfInput => {
@@ -181,16 +180,10 @@ fn rotate(
         mode,
         ..full.clone()
     };
-    let plain = hp.dim.n.saturating_sub(rope.n_dims);
     match hp.form.rotated {
         IndexerPart::None => Ok(x),
-        IndexerPart::Last if plain > 0 => {
-            let first = b.slice(x, 0, 0, plain.into(), name)?;
-            let last = b.slice(x, 0, plain, rope.n_dims.into(), name)?;
-            let last = b.push(rope, vec![last, positions], name)?;
-            b.push(Concat { axis: 0 }, vec![first, last], name)
-        }
-        IndexerPart::First | IndexerPart::Last => b.push(rope, vec![x, positions], name),
+        IndexerPart::Last => rope::rotate_last(b, &rope, x, vec![positions], name),
+        IndexerPart::First => b.push(rope, vec![x, positions], name),
     }
 }
 

@@ -63,9 +63,7 @@ pub(super) fn mask(
                 return Ok(None);
             };
             let visible = normal_mask(b, cx);
-            let scores = b.add(scores, visible, "indexer_score")?;
-            let selected = b.push(TopMask { k: hp.top_k }, vec![scores], "indexer_top_k")?;
-            b.add(selected, visible, "indexer_mask")?
+            best(b, hp.top_k, scores, visible, "indexer_mask")?
         }
         Some(tokens) => {
             let Some(scores) = pooled::scores(b, cx, hp, tokens, input)? else {
@@ -88,11 +86,43 @@ fn ignore_tensors(b: &mut Builder<'_>) {
 
 /// What an indexer reads.
 #[derive(Clone, Copy)]
-struct Input {
+pub(super) struct Input {
     /// The layer's input.
-    x: Value,
+    pub(super) x: Value,
     /// The latent vector of queries.
-    queries: Option<Value>,
+    pub(super) queries: Option<Value>,
+}
+
+/// The mask of the best rows of blocks of so many tokens, `[n_kv, n_tokens]`, given their `keys: [dim, n_tokens]` and the
+/// positions `starts: [n_tokens]` of their first tokens. The cell of a block's last token holds its row.
+pub(super) fn mask_of_rows(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &IndexerHParams,
+    tokens: u64,
+    input: Input,
+    [keys, starts]: [Value; 2],
+) -> Result<Value, ArchError> {
+    let seen = block_input(b, BlockPart::Seen, tokens);
+    let Some(q) = cells::queries(b, cx, hp, input)? else {
+        return Ok(seen);
+    };
+    let k = cells::key_heads(b, cx, hp, keys, starts)?;
+    let scores = cells::scored(b, cx, hp, input.x, [q, k])?;
+    best(b, hp.top_k, scores, seen, "indexer_mask")
+}
+
+/// The mask of the `k` best cells of those that `seen` shows.
+fn best(
+    b: &mut Builder<'_>,
+    k: u64,
+    scores: Value,
+    seen: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let scores = b.add(scores, seen, "indexer_score")?;
+    let selected = b.push(TopMask { k }, vec![scores], "indexer_top_k")?;
+    b.add(selected, seen, name)
 }
 
 /// The mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
@@ -104,10 +134,7 @@ fn of_blocks(
 ) -> Result<Value, ArchError> {
     const NAME: &str = "indexer_mask";
     let seen = block_input(b, BlockPart::Seen, tokens);
-    let scores = b.add(scores, seen, "indexer_score")?;
-    let k = hp.top_k / tokens;
-    let selected = b.push(TopMask { k }, vec![scores], "indexer_top_k")?;
-    let selected = b.add(selected, seen, "indexer_top_k")?;
+    let selected = best(b, hp.top_k / tokens, scores, seen, "indexer_top_k")?;
     // Every cell of a block is shown where that of its last token is.
     let last = block_input(b, BlockPart::Last, tokens);
     let axes = [1, 0, 2, 3];
@@ -126,7 +153,7 @@ fn of_blocks(
 }
 
 /// An input about blocks of so many tokens.
-fn block_input(b: &mut Builder<'_>, part: BlockPart, tokens: u64) -> Value {
+pub(super) fn block_input(b: &mut Builder<'_>, part: BlockPart, tokens: u64) -> Value {
     let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
     b.input(InputKind::Block(BlockInput { part, tokens }))
 }

@@ -8,7 +8,7 @@ use super::{Input, block_input, cells};
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::recurrent::conv;
-use crate::description::{Presence, Selection};
+use crate::description::Selection;
 use crate::error::ArchError;
 use crate::hparams::IndexerHParams;
 use crate::size::Size;
@@ -71,9 +71,8 @@ fn weighted(
 ) -> Result<Value, ArchError> {
     let dim = hp.dim.n;
     let sizes = [cx.model.hparams.embd(), hp.dim];
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let gates = "indexer_compressor_gate";
-    let gates = b.linear(gates, x, sizes, absent, role, "indexer_gate")?;
+    let gates = b.project(gates, x, sizes, "indexer_gate")?;
     let biases = b.tensor_name("indexer_compressor_ape", "weight");
     let sizes = [hp.dim, Size::new(tokens, "attention.indexer.kpool")];
     let biases = b.required(&biases, &sizes, TensorRole::Bias)?;

@@ -4,6 +4,7 @@ use tpc_ir::op::{Concat, Permute, Slice, SsmConv};
 use tpc_ir::{Dim, Value};
 
 use super::state;
+pub(in crate::blocks) use super::state::tokens;
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::error::ArchError;
@@ -56,7 +57,7 @@ pub(in crate::blocks) fn window(
     x: Value,
 ) -> Result<Window, ArchError> {
     const NAME: &str = "conv_input";
-    let [n_t, n_s] = state::tokens();
+    let [n_t, n_s] = tokens();
     let (kept, before) = state::read(b, cx, state, earlier * channels)?;
     let dims = [earlier.into(), channels.into(), n_s.clone()];
     let before = b.reshape(before, dims, "conv_states")?;
@@ -89,7 +90,7 @@ pub(in crate::blocks) fn step(
     if from == steps.earlier {
         return Ok(steps.own);
     }
-    let [n_t, _] = state::tokens();
+    let [n_t, _] = tokens();
     b.slice(steps.all, 0, from, n_t, name)
 }
 
@@ -100,7 +101,7 @@ pub(in crate::blocks) fn as_step(
     channels: u64,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let [n_t, n_s] = state::tokens();
+    let [n_t, n_s] = tokens();
     b.reshape(x, [n_t, channels.into(), n_s], name)
 }
 

@@ -62,8 +62,7 @@ pub(super) fn delta_net(
     let y = b.mul(y, z, "attn_out_gated")?;
     let y = b.reshape(y, [hp.value_width.n.into(), b.n_tokens()], "final_output")?;
     let sizes = [hp.value_width, cx.model.hparams.embd()];
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
-    b.linear("ssm_out", y, sizes, absent, role, "linear_attn_out")
+    b.project("ssm_out", y, sizes, "linear_attn_out")
 }
 
 fn project(
@@ -74,10 +73,8 @@ fn project(
 ) -> Result<Projections, ArchError> {
     const FUSED: &str = "ssm_in";
     let embd = cx.model.hparams.embd();
-    let one = |b: &mut Builder<'_>, tensor, columns, name| {
-        let (absent, role) = (Presence::Never, TensorRole::Matrix);
-        b.linear(tensor, x, [embd, columns], absent, role, name)
-    };
+    let one =
+        |b: &mut Builder<'_>, tensor, columns, name| b.project(tensor, x, [embd, columns], name);
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
     if has_qkv || !b.offers(&fused, Form::Unusual) {
@@ -114,10 +111,8 @@ fn gates(
 ) -> Result<Gates, ArchError> {
     const FUSED: &str = "ssm_ba";
     let embd = cx.model.hparams.embd();
-    let one = |b: &mut Builder<'_>, tensor, columns, name| {
-        let (absent, role) = (Presence::Never, TensorRole::Matrix);
-        b.linear(tensor, x, [embd, columns], absent, role, name)
-    };
+    let one =
+        |b: &mut Builder<'_>, tensor, columns, name| b.project(tensor, x, [embd, columns], name);
     let (fused, separate) = match hp.form.gates {
         GateForm::Separate => (Form::Unusual, Form::Usual),
         GateForm::Fused => (Form::Usual, Form::Unusual),

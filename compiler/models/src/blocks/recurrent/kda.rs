@@ -26,8 +26,7 @@ pub(super) fn kda(
     let [q, k, v] = convolved(b, cx, hp, x)?;
     let decay = decay(b, cx, hp, x)?;
     let sizes = [embd, hp.heads];
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
-    let correction = b.linear("ssm_beta", x, sizes, absent, role, "beta")?;
+    let correction = b.project("ssm_beta", x, sizes, "beta")?;
     let sizes = RuleSizes {
         key_dim: hp.head_dim.n,
         value_dim: hp.head_dim.n,
@@ -50,7 +49,7 @@ pub(super) fn kda(
     let gate = b.reshape(gate, by_head, "kda_gate_sigmoid")?;
     let y = b.mul(y, gate, "kda_gated")?;
     let y = b.reshape(y, [hp.width.n.into(), b.n_tokens()], "kda_gated")?;
-    b.linear("attn_output", y, [hp.width, embd], absent, role, "kda_out")
+    b.project("attn_output", y, [hp.width, embd], "kda_out")
 }
 
 /// Queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
@@ -63,8 +62,7 @@ fn convolved(
 ) -> Result<[Value; 3], ArchError> {
     let embd = cx.model.hparams.embd();
     let one = |b: &mut Builder<'_>, i: usize, tensor, name| {
-        let (absent, role) = (Presence::Never, TensorRole::Matrix);
-        let y = b.linear(tensor, x, [embd, hp.width], absent, role, name)?;
+        let y = b.project(tensor, x, [embd, hp.width], name)?;
         let y = conv::apply(b, cx, &hp.convs[i], y)?;
         let kind = UnaryKind::Silu;
         b.push(Unary { kind }, vec![y], name)
@@ -137,8 +135,7 @@ fn projected(
         } else {
             hp.head_dim
         };
-        let (absent, role) = (Presence::Never, TensorRole::Matrix);
-        x = b.linear(tensor, x, [rows, columns], absent, role, name)?;
+        x = b.project(tensor, x, [rows, columns], name)?;
         rows = columns;
     }
     Ok(x)

@@ -8,10 +8,8 @@ use super::scan::{self, ScanInputs, ScanSizes};
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::norm;
-use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::LightningHParams;
-use crate::source::TensorRole;
 
 /// The step whose softplus is 1, with which a scan decays by the rate itself and takes inputs in as they are.
 const UNIT_STEP: f32 = 0.541_324_85;
@@ -27,9 +25,8 @@ pub(super) fn lightning(
     x: Value,
 ) -> Result<Value, ArchError> {
     let embd = cx.model.hparams.embd();
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
     let sizes = [embd, hp.projected];
-    let qkv = b.linear("attn_qkv", x, sizes, absent, role, "QKVcur")?;
+    let qkv = b.project("attn_qkv", x, sizes, "QKVcur")?;
     let kind = UnaryKind::Silu;
     let qkv = b.push(Unary { kind }, vec![qkv], "QKVcur_silu")?;
     let each = [(3 * hp.head_dim).into(), hp.heads.into(), b.n_tokens()];
@@ -43,11 +40,11 @@ pub(super) fn lightning(
     let v = part(b, 2, "Vcur")?;
     let y = remember(b, cx, hp, [q, k, v])?;
     let y = norm::weighted(b, &cx.model, "attn_norm_2", &[hp.width], y, "qkv_norm")?;
-    let gate = b.linear("attn_gate", x, [embd, hp.width], absent, role, "g")?;
+    let gate = b.project("attn_gate", x, [embd, hp.width], "g")?;
     let kind = UnaryKind::Sigmoid;
     let gate = b.push(Unary { kind }, vec![gate], "g_sigm")?;
     let y = b.mul(gate, y, "qkv_gated")?;
-    b.linear("attn_output", y, [hp.width, embd], absent, role, "attn_out")
+    b.project("attn_output", y, [hp.width, embd], "attn_out")
 }
 
 /// What the memories give: `[width, n_tokens]`.

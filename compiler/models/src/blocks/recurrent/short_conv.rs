@@ -6,10 +6,8 @@ use tpc_ir::Value;
 use super::conv;
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
-use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::ShortConvHParams;
-use crate::source::TensorRole;
 
 /// The output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn short_conv(
@@ -18,9 +16,7 @@ pub(super) fn short_conv(
     hp: &ShortConvHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let linear = |b: &mut Builder<'_>, tensor, x, sizes, name| {
-        b.linear(tensor, x, sizes, Presence::Never, TensorRole::Matrix, name)
-    };
+    let linear = |b: &mut Builder<'_>, tensor, x, sizes, name| b.project(tensor, x, sizes, name);
     let embd = hp.conv.channels;
     let sizes = [embd, hp.projected];
     let y = linear(b, "shortconv.in_proj", x, sizes, "conv_in_proj")?;

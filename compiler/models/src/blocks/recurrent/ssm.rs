@@ -23,8 +23,7 @@ pub(super) fn ssm(
 ) -> Result<Value, ArchError> {
     let embd = cx.model.hparams.embd();
     let [inner, heads, group_width] = [hp.inner.n, hp.heads.n, hp.group_width.n];
-    let (absent, role) = (Presence::Never, TensorRole::Matrix);
-    let projected = b.linear("ssm_in", x, [embd, hp.projected], absent, role, "ssm_in")?;
+    let projected = b.project("ssm_in", x, [embd, hp.projected], "ssm_in")?;
     let cut =
         |b: &mut Builder<'_>, of, start, len: u64, name| b.slice(of, 0, start, len.into(), name);
     let z = cut(b, projected, 0, inner, "ssm_z")?;
@@ -43,7 +42,7 @@ pub(super) fn ssm(
     let y = b.push(Glu::new(GluKind::Swiglu), vec![z, y], "ssm_gated")?;
     let y = grouped_norm(b, cx, hp, y)?;
     let y = b.reshape(y, [inner.into(), b.n_tokens()], "ssm_y")?;
-    b.linear("ssm_out", y, [hp.inner, embd], absent, role, "ssm_out")
+    b.project("ssm_out", y, [hp.inner, embd], "ssm_out")
 }
 
 /// The output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.

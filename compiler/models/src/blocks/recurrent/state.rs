@@ -54,6 +54,6 @@ impl LayerState<'_> {
 }
 
 /// The axes of a batch in recurrent layers: tokens of each sequence, and sequences.
-pub(super) fn tokens() -> [Dim; 2] {
+pub(in crate::blocks) fn tokens() -> [Dim; 2] {
     [Symbol::NSeqTokens, Symbol::NSeqs].map(Dim::symbol)
 }

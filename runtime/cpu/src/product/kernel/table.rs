@@ -95,6 +95,7 @@ macro_rules! with_layout {
             DType::Tq1_0 => of!(Tq1_0),
             DType::Tq2_0 => of!(Tq2_0),
             DType::Q1_0 => of!(Q1_0),
+            DType::Q2_0 => of!(Q2_0),
             DType::Iq1S => of!(Iq1S),
             DType::Iq1M => of!(Iq1M),
             DType::Iq2Xxs => of!(Iq2Xxs),
@@ -109,8 +110,7 @@ macro_rules! with_layout {
             | DType::I8
             | DType::I16
             | DType::I32
-            | DType::I64
-            | DType::Q2_0 => None,
+            | DType::I64 => None,
         }
     }};
 }

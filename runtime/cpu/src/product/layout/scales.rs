@@ -197,18 +197,18 @@ impl Scales for WholeF32 {
     }
 }
 
-/// An f16 for each 128: q1_0.
-pub(in crate::product) struct Halves;
+/// An f16 for each `N`, of which a step of 256 has several: q1_0, q2_0.
+pub(in crate::product) struct Each<const N: usize>;
 
-impl Scales for Halves {
+impl<const N: usize> Scales for Each<N> {
     const SUB: usize = 32;
     const MIN: bool = false;
     const PER_BLOCK: bool = false;
-    const HEAD: usize = 64;
+    const HEAD: usize = 256 / N * 2 * ROWS;
     const BEHIND: usize = 0;
     type Head<S: Simd> = At;
     fn put(block: &[u8], index: usize, row: usize, head: &mut [u8], _: &mut [u8]) {
-        put_f16(block, 0, &mut head[32 * index..], row);
+        put_f16(block, 0, &mut head[2 * ROWS * index..], row);
     }
     #[inline(always)]
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
@@ -216,7 +216,7 @@ impl Scales for Halves {
     }
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
-        S::f16x16(head.0.add(32 * (b / 4)))
+        S::f16x16(head.0.add(2 * ROWS * (b / (N / 32))))
     }
     #[inline(always)]
     unsafe fn min<S: Simd>(_: &At, _: usize, _: usize) -> S::F {

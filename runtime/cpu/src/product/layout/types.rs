@@ -1,7 +1,7 @@
 //! The stored form of every quantised type of the file.
 //!
 //! Sizes are the file's, but tq1_0 takes 66 bytes a block instead of 54 (its codes are stored with two bits), q8_1 and
-//! q8_k lose the sums that decoding ignores, and q1_0 has a whole step's head where K ends in half a step. How the file's
+//! q8_k lose the sums that decoding ignores, and q1_0 and q2_0 have a whole step's head where K ends in a part of a step. How the file's
 //! blocks are made is stated in [`tpc_runtime::quant`].
 //!
 //! Types that index grids are stored as the values of their elements, with the file's scales: their elements have 6
@@ -14,7 +14,7 @@ use super::codes::{
     Two,
 };
 use super::scales::{
-    E8m0, F16, F16Min, Halves, K16Bytes, K16Nibbles, K16Six, K32, K32Six, Scaled, Ue4m3, Whole,
+    E8m0, Each, F16, F16Min, K16Bytes, K16Nibbles, K16Six, K32, K32Six, Scaled, Ue4m3, Whole,
     WholeF32,
 };
 use super::{Codes, Layout, ROWS, Scales};
@@ -284,6 +284,14 @@ file_codes! {
             }
         }
     }
+    /// Those of q2_0.
+    CodesQ2: 64 in 18, |block, out| {
+        for (pairs, out) in block[2..].iter().zip(out.chunks_exact_mut(4)) {
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = pairs >> (2 * j) & 3;
+            }
+        }
+    }
 }
 
 pub(in crate::product) type Q4_0 = Stored<Four<3>, F16<0>, Nibbles32<18, 2>>;
@@ -304,7 +312,8 @@ pub(in crate::product) type Mxfp4 = Stored<Indexed<Fp4>, E8m0, Nibbles32<17, 1>>
 pub(in crate::product) type Nvfp4 = Stored<Indexed<Fp4>, Ue4m3, CodesNvfp4>;
 pub(in crate::product) type Tq1_0 = Stored<Two<0>, Whole<52>, CodesTq1>;
 pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
-pub(in crate::product) type Q1_0 = Stored<Sign, Halves, CodesQ1>;
+pub(in crate::product) type Q1_0 = Stored<Sign, Each<128>, CodesQ1>;
+pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
 /// A type with grids whose values have three bits.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;

@@ -98,6 +98,8 @@ pub(super) struct Block {
     pub(super) generation: usize,
     pub(super) barrier: Option<RawSite>,
     pub(super) triggered: bool,
+    /// Threads that wait for what comes before by programmatic edges.
+    pub(super) waiting: u32,
     pub(super) warps: Vec<Warp>,
     pub(super) fibers: Vec<Fiber>,
     pub(super) copies: Vec<Copies>,
@@ -127,6 +129,7 @@ impl Block {
             generation: 0,
             barrier: None,
             triggered: false,
+            waiting: 0,
             warps: Vec::new(),
             fibers: Vec::new(),
             copies: Vec::new(),
@@ -144,7 +147,7 @@ impl Block {
         self.node = node;
         (self.alive, self.arrived, self.generation) = (threads, 0, 0);
         self.brought = [0; 2];
-        (self.barrier, self.triggered) = (None, false);
+        (self.barrier, self.triggered, self.waiting) = (None, false, 0);
         self.fibers.clear();
         self.fibers.resize(threads as usize, Fiber::NEW);
         for copies in &mut self.copies {

@@ -395,7 +395,9 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
                 engine.nodes[block.node].waited = true;
                 return;
             }
+            block.waiting += 1;
             spin(thread, *site);
+            of(thread).1.waiting -= 1;
         }
     }
 }

@@ -200,16 +200,20 @@ fn cells<'a>(
     let Access { address, bytes, .. } = *access;
     let verb = access.verb();
     let near = memories.find(address).map(|a| (a.side, a.start, a.bytes));
-    match memories.cells(address, bytes) {
-        Some((Side::Device(owner), _))
-            if owner.0 != device && !granted.contains(&(device, owner.0)) =>
-        {
+    match memories.holds(address, bytes) {
+        Some(Side::Device(owner)) if owner.0 != device && !granted.contains(&(device, owner.0)) => {
             let what = format!(
                 "cuda:{device} {verb} {bytes} bytes of {owner}, which was not granted to it"
             );
             Err(Box::new((FaultKind::WrongDevice, what, None)))
         }
-        Some((_, cells)) => Ok(cells),
+        Some(_) => {
+            if !access.writes() {
+                memories.count(address, bytes);
+            }
+            let found = memories.cells(address, bytes);
+            Ok(found.map_or(&mut [], |(_, cells)| cells))
+        }
         None => {
             let what = match near {
                 Some((side, start, size)) if address - start < size + (1 << 20) => format!(

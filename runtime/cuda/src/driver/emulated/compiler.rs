@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
-use crate::driver::{DriverError, Module};
+use crate::driver::DriverError;
 use crate::kernels::PRELUDE;
 
 /// How kernels are compiled.
@@ -108,10 +108,10 @@ impl Compiler {
     }
 
     /// The text of a module behind that.
-    fn text(module: &Module) -> String {
+    fn text(name: &str, source: &str) -> String {
         let forbidden = |c: char| c.is_control() || c == '"' || c == '\\';
-        let name = module.name.replace(forbidden, "_");
-        format!("#line 1 \"{name}.cu\"\n{}", module.source)
+        let name = name.replace(forbidden, "_");
+        format!("#line 1 \"{name}.cu\"\n{source}")
     }
 
     /// The key of what these parts make.
@@ -183,8 +183,13 @@ impl Compiler {
     }
 
     /// The shared object of a module, compiled unless it was before.
-    pub(super) fn compile(&self, module: &Module, build: Build) -> Result<PathBuf, DriverError> {
-        let text = Self::text(module);
+    pub(super) fn compile(
+        &self,
+        name: &str,
+        source: &str,
+        build: Build,
+    ) -> Result<PathBuf, DriverError> {
+        let text = Self::text(name, source);
         let flags = Self::flags(build);
         let key = self.key(&[&flags.join(" "), &Self::head(), &text]);
         self.kept(&format!("{key}.so"), |whole| {
@@ -198,7 +203,7 @@ impl Compiler {
                 .arg(&head)
                 .arg("-c")
                 .arg(&source);
-            let result = self.run(command.arg("-o").arg(&half), &module.name);
+            let result = self.run(command.arg("-o").arg(&half), name);
             // Linked without the sanitizers' libraries: what they would supply is in the shim.
             let mut command = Command::new(&self.program);
             command
@@ -207,7 +212,7 @@ impl Compiler {
                 .arg("-o")
                 .arg(whole)
                 .arg("-lm");
-            let result = result.and_then(|()| self.run(&mut command, &module.name));
+            let result = result.and_then(|()| self.run(&mut command, name));
             for file in [&source, &half] {
                 let _ = std::fs::remove_file(file);
             }

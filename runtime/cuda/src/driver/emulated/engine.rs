@@ -174,15 +174,17 @@ impl Engine {
     fn go(&mut self) -> Result<(), Stop> {
         let (mut vain, mut seen) = (0, self.events);
         loop {
-            let startable = self.startable();
-            match (startable, self.parked.len()) {
-                (None, 0) => return Ok(()),
-                (Some(at), n) if n == 0 || self.random.below(4) > 0 => {
+            let n = self.parked.len();
+            match (self.startable(), self.resumable()) {
+                (None, None) if n == 0 => return Ok(()),
+                (None, None) => return Err(self.deadlock()),
+                (Some(at), block) if block.is_none() || self.random.below(4) > 0 => {
                     self.start(at)?;
                     vain = 0;
                 }
-                (_, n) => {
-                    let block = self.parked.swap_remove(self.random.below(n));
+                (_, block) => {
+                    let block = block.expect("invariant: nothing can start, or this was chosen");
+                    let block = self.parked.swap_remove(block);
                     self.resume(block)?;
                     vain = match self.events == seen {
                         true => vain + 1,
@@ -207,6 +209,20 @@ impl Engine {
         (0..n)
             .map(|i| (first + i) % n)
             .find(|&at| self.has_room(at))
+    }
+
+    /// A block that waits, by its position, but for those that wait for a kernel before them that has not ended.
+    fn resumable(&mut self) -> Option<usize> {
+        let n = self.parked.len();
+        if n == 0 {
+            return None;
+        }
+        let first = self.random.below(n);
+        (0..n).map(|i| (first + i) % n).find(|&at| {
+            let block = &self.parked[at];
+            let before = &self.node(block.node).programmatic;
+            block.waiting < block.alive || before.iter().all(|&n| self.nodes[n].over)
+        })
     }
 
     fn has_room(&self, at: usize) -> bool {

@@ -14,6 +14,8 @@ pub(super) struct Allocation {
     _map: MmapMut,
     /// What the checks know, a cell per byte.
     cells: Option<MmapMut>,
+    /// The bytes that kernels have read, as often as they read them.
+    read: u64,
 }
 
 /// All that is allocated, by addresses.
@@ -58,6 +60,7 @@ impl Memories {
                 bytes,
                 _map: map,
                 cells: None,
+                read: 0,
             },
         );
         Ok(Memory {
@@ -93,6 +96,25 @@ impl Memories {
         let found = after.checked_sub(1)?;
         self.last.set(found);
         Some(found)
+    }
+
+    /// The side of the allocation that has all of these bytes.
+    pub(super) fn holds(&self, address: usize, bytes: usize) -> Option<Side> {
+        let a = &self.all[self.position(address)?];
+        (address - a.start + bytes <= a.bytes).then_some(a.side)
+    }
+
+    /// Counts bytes that a kernel reads.
+    pub(super) fn count(&mut self, address: usize, bytes: usize) {
+        if let Some(at) = self.position(address) {
+            self.all[at].read += bytes as u64;
+        }
+    }
+
+    /// The bytes of an allocation that kernels have read.
+    pub(super) fn read(&self, memory: Memory) -> u64 {
+        let is = |a: &&Allocation| a.start as u64 == memory.address;
+        self.all.iter().find(is).map_or(0, |a| a.read)
     }
 
     /// The allocation of bytes, with what the checks know of them.

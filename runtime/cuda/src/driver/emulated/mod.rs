@@ -24,7 +24,7 @@ mod memory;
 mod random;
 mod turns;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -99,8 +99,22 @@ struct Ready {
 
 struct Loaded {
     device: Device,
-    name: String,
-    image: Arc<Image>,
+    module: Module,
+    /// The image of the module, where its kernels are not apart.
+    whole: Option<Arc<Image>>,
+    /// Those of the kernels that were asked for, by their names.
+    alone: BTreeMap<String, Arc<Image>>,
+}
+
+impl Loaded {
+    /// The image that has a kernel.
+    fn image(&self, kernel: &str) -> Result<&Arc<Image>, DriverError> {
+        let image = self.alone.get(kernel).or(self.whole.as_ref());
+        image.ok_or_else(|| DriverError::NoFunction {
+            module: self.module.name.clone(),
+            name: kernel.to_owned(),
+        })
+    }
 }
 
 /// Devices that are emulated by the CPU.
@@ -151,6 +165,11 @@ impl EmulatedDriver {
             failed: None,
             options,
         })
+    }
+
+    /// The bytes of an allocation that kernels of the checked build have read, each as often as it was read.
+    pub fn bytes_read(&self, memory: Memory) -> u64 {
+        self.memories.read(memory)
     }
 
     fn known(&self, device: Device) -> Result<&DeviceInfo, DriverError> {
@@ -204,10 +223,11 @@ impl EmulatedDriver {
             return Err(malformed(what));
         }
         // The addresses of the arguments stay: a moved vector keeps its bytes where they are.
-        let kernel = loaded.image.kernel(name, &node.args, threads);
+        let image = loaded.image(name)?;
+        let kernel = image.kernel(name, &node.args, threads);
         Ok(Launch {
             device: loaded.device,
-            image: Arc::clone(&loaded.image),
+            image: Arc::clone(image),
             kernel: kernel.map_err(|e| malformed(e.to_string()))?,
             name: name.clone(),
             grid: node.grid,
@@ -215,6 +235,12 @@ impl EmulatedDriver {
             shared_bytes: node.shared_bytes,
             _args: node.args,
         })
+    }
+
+    /// The image of a source.
+    fn image(&self, name: &str, source: &str) -> Result<Arc<Image>, DriverError> {
+        let path = self.compiler.compile(name, source, self.options.build)?;
+        Ok(Arc::new(Image::load(name, &path)?))
     }
 }
 
@@ -258,24 +284,34 @@ impl Driver for EmulatedDriver {
 
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
         self.known(device)?;
-        let path = self.compiler.compile(module, self.options.build)?;
-        let image = Arc::new(Image::load(&module.name, &path)?);
+        // Kernels that are apart are compiled when they are asked for, and so once for all modules that have them.
+        let whole = match module.alone.is_empty() {
+            true => Some(self.image(&module.name, &module.source)?),
+            false => None,
+        };
         self.modules.push(Loaded {
             device,
-            name: module.name.clone(),
-            image,
+            module: module.clone(),
+            whole,
+            alone: BTreeMap::new(),
         });
         Ok(ModuleHandle(self.modules.len() as u32 - 1))
     }
 
     fn function(&mut self, module: ModuleHandle, name: &str) -> Result<Function, DriverError> {
-        let loaded = self.modules.get(module.0 as usize);
+        let number = module.0 as usize;
+        let loaded = self.modules.get(number);
         let loaded = loaded.ok_or_else(|| DriverError::NoFunction {
             module: module.to_string(),
             name: name.to_owned(),
         })?;
-        debug_assert!(!loaded.name.is_empty());
-        loaded.image.has(name)?;
+        if let Some(source) = loaded.module.alone.get(name)
+            && !loaded.alone.contains_key(name)
+        {
+            let image = self.image(&loaded.module.name, source)?;
+            self.modules[number].alone.insert(name.to_owned(), image);
+        }
+        self.modules[number].image(name)?.has(name)?;
         self.functions.push((module, name.to_owned()));
         Ok(Function(self.functions.len() as u32 - 1))
     }

@@ -112,8 +112,10 @@ template <class... A, void (*F)(A...)> struct ShimEntry<F> {
     SHIM_EXPORT const ShimKernel tpc_kernel_##name;                             \
     const ShimKernel tpc_kernel_##name = ShimEntry<&name>::kernel(n);           \
     extern "C" void name(__VA_ARGS__)
+#define KERNEL_AT_ONCE(n, blocks, name, ...) KERNEL_BOUNDED(n, name, __VA_ARGS__)
 #define KERNEL(name, ...) KERNEL_BOUNDED(1024, name, __VA_ARGS__)
 #define DEVICE SHIM_INLINE
+#define DEVICE_MEMBER inline
 #define CONSTANT static const
 #define SHARED(T, name, n)                                                                  \
     static const ShimShared shim_shared_##name{sizeof(T) * (n), __LINE__, #name, __FILE__}; \

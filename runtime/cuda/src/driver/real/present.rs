@@ -57,7 +57,7 @@ pub(super) fn present() -> Result<(), DriverError> {
     // SAFETY: this loads the system's library if there is one.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::Missing {
-            what: "no libcuda is found; install NVIDIA's driver, or run on emulated devices".into(),
+            what: "no libcuda is found on this machine".into(),
         });
     }
     // SAFETY: the library is there, as was just seen.

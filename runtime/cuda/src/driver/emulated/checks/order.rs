@@ -82,13 +82,46 @@ impl Checks {
         if self.before(a, actor) {
             return now;
         }
-        let who = self.both(a, b, then, now);
         let atomic = old.atomic.min(new.atomic);
+        let mut who = self.both(a, b, then, now);
+        if let Who::Both { first, second } = a {
+            // A node is in it once, and what is known to have ended is not.
+            for (part, rest) in [(first, second), (second, first)] {
+                if self
+                    .stamp(part)
+                    .is_none_or(|s| self.before(self.whos[s.who as usize], actor))
+                {
+                    return self.merge(actor, rest, now);
+                }
+                if self.has(part, actor.node) {
+                    let second = self.merge(actor, part, now);
+                    who = Who::Both {
+                        first: rest,
+                        second,
+                    };
+                    break;
+                }
+            }
+        }
+        self.summary(who, old.pc, atomic)
+    }
+
+    /// Whether a stamp says what a node did.
+    fn has(&self, stamp: u32, node: usize) -> bool {
+        match self.stamp(stamp).map(|s| self.whos[s.who as usize]) {
+            Some(Who::Both { first, second }) => self.has(first, node) || self.has(second, node),
+            Some(who) => self.node(who) == Some(node),
+            None => false,
+        }
+    }
+
+    /// The stamp of several accesses.
+    fn summary(&mut self, who: Who, pc: usize, atomic: u8) -> u32 {
         if let Some(&summary) = self.summaries.get(&(who, atomic)) {
             return summary;
         }
         let number = self.new_who(who);
-        let summary = self.new_stamp(number, old.pc, atomic);
+        let summary = self.new_stamp(number, pc, atomic);
         self.summaries.insert((who, atomic), summary);
         summary
     }

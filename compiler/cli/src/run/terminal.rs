@@ -1,0 +1,119 @@
+//! A terminal on which messages are typed: with editing, earlier messages, and pasted texts as one message.
+
+use std::io;
+
+use rustyline::completion::Completer;
+use rustyline::config::{Behavior, Config};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::MemHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Editor, Helper};
+
+use tpc_diag::{Diagnostic, codes};
+
+use crate::output::Failure;
+
+/// What is shown before a message.
+const PROMPT: &str = "> ";
+
+/// What a user typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// A message, without the backslashes at the ends of its lines.
+    Message(String),
+    /// Ctrl-D at the start of a line: the end of input.
+    End,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// The terminal of a chat.
+pub(super) struct Terminal(Editor<Lines, MemHistory>);
+
+impl Terminal {
+    /// The terminal that the program was started from.
+    ///
+    /// # Errors
+    /// [`Failure`] TPC0402 where it cannot be opened.
+    pub(super) fn open() -> Result<Terminal, Failure> {
+        let config = Config::builder()
+            .behavior(Behavior::PreferTerm)
+            .auto_add_history(true)
+            .build();
+        let mut editor =
+            Editor::with_history(config, MemHistory::new()).map_err(|e| unreadable(&e))?;
+        editor.set_helper(Some(Lines));
+        Ok(Terminal(editor))
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// [`Failure`] TPC0402 where the terminal cannot be read.
+    pub(super) fn next(&mut self) -> Result<Typed, Failure> {
+        loop {
+            match self.0.readline(PROMPT) {
+                Ok(text) => return Ok(Typed::Message(joined(&text))),
+                Err(ReadlineError::Eof) => return Ok(Typed::End),
+                Err(ReadlineError::Interrupted) => return Ok(Typed::Interrupted),
+                // The window has another size, or the program was stopped and goes on.
+                Err(ReadlineError::Signal(_)) => {}
+                Err(ReadlineError::Io(e)) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(unreadable(&e)),
+            }
+        }
+    }
+}
+
+/// Lines of which each that ends with a backslash goes on.
+struct Lines;
+
+/// Whether a message goes on with another line.
+fn goes_on(text: &str) -> bool {
+    text.ends_with('\\')
+}
+
+/// A message of several lines without the backslashes at their ends.
+fn joined(text: &str) -> String {
+    text.replace("\\\n", "\n")
+}
+
+impl Validator for Lines {
+    fn validate(&self, typed: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match goes_on(typed.input()) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
+
+impl Completer for Lines {
+    type Candidate = String;
+}
+
+impl Hinter for Lines {
+    type Hint = String;
+}
+
+impl Highlighter for Lines {}
+
+impl Helper for Lines {}
+
+/// What is told of a terminal that cannot be read.
+fn unreadable(e: &ReadlineError) -> Failure {
+    let d = Diagnostic::new(&codes::FILE_ACCESS, "the terminal", e.to_string());
+    Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backslash_at_the_end_of_a_line_goes_on() {
+        assert!(goes_on("a\\") && goes_on("a\\\nb\\") && !goes_on("a\\ ") && !goes_on(""));
+        assert_eq!(joined("a\\\nb\nc\\d"), "a\nb\nc\\d");
+    }
+}

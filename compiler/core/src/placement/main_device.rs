@@ -1,0 +1,36 @@
+//! The device of a model that is not split: what `--main-gpu` names.
+
+use super::Placement;
+use tpc_diag::{Diagnostic, codes};
+
+impl Placement {
+    /// The placement whose main device is the one of this number.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 where there is no such device.
+    pub fn with_main_device(mut self, main: u64) -> Result<Placement, Diagnostic> {
+        let n = self.devices.len();
+        self.main_device = usize::try_from(main).ok().filter(|&d| d < n);
+        if self.main_device.is_some() {
+            return Ok(self);
+        }
+        let message = format!("there is no device {main}: there are {n}");
+        let help = format!("a number from 0 to {}", n.saturating_sub(1));
+        Err(Diagnostic::new(&codes::COMMAND_LINE, "--main-gpu", message).help(help))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_devices;
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        let placement = || Placement::on(parse_devices("2").expect("a count"));
+        let main = placement().with_main_device(1).expect("there are two");
+        assert_eq!(main.main_device, Some(1));
+        let refused = placement().with_main_device(2).expect_err("there are two");
+        assert_eq!(refused.code.id, "TPC0400");
+    }
+}

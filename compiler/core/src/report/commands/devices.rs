@@ -1,0 +1,126 @@
+//! The devices of a plan, as llama.cpp calls them.
+
+use super::llama_cpp::Refusal;
+use crate::cards::{Found, Vendor, find, table};
+use crate::placement::{DeviceKind, DeviceSpec, Placement};
+
+/// The value of `-dev` for the devices; `None` where they are whatever the machine has.
+pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
+    let mut names: Vec<String> = Vec::new();
+    for (d, device) in all.iter().enumerate() {
+        match device.kind {
+            DeviceKind::Generic => return Ok(None),
+            DeviceKind::Cpu if all.len() == 1 => return Ok(Some("none".to_owned())),
+            DeviceKind::Cpu => {
+                let why = "it splits among GPUs: a CPU is a device of its RPC server only";
+                return Err(Refusal::new(why));
+            }
+            DeviceKind::Cuda(_) => {
+                let name = buffer(all, d)?;
+                if names.contains(&name) {
+                    return Err(Refusal::new(format!(
+                        "it uses {name} as one device, not as two"
+                    )));
+                }
+                names.push(name);
+            }
+        }
+    }
+    Ok(Some(names.join(",")))
+}
+
+/// The backend of a device's card: CUDA where nothing else is known.
+fn backend(device: &DeviceSpec) -> &'static str {
+    let vendor = device
+        .card
+        .as_deref()
+        .and_then(|name| match find(name, &[], table()) {
+            Found::Card(card) | Found::Meant { card, .. } => card.vendor,
+            _ => None,
+        });
+    match vendor {
+        Some(Vendor::Amd) => "ROCm",
+        Some(Vendor::Intel) => "SYCL",
+        Some(Vendor::Nvidia) | None => "CUDA",
+    }
+}
+
+/// The name of a device's buffers. Each backend counts its own devices.
+pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
+    let Some(device) = all.get(d) else {
+        let why = "a tensor is placed on a device that is not there";
+        return Err(Refusal::new(why));
+    };
+    Ok(match device.kind {
+        DeviceKind::Cuda(n) => format!("CUDA{n}"),
+        DeviceKind::Generic => {
+            let backend = backend(device);
+            let before = all[..d].iter().filter(|o| self::backend(o) == backend);
+            format!("{backend}{}", before.count())
+        }
+        DeviceKind::Cpu => "CPU".to_owned(),
+    })
+}
+
+/// What the order of devices is assumed to be, where they are unlike and options count them.
+pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
+    let all = &placement.devices;
+    let profile = |d: usize| {
+        let p = placement.topology.device(d);
+        (p.memory, p.bandwidth)
+    };
+    let unlike = (1..all.len()).any(|d| all[d].card != all[0].card || profile(d) != profile(0));
+    let counts = |w: &String| w == "-ts" || w == "-mg" || w == "-ot";
+    let listed = words.iter().any(|w| w == "-dev");
+    if !unlike || listed || !words.iter().any(counts) {
+        return None;
+    }
+    let names: Vec<&str> = all.iter().map(|d| d.name.as_str()).collect();
+    Some(format!(
+        "it counts devices as `llama-server --list-devices` does, CUDA's fastest first; this is for {} in this order, which \
+         -dev changes",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::{DeviceList, Machine, parse_devices};
+
+    #[test]
+    fn devices_have_the_names_of_the_program() {
+        let list = |text| devices(&parse_devices(text).expect("a list of devices"));
+        assert_eq!(list("2"), Ok(None));
+        assert_eq!(list("cuda:1,cuda:0"), Ok(Some("CUDA1,CUDA0".to_owned())));
+        assert_eq!(list("cpu"), Ok(Some("none".to_owned())));
+        assert!(list("cuda:0,cuda:0").is_err() && list("cpu,cuda:0").is_err());
+    }
+
+    fn placement(text: &str) -> Placement {
+        let machine = Machine::of(&DeviceList::parse(text).expect("a list")).expect("cards");
+        let mut out = Placement::on(machine.devices);
+        out.topology = machine.topology;
+        out
+    }
+
+    #[test]
+    fn buffers_are_named_after_the_maker_of_the_card() {
+        let of = |text, d| buffer(&placement(text).devices, d).expect("a device");
+        assert_eq!(of("2x3090", 1), "CUDA1");
+        assert_eq!(of("2x7900XTX", 1), "ROCm1");
+        assert_eq!(of("3090,7900XTX", 1), "ROCm0");
+        assert_eq!(of("2", 1), "CUDA1");
+    }
+
+    #[test]
+    fn the_order_of_unlike_devices_is_told() {
+        let told = |text, words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+            order(&placement(text), &words).is_some()
+        };
+        assert!(told("4090,3090", &["-sm", "layer", "-ts", "3,1"]));
+        assert!(!told("4090,3090", &["-sm", "none"]));
+        assert!(!told("2x3090", &["-ts", "1,1"]));
+    }
+}

@@ -1,0 +1,180 @@
+//! The devices that a command line names, by their number or by their buffers.
+
+use super::command::CommandLine;
+use super::options::Setting;
+
+/// The number of devices to plan for where nothing says it.
+const ASSUMED: usize = 2;
+
+/// The number of devices of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceCount {
+    /// Devices.
+    pub count: usize,
+    /// Whether the number is an assumption.
+    pub assumed: bool,
+    /// The option that names the last of them, where the assumption rests on it: `-mg 3`.
+    pub named_by: Option<String>,
+}
+
+/// The number of devices that a line states: by a list of devices, by those that are visible, by proportions, or by servers.
+pub fn devices_named(line: &CommandLine) -> Option<usize> {
+    listed(line)
+        .or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
+        .or_else(|| entries(line, Setting::Rpc, &[',']))
+}
+
+/// The number of entries of a list.
+fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<usize> {
+    let text = line.value(setting)?;
+    let n = text
+        .split(separators)
+        .filter(|t| !t.trim().is_empty())
+        .count();
+    (n > 0 && text != "none").then_some(n)
+}
+
+/// The number of devices that a line lists, or leaves visible.
+fn listed(line: &CommandLine) -> Option<usize> {
+    entries(line, Setting::Devices, &[',']).or(line.visible)
+}
+
+/// The number of devices to plan a line for: those that it states, or else as many as it names.
+pub fn device_count(line: &CommandLine) -> DeviceCount {
+    let stated = devices_named(line);
+    let count = stated.unwrap_or(ASSUMED);
+    if let Some(count) = listed(line) {
+        return DeviceCount {
+            count,
+            assumed: false,
+            named_by: None,
+        };
+    }
+    let last = named(line).filter(|(least, _)| *least > count);
+    DeviceCount {
+        assumed: stated.is_none() || last.is_some(),
+        count: last.as_ref().map_or(count, |(least, _)| *least),
+        named_by: last.map(|(_, by)| by),
+    }
+}
+
+/// How many devices there are at least by the numbers in a line, and the option that says so.
+fn named(line: &CommandLine) -> Option<(usize, String)> {
+    let main = line.last(Setting::MainGpu).and_then(|given| {
+        let n: usize = given.value.parse().ok()?;
+        let by = format!("{} {}", given.spelling, given.value);
+        Some((n.checked_add(1)?, by))
+    });
+    let overrides = line.all(Setting::Override).flat_map(|given| {
+        let parts = given.value.split(',').filter_map(|p| p.rsplit_once('='));
+        parts.filter_map(|(_, name)| match buffer(name) {
+            Some(Buffer::Device(n)) => {
+                Some((n.checked_add(1)?, format!("{} …={name}", given.spelling)))
+            }
+            _ => None,
+        })
+    });
+    // More than any machine has are a slip of the finger.
+    let all = main.into_iter().chain(overrides).filter(|(n, _)| *n <= 64);
+    all.max_by_key(|(n, _)| *n)
+}
+
+/// A buffer type of llama.cpp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// Memory of the host.
+    Host,
+    /// Memory of a device, by its number.
+    Device(usize),
+}
+
+/// The stems of the names of devices.
+const STEMS: [&str; 13] = [
+    "cuda", "rocm", "hip", "vulkan", "sycl", "musa", "cann", "metal", "mtl", "webgpu", "opencl",
+    "rpc", "dev",
+];
+
+/// The buffer type of this name, such as `CPU`, `CUDA1` or `Vulkan_Host`; `None` where no build has one like it.
+pub fn buffer(name: &str) -> Option<Buffer> {
+    let lower = name.trim().to_ascii_lowercase();
+    if lower.starts_with("cpu") || lower.ends_with("_host") || lower == "host" {
+        return Some(Buffer::Host);
+    }
+    let bare = lower.split(['[', '_']).next().unwrap_or(&lower);
+    let stem = bare.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = &bare[stem.len()..];
+    match stem {
+        "metal" | "mtl" => Some(Buffer::Device(0)),
+        // The first of them has no number in some builds.
+        _ if STEMS.contains(&stem) && number.is_empty() => Some(Buffer::Device(0)),
+        _ if STEMS.contains(&stem) => number.parse().ok().map(Buffer::Device),
+        _ => None,
+    }
+}
+
+/// The position of a buffer's device among those that a line uses: `-dev` lists them in its order.
+pub fn position(line: &CommandLine, name: &str, number: usize) -> Option<usize> {
+    match line.value(Setting::Devices) {
+        None => Some(number),
+        Some(list) => {
+            let mut all = list.split(',').map(str::trim);
+            all.position(|d| d.eq_ignore_ascii_case(name.trim()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::read;
+    use super::*;
+
+    #[test]
+    fn a_line_names_at_least_so_many_devices() {
+        let of = |line| {
+            let DeviceCount {
+                count,
+                assumed,
+                named_by,
+            } = device_count(&read(line));
+            (count, assumed, named_by.is_some())
+        };
+        assert_eq!(of("llama-server"), (2, true, false));
+        assert_eq!(of("llama-server -mg 0"), (2, true, false));
+        assert_eq!(of("llama-server -sm none -mg 3"), (4, true, true));
+        assert_eq!(
+            of("llama-server -ot a=CPU,b=CUDA3 -ot c=Vulkan2"),
+            (4, true, true)
+        );
+        assert_eq!(of("llama-server -ts 1,1,1,1"), (4, false, false));
+        assert_eq!(of("llama-server -ts 1,1 -ot a=CUDA2"), (3, true, true));
+        assert_eq!(
+            of("llama-server -dev CUDA0,CUDA3 -ot a=CUDA3"),
+            (2, false, false)
+        );
+        assert_eq!(
+            of("CUDA_VISIBLE_DEVICES=0 llama-server -mg 1"),
+            (1, false, false)
+        );
+        assert_eq!(of("llama-server -mg 1000000"), (2, true, false));
+    }
+
+    #[test]
+    fn buffers_have_devices() {
+        for (name, expected) in [
+            ("CPU", Some(Buffer::Host)),
+            ("CUDA_Host", Some(Buffer::Host)),
+            ("CUDA1", Some(Buffer::Device(1))),
+            ("Vulkan0", Some(Buffer::Device(0))),
+            ("Metal", Some(Buffer::Device(0))),
+            ("RPC1[10.0.0.1:50052]", Some(Buffer::Device(1))),
+            ("Nowhere", None),
+            ("", None),
+        ] {
+            assert_eq!(buffer(name), expected, "{name}");
+        }
+        let line = read("llama-server -dev CUDA2,CUDA0");
+        assert_eq!(position(&line, "cuda0", 0), Some(1));
+        assert_eq!(position(&line, "CUDA1", 1), None);
+        assert_eq!(position(&read("llama-server"), "CUDA1", 1), Some(1));
+    }
+}

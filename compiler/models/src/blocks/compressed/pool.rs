@@ -1,0 +1,74 @@
+//! Sums of consecutive tokens' values, weighted per element by a softmax of their scores.
+
+use tpc_ir::op::{Binary, BinaryKind, UnaryKind};
+use tpc_ir::{Dim, Value};
+
+use crate::blocks::builder::Builder;
+use crate::error::ArchError;
+
+const NAME: &str = "block_pool";
+
+/// Values with their scores, `[steps, channels, n_seqs]` each.
+#[derive(Clone, Copy)]
+pub(super) struct Scored {
+    pub(super) values: Value,
+    pub(super) scores: Value,
+}
+
+/// What `tokens` consecutive steps give, for every step that has so many up to itself. The number is a power of two: each
+/// half is what a sum of half as many has given.
+pub(super) fn pooled(b: &mut Builder<'_>, x: Scored, tokens: u64) -> Result<Scored, ArchError> {
+    let mut x = x;
+    let mut len = 1;
+    while len < tokens {
+        let steps = b.dims(x.values)[0].clone();
+        let both = steps
+            .checked_sub(&len.into())
+            .expect("invariant: a window has the steps of a block before its tokens");
+        let earlier = part(b, x, 0, both.clone())?;
+        let later = part(b, x, len, both)?;
+        x = merged(b, earlier, later, None)?;
+        len *= 2;
+    }
+    Ok(x)
+}
+
+/// The sum of two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
+pub(super) fn merged(
+    b: &mut Builder<'_>,
+    first: Scored,
+    second: Scored,
+    share: Option<Value>,
+) -> Result<Scored, ArchError> {
+    let minus = Binary {
+        kind: BinaryKind::Sub,
+    };
+    // The larger score takes the larger part however far apart they are, and nothing overflows.
+    let above = b.push(minus.clone(), vec![first.scores, second.scores], NAME)?;
+    let mut weight = b.unary(&[UnaryKind::Sigmoid], above, NAME)?;
+    let mut scores = second.scores;
+    match share {
+        Some(share) => weight = b.mul(weight, share, NAME)?,
+        None => {
+            let more = b.unary(&[UnaryKind::Softplus], above, NAME)?;
+            scores = b.add(second.scores, more, NAME)?;
+        }
+    }
+    let apart = b.push(minus, vec![first.values, second.values], NAME)?;
+    let apart = b.mul(apart, weight, NAME)?;
+    let values = b.add(second.values, apart, NAME)?;
+    Ok(Scored { values, scores })
+}
+
+/// `len` steps from `start` on.
+pub(super) fn part(
+    b: &mut Builder<'_>,
+    x: Scored,
+    start: u64,
+    len: Dim,
+) -> Result<Scored, ArchError> {
+    Ok(Scored {
+        values: b.slice(x.values, 0, start, len.clone(), NAME)?,
+        scores: b.slice(x.scores, 0, start, len, NAME)?,
+    })
+}

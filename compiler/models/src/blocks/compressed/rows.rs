@@ -1,0 +1,108 @@
+//! Rows of blocks: every token gets that of the block that would end with it, and the masks show those that do.
+
+use tpc_ir::op::{BlockPart, Concat, GetRows};
+use tpc_ir::{Dim, Value};
+
+use super::pool::{self, Scored};
+use crate::blocks::builder::Builder;
+use crate::blocks::context::LayerContext;
+use crate::blocks::indexer::block_input;
+use crate::blocks::norm;
+use crate::blocks::recurrent::conv;
+use crate::error::ArchError;
+use crate::size::Size;
+use crate::source::TensorRole;
+
+/// The tensors and sizes of rows.
+pub(super) struct Rows<'a> {
+    /// The beginning of the names of tensors.
+    pub(super) tensors: &'a str,
+    /// The state of earlier tokens.
+    pub(super) state: &'a str,
+    /// Elements of a row.
+    pub(super) row: Size,
+    /// Tokens of a block.
+    pub(super) tokens: u64,
+    /// Whether rows take in the block before.
+    pub(super) overlap: bool,
+}
+
+impl Rows<'_> {
+    /// The normalised rows for the layer's input `x`: `[row, n_tokens]`.
+    pub(super) fn build(
+        &self,
+        b: &mut Builder<'_>,
+        cx: &LayerContext<'_>,
+        x: Value,
+    ) -> Result<Value, ArchError> {
+        let parts = if self.overlap { 2 } else { 1 };
+        let row = self.row.n;
+        let width = Size::product(parts, row, "the elements of rows of blocks")?;
+        let both = self.projected(b, cx, width, x)?;
+        let earlier = parts * self.tokens - 1;
+        let steps = conv::window(b, cx, self.state, [earlier, 2 * width.n], both)?.all;
+        let part = |b: &mut Builder<'_>, n: u64| -> Result<Scored, ArchError> {
+            let mut at = |from| b.slice(steps, 1, from, row.into(), "block_part");
+            Ok(Scored {
+                values: at(n * row)?,
+                scores: at((parts + n) * row)?,
+            })
+        };
+        let first = part(b, 0)?;
+        let first = pool::pooled(b, first, self.tokens)?;
+        let values = match self.overlap {
+            false => first.values,
+            true => {
+                let second = part(b, 1)?;
+                let second = pool::pooled(b, second, self.tokens)?;
+                let [n_t, _] = conv::tokens();
+                let before = pool::part(b, first, 0, n_t.clone())?;
+                let own = pool::part(b, second, self.tokens, n_t)?;
+                let follows = block_input(b, BlockPart::Follows, self.tokens);
+                let follows = conv::as_step(b, follows, 1, "block_follows")?;
+                pool::merged(b, before, own, Some(follows))?.values
+            }
+        };
+        let rows = conv::flat(b, values, row, "block_rows")?;
+        let norm = format!("{}_norm", self.tensors);
+        norm::weighted(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
+    }
+
+    /// What tokens bring in, and below it their scores: `[2 · width, n_tokens]`.
+    fn projected(
+        &self,
+        b: &mut Builder<'_>,
+        cx: &LayerContext<'_>,
+        width: Size,
+        x: Value,
+    ) -> Result<Value, ArchError> {
+        let sizes = [cx.model.hparams.embd(), width];
+        let [kv, gate, ape] = ["kv", "gate", "ape"].map(|t| format!("{}_{t}", self.tensors));
+        let values = b.project(&kv, x, sizes, "block_values")?;
+        let scores = b.project(&gate, x, sizes, "block_scores")?;
+        let places = b.tensor_name(&ape, "weight");
+        let sizes = [width, Size::new(self.tokens, "attention.compress_ratios")];
+        let places = b.required(&places, &sizes, TensorRole::Bias)?;
+        let place = block_input(b, BlockPart::Place, self.tokens);
+        let of_place = b.push(
+            GetRows { window: None },
+            vec![places, place],
+            "block_places",
+        )?;
+        let scores = b.add(scores, of_place, "block_scores")?;
+        b.push(Concat { axis: 0 }, vec![values, scores], "block_inputs")
+    }
+}
+
+/// The positions of the first tokens of blocks, `[n_tokens]`.
+pub(super) fn starts(b: &mut Builder<'_>, tokens: u64) -> Result<Value, ArchError> {
+    let starts = block_input(b, BlockPart::Start, tokens);
+    let n = b.n_tokens();
+    b.slice(starts, 0, 0, n, "block_starts")
+}
+
+/// The rows as heads, `[row, 1, n_tokens]`.
+pub(super) fn as_heads(b: &mut Builder<'_>, rows: Value, row: Size) -> Result<Value, ArchError> {
+    let dims = [row.n.into(), Dim::ONE, b.n_tokens()];
+    b.reshape(rows, dims, "block_rows")
+}

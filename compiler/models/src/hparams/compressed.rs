@@ -1,0 +1,90 @@
+//! The sizes of attention to rows of tokens and of blocks of tokens.
+
+use super::heads::HeadElements;
+use super::keys::Keys;
+use crate::description::CompressedForm;
+use crate::error::ArchError;
+use crate::size::Size;
+
+/// The sizes of attention to rows of tokens and of blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CompressedHParams {
+    pub(crate) form: CompressedForm,
+    /// Elements of the vector that queries are computed from.
+    pub(crate) q_rank: Size,
+    /// Elements of a row.
+    pub(crate) row: Size,
+    /// Groups of heads that are projected to the output by themselves.
+    pub(crate) groups: Size,
+    /// Elements that a group is projected to.
+    pub(crate) out_rank: Size,
+    /// Elements of all groups together.
+    pub(crate) out_width: Size,
+    /// Tokens of a block per layer, 0 for layers without blocks.
+    blocks: Vec<u64>,
+}
+
+impl CompressedHParams {
+    /// Reads the sizes for heads of these elements.
+    pub(super) fn read(
+        keys: &Keys<'_>,
+        form: CompressedForm,
+        heads: HeadElements,
+        n_layer: usize,
+    ) -> Result<CompressedHParams, ArchError> {
+        const RATIOS: &str = "attention.compress_ratios";
+        const VALUES: &str = "attention.value_length";
+        if heads.dk != heads.dv {
+            return Err(ArchError::Contradiction {
+                key: keys.name(VALUES),
+                found: heads.dv.to_string(),
+                with: format!("{} = {}", keys.name("attention.key_length"), heads.dk),
+                expected: "the same number".into(),
+            });
+        }
+        let blocks = keys.require_counts_from_first(RATIOS, n_layer)?;
+        let known = [0, form.indexed, form.plain];
+        if let Some(other) = blocks.iter().find(|n| !known.contains(n)) {
+            let expected = format!("0, {} or {}", form.indexed, form.plain);
+            return Err(keys.out_of_range(RATIOS, other, expected));
+        }
+        let groups = keys.require_size("attention.output_group_count")?;
+        let out_rank = keys.require_size("attention.output_lora_rank")?;
+        Ok(CompressedHParams {
+            form,
+            q_rank: keys.require_size("attention.q_lora_rank")?,
+            row: Size::checked(heads.dk, "attention.key_length")?,
+            groups,
+            out_rank,
+            out_width: Size::product(
+                groups.n,
+                out_rank.n,
+                "attention.output_group_count × attention.output_lora_rank",
+            )?,
+            blocks,
+        })
+    }
+
+    /// The elements of a group of so many heads all together.
+    pub(crate) fn group_width(&self, arch: &str, n_head: u64) -> Result<Size, ArchError> {
+        if !n_head.is_multiple_of(self.groups.n) {
+            return Err(ArchError::Contradiction {
+                key: format!("{arch}.{}", self.groups.from),
+                found: self.groups.n.to_string(),
+                with: format!("{arch}.attention.head_count = {n_head}"),
+                expected: "a divisor of it".into(),
+            });
+        }
+        Size::product(
+            n_head / self.groups.n,
+            self.row.n,
+            "attention.head_count / attention.output_group_count × attention.key_length",
+        )
+    }
+
+    /// The tokens of a block in that layer, if it has blocks.
+    pub(crate) fn block(&self, layer: u32) -> Option<u64> {
+        let tokens = self.blocks.get(layer as usize).copied();
+        tokens.filter(|&n| n > 0)
+    }
+}

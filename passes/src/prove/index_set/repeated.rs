@@ -1,0 +1,106 @@
+//! The endless list of the indices that a pattern selects, in smaller units. It is never spelled out: a question about a few
+//! indices of many periods takes as long as one about the first.
+
+use tpc_ir::{Dim, Interval};
+
+use super::NotExpressible;
+use super::intervals::is_ascending;
+use super::pattern::{MAX_INTERVALS, Pattern, units};
+
+/// A pattern in units of a divisor of its own, from one period to the next.
+pub(super) struct Repeated<'a> {
+    intervals: &'a [Interval],
+    /// The number of selected coarse units before each interval.
+    firsts: Vec<u64>,
+    ascending: bool,
+    /// The pattern's unit, in those asked about.
+    fine: u64,
+    /// The period.
+    size: u64,
+    /// The number of units selected of each period.
+    count: u64,
+}
+
+impl<'a> Repeated<'a> {
+    /// The pattern in units of `unit`.
+    pub(super) fn new(pattern: &'a Pattern, unit: &Dim) -> Result<Repeated<'a>, NotExpressible> {
+        let fine = units(&pattern.unit, unit)?;
+        let scaled = |n: u64| n.checked_mul(fine).ok_or(NotExpressible);
+        let mut at = 0;
+        let firsts = pattern.intervals.iter().map(|r| {
+            at += r.len;
+            at - r.len
+        });
+        Ok(Repeated {
+            intervals: &pattern.intervals,
+            firsts: firsts.collect(),
+            ascending: is_ascending(&pattern.intervals),
+            fine,
+            size: scaled(pattern.size)?,
+            count: scaled(pattern.len())?,
+        })
+    }
+
+    /// The number of units selected of each period.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The position of an index in the list, and the number of indices from it on that follow one another there; `None`
+    /// where it is not selected.
+    fn position(&self, index: u64) -> Option<(u64, u64)> {
+        let (period, within) = (index / self.size, index % self.size);
+        let coarse = within / self.fine;
+        let holds = |r: &Interval| (r.start..r.end()).contains(&coarse);
+        let k = match self.ascending {
+            true => self.intervals.partition_point(|r| r.end() <= coarse),
+            false => self.intervals.iter().position(holds)?,
+        };
+        let r = self.intervals.get(k).filter(|r| holds(r))?;
+        let into = within - r.start * self.fine;
+        let position = period * self.count + self.firsts[k] * self.fine + into;
+        Some((position, r.len * self.fine - into))
+    }
+
+    /// The index at a position of the list, and the number of indices from it on that follow one another there. The list must
+    /// have indices.
+    fn index(&self, position: u64) -> (u64, u64) {
+        let (period, within) = (position / self.count, position % self.count);
+        let coarse = within / self.fine;
+        let k = self.firsts.partition_point(|&first| first <= coarse) - 1;
+        let (r, into) = (self.intervals[k], within - self.firsts[k] * self.fine);
+        let index = period * self.size + r.start * self.fine + into;
+        (index, r.len * self.fine - into)
+    }
+
+    /// The positions of indices in the list; each of them must be in it.
+    pub(super) fn positions(&self, indices: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
+        pieces(indices, |index| self.position(index))
+    }
+
+    /// The indices at these positions of the list.
+    pub(super) fn at(&self, positions: &[Interval]) -> Result<Vec<Interval>, NotExpressible> {
+        pieces(positions, |position| Some(self.index(position)))
+    }
+}
+
+/// What intervals become where each number becomes another, and a number of those that follow it follow that one.
+fn pieces(
+    of: &[Interval],
+    each: impl Fn(u64) -> Option<(u64, u64)>,
+) -> Result<Vec<Interval>, NotExpressible> {
+    let mut out = Vec::with_capacity(of.len());
+    for r in of {
+        let mut next = r.start;
+        while next < r.end() {
+            if out.len() > 2 * MAX_INTERVALS {
+                return Err(NotExpressible);
+            }
+            let (start, alike) = each(next).ok_or(NotExpressible)?;
+            let len = alike.min(r.end() - next);
+            out.push(Interval { start, len });
+            next += len;
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,209 @@
+//! Overlap: within a layer, what another place needs comes first, and what needs another place's results comes last.
+//!
+//! A queue is a line, so a launch that waits for another place holds up all that stands behind it. Two counts of a launch say
+//! where it stands: how often data change their place on the longest way to it, and on the longest way from it, within the layer.
+//! The first never falls along a dependence and the second never rises, so sorting by both keeps every dependence.
+//!
+//! A layer in which no place gets anything back, or none has anything else to do, keeps the order of the program.
+
+use std::cmp::Reverse;
+
+use tpc_ir::program::{LaunchData, Work};
+use tpc_ir::{Graph, Inst, Launch, Op, Place, Value};
+
+use crate::layout::Layouts;
+
+/// Sorts the launches of a phase, layer by layer. Stores stay where they are: which there are is found by this order.
+pub(super) fn overlap(
+    graph: &Graph,
+    layouts: &Layouts,
+    launches: &[LaunchData],
+    order: &mut [Launch],
+) {
+    if !goes_and_comes(graph, launches, order) {
+        return;
+    }
+    let mut layer = Layer::new(graph, layouts, launches);
+    let mut rest = order;
+    while !rest.is_empty() {
+        let len = layer.reach(rest);
+        let (run, behind) = rest.split_at_mut(len.max(1));
+        layer.sort(run);
+        rest = behind;
+    }
+}
+
+/// Whether more than one value that was computed goes to another place.
+fn goes_and_comes(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
+    let moves = |launch: &&Launch| {
+        let data = &launches[launch.index()];
+        let copies = |inst: &Inst| matches!(graph.inst(*inst).op, Op::Copy(_));
+        data.covers().iter().any(copies) && !moves_input(graph, data)
+    };
+    order.iter().filter(moves).nth(1).is_some()
+}
+
+/// Whether a launch brings an input to where it is read.
+fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
+    let Work::Transfer(inst) = launch.work else {
+        return false;
+    };
+    let data = graph.inst(inst);
+    let is_input = |v: &Value| matches!(graph.def_op(*v), Op::Input(_));
+    matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
+}
+
+/// A launch of a layer.
+#[derive(Clone, Copy, Default)]
+struct Ways {
+    /// The most changes of place on a way to it.
+    to: u32,
+    /// The most changes of place on a way from it.
+    from: u32,
+}
+
+/// What sorting a layer needs, and what it finds.
+struct Layer<'a> {
+    graph: &'a Graph,
+    layouts: &'a Layouts,
+    launches: &'a [LaunchData],
+    /// Per value that is no view, the position in the layer that writes it.
+    writer: Vec<Option<usize>>,
+    /// Per value that is no view, the positions in the layer that read it.
+    readers: Vec<Vec<usize>>,
+}
+
+impl<'a> Layer<'a> {
+    fn new(graph: &'a Graph, layouts: &'a Layouts, launches: &'a [LaunchData]) -> Layer<'a> {
+        let n = graph.values().len();
+        Layer {
+            graph,
+            layouts,
+            launches,
+            writer: vec![None; n],
+            readers: vec![Vec::new(); n],
+        }
+    }
+
+    /// How many of these launches are of the same layer: what is of none belongs to the one before it.
+    fn reach(&self, order: &[Launch]) -> usize {
+        let mut layer = None;
+        let same = |launch: &&Launch| {
+            let data = &self.launches[launch.index()];
+            let first = data.covers().first();
+            let own = first.and_then(|i| self.graph.inst(*i).layer);
+            let is_other = layer.is_some() && own.is_some() && layer != own;
+            layer = layer.or(own);
+            !is_other && !matches!(data.work, Work::Store(_))
+        };
+        order.iter().take_while(same).count()
+    }
+
+    fn sort(&mut self, run: &mut [Launch]) {
+        if !goes_and_comes(self.graph, self.launches, run) {
+            return;
+        }
+        let before = self.dependences(run);
+        let mut ways = vec![Ways::default(); run.len()];
+        for (at, before) in before.iter().enumerate() {
+            for &b in before {
+                let steps = self.steps(run[b], run[at]);
+                ways[at].to = ways[at].to.max(ways[b].to + steps);
+            }
+        }
+        for (at, before) in before.iter().enumerate().rev() {
+            for &b in before {
+                let steps = self.steps(run[b], run[at]);
+                ways[b].from = ways[b].from.max(ways[at].from + steps);
+            }
+        }
+        if !self.gets_something_back(run, &ways) {
+            return;
+        }
+        let mut sorted: Vec<usize> = (0..run.len()).collect();
+        sorted.sort_by_key(|&at| {
+            // The memory of an input is free for others when it is where it is read.
+            let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
+            (!of_input, ways[at].to, Reverse(ways[at].from), at)
+        });
+        if !self.is_other(run, &sorted) {
+            return;
+        }
+        let old = run.to_vec();
+        for (new, at) in run.iter_mut().zip(sorted) {
+            *new = old[at];
+        }
+    }
+
+    /// Whether a place does its own work in another order, and not only brings inputs earlier.
+    fn is_other(&self, run: &[Launch], sorted: &[usize]) -> bool {
+        let data = |at: usize| &self.launches[run[at].index()];
+        self.places(run).into_iter().any(|place| {
+            let own = |at: &usize| {
+                data(*at).places.contains(&place) && !moves_input(self.graph, data(*at))
+            };
+            let before = (0..run.len()).filter(own);
+            !before.eq(sorted.iter().copied().filter(own))
+        })
+    }
+
+    fn places(&self, run: &[Launch]) -> Vec<Place> {
+        let of = |l: &Launch| self.launches[l.index()].places.iter().copied();
+        let mut out: Vec<Place> = run.iter().flat_map(of).collect();
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    /// Per launch, those before it that it needs, and those that must have read what it updates.
+    fn dependences(&mut self, run: &[Launch]) -> Vec<Vec<usize>> {
+        let (graph, layouts, launches) = (self.graph, self.layouts, self.launches);
+        let insts = |l: &Launch| launches[l.index()].covers().iter().map(|i| graph.inst(*i));
+        let mut out = Vec::with_capacity(run.len());
+        for (at, launch) in run.iter().enumerate() {
+            let mut before = Vec::new();
+            for data in insts(launch) {
+                for (i, operand) in data.operands.iter().enumerate() {
+                    let of = layouts.base(*operand).index();
+                    before.extend(self.writer[of]);
+                    if data.op.is_update() && i == 0 {
+                        before.extend_from_slice(&self.readers[of]);
+                    }
+                    self.readers[of].push(at);
+                }
+                for result in &data.results {
+                    self.writer[result.index()] = Some(at);
+                }
+            }
+            before.retain(|b| *b != at);
+            before.sort_unstable();
+            before.dedup();
+            out.push(before);
+        }
+        for data in run.iter().flat_map(insts) {
+            for operand in &data.operands {
+                self.readers[layouts.base(*operand).index()].clear();
+            }
+            for result in &data.results {
+                self.writer[result.index()] = None;
+            }
+        }
+        out
+    }
+
+    /// Whether data change their place between two launches, as a count.
+    fn steps(&self, from: Launch, to: Launch) -> u32 {
+        let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
+        u32::from(!from.iter().any(|p| to.contains(p)))
+    }
+
+    /// Whether some place has work that needs other places, and work that needs them less.
+    fn gets_something_back(&self, run: &[Launch], ways: &[Ways]) -> bool {
+        self.places(run).iter().any(|place| {
+            let at = run.iter().zip(ways);
+            let mut there = at.filter(|(l, _)| self.launches[l.index()].places.contains(place));
+            let first = there.next().map(|(_, ways)| ways.to);
+            there.any(|(_, ways)| Some(ways.to) != first)
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! What becomes of queries, keys and values between their products and attention: a norm over each head, rotary position embedding, a
+//! factor, and the cache.
+
+use tpc_ir::op::{BinaryKind, Rope};
+use tpc_ir::{Inst, InstData, Op, Value};
+
+use super::Together;
+use super::set::{Set, Up, is_binary};
+use crate::kernels::{Fused, Head, Heads};
+
+/// The most parts side by side.
+const MOST: usize = 6;
+
+/// A part with its operands, and how its positions are embedded.
+struct Part<'a> {
+    head: Head,
+    operands: Vec<Value>,
+    result: Value,
+    rope: Option<&'a InstData>,
+}
+
+/// The part that ends with an instruction of the set.
+fn part<'a>(set: &Set<'a>, end: &'a InstData) -> Option<Part<'a>> {
+    let result = end.results[0];
+    let mut head = Head {
+        norm: None,
+        turned: false,
+        scale: None,
+        stored: false,
+    };
+    let mut places = None;
+    let mut next = Some(end);
+    let mut x = result;
+    if let Op::SetRows(op) = &end.op {
+        let sizes = set.dims(end.operands[1])[..2] == set.dims(result)[..2];
+        if op.axis != 2 || !sizes {
+            return None;
+        }
+        head.stored = true;
+        x = end.operands[1];
+        places = Some(end.operands[2]);
+        next = set.of(x);
+    }
+    if let Some(data) = next
+        && let Op::Scale(op) = &data.op
+    {
+        head.scale = Some(op.clone());
+        x = data.operands[0];
+        next = set.of(x);
+    }
+    let mut rope = None;
+    if let Some(data) = next
+        && let Op::Rope(_) = &data.op
+    {
+        (rope, head.turned) = (Some(data), true);
+        x = data.operands[0];
+        next = set.of(x);
+    }
+    let mut operands = Vec::new();
+    if let Some(data) = next
+        && is_binary(data, BinaryKind::Mul)
+    {
+        let (norm, by) = set.inner(data)?;
+        let Op::Norm(op) = &norm.op else { return None };
+        head.norm = Some(op.clone());
+        x = norm.operands[0];
+        next = set.of(x);
+        operands = vec![x, by];
+    }
+    let sizes = match head.stored {
+        true => end.operands[1],
+        false => result,
+    };
+    if next.is_some() || !fits(set, x, &operands, (sizes, result)) {
+        return None;
+    }
+    if operands.is_empty() {
+        operands.push(x);
+    }
+    operands.extend(places);
+    Some(Part {
+        head,
+        operands,
+        result,
+        rope,
+    })
+}
+
+/// Whether a part reads rows of heads, of the sizes of a value, and writes what it can.
+fn fits(set: &Set<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
+    let [width, _, _, batches] = set.dims(x);
+    let plain = sizes != result || set.are_f32(&[result]);
+    let known = width.as_const().is_some() && batches.is_one() && set.dims(x) == set.dims(sizes);
+    plain && known && set.is_float(x) && with.iter().all(|v| set.is_float(*v))
+}
+
+/// The embedding that all turned parts share, with its operands behind the tensor.
+fn shared<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
+    let mut all = parts
+        .iter()
+        .filter_map(|p| p.rope)
+        .map(|data| match &data.op {
+            Op::Rope(op) => Some((op, &data.operands[1..])),
+            _ => None,
+        });
+    match all.next() {
+        None => Some(None),
+        Some(first) => all.all(|other| other == first).then_some(first),
+    }
+}
+
+pub(super) fn read(set: &Set<'_>) -> Option<Together> {
+    let graph = set.graph;
+    let ends = set
+        .insts
+        .iter()
+        .filter(|i| set.is_kept(graph.inst(**i).results[0]));
+    let parts: Option<Vec<Part<'_>>> = ends.map(|i| part(set, set.meet(*i))).collect();
+    let parts = parts?;
+    let shared = shared(&parts)?;
+    if parts.is_empty() || parts.len() > MOST {
+        return None;
+    }
+    let mut operands: Vec<Value> = shared.map_or_else(Vec::new, |(_, v)| v.to_vec());
+    operands.extend(parts.iter().flat_map(|p| &p.operands));
+    let rope = shared.map(|(op, v)| (op.clone(), v.len() > 1));
+    let results = parts.iter().map(|p| p.result).collect();
+    let parts = parts.into_iter().map(|p| p.head).collect();
+    Some(Together {
+        fused: Fused::Heads(Heads { rope, parts }),
+        operands,
+        terms: None,
+        results,
+    })
+}
+
+/// The instructions between a product and attention of which a part may consist: so many kinds of links, those nearest to attention.
+fn chain(up: &Up<'_>, v: Value, links: usize) -> Vec<Inst> {
+    let (inst, data, _) = up.of(v);
+    let mut out = vec![inst];
+    let (mut at, mut found) = match &data.op {
+        Op::SetRows(_) => (data.operands[1], true),
+        _ => (data.results[0], false),
+    };
+    if !found {
+        out.clear();
+    }
+    // In this order, each once.
+    let kinds: [fn(&InstData) -> bool; 3] = [
+        |d| matches!(d.op, Op::Scale(_)),
+        |d| matches!(d.op, Op::Rope(_)),
+        |d| is_binary(d, BinaryKind::Mul),
+    ];
+    for is in kinds.into_iter().take(links) {
+        let (inst, data, views) = up.of(at);
+        if !is(data) {
+            continue;
+        }
+        let mut own = vec![inst];
+        let mut below = data.operands[0];
+        if is_binary(data, BinaryKind::Mul) {
+            let norm = data.operands.iter().map(|v| up.graph().value(*v).def.0);
+            let mut norms = norm.filter(|i| matches!(up.graph().inst(*i).op, Op::Norm(_)));
+            let Some(norm) = norms.next() else { continue };
+            own.push(norm);
+            below = up.graph().inst(norm).operands[0];
+        }
+        // What is between the links of a chain belongs to it, what is behind the last does not.
+        if found {
+            own.extend(views);
+        }
+        out.extend(own);
+        at = below;
+        found = true;
+    }
+    out
+}
+
+pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
+    let (mut all, mut each) = (Vec::new(), Vec::new());
+    for (_, data) in up.graph().insts() {
+        let Op::FlashAttn(_) = &data.op else { continue };
+        for links in [3, 2] {
+            let [q, k, v] = [0, 1, 2].map(|i| chain(up, data.operands[i], links));
+            all.push([q.clone(), k.clone(), v.clone()].concat());
+            each.push([k.clone(), v.clone()].concat());
+            each.extend([q, k, v]);
+        }
+    }
+    all.extend(each);
+    all.retain(|set| set.len() > 1);
+    all
+}

@@ -1,0 +1,180 @@
+//! The experts of tokens and their weights: scores, the choice, and what becomes of the weights.
+
+use tpc_ir::op::{BinaryKind, UnaryKind};
+use tpc_ir::{Inst, InstData, Op, Value};
+
+use super::Together;
+use super::set::{Set, Up, is_binary};
+use crate::kernels::{Along, CHOSEN, Fused, Router, Scores, Weights};
+
+/// The scores that a value is, and the logits.
+fn scores(set: &Set<'_>, v: Value) -> Option<(Scores, Value)> {
+    let Some(data) = set.of(v) else {
+        return Some((Scores::Logits, v));
+    };
+    let kind = match &data.op {
+        Op::SoftMax(op) if is_plain(op) && data.operands.len() == 1 => Scores::SoftMax,
+        Op::Unary(op) if op.kind == UnaryKind::Sigmoid => Scores::Sigmoid,
+        _ => return None,
+    };
+    let x = data.operands[0];
+    set.of(x).is_none().then_some((kind, x))
+}
+
+fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
+    op.scale.to_bits() == 1.0_f32.to_bits() && op.max_bias == 0.0 && op.heads.is_none()
+}
+
+/// The weights before they are scaled: what becomes of them, and the lookup of the chosen scores.
+fn weights<'a>(set: &Set<'a>, data: &'a InstData) -> Option<(Weights, &'a InstData)> {
+    match &data.op {
+        Op::GetRows(op) if op.window.is_none() => Some((Weights::Plain, data)),
+        Op::SoftMax(op) if is_plain(op) && data.operands.len() == 1 => {
+            Some((Weights::SoftMax, set.of(data.operands[0])?))
+        }
+        Op::Binary(op) if op.kind == BinaryKind::Div => {
+            let chosen = set.of(data.operands[0])?;
+            let mut sum = set.of(data.operands[1])?;
+            let mut clamp = None;
+            if let Op::Clamp(op) = &sum.op {
+                clamp = Some(op.clone());
+                sum = set.of(sum.operands[0])?;
+            }
+            let of = matches!(&sum.op, Op::Sum(op) if op.axis == 1 || op.axis == 0);
+            let same = of && set.of(sum.operands[0])?.results == chosen.results;
+            let alone = set
+                .dims(sum.results[0])
+                .iter()
+                .filter(|d| !d.is_one())
+                .count()
+                <= 1;
+            (same && alone).then_some((Weights::Normalised(clamp), chosen))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn read(set: &Set<'_>) -> Option<Together> {
+    let last = set.last()?;
+    let result = last.results[0];
+    let of = set.of(result)?;
+    let (scale, data) = match &of.op {
+        Op::Scale(op) => (Some(op.clone()), set.of(of.operands[0])?),
+        _ => (None, of),
+    };
+    let (weights, rows) = weights(set, data)?;
+    let (Op::GetRows(op), [scored, ids]) = (&rows.op, rows.operands.as_slice()) else {
+        return None;
+    };
+    let choice = set.of(*ids)?;
+    let Op::TopK(top) = &choice.op else {
+        return None;
+    };
+    let (kind, x) = scores(set, *scored)?;
+    let (mut operands, mut by) = (vec![x], choice.operands[0]);
+    let mut biased = false;
+    if let Some(sum) = set.of(by)
+        && is_binary(sum, BinaryKind::Add)
+    {
+        (by, biased) = (sum.operands[0], true);
+        operands.push(sum.operands[1]);
+    }
+    let same = scores(set, by).map(|(kind, x)| (kind, base(set, x))) == Some((kind, base(set, x)));
+    let [_, tokens, one, two] = set.dims(base(set, x));
+    let flat = one.is_one() && two.is_one() && *ids == choice.results[0];
+    // Weights of a token lie along axis 1 or axis 0.
+    let k = |d: &tpc_ir::Dim| d.as_const() == Some(top.k);
+    let [a, b, c, d] = set.dims(result);
+    let along = a.is_one() && k(b) && c == tokens && d.is_one();
+    let whole = along || (k(a) && b == tokens && c.is_one() && d.is_one());
+    operands[0] = base(set, x);
+    let fits = same && flat && whole && op.window.is_none() && top.k <= CHOSEN;
+    let values = [operands[0], result];
+    let kinds = set.are_f32(&values) && operands.iter().all(|v| set.is_float(*v));
+    (fits && kinds).then(|| Together {
+        fused: Fused::Router(Router {
+            scores: kind,
+            biased,
+            weights,
+            along: if along { Along::Axis1 } else { Along::Axis0 },
+            scale,
+        }),
+        operands,
+        terms: None,
+        results: vec![*ids, result],
+    })
+}
+
+/// The value that reshapes show.
+fn base(set: &Set<'_>, v: Value) -> Value {
+    let inst = set.graph.value(v).def.0;
+    if !matches!(set.graph.inst(inst).op, Op::Reshape(_)) {
+        return v;
+    }
+    if set.insts.contains(&inst) {
+        set.meet(inst);
+    }
+    base(set, set.graph.inst(inst).operands[0])
+}
+
+/// From the choice of experts up to scores, and down to the last that only weights read.
+pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
+    let mut out = Vec::new();
+    for (choice, data) in up.graph().insts() {
+        if !matches!(data.op, Op::TopK(_)) {
+            continue;
+        }
+        let score = |d: &InstData| {
+            let sigmoid = matches!(&d.op, Op::Unary(op) if op.kind == UnaryKind::Sigmoid);
+            sigmoid || matches!(d.op, Op::SoftMax(_))
+        };
+        let biased = |d: &InstData| score(d) || is_binary(d, BinaryKind::Add);
+        let within: [&dyn Fn(&InstData) -> bool; 2] = [&biased, &score];
+        let rows = up.around.users(data.results[0]).iter();
+        let mut rows = rows.filter(|i| matches!(up.graph().inst(**i).op, Op::GetRows(_)));
+        let Some(rows) = rows.next() else { continue };
+        for within in within {
+            let mut core = up.closure(data.operands[0], within);
+            core.push(choice);
+            let (scored, _, views) = up.of(up.graph().inst(*rows).operands[0]);
+            if core.contains(&scored) {
+                core.extend(views);
+            }
+            core.push(*rows);
+            let mut sets = vec![core.clone()];
+            down(up, *rows, core, &mut sets);
+            sets.reverse();
+            out.extend(sets);
+        }
+    }
+    out
+}
+
+/// Adds what follows the weights, one after another.
+fn down(up: &Up<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
+    /// The longest tail: views, a sum, its bounds, a quotient, a factor.
+    const MOST: usize = 8;
+    let mut ends = vec![from];
+    for _ in 0..MOST {
+        let users = ends
+            .iter()
+            .flat_map(|i| up.around.users(up.graph().inst(*i).results[0]));
+        let mut next: Vec<Inst> = users.copied().filter(|i| !set.contains(i)).collect();
+        next.sort_unstable();
+        next.dedup();
+        next.retain(|i| {
+            let data = up.graph().inst(*i);
+            let kind = matches!(
+                data.op,
+                Op::Reshape(_) | Op::Sum(_) | Op::Clamp(_) | Op::Scale(_) | Op::SoftMax(_)
+            );
+            kind || is_binary(data, BinaryKind::Div)
+        });
+        if next.is_empty() {
+            return;
+        }
+        set.extend(&next);
+        sets.push(set.clone());
+        ends.extend(next);
+    }
+}

@@ -1,0 +1,178 @@
+//! The memory of terms: which launches make them of what they compute, and which find those that they need.
+//!
+//! A device has room for those of two products. A launch that reads terms may write those of its result beside them.
+
+use std::collections::BTreeMap;
+
+use tpc_cpu::host::work;
+use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::{Launch, Op, Place, Value};
+use tpc_runtime::ExecError;
+
+use super::fuse::{Role, Together};
+use super::wanted::{format_of, roles};
+use crate::kernels::Fused;
+
+/// One of the two places for terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    First,
+    Second,
+}
+
+impl Half {
+    const fn other(self) -> Half {
+        match self {
+            Half::First => Half::Second,
+            Half::Second => Half::First,
+        }
+    }
+
+    /// Its number.
+    pub(super) const fn number(self) -> u64 {
+        self as u64
+    }
+}
+
+/// Activations: the value that holds them, and the elements of a column.
+type Key = (Value, u64);
+
+/// A launch at a place.
+type At = (Launch, Place);
+
+/// Where launches of programs find terms and make them.
+#[derive(Debug, Default)]
+pub(super) struct TermsPlan {
+    /// Per launch that reads terms at a place, where they lie and whether they are there already.
+    reads: BTreeMap<At, (Half, bool)>,
+    /// Per launch that makes terms of its result there, the value as the next product reads it, and where they go.
+    makes: BTreeMap<At, (Value, Half)>,
+}
+
+impl TermsPlan {
+    pub(super) fn new(program: &Program) -> Result<TermsPlan, ExecError> {
+        let mut out = TermsPlan::default();
+        let queues = program.phases.iter().flat_map(|phase| &phase.queues);
+        for queue in queues.filter(|q| q.place != Place::Host) {
+            let launches = queue.steps.iter().filter_map(|step| match step {
+                Step::Launch(launch) => Some(*launch),
+                Step::Wait { .. } => None,
+            });
+            // What lies in the halves, the one that was read last, and the last launch that may make terms of what it computes.
+            let mut held: [Option<Key>; 2] = [None; 2];
+            let mut last = Half::Second;
+            let mut maker: Option<(Key, At)> = None;
+            for launch in launches {
+                let here = (launch, queue.place);
+                let done = done(program, here)?;
+                if let Some(x) = activations(program, &done) {
+                    let key = key(program, x);
+                    let at = held.iter().position(|h| key.is_some() && *h == key);
+                    let made = maker.filter(|(made, _)| Some(*made) == key);
+                    let (half, there) = match (at, made) {
+                        (Some(0), _) => (Half::First, true),
+                        (Some(_), _) => (Half::Second, true),
+                        (None, made) => (last.other(), made.is_some()),
+                    };
+                    if let (None, Some((_, by))) = (at, made) {
+                        out.makes.insert(by, (x, half));
+                    }
+                    held[half.number() as usize] = key;
+                    out.reads.insert(here, (half, there));
+                    (last, maker) = (half, None);
+                }
+                if let Some(made) = may_make(program, &done) {
+                    maker = Some((made, here));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Where a launch reads terms, and whether they are there already.
+    pub(super) fn read(&self, at: At) -> (Half, bool) {
+        self.reads.get(&at).copied().unwrap_or((Half::First, false))
+    }
+
+    /// The value, as it is read, of which a launch makes terms, and where they go.
+    pub(super) fn made(&self, at: At) -> Option<(Value, Half)> {
+        self.makes.get(&at).copied()
+    }
+}
+
+/// The activations that a value shows: those of a value behind reshapes. `None` where columns have no known size.
+fn key(program: &Program, v: Value) -> Option<Key> {
+    let graph = &program.graph;
+    let k = graph.value(v).ty.dims[0].as_const()?;
+    let mut base = v;
+    loop {
+        let data = graph.inst(graph.value(base).def.0);
+        if !matches!(data.op, Op::Reshape(_))
+            || program.home(base)?.buffer != program.home(data.operands[0])?.buffer
+        {
+            return Some((base, k));
+        }
+        base = data.operands[0];
+    }
+}
+
+/// What a launch does at a place.
+enum Done {
+    Together(Together),
+    Op(Op, Vec<Value>, Vec<Value>),
+    Nothing,
+}
+
+fn done(program: &Program, (launch, place): At) -> Result<Done, ExecError> {
+    let Some(roles) = roles(program, launch) else {
+        let (op, operands, results) = work(program, launch)?;
+        return Ok(Done::Op(op, operands, results));
+    };
+    let own = roles.into_iter().find(|(at, _)| *at == place);
+    Ok(match own {
+        Some((_, Role::Together(together))) => Done::Together(together),
+        Some((_, Role::Share)) | None => Done::Nothing,
+    })
+}
+
+/// The activations that are read in terms.
+fn activations(program: &Program, done: &Done) -> Option<Value> {
+    match done {
+        Done::Together(together) => together.terms.map(|at| together.operands[at]),
+        Done::Op(op, operands, _) => in_terms(program, op, operands),
+        Done::Nothing => None,
+    }
+}
+
+/// The activations of a product that reads them in terms.
+pub(super) fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
+    let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
+    let planes = |v: &Value| format_of(program, *v) == StoredFormat::Planes;
+    let first = operands.first().filter(|_| product);
+    first.filter(|v| planes(v)).and(operands.get(1)).copied()
+}
+
+/// The activations of which terms can be made, too.
+fn may_make(program: &Program, done: &Done) -> Option<Key> {
+    let (op, results) = match done {
+        Done::Together(together) => return of_several(program, together),
+        Done::Op(op, _, results) => (op, results),
+        Done::Nothing => return None,
+    };
+    let Op::FlashAttn(_) = op else { return None };
+    // The rows of all heads are one after another.
+    let dims = &program.graph.value(results[0]).ty.dims;
+    let (n, heads) = (dims[0].as_const()?, dims[1].as_const()?);
+    let whole = n.is_multiple_of(32) && (n * heads).is_multiple_of(64);
+    whole.then_some((results[0], n * heads))
+}
+
+fn of_several(program: &Program, together: &Together) -> Option<Key> {
+    let result = *together.results.last()?;
+    let k = program.graph.value(result).ty.dims[0].as_const()?;
+    let able = matches!(
+        together.fused,
+        Fused::NormMul(..) | Fused::Gated(_) | Fused::GatedExperts(..)
+    );
+    (able && k.is_multiple_of(32)).then_some((result, k))
+}

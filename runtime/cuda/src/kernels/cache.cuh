@@ -1,0 +1,162 @@
+// Rows of a KV cache: how they come to shared memory, and their elements, eight at a time.
+
+// The rows of a KV head of a stream, one per cell.
+struct CacheRows {
+    const u8* at;
+    // Bytes between cells.
+    u64 step;
+    // The bytes of all the tensor: what lies between may be read.
+    const u8 *begin, *end;
+    // Of a row: its bytes, its blocks, and the bytes from block to block where there are gaps.
+    u32 bytes, blocks;
+    u64 gap;
+    u32 cells;
+};
+
+template <class T> DEVICE CacheRows cache_rows(const View& v, u32 kv, u32 stream) {
+    CacheRows r;
+    r.at = row_of(v, 0, kv, stream);
+    r.step = v.nb[1];
+    r.blocks = (v.ne[0] + T::LEN - 1) / T::LEN;
+    r.bytes = r.blocks * T::BYTES;
+    r.gap = r.blocks > 1 && v.nb[0] != T::BYTES ? v.nb[0] : 0;
+    r.cells = v.ne[1];
+    r.begin = v.at;
+    r.end = v.at + T::BYTES;
+    if (v.ne[1] && r.blocks) r.end += (r.blocks - 1) * v.nb[0] + (v.ne[1] - 1) * v.nb[1] + (v.ne[2] - 1) * v.nb[2] + (v.ne[3] - 1) * v.nb[3];
+    return r;
+}
+
+// The bytes from row to row in shared memory: a row begins there where it does among 16 bytes of its own memory.
+DEVICE u32 staged_stride(u32 bytes) { return (bytes + 30) / 16 * 16; }
+
+// Where a row begins in its place.
+DEVICE u32 phase_of(const CacheRows& r, u32 cell) { return r.gap ? 0 : (u32)((u64)(r.at + cell * r.step) % 16); }
+
+// Begins to copy rows: `lanes` neighbouring lanes have a row, and take 16 bytes side by side. All of 16 bytes are read where they are
+// of the tensor, if not of the row.
+template <class T> DEVICE void stage(const CacheRows& r, u32 first, u32 count, u8* to, u32 lanes) {
+    u32 lane = threadIdx.x % lanes, stride = staged_stride(r.bytes);
+    for (u32 c = threadIdx.x / lanes; c < count && first + c < r.cells; c += blockDim.x / lanes) {
+        const u8* row = r.at + (first + c) * r.step;
+        u8* place = to + c * stride;
+        if (r.gap) {
+            for (u32 b = lane; b < r.blocks; b += lanes) copy_block<T>(place + b * T::BYTES, row + b * r.gap);
+            continue;
+        }
+        const u8* aligned = row - (u64)row % 16;
+        u32 windows = ((u32)(row - aligned) + r.bytes + 15) / 16;
+        for (u32 w = lane; w < windows; w += lanes) {
+            const u8* from = aligned + 16 * w;
+            if (from >= r.begin && from + 16 <= r.end) {
+                cp_async16(place + 16 * w, from);
+                continue;
+            }
+            for (u32 b = 0; b < 16; b += 2)
+                if (from + b >= row && from + b < row + r.bytes) *(u16*)(place + 16 * w + b) = *(const u16*)(from + b);
+        }
+    }
+}
+
+DEVICE void two_reals(F16, u32 w, float* out) {
+    out[0] = h2f((u16)w);
+    out[1] = h2f((u16)(w >> 16));
+}
+DEVICE void two_reals(Bf16, u32 w, float* out) {
+    out[0] = u2f(w << 16);
+    out[1] = u2f(w & 0xffff0000u);
+}
+DEVICE void four_words(F32, const uint4& w, float* out) {
+    out[0] = u2f(w.x);
+    out[1] = u2f(w.y);
+    out[2] = u2f(w.z);
+    out[3] = u2f(w.w);
+}
+template <class T> DEVICE void four_words(T t, const uint4& w, float* out) {
+    two_reals(t, w.x, out);
+    two_reals(t, w.y, out + 2);
+    two_reals(t, w.z, out + 4);
+    two_reals(t, w.w, out + 6);
+}
+
+// Elements `8 piece` to `8 piece + 8` of a row of `n` in shared memory; 0 beyond its end.
+template <class T> struct Eight {
+    DEVICE void of(const u8* row, u32 piece, u32 n, float* out) {
+        const u8* at = row + piece * 8 * T::BYTES;
+        if (piece * 8 + 8 <= n && (u64)at % 16 == 0) {
+            four_words(T(), ((const uint4*)at)[0], out);
+            if (T::BYTES == 4) four_words(T(), ((const uint4*)at)[1], out + 4);
+            return;
+        }
+#pragma unroll
+        for (u32 j = 0; j < 8; j++) out[j] = piece * 8 + j < n ? T::at(at + j * T::BYTES, 0) : 0.0f;
+    }
+};
+
+// Codes of a byte each as reals, less `zero`: by the bits of 2^23 plus the code.
+DEVICE void code_reals(u32 codes, float zero, float* out) {
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) out[j] = u2f(permuted(codes, 0x4b000000u, 0x7540u | j)) - (8388608.0f + zero);
+}
+DEVICE void scaled(u32 low, u32 high, float zero, float d, float* out) {
+    code_reals(low, zero, out);
+    code_reals(high, zero, out + 4);
+#pragma unroll
+    for (u32 j = 0; j < 8; j++) out[j] *= d;
+}
+DEVICE void scaled_from(u32 low, u32 high, float d, float least, float* out) {
+    code_reals(low, 0.0f, out);
+    code_reals(high, 0.0f, out + 4);
+#pragma unroll
+    for (u32 j = 0; j < 8; j++) out[j] = out[j] * d + least;
+}
+
+// Nibbles of a quarter of a block, each in a byte: word `i` of two.
+DEVICE u32 nibbles(const u8* codes, u32 quarter, u32 i) { return word_at(codes + quarter % 2 * 8 + 4 * i) >> (quarter / 2 * 4) & 0x0f0f0f0fu; }
+// The fifth bits of four codes, above their nibbles: bits `from` to `from + 4`.
+DEVICE u32 fifths(u32 bits, u32 from) { return ((bits >> from & 15u) * 0x00204081u & 0x01010101u) << 4; }
+DEVICE u32 fives(const u8* b, u32 quarter, u32 i) { return nibbles(b + 4, quarter, i) | fifths(word_at(b), 8 * quarter + 4 * i); }
+// The values of four nibbles, plus 128.
+DEVICE u32 iq4_values(u32 codes) {
+    u32 s = (codes | codes >> 4) & 0x00ff00ffu;
+    s = (s | s >> 8) & 0xffffu;
+    u32 low = permuted(0xbfad9881u, 0xf6eaddcfu, s & 0x7777u), high = permuted(0x26190d01u, 0x71594535u, s & 0x7777u);
+    return permuted(low, high, (s >> 1 & 0x4444u) | 0x3210u) ^ 0x80808080u;
+}
+
+template <> struct Eight<Q8_0> {
+    DEVICE void of(const u8* row, u32 piece, u32, float* out) {
+        const u8 *b = row + piece / 4 * Q8_0::BYTES, *codes = b + 2 + piece % 4 * 8;
+        scaled(word_at(codes) ^ 0x80808080u, word_at(codes + 4) ^ 0x80808080u, 128.0f, half_at(b), out);
+    }
+};
+template <> struct Eight<Q4_0> {
+    DEVICE void of(const u8* row, u32 piece, u32, float* out) {
+        const u8* b = row + piece / 4 * Q4_0::BYTES;
+        scaled(nibbles(b + 2, piece % 4, 0), nibbles(b + 2, piece % 4, 1), 8.0f, half_at(b), out);
+    }
+};
+template <> struct Eight<Q4_1> {
+    DEVICE void of(const u8* row, u32 piece, u32, float* out) {
+        const u8* b = row + piece / 4 * Q4_1::BYTES;
+        scaled_from(nibbles(b + 4, piece % 4, 0), nibbles(b + 4, piece % 4, 1), half_at(b), half_at(b + 2), out);
+    }
+};
+template <> struct Eight<Q5_0> {
+    DEVICE void of(const u8* row, u32 piece, u32, float* out) {
+        const u8* b = row + piece / 4 * Q5_0::BYTES;
+        scaled(fives(b + 2, piece % 4, 0), fives(b + 2, piece % 4, 1), 16.0f, half_at(b), out);
+    }
+};
+template <> struct Eight<Q5_1> {
+    DEVICE void of(const u8* row, u32 piece, u32, float* out) {
+        const u8* b = row + piece / 4 * Q5_1::BYTES;
+        scaled_from(fives(b + 4, piece % 4, 0), fives(b + 4, piece % 4, 1), half_at(b), half_at(b + 2), out);
+    }
+};
+template <> struct Eight<Iq4Nl> {
+    DEVICE void of(const u8* row, u32 piece, u32, float* out) {
+        const u8* b = row + piece / 4 * Iq4Nl::BYTES;
+        scaled(iq4_values(nibbles(b + 2, piece % 4, 0)), iq4_values(nibbles(b + 2, piece % 4, 1)), 128.0f, half_at(b), out);
+    }
+};

@@ -1,0 +1,164 @@
+//! What becomes of queries, keys and values between their products and attention, in one launch.
+
+use tpc_ir::DType;
+use tpc_ir::op::{Norm, NormKind, Rope, Scale};
+
+use super::kernel::{
+    Geometry, OPERANDS, Request, Selected, Tensor, float, index, instance, kernel, per_row, real,
+};
+use super::params::Params;
+use super::source::{Family, Needs, tag};
+use super::{norm, rope, writable};
+
+const FAMILY: Family = Family {
+    name: "heads",
+    text: concat!(
+        include_str!("norm.cuh"),
+        "\n#line 1 \"rope.cuh\"\n",
+        include_str!("rope.cuh"),
+        "\n#line 1 \"heads.cu\"\n",
+        include_str!("heads.cu")
+    ),
+};
+
+/// Warps of a block, each of which has a row.
+const WARPS: usize = 4;
+/// The most bytes of the rows of a block.
+const SHARED: usize = 48 << 10;
+
+/// Parts side by side: the operands are the positions and the factors of frequencies where something is turned, then those of the
+/// parts; each part has a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heads {
+    /// How positions are embedded, and whether there are factors of frequencies; `None` where no part is turned.
+    pub rope: Option<(Rope, bool)>,
+    /// The parts.
+    pub parts: Vec<Head>,
+}
+
+/// What is done with the rows of a part, in this order. Its operands are the tensor, the factor behind the norm, and the places in
+/// the cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// They are normalised and multiplied by a tensor.
+    pub norm: Option<Norm>,
+    /// Their positions are embedded.
+    pub turned: bool,
+    /// They are scaled.
+    pub scale: Option<Scale>,
+    /// They are written to a cache, along axis 2.
+    pub stored: bool,
+}
+
+impl Head {
+    /// The number of its operands.
+    pub const fn operands(&self) -> usize {
+        1 + self.norm.is_some() as usize + self.stored as usize
+    }
+}
+
+/// The template of a part, with the types that all parts share.
+fn part(
+    head: &Head,
+    operands: &[Tensor],
+    y: &Tensor,
+    shared: [&str; 2],
+) -> Result<String, &'static str> {
+    let (x, rest) = operands.split_first().ok_or(OPERANDS)?;
+    real(x.dtype)?;
+    let (w, rest) = match head.norm {
+        Some(_) => {
+            let (w, rest) = rest.split_first().ok_or(OPERANDS)?;
+            real(w.dtype)?;
+            (tag(w.dtype), rest)
+        }
+        None => ("F32", rest),
+    };
+    let i = match (head.stored, rest) {
+        (true, [i]) => {
+            index(i.dtype)?;
+            writable(y.dtype)?;
+            tag(i.dtype)
+        }
+        (false, []) => {
+            float(y.dtype)?;
+            "I32"
+        }
+        _ => return Err(OPERANDS),
+    };
+    let flags = [
+        head.norm.is_some(),
+        head.turned,
+        head.scale.is_some(),
+        head.stored,
+    ];
+    let [n, t, s, c] = flags.map(u32::from);
+    let [p, q] = shared;
+    let (x, y) = (tag(x.dtype), tag(y.dtype));
+    Ok(format!(
+        "Head<{x}, {w}, {p}, {q}, {i}, {y}, {n}, {t}, {s}, {c}>"
+    ))
+}
+
+pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selected {
+    let (shared, mut rest) = match &op.rope {
+        None => (0, request.operands),
+        Some((_, factors)) => {
+            let count = 1 + usize::from(*factors);
+            let all = request.operands.split_at_checked(count).ok_or(OPERANDS)?;
+            index(all.0[0].dtype)?;
+            all.0[1..].iter().try_for_each(|t| float(t.dtype))?;
+            (count, all.1)
+        }
+    };
+    let of = |i: usize, otherwise: DType| match i < shared {
+        true => tag(request.operands[i].dtype),
+        false => tag(otherwise),
+    };
+    let types = [of(0, DType::I32), of(1, DType::F32)];
+    if request.results.len() != op.parts.len() {
+        return Err("it has another number of results");
+    }
+    let (mut parts, mut width, mut rows) = (Vec::new(), 0, 0_usize);
+    let mut numbers = Params::new();
+    for (head, y) in op.parts.iter().zip(request.results) {
+        let own = rest.split_at_checked(head.operands()).ok_or(OPERANDS)?;
+        rest = own.1;
+        parts.push(part(head, own.0, y, types)?);
+        let x = &own.0[0];
+        width = width.max(x.most[0]);
+        rows = rows.saturating_add(x.rows());
+        let (kind, eps) = head
+            .norm
+            .as_ref()
+            .map_or((NormKind::Rms, 0.0), |n| (n.kind, n.eps));
+        let (scale, bias) = head
+            .scale
+            .as_ref()
+            .map_or((1.0, 0.0), |s| (s.scale, s.bias));
+        let warps = per_row(1, x.most[0]).threads / 32;
+        numbers = norm::numbers(numbers, kind, eps, 0)
+            .u32(warps)
+            .f32(scale)
+            .f32(bias);
+    }
+    if !rest.is_empty() {
+        return Err(OPERANDS);
+    }
+    let bytes = WARPS * width * 4;
+    if bytes > SHARED {
+        return Err("its rows are too long");
+    }
+    let mut params = Params::new().u32(width as u32).u32(0).then(numbers);
+    if let Some((op, factors)) = &op.rope {
+        params = rope::numbers(params, op, *factors)?;
+    }
+    let template = instance(FAMILY, "heads", &[], Needs::Faults).with(shared);
+    let template = template.with(parts.join(", "));
+    let geometry = Geometry {
+        grid: [rows.div_ceil(WARPS).clamp(1, 1 << 24) as u32, 1, 1],
+        threads: 32 * WARPS as u32,
+        shared_bytes: bytes as u32,
+    };
+    kernel(template, params, geometry)
+}

@@ -1,0 +1,10 @@
+// The sum over devices as a binary tree: of devices 0 and 1, of 2 and 3, then of these sums. What is left over is added last.
+
+template <int N> struct SumTree {
+    // The devices of the left part: the most that are a power of two, and fewer than all.
+    enum { LEFT = N > 32 ? 32 : N > 16 ? 16 : N > 8 ? 8 : N > 4 ? 4 : N > 2 ? 2 : 1 };
+    DEVICE float sum(const float* parts) { return SumTree<LEFT>::sum(parts) + SumTree<N - LEFT>::sum(parts + LEFT); }
+};
+template <> struct SumTree<1> {
+    DEVICE float sum(const float* parts) { return parts[0]; }
+};

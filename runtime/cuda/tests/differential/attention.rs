@@ -1,0 +1,307 @@
+//! Attention whose cells several blocks share: any depth, any types of caches, any heads, the same bits alone and with others.
+
+use tpc_cuda::Build;
+use tpc_cuda::kernels::Kernel;
+use tpc_ir::DType;
+use tpc_ir::op::FlashAttn;
+use tpc_op_cases::{Arg, CACHES, Case, Random, Stored, difference, expected, operands};
+use tpc_runtime::{Data, Shape};
+
+use super::{Rig, kernel, results, rig};
+
+/// The sizes of a case: elements of a row of K and of V, tokens, heads, KV heads, cells.
+#[derive(Clone, Copy)]
+struct Sizes {
+    rows: [usize; 2],
+    tokens: usize,
+    heads: [usize; 2],
+    cells: usize,
+}
+
+fn real(dtype: DType, dims: [usize; 4], random: &Random, scale: f64) -> Arg {
+    let n = dims.iter().product::<usize>();
+    let data = (0..n).map(|_| random.real() * scale).collect();
+    Arg {
+        dtype,
+        dims,
+        data: Data::F64(data),
+    }
+}
+
+/// A mask in which token `t` sees cells before `seen(t)`, but for some of them and for whole stretches.
+fn mask(cells: usize, tokens: usize, random: &Random, seen: impl Fn(usize) -> usize) -> Arg {
+    let hidden = random.below(cells.div_ceil(150));
+    let mut data = Vec::new();
+    for t in 0..tokens {
+        data.extend((0..cells).map(|c| {
+            let sees = c < seen(t) && c / 150 != hidden && !random.one_in(9);
+            if sees { 0.0 } else { f64::NEG_INFINITY }
+        }));
+    }
+    Arg {
+        dtype: DType::F32,
+        dims: [cells, tokens, 1, 1],
+        data: Data::F64(data),
+    }
+}
+
+fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
+    let Sizes {
+        rows: [dk, dv],
+        tokens,
+        heads: [heads, kv_heads],
+        cells,
+    } = sizes;
+    let op = FlashAttn {
+        scale: 1.0 / (dk as f32).sqrt(),
+        max_bias: 0.0,
+        softcap: random.pick(&[0.0, 30.0]),
+        heads: None,
+    };
+    let mut operands = vec![
+        real(DType::F32, [dk, tokens, heads, 1], random, 2.0),
+        real(types[0], [dk, cells, kv_heads, 1], random, 1.0),
+        real(types[1], [dv, cells, kv_heads, 1], random, 1.0),
+        mask(cells, tokens, random, |t| cells - (tokens - 1 - t) * 3),
+    ];
+    if random.one_in(2) {
+        operands.push(real(DType::F32, [heads, 1, 1, 1], random, 2.0));
+    }
+    let result = (DType::F32, [dv, heads, tokens, 1]);
+    Case::new(op, operands, result).within(3e-6, 1.0)
+}
+
+/// Runs a case, whose results must be near the reference's. They, and the bytes of K and V that were read.
+fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
+    let stored: Vec<Stored> = operands(case, random)
+        .into_iter()
+        .map(Stored::packed)
+        .collect();
+    let shapes = case.results.iter();
+    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
+    let wanted = expected(case, &stored, &shapes);
+    let (found, read) = run(case, &stored, rig, random);
+    let wrong = difference(case, &found, &wanted[0]);
+    assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+    (found, read)
+}
+
+fn run(case: &Case, stored: &[Stored], rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
+    let (kernel, size) = kernel(case);
+    assert!(
+        kernel.instance.name().starts_with("flash_split"),
+        "{case:?}"
+    );
+    let outputs = results(case, stored, random);
+    let left = rig.run((&kernel, size), (stored.to_vec(), outputs), None);
+    let mut left = left.unwrap_or_else(|e| panic!("{e}: {case:?}"));
+    (left.results.remove(0), [left.read[1], left.read[2]])
+}
+
+#[test]
+fn deep_caches_are_joined() {
+    // Chunks are joined at once up to 16 of them, and then in two steps.
+    let depths = [128, 129, 2048, 2049, 2500];
+    for (i, cells) in depths.into_iter().enumerate() {
+        let build = match i % 2 {
+            0 => Build::Plain,
+            _ => Build::Checked,
+        };
+        let Some(mut rig) = rig(40 + i as u64, build) else {
+            return;
+        };
+        for (tokens, heads) in [(1, [8, 2]), (3, [2, 1])] {
+            let random = Random::new("deep", (10 * i + tokens) as u64);
+            let sizes = Sizes {
+                rows: [32, 64],
+                tokens,
+                heads,
+                cells,
+            };
+            check(
+                &case(sizes, [DType::F16, DType::Q8_0], &random),
+                &mut rig,
+                &random,
+            );
+        }
+    }
+}
+
+/// Every type is read as K and as V; every pair with `TPC_FULL=1`.
+#[test]
+fn caches_of_all_types_are_shared() {
+    let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
+    let Some(mut rig) = rig(41, Build::Plain) else {
+        return;
+    };
+    for (i, k) in CACHES.into_iter().enumerate() {
+        for (j, v) in CACHES.into_iter().enumerate() {
+            if !full && (i + 4) % CACHES.len() != j {
+                continue;
+            }
+            let random = Random::new("pairs", (i * CACHES.len() + j) as u64);
+            let sizes = Sizes {
+                rows: [96, 64],
+                tokens: 1 + (i + j) % 3,
+                heads: [6, 2],
+                cells: 200,
+            };
+            check(&case(sizes, [k, v], &random), &mut rig, &random);
+        }
+    }
+}
+
+/// Heads that share a KV head beyond those of a block, and rows that leave room for few or none.
+#[test]
+fn heads_of_any_number_and_width_are_shared() {
+    let Some(mut rig) = rig(42, Build::Checked) else {
+        return;
+    };
+    for (rows, heads) in [([64, 64], [33, 1]), ([576, 512], [5, 1]), ([20, 7], [7, 7])] {
+        let random = Random::new("heads", heads[0] as u64);
+        let sizes = Sizes {
+            rows,
+            tokens: 1,
+            heads,
+            cells: 140,
+        };
+        check(
+            &case(sizes, [DType::F16, DType::F16], &random),
+            &mut rig,
+            &random,
+        );
+    }
+}
+
+/// The elements at some indices of an axis.
+fn elements(dims: [usize; 4], data: &[f64], axis: usize, (from, len): (usize, usize)) -> Vec<f64> {
+    let inner: usize = dims[..axis].iter().product();
+    let parts = data.chunks(inner * dims[axis]);
+    parts
+        .flat_map(|part| part[from * inner..][..len * inner].to_vec())
+        .collect()
+}
+
+/// An operand at some indices of an axis.
+fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
+    let Data::F64(data) = &arg.data else {
+        panic!("cases are of reals")
+    };
+    let data = Data::F64(elements(arg.dims, data, axis, (from, len)));
+    let mut dims = arg.dims;
+    dims[axis] = len;
+    Arg {
+        dims,
+        data,
+        ..arg.clone()
+    }
+}
+
+/// The same token with more cells, more tokens, and other rows in its block.
+#[test]
+fn a_token_has_the_same_bits_alone_and_with_others() {
+    let Some(mut rig) = rig(43, Build::Plain) else {
+        return;
+    };
+    let random = Random::new("alone", 1);
+    let sizes = Sizes {
+        rows: [64, 64],
+        tokens: 5,
+        heads: [6, 2],
+        cells: 2300,
+    };
+    let together = case(sizes, [DType::Q8_0, DType::F16], &random);
+    let (found, _) = check(&together, &mut rig, &random);
+    let found = found.tensor();
+    for t in 0..5 {
+        // Fewer cells, as many as it sees: other chunks are not there at all.
+        let cells = 2300 - (4 - t) * 3;
+        let of = &together.operands;
+        let mut operands = vec![
+            cut(&of[0], 1, t, 1),
+            cut(&of[1], 1, 0, cells),
+            cut(&of[2], 1, 0, cells),
+            cut(&cut(&of[3], 1, t, 1), 0, 0, cells),
+        ];
+        operands.extend(of.get(4).cloned());
+        let alone = Case {
+            operands,
+            results: vec![(DType::F32, [64, 6, 1, 1])],
+            ..together.clone()
+        };
+        let (alone, _) = check(&alone, &mut rig, &random);
+        let wanted = elements(found.dims(), &found.reals().expect("reals"), 2, (t, 1));
+        let alone = alone.tensor();
+        assert_eq!(*alone.reals().expect("reals"), wanted, "token {t}");
+    }
+}
+
+/// A decode step reads each byte of the cache once, however many query heads share a KV head; beyond eight of them once for each eight.
+#[test]
+fn a_decode_step_reads_the_cache_once_for_a_group() {
+    let Some(mut rig) = rig(44, Build::Checked) else {
+        return;
+    };
+    for (group, times) in [(1, 1), (4, 1), (7, 1), (8, 1), (12, 2)] {
+        let random = Random::new("bytes", group as u64);
+        let sizes = Sizes {
+            rows: [64, 64],
+            tokens: 1,
+            heads: [2 * group, 2],
+            cells: 300,
+        };
+        let mut case = case(sizes, [DType::F16, DType::Q8_0], &random);
+        // All cells are seen: those of chunks that none sees are not read.
+        case.operands[3].data = Data::F64(vec![0.0; 300]);
+        let (_, [k, v]) = check(&case, &mut rig, &random);
+        // Rows of q8_0 begin and end within 16 bytes, which are read by both.
+        let cells = 2 * 300 * times;
+        assert_eq!(k, cells * 128, "K, {group} heads");
+        assert!(
+            (cells * 68..=cells * 96).contains(&v),
+            "V, {group} heads: {v}"
+        );
+    }
+}
+
+/// Chunks that the mask hides are not read.
+#[test]
+fn hidden_cells_are_not_read() {
+    let Some(mut rig) = rig(45, Build::Checked) else {
+        return;
+    };
+    let random = Random::new("window", 1);
+    let sizes = Sizes {
+        rows: [64, 64],
+        tokens: 1,
+        heads: [4, 1],
+        cells: 1000,
+    };
+    let mut case = case(sizes, [DType::F16, DType::F16], &random);
+    let window = |c: usize| if c < 900 { f64::NEG_INFINITY } else { 0.0 };
+    case.operands[3].data = Data::F64((0..1000).map(window).collect());
+    let (_, [k, v]) = check(&case, &mut rig, &random);
+    // Those from 896 on: tiles have 32 cells of such rows.
+    assert_eq!((k, v), (104 * 128, 104 * 128));
+}
+
+/// What a kernel needs besides tensors grows with the cells, not with the batch's empty places.
+#[test]
+fn scratch_memory_is_that_of_the_largest_batch() {
+    let random = Random::new("scratch", 1);
+    let of = |cells| -> Kernel {
+        let sizes = Sizes {
+            rows: [64, 64],
+            tokens: 1,
+            heads: [8, 2],
+            cells,
+        };
+        kernel(&case(sizes, [DType::F16, DType::F16], &random)).0
+    };
+    let (one, two) = (of(128), of(256));
+    // Eight rows of 64 values, a maximum and a sum for each chunk.
+    assert_eq!(one.scratch.parts, 8 * 66 * 4);
+    assert_eq!(two.scratch.parts, 2 * one.scratch.parts);
+    // A counter of the chunks and one of what is joined, for each KV head.
+    assert_eq!((one.scratch.counters, two.scratch.counters), (16, 16));
+}

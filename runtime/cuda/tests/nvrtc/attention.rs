@@ -1,0 +1,68 @@
+//! Kernels of attention are compiled for every target with caches of every type, and none spills.
+
+use tpc_cuda::kernels::{Instance, Request, Tensor, select};
+use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_ir::DType;
+use tpc_ir::op::FlashAttn;
+use tpc_op_cases::CACHES;
+use tpc_runtime::Options;
+
+/// The kernel for a KV head of so many query heads, and rows of `n` elements.
+fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Instance {
+    let op = FlashAttn {
+        scale: 0.1,
+        max_bias: 0.0,
+        softcap: 0.0,
+        heads: None,
+    };
+    let cells = 4096;
+    let cache = |dtype| Tensor::new(dtype, [n, cells, 1, 1]);
+    let of = |dims| Tensor::new(DType::F32, dims);
+    let operands = [
+        of([n, tokens, heads, 1]),
+        cache(k),
+        cache(v),
+        of([cells, tokens, 1, 1]),
+    ];
+    let y = of([n, heads, tokens, 1]);
+    let request = Request {
+        operands: &operands,
+        results: &[y, y],
+        options: Options::default(),
+        multiprocessors: 132,
+    };
+    let kernel = select(&op.into(), &request).unwrap_or_else(|e| panic!("{e}"));
+    kernel.instance
+}
+
+/// Each for one target, in turn; for all with `TPC_FULL=1`.
+#[test]
+fn attention_compiles_for_cards_with_every_cache() {
+    let Some(nvrtc) = super::nvrtc() else { return };
+    let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
+    let mut all = Vec::new();
+    for (i, k) in CACHES.into_iter().enumerate() {
+        let v = CACHES[(i + 4) % CACHES.len()];
+        all.push(attention([k, v], ([1, 2, 4, 8][i % 4], 1, 128)));
+        all.push(attention([k, v], (8, 1, 128)));
+    }
+    let only = std::env::var("TPC_ONLY").unwrap_or_default();
+    all.retain(|instance| instance.name().contains(&only));
+    let mut failed = Vec::new();
+    for (i, instance) in all.iter().enumerate() {
+        for (t, target) in TARGETS.iter().enumerate() {
+            if !full && (i + i / TARGETS.len()) % TARGETS.len() != t {
+                continue;
+            }
+            let module = instance.alone();
+            match nvrtc.compile(module.name, &whole(&module.text), target) {
+                Err(e) => failed.push(format!("{target}: {}: {e}", instance.name())),
+                Ok(compiled) => {
+                    let k = &compiled.kernels[0];
+                    println!("{target}: {}: {} registers", instance.name(), k.registers);
+                }
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

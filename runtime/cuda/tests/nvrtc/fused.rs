@@ -1,0 +1,180 @@
+//! Kernels of several ops are compiled for every target, and none spills.
+
+use std::collections::BTreeSet;
+
+use tpc_cuda::kernels::{
+    Along, Fused, Head, Heads, Instance, Kept, Request, Router, Rows, Scores, Tensor, Weights,
+    modules, select, select_fused,
+};
+use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_ir::DType;
+use tpc_ir::op::{FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale};
+use tpc_ir::program::StoredFormat;
+use tpc_runtime::Options;
+
+fn chosen(fused: &Fused, operands: &[Tensor], results: &[Tensor]) -> Instance {
+    let request = Request {
+        operands,
+        results,
+        options: Options::default(),
+        multiprocessors: 132,
+    };
+    let kernel = select_fused(fused, &request).unwrap_or_else(|e| panic!("{e}"));
+    kernel.instance
+}
+
+fn planes(dtype: DType) -> Tensor {
+    Tensor {
+        format: StoredFormat::Planes,
+        ..Tensor::new(dtype, [4096, 4096, 1, 1])
+    }
+}
+
+fn floats(dims: [usize; 4]) -> Tensor {
+    Tensor::new(DType::F32, dims)
+}
+
+/// Products, for one token and for several.
+fn products(tokens: usize) -> Vec<Instance> {
+    let x = floats([4096, tokens, 1, 1]);
+    let (q4, q6) = (planes(DType::Q4K), planes(DType::Q6K));
+    let glu = Glu::new(GluKind::Swiglu);
+    let ids = Tensor::new(DType::I32, [8, tokens, 1, 1]);
+    let of = MulMatId { window: None };
+    let experts = Fused::GatedExperts(glu.clone(), of.clone());
+    let mut out = vec![
+        chosen(&Fused::Joined(vec![0, 0, 0]), &[x, q4, q4, q6], &[x; 3]),
+        chosen(&Fused::Joined(vec![1, 1]), &[x, q4, x, q4, x], &[x; 2]),
+        chosen(&Fused::MulMatAdd, &[q4, x, x, x], &[x]),
+        chosen(&experts, &[q4, q4, x, ids], &[x, x]),
+        chosen(&experts, &[q4, q4, x, ids, x, x], &[x]),
+        chosen(&Fused::MulMatIdAdd(of), &[q6, x, ids, x], &[x]),
+        chosen(&Fused::MulMatAdd, &[x, x, x], &[x]),
+    ];
+    for dtype in [DType::Q4K, DType::Q6K, DType::Q8_0, DType::Mxfp4] {
+        let gate = planes(dtype);
+        out.push(chosen(
+            &Fused::Gated(glu.clone()),
+            &[gate, gate, x],
+            &[x, x],
+        ));
+    }
+    out
+}
+
+fn norms() -> Vec<Instance> {
+    let op = Norm {
+        kind: NormKind::Rms,
+        eps: 1e-6,
+    };
+    let x = floats([4096, 1, 1, 1]);
+    let and = |of: Rows| Rows::Added(Box::new(of));
+    let forms = [
+        (Rows::Whole, 1),
+        (and(Rows::Whole), 2),
+        (and(Rows::Normed(op.clone(), Box::new(Rows::Whole))), 3),
+        (and(Rows::Mixed), 3),
+        (and(Rows::Reduced(2)), 3),
+        (
+            and(Rows::Normed(op.clone(), Box::new(Rows::Reduced(8)))),
+            10,
+        ),
+    ];
+    let of = |(rows, n): (Rows, usize)| {
+        let fused = Fused::NormMul(op.clone(), rows, Kept::Yes);
+        chosen(&fused, &vec![x; n + 1], &[x; 3])
+    };
+    forms.into_iter().map(of).collect()
+}
+
+fn attention() -> Vec<Instance> {
+    let rope = Rope::unscaled(RopeMode::Neox, 128);
+    let norm = Norm {
+        kind: NormKind::Rms,
+        eps: 1e-6,
+    };
+    let scale = Scale {
+        scale: 0.5,
+        bias: 0.0,
+    };
+    let part = |stored: bool| Head {
+        norm: Some(norm.clone()),
+        turned: true,
+        scale: (!stored).then(|| scale.clone()),
+        stored,
+    };
+    let values = Head {
+        norm: None,
+        turned: false,
+        scale: None,
+        stored: true,
+    };
+    let heads = Heads {
+        rope: Some((rope, false)),
+        parts: vec![part(false), part(true), values],
+    };
+    let x = floats([128, 8, 1, 1]);
+    let at = Tensor::new(DType::I64, [1, 1, 1, 1]);
+    let cache = |dtype| Tensor::new(dtype, [128, 8, 64, 1]);
+    let operands = [at, x, x, x, x, at, x, at];
+    let both = |dtype| [x, cache(dtype), cache(dtype)];
+    let fused = Fused::Heads(heads);
+    let mut out: Vec<Instance> = [DType::F16, DType::Q8_0, DType::Iq4Nl]
+        .into_iter()
+        .map(|dtype| chosen(&fused, &operands, &both(dtype)))
+        .collect();
+    let op = FlashAttn {
+        scale: 0.1,
+        max_bias: 0.0,
+        softcap: 0.0,
+        heads: None,
+    };
+    let (q, mask) = (floats([128, 1, 8, 1]), floats([256, 1, 1, 1]));
+    for dtype in [DType::F16, DType::Q8_0] {
+        let k = Tensor::new(dtype, [128, 256, 2, 1]);
+        let request = Request {
+            operands: &[q, k, k, mask],
+            results: &[x, x],
+            options: Options::default(),
+            multiprocessors: 132,
+        };
+        let kernel = select(&op.clone().into(), &request).unwrap_or_else(|e| panic!("{e}"));
+        out.push(kernel.instance);
+    }
+    out
+}
+
+fn router() -> Instance {
+    let router = Router {
+        scores: Scores::SoftMax,
+        biased: false,
+        weights: Weights::Normalised(None),
+        along: Along::Axis1,
+        scale: None,
+    };
+    let x = floats([128, 1, 1, 1]);
+    let ids = Tensor::new(DType::I32, [8, 1, 1, 1]);
+    chosen(&Fused::Router(router), &[x], &[ids, floats([1, 8, 1, 1])])
+}
+
+/// Each for one target, in turn; for all with `TPC_FULL=1`.
+#[test]
+fn kernels_of_several_ops_compile_for_cards() {
+    let Some(nvrtc) = super::nvrtc() else { return };
+    let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
+    let mut all = [products(1), products(8), norms(), attention()].concat();
+    all.push(router());
+    let all: BTreeSet<Instance> = all.into_iter().collect();
+    let mut failed = Vec::new();
+    for (t, target) in TARGETS.iter().enumerate() {
+        let mine = all.iter().enumerate();
+        let mine = mine.filter(|(i, _)| full || i % TARGETS.len() == t);
+        let mine: BTreeSet<Instance> = mine.map(|(_, instance)| instance.clone()).collect();
+        for module in modules(&mine) {
+            if let Err(e) = nvrtc.compile(module.name, &whole(&module.text), target) {
+                failed.push(format!("{target}: {e}"));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

@@ -1,0 +1,180 @@
+//! Queries, keys and values between their products and attention have the bits of the ops one after another.
+
+use tpc_cuda::kernels::{Fused, Head, Heads, Kernel, select_fused};
+use tpc_ir::DType;
+use tpc_ir::op::{Binary, BinaryKind, Norm, NormKind, Op, Rope, RopeMode, Scale, SetRows};
+use tpc_op_cases::Random;
+
+use crate::fused::{bits, empty, floats};
+use crate::rig::{Rig, Seen, chosen, request};
+
+const TOKENS: usize = 3;
+const CELLS: usize = 7;
+
+fn rope(mode: RopeMode, n_dims: u64) -> Rope {
+    Rope::unscaled(mode, n_dims)
+}
+
+/// A part as its ops compute it.
+struct Apart {
+    kernels: Vec<(Kernel, Vec<Seen>)>,
+    /// Its operands in the fused kernel.
+    operands: Vec<Seen>,
+    /// What the kernels make.
+    last: Seen,
+}
+
+fn apart(
+    rig: &mut Rig,
+    (head, rope): (&Head, &Rope),
+    (x, dims): (Seen, [usize; 4]),
+    shared: [Seen; 2],
+    (cache, places): (Seen, Seen),
+    random: &Random,
+) -> Apart {
+    let mut kernels = Vec::new();
+    let mut operands = vec![x];
+    let mut last = x;
+    let mut op = |rig: &mut Rig, op: Op, seen: Vec<Seen>| {
+        let y = empty(rig, dims);
+        kernels.push((chosen(&op, &seen, y), [seen, vec![y]].concat()));
+        y
+    };
+    if let Some(norm) = &head.norm {
+        let w = floats(rig, [dims[0], 1, 1, 1], random);
+        operands.push(w);
+        last = op(rig, norm.clone().into(), vec![last]);
+        let kind = BinaryKind::Mul;
+        last = op(rig, Binary { kind }.into(), vec![last, w]);
+    }
+    if head.turned {
+        let [positions, factors] = shared;
+        last = op(rig, rope.clone().into(), vec![last, positions, factors]);
+    }
+    if let Some(scale) = &head.scale {
+        last = op(rig, scale.clone().into(), vec![last]);
+    }
+    if head.stored {
+        operands.push(places);
+        let seen = [cache, last, places];
+        let kernel = chosen(&SetRows { axis: 2 }.into(), &seen, cache);
+        kernels.push((kernel, [&seen[..], &[cache]].concat()));
+        last = cache;
+    }
+    Apart {
+        kernels,
+        operands,
+        last,
+    }
+}
+
+#[test]
+fn what_is_before_attention_is_one_kernel() {
+    let Some(mut rig) = Rig::new(27) else { return };
+    let random = Random::new("heads", 6);
+    for (width, mode, n_dims, cache) in [
+        (64, RopeMode::Neox, 64, DType::F16),
+        (64, RopeMode::Norm, 32, DType::Q8_0),
+        (288, RopeMode::Neox, 288, DType::F32),
+    ] {
+        let rope = rope(mode, n_dims);
+        let norm = Norm {
+            kind: NormKind::Rms,
+            eps: 1e-6,
+        };
+        let scale = Scale {
+            scale: 0.3,
+            bias: 0.0,
+        };
+        let of = |norm: Option<&Norm>, turned, scale: Option<&Scale>, stored| Head {
+            norm: norm.cloned(),
+            turned,
+            scale: scale.cloned(),
+            stored,
+        };
+        let parts = [
+            (4, of(Some(&norm), true, Some(&scale), false)),
+            (2, of(Some(&norm), true, None, true)),
+            (2, of(None, false, None, true)),
+        ];
+        let i32s = |values: [i32; 3]| values.into_iter().flat_map(i32::to_ne_bytes).collect();
+        let (at, to): (Vec<u8>, Vec<u8>) = (i32s([5, 900, 3]), i32s([6, 2, 6]));
+        let positions = rig.dense(DType::I32, [TOKENS, 1, 1, 1], Some(&at));
+        let places = rig.dense(DType::I32, [TOKENS, 1, 1, 1], Some(&to));
+        let factors = floats(&mut rig, [n_dims as usize / 2, 1, 1, 1], &random);
+        let mut kernels = Vec::new();
+        let (mut operands, mut results, mut wanted) =
+            (vec![positions, factors], Vec::new(), Vec::new());
+        for (heads, head) in &parts {
+            let dims = [width, *heads, TOKENS, 1];
+            let x = floats(&mut rig, dims, &random);
+            let blocks = width * heads * CELLS / cache.block_len() as usize;
+            let zeros = vec![0; blocks * cache.block_bytes() as usize];
+            let own = rig.dense(cache, [width, *heads, CELLS, 1], Some(&zeros));
+            let own = own.shown([width, *heads, CELLS, 1]);
+            let part = apart(
+                &mut rig,
+                (head, &rope),
+                (x, dims),
+                [positions, factors],
+                (own, places),
+                &random,
+            );
+            kernels.extend(part.kernels);
+            operands.extend(part.operands);
+            results.push(match head.stored {
+                true => rig.copied(own),
+                false => empty(&mut rig, dims),
+            });
+            wanted.push(part.last);
+        }
+        let heads = Heads {
+            rope: Some((rope, true)),
+            parts: parts.iter().map(|(_, head)| head.clone()).collect(),
+        };
+        let fused = request(&operands, &results, |r| {
+            select_fused(&Fused::Heads(heads.clone()), r)
+        });
+        kernels.push((fused, [operands, results.clone()].concat()));
+        rig.chain(&kernels);
+        assert_eq!(bits(&mut rig, results[0]), bits(&mut rig, wanted[0]));
+        for (found, wanted) in results.into_iter().zip(wanted).skip(1) {
+            let found = rig.bytes(found);
+            assert!(found.iter().any(|b| *b != 0));
+            assert!(found == rig.bytes(wanted), "{cache} {mode:?}");
+        }
+    }
+}
+
+/// Without positions, and a place beyond the cache is told, not written.
+#[test]
+fn values_alone_go_to_the_cache() {
+    let Some(mut rig) = Rig::new(28) else { return };
+    let random = Random::new("values", 2);
+    let x = floats(&mut rig, [32, 2, TOKENS, 1], &random);
+    let to: Vec<u8> = [1, 9, 0].into_iter().flat_map(i32::to_ne_bytes).collect();
+    let places = rig.dense(DType::I32, [TOKENS, 1, 1, 1], Some(&to));
+    let zeros = vec![0; 32 * 2 * CELLS * 4];
+    let cache = rig.dense(DType::F32, [32, 2, CELLS, 1], Some(&zeros));
+    let part = Head {
+        norm: None,
+        turned: false,
+        scale: None,
+        stored: true,
+    };
+    let heads = Heads {
+        rope: None,
+        parts: vec![part.clone(), part],
+    };
+    let other = rig.copied(cache);
+    let operands = [x, places, x, places];
+    let fused = request(&operands, &[cache, other], |r| {
+        select_fused(&Fused::Heads(heads.clone()), r)
+    });
+    rig.chain(&[(fused, [&operands[..], &[cache, other]].concat())]);
+    let (x, found) = (rig.floats(x), rig.floats(cache));
+    assert_eq!(found[64..128], x[..64]);
+    assert_eq!(found[..64], x[128..]);
+    assert!(found[128..].iter().all(|x| *x == 0.0));
+    assert_eq!(found, rig.floats(other));
+}
