@@ -9,7 +9,7 @@
 //! them, so that a failed batch leaves no trace.
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::{Bindings, Graph, Output, TensorType, Value};
+use tpc_ir::{Bindings, DType, Graph, Output, TensorType, Value};
 
 use crate::error::ExecError;
 use crate::profile::KernelTime;
@@ -95,17 +95,36 @@ impl Interface {
 ///
 /// They are used again from batch to batch, so that an executor that can writes into the memory of the last ones.
 #[derive(Clone, Debug, Default)]
-pub struct Outputs(Vec<Option<Tensor>>);
+pub struct Outputs {
+    places: Vec<Option<Tensor>>,
+    unread: bool,
+}
 
 impl Outputs {
     /// Room for as many as an interface has.
     pub fn new(interface: &Interface) -> Outputs {
-        Outputs(vec![None; interface.outputs.len()])
+        Outputs {
+            places: vec![None; interface.outputs.len()],
+            unread: false,
+        }
+    }
+
+    /// Outputs of which nobody reads the tensors: whoever runs the program asks for [`Executor::output`].
+    pub fn unread() -> Outputs {
+        Outputs {
+            places: Vec::new(),
+            unread: true,
+        }
+    }
+
+    /// Whether executors leave them as they are.
+    pub const fn are_unread(&self) -> bool {
+        self.unread
     }
 
     /// The output of that number; `None` when no phase has computed it.
     pub fn get(&self, output: usize) -> Option<&Tensor> {
-        self.0.get(output).and_then(Option::as_ref)
+        self.places.get(output).and_then(Option::as_ref)
     }
 
     /// The place of an output.
@@ -113,9 +132,11 @@ impl Outputs {
     /// # Errors
     /// [`ExecError::Malformed`] when there are not so many.
     pub fn place(&mut self, output: usize) -> Result<&mut Option<Tensor>, ExecError> {
-        self.0.get_mut(output).ok_or_else(|| ExecError::Malformed {
-            what: format!("it has no output {output}"),
-        })
+        self.places
+            .get_mut(output)
+            .ok_or_else(|| ExecError::Malformed {
+                what: format!("it has no output {output}"),
+            })
     }
 }
 
@@ -165,6 +186,12 @@ pub trait Executor {
 
     /// [`Self::state`], to be changed.
     fn state_mut(&mut self, _state: Value) -> Option<&mut [u8]> {
+        None
+    }
+
+    /// The elements of a named output as they are in their type, without gaps, after the last batch. `None` where there are not so
+    /// many outputs, or the executor does not keep them.
+    fn output(&self, _output: usize) -> Option<(DType, Vec<u8>)> {
         None
     }
 

@@ -81,7 +81,7 @@ pub(super) fn no_processor(kinds: &[DeviceKind]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Where there is no driver, or no such card.
-pub(super) fn real(kinds: &[DeviceKind]) -> Result<Bound<CudaDriver>, DriverError> {
+pub(crate) fn real(kinds: &[DeviceKind]) -> Result<Bound<CudaDriver>, DriverError> {
     let numbers = numbers(kinds);
     Bound::new(CudaDriver::new(&numbers, kept("cubins")?)?, &numbers)
 }
@@ -90,7 +90,7 @@ pub(super) fn real(kinds: &[DeviceKind]) -> Result<Bound<CudaDriver>, DriverErro
 ///
 /// # Errors
 /// Where there is no compiler.
-pub(super) fn emulated(
+pub(crate) fn emulated(
     kinds: &[DeviceKind],
     build: Build,
 ) -> Result<Bound<EmulatedDriver>, DriverError> {

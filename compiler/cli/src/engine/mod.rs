@@ -10,7 +10,7 @@
 //!
 //! The steps are those of every command that runs a model: [`SubjectArgs::open`], a plan, [`Loading::load`].
 
-mod cards;
+pub(super) mod cards;
 mod cores;
 mod limits;
 mod options;
@@ -182,11 +182,6 @@ pub(super) fn execution_error(e: &ExecError) -> Diagnostic {
 /// An error of the executor, as the end of a command.
 pub(super) fn execution_failure(e: &ExecError) -> Failure {
     Failure::findings(vec![execution_error(e)])
-}
-
-/// The cores of the processor that threads may use.
-pub(super) fn cores() -> usize {
-    cores::usable()
 }
 
 /// The devices that the options name; none where they name none.

@@ -50,7 +50,7 @@ pub(crate) struct EngineArgs {
         hide_possible_values = true
     )]
     pdl: Pdl,
-    /// Say how the devices exchange.
+    /// Say more of what runs: how cards exchange; in `tpc rpc`, which programs are made, and how long graphs take.
     #[arg(long, short)]
     verbose: bool,
 }

@@ -58,9 +58,8 @@ impl Plan {
         let machine = job.placement.machine_words();
         let file = job.source.model_path();
         report.commands = Commands::new(&file, &machine, placement, compiled);
-        if source.is_bare_header() && report.commands.tpc.is_some() {
-            let what = "the file is a header: they need the model with its data";
-            report.commands.needs = Some(what.to_owned());
+        if source.is_bare_header() {
+            report.commands = report.commands.of_header();
         }
         report.why = explain(compiled, &self.explained, &report.tensors);
         let notes = placement.notes.iter().chain(&source.notes);

@@ -11,11 +11,11 @@ use tpc_ir::DType;
 use crate::args::{Defaults, PlacementArgs};
 use crate::clients::{self, ANY_MEMORY};
 use crate::codes;
-use crate::engine::{self, ExecutorKind};
+use crate::engine::{self, EngineArgs, ExecutorKind};
 use crate::lint::{VerdictArgs, verdicts};
 use crate::output::{self, Failure};
 use crate::plan;
-use device::Processor;
+use device::{Computing, Engines};
 use tpc_core::placement::SplitMode;
 use tpc_core::units::{Unit, quantity};
 use tpc_diag::{Diagnostic, codes as common};
@@ -50,12 +50,8 @@ pub(super) struct Args {
     /// End when the clients are gone that computed a graph, instead of by Ctrl-C.
     #[arg(long)]
     once: bool,
-    /// Threads of all devices together [default: one per core].
-    #[arg(long, short, value_name = "N")]
-    threads: Option<usize>,
-    /// Say which programs are made for the graphs of clients.
-    #[arg(long, short)]
-    verbose: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     verdict: VerdictArgs,
     #[command(flatten)]
@@ -125,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     });
     let device = match args.capture {
         Some(_) => None,
-        None => Some(processor(args)?),
+        None => Some(computing(args)?),
     };
     let server = clients::listen(address, Limits::new(memory))?;
     let address = server
@@ -148,17 +144,26 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The devices of the processor that the options name.
-fn processor(args: &Args) -> Result<Processor, Failure> {
+/// The devices that the options name.
+fn computing(args: &Args) -> Result<Computing, Failure> {
     let defaults = Defaults {
         cache: DType::F16,
         split_mode: SplitMode::Tensor,
     };
-    let cure = "`tpc rpc` computes on the processor: --devices cpu or cpu,cpu; with --capture it plans for cards";
-    Ok(Processor {
-        placement: engine::placement_for(&args.placement, defaults, ExecutorKind::Cpu, cure)?,
-        threads: args.threads.unwrap_or_else(engine::cores).max(1),
-        verbose: args.verbose,
+    let kind = args.engine.executor(&args.placement, ExecutorKind::Cpu);
+    if kind == ExecutorKind::Reference {
+        let message = "the reference executor runs no graphs of clients";
+        let d = Diagnostic::new(&common::UNSUPPORTED_OPTION, "--executor", message);
+        return Err(Failure::usage(d.help("--executor cpu, or cuda for cards")));
+    }
+    let placement = engine::placement(&args.placement, defaults, kind)?;
+    if kind == ExecutorKind::Cuda {
+        engine::on_cards(&placement)?;
+    }
+    Ok(Computing {
+        engines: Engines::new(kind, &placement, &args.engine)?,
+        placement,
+        verbose: args.engine.verbose(),
         graphs: Arc::default(),
         told: Arc::default(),
     })

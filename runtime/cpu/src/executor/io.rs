@@ -113,18 +113,25 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Appends the elements of a view as they are, without gaps.
-pub(super) fn read_packed(from: &View, out: &mut Vec<u8>) {
+/// The elements of a view as they are, without gaps.
+pub fn packed(from: &View) -> Vec<u8> {
     let width = from.dtype.block_bytes() as usize;
     let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
+    // Blocks that lie side by side are copied at once.
+    let (pieces, bytes) = match from.nb[0] == width {
+        true => (blocks.min(1), blocks * width),
+        false => (blocks, width),
+    };
+    let mut out = Vec::with_capacity(from.rows() * blocks * width);
     for row in 0..from.rows() {
         let at = from.row(from.indices(row));
-        for i in 0..blocks {
-            // SAFETY: a block of the view.
-            let block = unsafe { std::slice::from_raw_parts(at.add(i * from.nb[0]), width) };
-            out.extend_from_slice(block);
+        for i in 0..pieces {
+            // SAFETY: blocks of the view.
+            let piece = unsafe { std::slice::from_raw_parts(at.add(i * from.nb[0]), bytes) };
+            out.extend_from_slice(piece);
         }
     }
+    out
 }
 
 /// Where a weight or a state lies.

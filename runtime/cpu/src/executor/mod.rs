@@ -19,7 +19,7 @@ mod terms;
 
 pub(crate) mod shared {
     pub use super::hosted::HostedOps;
-    pub use super::io::{Placed, error, extents, inputs, outputs, read, slot, tensor};
+    pub use super::io::{Placed, error, extents, inputs, outputs, packed, read, slot, tensor};
     pub use super::launches::{most, named, work};
 }
 
@@ -211,15 +211,6 @@ impl CpuExecutor {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
-    }
-
-    /// The elements of a named output as they are in their type, without gaps; `None` when there are not so many outputs.
-    /// They are those of the last batch.
-    pub fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
-        let (_, value) = self.outputs.get(output)?;
-        let (view, mut out) = (self.frame.view(*value), Vec::new());
-        io::read_packed(&view, &mut out);
-        Some((view.dtype, out))
     }
 
     /// The products whose activations are rounded to int8, with the number of terms of each.
@@ -467,7 +458,7 @@ impl Executor for CpuExecutor {
         }
         self.run_queues(phase)?;
         for (i, (at, value)) in self.outputs.iter().enumerate() {
-            if *at == phase {
+            if *at == phase && !outputs.are_unread() {
                 io::read(&self.frame.view(*value), outputs.place(i)?)?;
             }
         }
@@ -487,6 +478,12 @@ impl Executor for CpuExecutor {
     fn state_mut(&mut self, state: Value) -> Option<&mut [u8]> {
         let at = self.extents.get(state.index())?.as_ref()?;
         self.arenas[at.arena].range(at.offset, at.bytes).ok()
+    }
+
+    fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
+        let (_, value) = self.outputs.get(output)?;
+        let view = self.frame.view(*value);
+        Some((view.dtype, io::packed(&view)))
     }
 
     fn weight(&self, weight: Value) -> Option<Tensor> {

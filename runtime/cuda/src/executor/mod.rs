@@ -238,30 +238,35 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    fn read_outputs(&mut self, phase: usize, outputs: &mut Outputs) -> Result<(), ExecError> {
+    /// What `read` makes of an output's elements, which it finds in memory of the host.
+    fn with_output<T>(
+        &self,
+        value: Value,
+        read: impl FnOnce(&HostView) -> T,
+    ) -> Result<T, ExecError> {
+        let view = self.frame.view(value);
+        let side = match self.arenas.side_of(&self.program, value) {
+            Side::Host => return Ok(read(&view.on_host())),
+            side => side,
+        };
+        let mut bytes = vec![0_u8; view.reach()];
+        let from = Endpoint {
+            side,
+            address: view.address,
+        };
+        let read_bytes = self.driver.borrow_mut().read(from, &mut bytes);
+        read_bytes.map_err(error)?;
+        Ok(read(&HostView {
+            ptr: bytes.as_mut_ptr(),
+            ..view.on_host()
+        }))
+    }
+
+    fn read_outputs(&self, phase: usize, outputs: &mut Outputs) -> Result<(), ExecError> {
         for (i, (at, value)) in self.outputs.iter().enumerate() {
-            if *at != phase {
-                continue;
-            }
-            let view = self.frame.view(*value);
-            match self.arenas.side_of(&self.program, *value) {
-                Side::Host => host::read(&view.on_host(), outputs.place(i)?)?,
-                side => {
-                    let mut bytes = vec![0_u8; view.reach()];
-                    let from = Endpoint {
-                        side,
-                        address: view.address,
-                    };
-                    self.driver
-                        .get_mut()
-                        .read(from, &mut bytes)
-                        .map_err(error)?;
-                    let staged = HostView {
-                        ptr: bytes.as_mut_ptr(),
-                        ..view.on_host()
-                    };
-                    host::read(&staged, outputs.place(i)?)?;
-                }
+            if *at == phase && !outputs.are_unread() {
+                let to = outputs.place(i)?;
+                self.with_output(*value, |view| host::read(view, to))??;
             }
         }
         Ok(())
@@ -335,6 +340,12 @@ impl<D: Driver> Executor for CudaExecutor<D> {
         self.changed.push(state);
         let shown = self.shown.get_mut(state.index())?;
         shown.get_mut().map(Vec::as_mut_slice)
+    }
+
+    fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
+        let (_, value) = self.outputs.get(output)?;
+        let packed = |view: &HostView| (view.dtype, host::packed(view));
+        self.with_output(*value, packed).ok()
     }
 
     fn weight(&self, weight: Value) -> Option<Tensor> {

@@ -24,12 +24,17 @@ pub(super) fn store(
     nb: [u64; RANK],
     to: &mut [u8],
 ) {
-    let width = usize::try_from(dtype.block_bytes()).unwrap_or(1);
-    let blocks = ne[0] / dtype.block_len();
-    for (i, block) in (0_u64..).zip(packed.chunks_exact(width)) {
-        let row = i / blocks.max(1);
+    let (width, blocks) = (dtype.block_bytes(), ne[0] / dtype.block_len());
+    // Blocks that lie side by side are copied at once.
+    let (pieces, bytes) = match nb[0] == width {
+        true => (1, blocks * width),
+        false => (blocks, width),
+    };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(1);
+    for (i, piece) in (0_u64..).zip(packed.chunks_exact(bytes)) {
+        let row = i / pieces.max(1);
         let at = [
-            i % blocks.max(1),
+            i % pieces.max(1),
             row % ne[1],
             row / ne[1] % ne[2],
             row / (ne[1] * ne[2]),
@@ -37,8 +42,8 @@ pub(super) fn store(
         let steps = at.into_iter().zip(nb);
         let start = steps.fold(0_u64, |s, (i, nb)| s.saturating_add(i.saturating_mul(nb)));
         let start = usize::try_from(start).unwrap_or(usize::MAX);
-        if let Some(to) = to.get_mut(start..).and_then(|to| to.get_mut(..width)) {
-            to.copy_from_slice(block);
+        if let Some(to) = to.get_mut(start..).and_then(|to| to.get_mut(..bytes)) {
+            to.copy_from_slice(piece);
         }
     }
 }

@@ -6,10 +6,12 @@
 //! what the memory held before. States stay with the program that wrote them, until another one needs them or the client reads.
 
 mod elements;
+mod engine;
 mod memory;
 mod program;
 mod programs;
 mod reads;
+mod times;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,15 +23,17 @@ use tpc_rpc::{Buffers, Client, Device, Graph, Part, Recorded, Refusal, Roles, Sp
 
 use crate::codes;
 use crate::output;
+pub(super) use engine::Engines;
 use memory::Memory;
 use program::Bound;
 use programs::Programs;
+use times::Times;
 
-/// Devices of the processor.
+/// Devices that compute.
 #[derive(Debug)]
-pub(super) struct Processor {
+pub(super) struct Computing {
     pub(super) placement: Placement,
-    pub(super) threads: usize,
+    pub(super) engines: Engines,
     /// Whether it is said which programs are made.
     pub(super) verbose: bool,
     /// The graphs that were computed.
@@ -38,19 +42,20 @@ pub(super) struct Processor {
     pub(super) told: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Device for Processor {
+impl Device for Computing {
     fn connect(&self) -> Box<dyn Client> {
         Box::new(Running {
             graphs: Arc::clone(&self.graphs),
             memory: Memory::default(),
             roles: Roles::default(),
             programs: Programs::new(
-                (self.placement.clone(), self.threads),
+                (self.placement.clone(), self.engines.clone()),
                 self.verbose,
                 Arc::clone(&self.told),
             ),
             holder: None,
             last: None,
+            times: Times::new(self.verbose),
         })
     }
 }
@@ -62,9 +67,10 @@ struct Running {
     roles: Roles,
     programs: Programs,
     /// The program that has the states, and where these belong.
-    holder: Option<(String, Bound)>,
+    holder: Option<(String, Arc<Bound>)>,
     /// The graph of the last message, its program, and where its tensors are.
-    last: Option<(Arc<Graph>, String, Bound)>,
+    last: Option<(Arc<Graph>, String, Arc<Bound>)>,
+    times: Times,
 }
 
 fn refusal(d: Diagnostic) -> Refusal {
@@ -116,33 +122,31 @@ impl Running {
         &mut self,
         graph: &Arc<Graph>,
         buffers: &Buffers,
-    ) -> Result<(String, Bound), Refusal> {
+    ) -> Result<(String, Arc<Bound>), Refusal> {
         self.roles.computes(graph, buffers);
         let recorded = Recorded::of_graph(graph, &self.roles)?;
         let span = |tensor: usize| buffers.span(&graph.tensors[tensor]);
-        if let Some(found) = self.programs.find(&recorded, &span)? {
-            return Ok(found);
-        }
-        // A program may have to go for another.
-        self.settle(None)?;
-        self.programs.make(&recorded, &self.memory, &span)
+        let (key, mut bound) = match self.programs.find(&recorded, &span)? {
+            Some(found) => found,
+            None => {
+                // A program may have to go for another.
+                self.settle(None)?;
+                self.programs.make(&recorded, &self.memory, &span)?
+            }
+        };
+        let computes = |node: usize| graph.owner(node) == node && graph.computes(node);
+        let has_memory = |node: usize| graph.tensors[node].buffer != 0;
+        let nodes = graph.nodes.iter().copied();
+        let lost = nodes.filter(|&node| computes(node) && has_memory(node));
+        bound.lost = lost.map(span).collect::<Result<_, _>>()?;
+        Ok((key, Arc::new(bound)))
     }
 
     /// Runs a program that is there.
-    fn run(
-        &mut self,
-        graph: &Graph,
-        buffers: &Buffers,
-        key: &str,
-        bound: &Bound,
-    ) -> Result<(), Refusal> {
-        let holds = |(held, at): &(String, Bound)| {
-            held == key
-                && at
-                    .states
-                    .iter()
-                    .map(|s| s.span)
-                    .eq(bound.states.iter().map(|s| s.span))
+    fn run(&mut self, key: &str, bound: &Arc<Bound>) -> Result<(), Refusal> {
+        let spans = |of: &Bound| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
+        let holds = |(held, at): &(String, Arc<Bound>)| {
+            held == key && (Arc::ptr_eq(at, bound) || spans(at) == spans(bound))
         };
         let has_states = self.holder.as_ref().is_some_and(holds);
         if !has_states {
@@ -159,14 +163,12 @@ impl Running {
         if !has_states {
             loaded.take_states(bound, &self.memory).map_err(failed)?;
         }
-        for &node in &graph.nodes {
-            let owns = graph.owner(node) == node && graph.computes(node);
-            if owns && graph.tensors[node].buffer != 0 {
-                self.memory.lose(buffers.span(&graph.tensors[node])?);
-            }
+        for span in &bound.lost {
+            self.memory.lose(*span);
         }
-        loaded.run(bound, &mut self.memory).map_err(failed)?;
-        self.holder = Some((key.to_owned(), bound.clone()));
+        let times = &mut self.times;
+        loaded.run(bound, &mut self.memory, times).map_err(failed)?;
+        self.holder = Some((key.to_owned(), Arc::clone(bound)));
         Ok(())
     }
 }
@@ -253,11 +255,13 @@ impl Client for Running {
             .last
             .take()
             .filter(|(last, ..)| Arc::ptr_eq(last, graph));
+        self.times.begin(last.is_some());
         let (key, bound) = match last {
             Some((_, key, bound)) => (key, bound),
             None => self.prepare(graph, buffers)?,
         };
-        self.run(graph, buffers, &key, &bound)?;
+        self.run(&key, &bound)?;
+        self.times.end();
         self.graphs.fetch_add(1, Ordering::SeqCst);
         self.last = Some((Arc::clone(graph), key, bound));
         Ok(())

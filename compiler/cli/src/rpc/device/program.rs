@@ -1,11 +1,9 @@
 //! A graph as a program: planned, proved, laid out and loaded.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use tpc_core::pipeline::compile_capture;
 use tpc_core::placement::Placement;
-use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::{CapturedGraph, Leaf, Role};
 use tpc_ir::op::InputKind;
@@ -13,12 +11,14 @@ use tpc_ir::program::{BatchShape, Target, verify::verify};
 use tpc_ir::{Bindings, DType, Interval, Op, RANK, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::assemble;
 use tpc_rpc::{Recorded, Refusal, Span};
-use tpc_runtime::{ExecError, Executor, Host, Outputs, Slot, WeightData, WeightSource, pack};
+use tpc_runtime::{ExecError, Host, Slot, WeightData, WeightSource, pack};
 
 use super::elements::{scatter, store, supply};
+use super::engine::{Engine, Engines};
 use super::memory::Memory;
 use super::reads::read_inputs;
-use crate::engine;
+use super::times::Times;
+use crate::engine::execution_error;
 
 /// A tensor in a client's memory.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ pub(super) struct Bound {
     pub(super) states: Vec<Located>,
     /// `None` for one without memory.
     pub(super) results: Vec<Option<Located>>,
+    /// What the graph computes and does not keep in the client's memory, before its results are stored.
+    pub(super) lost: Vec<Span>,
 }
 
 /// A graph with its plan.
@@ -79,8 +81,7 @@ pub(super) struct Plan {
 /// A graph that is ready to run.
 pub(super) struct Loaded {
     plan: Plan,
-    executor: CpuExecutor,
-    outputs: Outputs,
+    engine: Box<dyn Engine>,
     /// The largest sizes that it has memory for.
     shape: BatchShape,
     parts: Vec<StatePart>,
@@ -226,9 +227,9 @@ impl Plan {
         self,
         sizes: &Bindings,
         (memory, weights): (&Memory, &[Located]),
-        threads: usize,
+        engines: &Engines,
     ) -> Result<Loaded, Vec<Diagnostic>> {
-        let executed = |e: &ExecError| vec![engine::execution_error(e)];
+        let executed = |e: &ExecError| vec![execution_error(e)];
         let too_large = |e: &dyn std::fmt::Display| {
             executed(&ExecError::Size {
                 what: e.to_string(),
@@ -254,10 +255,8 @@ impl Plan {
             memory,
             located: weights,
         };
-        let options = CpuOptions::with_threads(threads);
-        let executor = CpuExecutor::new(Arc::new(program), &weights, options);
-        let executor = executor.map_err(|e| executed(&e))?;
-        let interface = executor.interface();
+        let engine = engines.load(program, &weights).map_err(|e| executed(&e))?;
+        let interface = engine.interface();
         let leaves = self.captured.leaves.iter();
         let states: Vec<&Leaf> = leaves.filter(|leaf| leaf.role == Role::State).collect();
         let parts = interface.states.iter().filter_map(|s| {
@@ -270,10 +269,9 @@ impl Plan {
         });
         let parts = parts.collect();
         Ok(Loaded {
-            outputs: Outputs::new(interface),
             parts,
             shape: BatchShape { most },
-            executor,
+            engine,
             plan: self,
             by_reference,
         })
@@ -345,7 +343,7 @@ impl Loaded {
             };
             let cut = pack(&at.name, data, part.intervals(at.ne).as_deref())?;
             let gaps = || gaps(&at.name);
-            let to = self.executor.state_mut(part.value).ok_or_else(gaps)?;
+            let to = self.engine.state_mut(part.value).ok_or_else(gaps)?;
             to.copy_from_slice(cut.bytes.get(..to.len()).ok_or_else(gaps)?);
         }
         Ok(())
@@ -356,7 +354,7 @@ impl Loaded {
         for part in &self.parts {
             let at = &bound.states[part.state];
             let gaps = || gaps(&at.name);
-            let local = self.executor.state(part.value).ok_or_else(gaps)?;
+            let local = self.engine.state(part.value).ok_or_else(gaps)?;
             let whole = memory.bytes_mut(at.span);
             match part.intervals(at.ne) {
                 Some(parts) => scatter((at.dtype, at.ne), &parts, local, whole),
@@ -367,19 +365,21 @@ impl Loaded {
     }
 
     /// Runs the graph: inputs come from the client's memory, and results go there.
-    pub(super) fn run(&mut self, bound: &Bound, memory: &mut Memory) -> Result<(), ExecError> {
-        let mut run = self.executor.begin(&bound.sizes);
+    pub(super) fn run(
+        &mut self,
+        bound: &Bound,
+        memory: &mut Memory,
+        times: &mut Times,
+    ) -> Result<(), ExecError> {
         let mut host = Inputs {
             memory,
             located: &bound.inputs,
         };
-        self.executor
-            .run_phase(&mut run, &mut host, &mut self.outputs)?;
-        self.executor.commit();
+        times.within(|| self.engine.run(&bound.sizes, &mut host))?;
         for (i, at) in bound.results.iter().enumerate() {
             let Some(at) = at else { continue };
             let gaps = || gaps("a result");
-            let (dtype, packed) = self.executor.output(i).ok_or_else(gaps)?;
+            let (dtype, packed) = self.engine.output(i).ok_or_else(gaps)?;
             if dtype != at.dtype {
                 return Err(gaps());
             }

@@ -15,6 +15,7 @@ use tpc_ir::Bindings;
 use tpc_rpc::{Recorded, Refusal, Span, generalised};
 
 use super::cannot;
+use super::engine::Engines;
 use super::memory::Memory;
 use super::program::{Bound, Loaded, Plan, larger};
 use crate::codes;
@@ -50,7 +51,7 @@ struct Reading {
 /// The programs of a connection, and what they run.
 pub(super) struct Programs {
     placement: Placement,
-    threads: usize,
+    engines: Engines,
     /// Whether it is said which programs are made.
     verbose: bool,
     /// The ops that were told to have no kernel.
@@ -66,13 +67,13 @@ pub(super) struct Programs {
 
 impl Programs {
     pub(super) fn new(
-        (placement, threads): (Placement, usize),
+        (placement, engines): (Placement, Engines),
         verbose: bool,
         told: Arc<Mutex<BTreeSet<String>>>,
     ) -> Programs {
         Programs {
             placement,
-            threads,
+            engines,
             verbose,
             told,
             programs: BTreeMap::new(),
@@ -240,7 +241,7 @@ impl Programs {
             }
         }
         let bound = bind(&plan, &reading, recorded, span)?;
-        let loaded = plan.load(most, (memory, &bound.weights), self.threads);
+        let loaded = plan.load(most, (memory, &bound.weights), &self.engines);
         let loaded = loaded.map_err(|all| first(&all))?;
         self.tell(&loaded.by_reference);
         if self.verbose {

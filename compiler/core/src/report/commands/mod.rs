@@ -102,4 +102,14 @@ impl Commands {
         }
         out
     }
+
+    /// The same for a file without weights: the commands need the model that it describes.
+    #[must_use]
+    pub fn of_header(mut self) -> Commands {
+        if self.tpc.is_some() {
+            let what = "the file is a header: they need the model with its data";
+            self.needs = Some(what.to_owned());
+        }
+        self
+    }
 }
