@@ -25,6 +25,7 @@ suite=$build/bin/test-backend-ops
 [ $# -gt 0 ] || set -- $("$suite" --show-coverage | awk '/✓/ { print $2 }')
 status=0
 for op in "$@"; do
+    : >"$work/out"
     "$tpc" rpc --devices "${DEVICES:-cpu}" --listen 127.0.0.1:0 >"$work/out" 2>"$work/err" &
     server=$!
     until grep -q listening "$work/out"; do
@@ -47,7 +48,7 @@ for op in "$@"; do
         *) whole="ended with $ended" ;;
     esac
     printf '%s\t%s\t%s\t%s\t%s\n' "$op" "$passed" "$unsupported" "$failed" "$whole"
-    [ $ended -eq 0 ] || { status=1; grep -h -A3 'TPC07[56]' "$work/err" | tail -4; grep FAIL "$work/cases" | head -5; }
-    [ "$whole" = whole ] || tail -2 "$work/cases" "$work/err"
+    [ $ended -eq 0 ] || { status=1; grep -h -A3 'TPC07[56]' "$work/err" | tail -n 4; grep FAIL "$work/cases" | head -5; }
+    [ "$whole" = whole ] || tail -n 2 "$work/cases" "$work/err"
 done
 exit $status

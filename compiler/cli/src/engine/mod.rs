@@ -37,6 +37,7 @@ use tpc_runtime::{
 
 use crate::args::{Defaults, PlacementArgs};
 use crate::artefact::Asked;
+use crate::memory;
 use crate::output::Failure;
 use crate::progress::Progress;
 use crate::values::DeviceLists;
@@ -352,6 +353,12 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// Where the program does not verify, memory does not suffice, or an op has no kernel.
     pub(super) fn load(self) -> Result<Box<dyn Model + 'a>, Failure> {
+        let model = self.session();
+        memory::give_back();
+        model
+    }
+
+    fn session(self) -> Result<Box<dyn Model + 'a>, Failure> {
         let n = self.file.header().tensors().len();
         let progress = Progress::with_steps(format!("loading {}", self.name.display()), n);
         let weights = FileWeights {

@@ -75,7 +75,7 @@ pub struct ExpertForm {
 }
 
 impl ExpertForm {
-    /// The choices of Mixtral: experts in every layer, weighted by a softmax over all, divided by the sum of those
+    /// The usual choices: experts in every layer, weighted by a softmax over all, divided by the sum of those
     /// selected.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
@@ -96,6 +96,12 @@ impl ExpertForm {
         groups: KeyUse::Ignored,
         dense: None,
         shared: None,
+    };
+
+    /// Those of Mixtral: the experts are as wide as a dense network would be, whatever `expert_feed_forward_length` says.
+    pub const MIXTRAL: ExpertForm = ExpertForm {
+        width: ExpertWidth::AsDense,
+        ..ExpertForm::CLASSIC
     };
 
     /// The choices of DeepSeek 2 and 3, which later models took over: dense layers first, then experts beside shared

@@ -3,8 +3,8 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DenseBeside, DenseWidth, ExpertForm, ExpertInput, ExpertWidth, Experts,
-    FfnForm, Presence, RopeForm,
+    Arch, AttentionForm, DenseBeside, DenseWidth, ExpertForm, ExpertInput, Experts, FfnForm,
+    Presence, RopeForm,
 };
 
 /// `arctic`: a dense network as wide as the embedding, beside experts that read the layer's input.
@@ -20,13 +20,12 @@ pub(crate) const ARCTIC: Arch = Arch {
     ffn: FfnForm {
         width: DenseWidth::Embedding,
         experts: Experts::Always(ExpertForm {
-            width: ExpertWidth::AsDense,
             input: ExpertInput::Layer("ffn_norm_exps"),
             dense: Some(DenseBeside {
                 presence: Presence::Required,
                 scale: 1.0,
             }),
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::MIXTRAL
         }),
         ..Arch::CLASSIC.ffn
     },

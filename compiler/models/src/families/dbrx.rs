@@ -24,7 +24,7 @@ pub(crate) const DBRX: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Always(ExpertForm::CLASSIC),
+        experts: Experts::Always(ExpertForm::MIXTRAL),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

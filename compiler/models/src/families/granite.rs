@@ -3,8 +3,8 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, ExpertWidth, Experts, FfnForm,
-    HeadForm, LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
+    Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, Experts, FfnForm, HeadForm,
+    LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
     RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
 };
 
@@ -40,9 +40,8 @@ pub(crate) const GRANITE: Arch = Arch {
 };
 
 const EXPERTS: ExpertForm = ExpertForm {
-    width: ExpertWidth::AsDense,
     shared: Some(SharedForm::plain(SharedWidth::Given)),
-    ..ExpertForm::CLASSIC
+    ..ExpertForm::MIXTRAL
 };
 
 /// `granitemoe`: the name of mixtures of experts.

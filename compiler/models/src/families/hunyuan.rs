@@ -26,7 +26,7 @@ pub(crate) const HUNYUAN_MOE: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             shared: Some(SharedForm::plain(SharedWidth::GivenOrDense)),
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::MIXTRAL
         }),
         ..Arch::CLASSIC.ffn
     },

@@ -24,7 +24,7 @@ pub(crate) const JAMBA: Arch = Arch {
         experts: Experts::IfCounted(ExpertForm {
             layers: ExpertLayers::WithRouter,
             weights: ExpertWeights::AsGiven,
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::MIXTRAL
         }),
         ..Arch::CLASSIC.ffn
     },

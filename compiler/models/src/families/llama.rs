@@ -21,7 +21,7 @@ pub(crate) const LLAMA: Arch = Arch {
     },
     ffn: FfnForm {
         bias: Presence::Optional,
-        experts: Experts::IfCounted(ExpertForm::CLASSIC),
+        experts: Experts::IfCounted(ExpertForm::MIXTRAL),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

@@ -21,7 +21,7 @@ pub(crate) const MINIMAX_M2: Arch = Arch {
             gating: Gating::Sigmoid,
             gating_key: KeyUse::Read,
             selection_bias: Presence::Required,
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::MIXTRAL
         }),
         ..Arch::CLASSIC.ffn
     },
@@ -39,7 +39,7 @@ pub(crate) const MINIMAX_01: Arch = Arch {
         layers: RecurrentLayers::AllButEvery(8),
     }),
     ffn: FfnForm {
-        experts: Experts::Always(ExpertForm::CLASSIC),
+        experts: Experts::Always(ExpertForm::MIXTRAL),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

@@ -53,7 +53,7 @@ pub(crate) const OLMOE: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             weights: ExpertWeights::AsGiven,
-            ..ExpertForm::CLASSIC
+            ..ExpertForm::MIXTRAL
         }),
         ..Arch::CLASSIC.ffn
     },

@@ -73,7 +73,7 @@ pub(crate) const PHIMOE: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Always(ExpertForm::CLASSIC),
+        experts: Experts::Always(ExpertForm::MIXTRAL),
         ..Arch::CLASSIC.ffn
     },
     head: HeadForm {
