@@ -387,3 +387,37 @@ fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
         .unwrap();
     (child.wait().unwrap().code().unwrap(), err, got)
 }
+
+#[test]
+fn an_op_that_writes_in_place_changes_what_the_client_reads() {
+    let n = |n: u64| n.to_le_bytes();
+    let x = tensor(3, [8, 7], 0, [0; 2], RESULTS, "x");
+    // ADD: x + x, a view of x.
+    let mut y = tensor(4, [8, 7], 2, [3, 3], RESULTS, "y");
+    let view = 8 + 4 + 8 + 36 + 68 + 80;
+    y[view..view + 8].copy_from_slice(&n(3));
+    let counts = |n: u32| n.to_le_bytes().to_vec();
+    let graph = [counts(0), counts(1), n(4).to_vec(), counts(2), x.clone(), y];
+    let xs: Vec<f32> = (0..56).map(|i| i as f32 / 7.0).collect();
+    let get = message(8, &[x.as_slice(), &n(0), &n(224)].concat());
+    let mut sent = conversation(7)[..33 + 2 * 21].to_vec();
+    sent.extend(set(&x, &xs));
+    for (again, factor) in [(false, 2.0), (true, 4.0)] {
+        sent.extend(match again {
+            false => message(10, &graph.concat()),
+            true => message(16, &[0; 4]),
+        });
+        sent.extend(&get);
+        let (status, err, got) = answered(&["--devices", "cpu"], &sent);
+        assert_eq!((status, err.as_str()), (0, ""));
+        let row = &got[got.len() - 224..];
+        let found: Vec<f32> = row
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| f32::from_le_bytes(*b))
+            .collect();
+        let expected: Vec<f32> = xs.iter().map(|x| x * factor).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -176,7 +176,8 @@ pub enum ValueNorm {
 /// The size of heads in each layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSizes {
-    /// `attention.key_length` and `attention.value_length` in all.
+    /// `attention.key_length` and `attention.value_length` in all. If the first layer has a window, rather
+    /// `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa`, if these keys are present.
     Same,
     /// As [`Self::Same`], but `rope.dimension_count_swa` or else `rope.dimension_count` elements rotate in layers with a
     /// window.

@@ -267,6 +267,8 @@ pub enum SharedWidth {
     GivenOrCounted,
     /// `expert_shared_count` times the width of an expert; models without a count have no shared expert.
     CountedAsExpert,
+    /// `expert_shared_count`, which is 1 without that key, times the width of an expert.
+    CountedFromOne,
     /// The width of an expert.
     AsExpert,
 }

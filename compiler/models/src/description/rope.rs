@@ -114,7 +114,7 @@ pub enum WindowedRope {
     Unscaled,
     /// Without scaling or factors, with the base `rope.freq_base_swa` or else the same.
     UnscaledOwnBase,
-    /// Without scaling or factors, with the base `rope.freq_base_swa` or else this number.
+    /// Without scaling, with the base `rope.freq_base_swa` or else this number, and the factor of the others on what is rotated.
     Local(f32),
     /// Without scaling or factors, with the base `rope.freq_base`, where the others have a base of their own.
     UnscaledPlainBase,

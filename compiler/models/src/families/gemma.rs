@@ -42,6 +42,10 @@ pub(crate) const GEMMA2: Arch = Arch {
         softcap: KeyUse::ReadOr(50.0),
         window: Window::AllButEvery(2),
         window_default: Some(4096),
+        rope: Some(RopeForm {
+            windowed: WindowedRope::OwnBase,
+            ..Arch::CLASSIC_ROPE
+        }),
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {

@@ -4,7 +4,7 @@ use tpc_ir::op::{Glu, GluKind};
 
 use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, ExpertForm, ExpertWeights, Experts, FfnForm,
-    Gating, Presence, Window,
+    Gating, Presence, RopeForm, Window, WindowedRope,
 };
 
 /// `gpt-oss`: attention sinks, a window in every other layer, biases on everything, experts weighted by a softmax over
@@ -16,6 +16,10 @@ pub(crate) const GPT_OSS: Arch = Arch {
         qkv_bias: Presence::Required,
         out_bias: Presence::Required,
         window: Window::AllButEvery(2),
+        rope: Some(RopeForm {
+            windowed: WindowedRope::OwnBase,
+            ..Arch::CLASSIC_ROPE
+        }),
         sinks: Presence::Required,
         ..Arch::CLASSIC.attention
     },

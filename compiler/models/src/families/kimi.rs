@@ -35,6 +35,7 @@ pub(crate) const KIMI_LINEAR: Arch = Arch {
             gating: Gating::Sigmoid,
             selection_bias: Presence::Required,
             weights: ExpertWeights::SumToOne,
+            shared: Some(SharedForm::plain(SharedWidth::CountedFromOne)),
             ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn
@@ -65,7 +66,7 @@ pub(crate) const KIMI_K3: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             selection_bias: Presence::Required,
             latent: KeyUse::Read,
-            shared: Some(SharedForm::plain(SharedWidth::Counted)),
+            shared: Some(SharedForm::plain(SharedWidth::CountedFromOne)),
             ..ExpertForm::DEEPSEEK
         }),
         ..Arch::CLASSIC.ffn

@@ -5,7 +5,7 @@ use tpc_ir::op::RopeMode;
 use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertLayers, ExpertWeights, Experts, FfnForm, Gating, QkNorm,
     QkNormOrder, RopeFactors, RopeForm, RopeLayers, SharedForm, SharedWidth, TemperatureForm,
-    WeightedSide, Window, WindowKind,
+    WeightedSide, Window, WindowKind, WindowedRope,
 };
 
 /// Tokens of a chunk, which no key holds.
@@ -23,6 +23,7 @@ pub(crate) const LLAMA4: Arch = Arch {
             mode: RopeMode::Norm,
             factors: RopeFactors::One,
             layers: RopeLayers::AllButEveryIfWindowed(4),
+            windowed: WindowedRope::OwnBase,
             ..Arch::CLASSIC_ROPE
         }),
         temperature: TemperatureForm::Unrotated {

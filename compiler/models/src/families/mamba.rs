@@ -1,8 +1,8 @@
 //! Mamba.
 
 use crate::description::{
-    Arch, Mamba1Form, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ScanHeads,
-    ScanNorms, Sublayers,
+    Arch, AttentionForm, Mamba1Form, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer,
+    ScanHeads, ScanNorms, Sublayers,
 };
 
 /// `mamba`: selective scans alone, with a step per channel.
@@ -27,5 +27,10 @@ pub(crate) const MAMBA2: Arch = Arch {
         mixer: RecurrentMixer::Mamba2,
         layers: RecurrentLayers::All,
     }),
+    // Keys of heads that no layer has contradict nothing.
+    attention: AttentionForm {
+        rope: None,
+        ..Arch::CLASSIC.attention
+    },
     ..Arch::CLASSIC
 };

@@ -3,6 +3,7 @@
 use super::ffn::FfnWidth;
 use super::heads;
 use super::keys::Keys;
+use super::windows::Reach;
 use crate::description::{ExpertForm, ExpertWeights, Gating, HeadSizes, KeyUse};
 use crate::error::ArchError;
 use crate::size::Size;
@@ -123,7 +124,7 @@ impl GroupExperts {
                 let n_head = keys.require_count_per_layer("attention.head_count", n_layer)?;
                 let n_head = n_head.first().copied().unwrap_or(1);
                 let n_embd = keys.require_count("embedding_length")?;
-                heads::elements(keys, HeadSizes::Same, n_embd, n_head)?[0].dk
+                heads::elements(keys, HeadSizes::Same, Reach::Full, n_embd, n_head)?[0].dk
             }
         };
         Ok(GroupExperts {

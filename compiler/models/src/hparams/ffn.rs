@@ -286,6 +286,7 @@ fn shared_width(
             Some(given) => Some(given),
             None => times(Some(count()?.unwrap_or(1)), expert)?,
         },
+        SharedWidth::CountedFromOne => times(Some(count()?.unwrap_or(1)), expert)?,
         SharedWidth::AsExpert => Some(expert),
     })
 }

@@ -49,10 +49,12 @@ pub(super) fn counts(
     Ok([n_head, n_head_kv])
 }
 
-/// The sizes of heads in layers with full attention and with a window.
+/// The sizes of heads in layers with full attention and with a window. Where all layers have the same, they are those of the
+/// first layer, which reaches `first`.
 pub(super) fn elements(
     keys: &Keys<'_>,
     form: HeadSizes,
+    first: Reach,
     n_embd: u64,
     n_head: u64,
 ) -> Result<[HeadElements; 2], ArchError> {
@@ -64,14 +66,20 @@ pub(super) fn elements(
         dk: head_size("attention.key_length")?,
         dv: head_size("attention.value_length")?,
     };
-    let windowed = match form {
-        HeadSizes::Same | HeadSizes::WindowedRotation => full,
-        HeadSizes::WindowedOwn => HeadElements {
+    let windowed = || -> Result<HeadElements, ArchError> {
+        Ok(HeadElements {
             dk: keys.count("attention.key_length_swa")?.unwrap_or(full.dk),
             dv: keys.count("attention.value_length_swa")?.unwrap_or(full.dv),
-        },
+        })
     };
-    Ok([full, windowed])
+    Ok(match form {
+        HeadSizes::Same => match first {
+            Reach::Full => [full; 2],
+            Reach::Window => [windowed()?; 2],
+        },
+        HeadSizes::WindowedRotation => [full; 2],
+        HeadSizes::WindowedOwn => [full, windowed()?],
+    })
 }
 
 /// The elements of a head when the heads share the width equally.

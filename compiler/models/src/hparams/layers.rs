@@ -87,10 +87,12 @@ impl LayerTable {
         let [n_head, n_head_kv] = heads::counts(&keys, arch, n_layer)?;
         // Layers without attention may have no heads.
         let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
-        let heads = heads::elements(&keys, arch.attention.head_sizes, n_embd, some_heads)?;
         let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
         let mixers = mixers::mixers(&keys, arch, [&n_head, &n_head_kv], &ffn)?;
         let (window, reaches) = windows::windows(&keys, &arch.attention, n_layer)?;
+        let first = reaches.first().copied().unwrap_or(Reach::Full);
+        let form = arch.attention.head_sizes;
+        let heads = heads::elements(&keys, form, first, n_embd, some_heads)?;
         let ropes = heads::rope_uses(&keys, arch, &reaches)?;
         let kv_from = heads::cache_owners(&keys, arch.attention.shared_kv, &reaches, &n_head_kv)?;
         Ok(LayerTable {
@@ -106,6 +108,11 @@ impl LayerTable {
             experts,
             window,
         })
+    }
+
+    /// What the first layer reaches.
+    pub(super) fn first_reach(&self) -> Reach {
+        self.reaches.first().copied().unwrap_or(Reach::Full)
     }
 
     /// The query heads of the first layer.

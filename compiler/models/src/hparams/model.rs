@@ -134,8 +134,8 @@ impl HParams {
         let drafts = drafts.map(|il| table.draft(model, il));
         let drafts = drafts.collect::<Result<_, _>>()?;
         let attention = &arch.attention;
-        let dk = table.heads.map(|h| h.dk);
-        let rope = rope::read(&keys, attention, dk, n_ctx_train, n_ctx_orig)?;
+        let heads = (table.heads.map(|h| h.dk), table.first_reach());
+        let rope = rope::read(&keys, attention, heads, [n_ctx_train, n_ctx_orig])?;
         Ok(HParams {
             name: metadata.get_str("general.name")?.map(str::to_owned),
             n_embd,

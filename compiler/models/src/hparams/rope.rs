@@ -3,6 +3,7 @@
 use tpc_ir::op::{Rope, RopeMode};
 
 use super::keys::Keys;
+use super::windows::Reach;
 use crate::description::{
     AttentionForm, HeadSizes, RopeBase, RopeForm, Sections, WindowedRope, YarnFactor,
 };
@@ -28,13 +29,13 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// The rotations of layers with full attention and with a window, whose heads have `dk` elements.
+/// The rotations of layers with full attention and with a window, whose heads have `dk` elements. Where both have the same number
+/// of rotated elements, it is that of the first layer, which reaches `first`.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,
-    dk: [u64; 2],
-    n_ctx_train: u64,
-    n_ctx_orig: u64,
+    (dk, first): ([u64; 2], Reach),
+    [n_ctx_train, n_ctx_orig]: [u64; 2],
 ) -> Result<Option<[Rope; 2]>, ArchError> {
     let Some(form) = &attention.rope else {
         return Ok(None);
@@ -43,7 +44,13 @@ pub(super) fn read(
         return Ok(Some(dk.map(|dk| fixed(form, dk, n_ctx_orig))));
     }
     let scaling = Scaling::read(keys, n_ctx_train, n_ctx_orig)?;
-    let n_dims = dimensions(keys, "rope.dimension_count", dk[0])?;
+    let n_dims = match (attention.head_sizes, first) {
+        (HeadSizes::Same, Reach::Window) => {
+            let default = keys.count("rope.dimension_count")?.unwrap_or(dk[0]);
+            dimensions_or(keys, "rope.dimension_count_swa", dk[0], default)?
+        }
+        _ => dimensions(keys, "rope.dimension_count", dk[0])?,
+    };
     let full = Rope {
         mode: mode(keys, form)?,
         n_dims,
@@ -74,7 +81,13 @@ pub(super) fn read(
         WindowedRope::OwnBase => with_base(full.clone(), full.freq_base)?,
         WindowedRope::Unscaled => unscaled,
         WindowedRope::UnscaledOwnBase => with_base(unscaled, full.freq_base)?,
-        WindowedRope::Local(base) => with_base(unscaled, base)?,
+        WindowedRope::Local(base) => {
+            let local = Rope {
+                freq_scale: 1.0,
+                ..full.clone()
+            };
+            with_base(local, base)?
+        }
         WindowedRope::UnscaledPlainBase => Rope {
             freq_base: given_base(keys)?,
             ..unscaled

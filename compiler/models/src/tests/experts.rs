@@ -244,12 +244,20 @@ fn glm_normalises_heads_if_the_file_has_both_norms() {
 }
 
 #[test]
-fn granite_takes_the_dense_width_for_its_experts() {
+fn some_take_the_dense_width_for_their_experts() {
     let up = |arch: &str| shape(&metadata(arch), "blk.0.ffn_up_exps.weight").unwrap()[1];
-    for arch in ["granite", "granitemoe", "granite_swa", "minicpm"] {
+    for arch in [
+        "granite",
+        "granitemoe",
+        "granite_swa",
+        "minicpm",
+        "llama",
+        "hunyuan-moe",
+        "minimax-m2",
+    ] {
         assert_eq!(up(arch), 160, "{arch}");
     }
-    assert_eq!(up("llama"), 64);
+    assert_eq!(up("qwen3moe"), 64);
 }
 
 #[test]

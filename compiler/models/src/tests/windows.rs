@@ -234,4 +234,13 @@ fn windowed_layers_may_have_a_rotation_of_their_own() {
     assert_eq!(bases("spark2_5", &own), [full, (1, 500.0, 0.5, 16)]);
     assert_eq!(bases("laguna", &own), [full, (1, 500.0, 1.0, 16)]);
     assert_eq!(bases("afmoe", &own), [full, (1, 500.0, 0.5, 32)][..]);
+    assert_eq!(bases("gemma2", &own), [full, (1, 500.0, 0.5, 32)][..]);
+    // What is rotated in the first layer is rotated in all.
+    let windows = MetaValue::from(vec![1u32, 0]);
+    let first = [
+        own.to_vec(),
+        vec![("attention.sliding_window_pattern", windows)],
+    ];
+    let found = bases("gemma2", &first.concat());
+    assert_eq!(found, [(0, 500.0, 0.5, 16), (1, 10_000.0, 0.5, 16)]);
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::capture::{CapturedGraph, Leaf, read_fixed, read_sized};
-use tpc_ir::Bindings;
+use tpc_ir::{Bindings, Dim, Graph, Op, Symbol};
 use tpc_rpc::{Recorded, Refusal, Span, generalised};
 
 use super::cannot;
@@ -214,7 +214,7 @@ impl Programs {
         }
         seen.push(recorded.clone());
         let captured = read_sized(&generalised(seen), "graph").ok()?;
-        if captured.batch.is_empty() {
+        if captured.batch.is_empty() || !has_fixed_states(&captured.graph) {
             return None;
         }
         let own = captured.sizes_of(&fixed(recorded).ok()?)?;
@@ -280,6 +280,19 @@ fn bind(
     span: Spans<'_>,
 ) -> Result<Bound, Refusal> {
     plan.bind((&reading.sizes, &reading.leaves), recorded, span)
+}
+
+/// Whether no state has a size of the batch: a program's states are as large for any batch.
+fn has_fixed_states(graph: &Graph) -> bool {
+    let of_caches = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
+    let is_fixed =
+        |dim: &Dim| (Symbol::ALL.iter()).all(|s| of_caches.contains(s) || !dim.mentions(*s));
+    let mut states = graph.insts().filter(|(_, i)| matches!(i.op, Op::State(_)));
+    states.all(|(_, i)| {
+        i.results
+            .iter()
+            .all(|r| graph.value(*r).ty.dims.iter().all(is_fixed))
+    })
 }
 
 /// A graph of numbers.
