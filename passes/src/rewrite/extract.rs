@@ -37,6 +37,9 @@ const PROHIBITIVE: f64 = 1e15;
 const PASSES: usize = 16;
 /// The most rounds of trials.
 const ROUNDS: usize = 4;
+/// No trial begins when so many e-classes have been looked at: some tenths of a second. Sections of models of their own take less
+/// than a million, of most captures less than 50.
+const WORK: u64 = 200_000_000;
 
 /// A set of e-classes, as bits.
 type Set = Vec<u64>;
@@ -92,7 +95,8 @@ impl Extraction {
             }
             better.is_some()
         };
-        consider(self.greedy(&order, None), &mut best);
+        let mut work = 0;
+        consider(self.greedy(&order, None, &mut work), &mut best);
         let transfers: Vec<(usize, usize)> = (0..self.nodes.len())
             .flat_map(|c| (0..self.nodes[c].len()).map(move |t| (c, t)))
             .filter(|&(c, t)| self.nodes[c][t].transfer)
@@ -100,13 +104,16 @@ impl Extraction {
         for _ in 0..ROUNDS {
             let mut improved = false;
             for &at in &transfers {
+                if work > WORK {
+                    break;
+                }
                 let needed = self.needed(&best).is_some_and(|n| n.contains(&at.0));
                 let trial = if needed && best[at.0] == Some(at.1) {
                     Trial::Forbidden
                 } else {
                     Trial::Paid
                 };
-                improved |= consider(self.greedy(&order, Some((at, trial))), &mut best);
+                improved |= consider(self.greedy(&order, Some((at, trial)), &mut work), &mut best);
             }
             if !improved {
                 break;
@@ -137,8 +144,14 @@ impl Extraction {
         out
     }
 
-    /// The choice of the cheapest term per e-class, with one price changed on trial.
-    fn greedy(&self, order: &[usize], trial: Option<((usize, usize), Trial)>) -> Choice {
+    /// The choice of the cheapest term per e-class, with one price changed on trial. Adds to `work` the e-classes that were
+    /// looked at in sets.
+    fn greedy(
+        &self,
+        order: &[usize],
+        trial: Option<((usize, usize), Trial)>,
+        work: &mut u64,
+    ) -> Choice {
         let words = self.nodes.len().div_ceil(64);
         let price = |c: usize, t: usize| match trial {
             Some((at, Trial::Forbidden)) if at == (c, t) => None,
@@ -168,6 +181,8 @@ impl Extraction {
                         continue;
                     }
                     let needs: f64 = members(&set).map(|k| own[k]).sum();
+                    let looked_at: u32 = set.iter().map(|word| word.count_ones()).sum();
+                    *work += words as u64 + u64::from(looked_at);
                     if best.is_none_or(|(b, _)| us + needs < b) {
                         best = Some((us + needs, t));
                         std::mem::swap(&mut of_best, &mut set);
