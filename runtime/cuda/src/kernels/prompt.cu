@@ -17,19 +17,27 @@ struct PromptParams {
 };
 
 // Where tiles of `C` cells lie in shared memory: rows as they are stored, K as f16, and V as f16 with the cells of a column one after
-// another, two in a word. The lanes of a product read words of different banks.
+// another, two in a word; and the second terms of wide queries. The lanes of a product read words of different banks.
 template <int D, int N, int C> struct PromptRoom {
     enum { KEY = 16 * D + 8, COLUMN = C / 2 + 4 };
     u8* raw[2];
     u16* keys;
     u32* values;
+    uint4* low;
     DEVICE_MEMBER PromptRoom(u8* at, const CacheRows& k, const CacheRows& v) {
         raw[0] = at;
         raw[1] = raw[0] + C * staged_stride(k.bytes);
         keys = (u16*)(raw[1] + C * staged_stride(v.bytes));
         values = (u32*)(keys + C * KEY);
+        low = (uint4*)(values + N * COLUMN + N / 2) + threadIdx.x;
     }
     DEVICE_MEMBER u32* column(u32 c) const { return values + c * COLUMN + c / 8 * 4; }
+};
+
+// The terms of a lane's elements of queries. Registers have no room for both terms of wide ones.
+template <int D> struct PromptTerms {
+    enum { SHARED_LOW = D > 8 };
+    u32 high[D][4], low[SHARED_LOW ? 1 : D][4];
 };
 
 // What a lane knows of its two rows, which are eight apart.
@@ -65,6 +73,7 @@ template <> struct Reach<Iq4Nl> {
 template <class T> DEVICE float power_within(const u8* row, u32 blocks, u32 lanes) {
     if (Reach<T>::CODES == 0) return 1.0f;
     float most = 0.0f;
+#pragma unroll 1
     for (u32 b = threadIdx.x % lanes; b < blocks; b += lanes) {
         const u8* at = row + b * T::BYTES;
         float reach = fabsf(half_at(at)) * (float)Reach<T>::CODES;
@@ -85,6 +94,7 @@ template <class M, int C> DEVICE void look(const View& mask, const RowTile& t, u
         u32 cell = base + i * C + lane;
         bool any = false;
         // The heads of a token mostly have one mask.
+#pragma unroll 1
         for (u32 r = 0; lane < C && cell < cells && r < t.own && !any; r += mask.ne[2] == 1 ? t.group - (t.first + r) % t.group : 1)
             any = M::at(row_of(mask, t.token(r), t.head(r) % mask.ne[2], t.stream % mask.ne[3]) + cell * mask.nb[0], 0) != minus_infinity();
         u32 bits = __ballot_sync(0xffffffffu, any);
@@ -92,12 +102,13 @@ template <class M, int C> DEVICE void look(const View& mask, const RowTile& t, u
     }
 }
 DEVICE u32 next_seen(const u32* seen, u32 i) {
+#pragma unroll 1
     while (i < WINDOW && seen[i] == 0) i++;
     return i;
 }
 
 // The rows of queries as two terms of f16 each, and the power of two that they are to be multiplied by.
-template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t, PromptRows& rows, u32 (*high)[4], u32 (*low)[4]) {
+template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t, PromptRows& rows, PromptTerms<D>& terms, uint4* shared_low) {
     u32 lane = threadIdx.x % 32, dk = q.ne[0];
     const u8* from[2];
     float into[2];
@@ -105,6 +116,7 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
         u32 r = threadIdx.x / 32 * 16 + lane / 4 + 8 * h;
         from[h] = r < t.own ? row_of(q, t.token(r), t.head(r), t.stream) : nullptr;
         float most = 0.0f;
+#pragma unroll 1
         for (u32 i = lane % 4; from[h] && i < dk; i += 4) {
             float size = fabsf(element<Q>(q, from[h], i));
             if (size < u2f(0x7f800000u)) most = fmaxf(most, size);
@@ -117,6 +129,9 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
     }
 #pragma unroll
     for (u32 k = 0; k < D; k++) {
+        // Loads of later steps are not begun before: they would take registers.
+        __syncwarp();
+        u32 low[4];
 #pragma unroll
         for (u32 i = 0; i < 4; i++) {
             float rest[2], x[2];
@@ -126,8 +141,13 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
                 x[j] = from[i % 2] && at < dk ? element<Q>(q, from[i % 2], at) * into[i % 2] : 0.0f;
                 rest[j] = fabsf(x[j]) < u2f(0x7f800000u) ? x[j] - h2f(f2h(x[j])) : 0.0f;
             }
-            high[k][i] = two_halves(x[0], x[1]);
-            low[k][i] = two_halves(rest[0], rest[1]);
+            terms.high[k][i] = two_halves(x[0], x[1]);
+            low[i] = two_halves(rest[0], rest[1]);
+        }
+        if (terms.SHARED_LOW) {
+            shared_low[k * (32 * WARPS)] = {low[0], low[1], low[2], low[3]};
+        } else {
+            for (u32 i = 0; i < 4; i++) terms.low[terms.SHARED_LOW ? 0 : k][i] = low[i];
         }
     }
 }
@@ -139,6 +159,7 @@ DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PromptRoom<D
     u32 own = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const u8* row = room.raw[0] + own * staged_stride(k.bytes) + phase_of(k, cell + own);
     float power = power_within<K>(row, k.blocks, LANES);
+#pragma unroll 1
     for (u32 piece = lane; piece < (dk + 15) / 16 * 2; piece += LANES) {
         float e[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         if (piece * 8 < dk) Eight<K>::of(row, piece, dk, e);
@@ -164,6 +185,7 @@ DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 se
         power[i] = power_within<V>(rows[i], v.blocks, LANES);
         if (lane == 0) scales[own] = 1.0f / power[i];
     }
+#pragma unroll 1
     for (u32 piece = lane; piece < N / 8 && from + piece * 8 < dv; piece += LANES) {
         float e[2][8];
 #pragma unroll
@@ -194,7 +216,7 @@ DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 se
 // The products of 16 rows with the keys of a tile. A lane has rows `lane / 4` and 8 below it, of cells `lane % 4 * 2` and the next one
 // of every eight.
 template <int D, int N, int C>
-DEVICE void score(const u32 (*high)[4], const u32 (*low)[4], const PromptRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
+DEVICE void score(const PromptTerms<D>& terms, const PromptRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
     u32 lane = threadIdx.x % 32;
 #pragma unroll
     for (u32 j = 0; j < C / 8; j++)
@@ -202,12 +224,15 @@ DEVICE void score(const u32 (*high)[4], const u32 (*low)[4], const PromptRoom<D,
 #pragma unroll
     for (u32 k = 0; k < D; k++) {
         if (16 * k >= dk) break;
+        uint4 w = {0, 0, 0, 0};
+        if (terms.SHARED_LOW) w = room.low[k * (32 * WARPS)];
+        const u32 read[4] = {w.x, w.y, w.z, w.w}, *low = terms.SHARED_LOW ? read : terms.low[terms.SHARED_LOW ? 0 : k];
 #pragma unroll
         for (u32 j = 0; j < C / 8; j++) {
             const u32* key = (const u32*)(room.keys + (8 * j + lane / 4) * room.KEY) + 8 * k + lane % 4;
             u32 b[2] = {key[0], key[4]};
-            mma_m16n8k16_f16(s[j], low[k], b);
-            mma_m16n8k16_f16(s[j], high[k], b);
+            mma_m16n8k16_f16(s[j], low, b);
+            mma_m16n8k16_f16(s[j], terms.high[k], b);
         }
     }
 }
@@ -338,11 +363,20 @@ DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, 
     SHARED(u32, seen, WINDOW);
     SHARED(float, scales, 2 * C);
     SHARED(u32, odd, WARPS);
-    const View mask = v[3];
-    CacheRows keys = cache_rows<K>(v[1], t.kv, t.stream), values = cache_rows<V>(v[2], t.kv, t.stream);
+    const View& mask = v[3];
+    // They lie in shared memory for want of registers.
+    SHARED(CacheRows, caches, 2);
+    if (threadIdx.x == 0) {
+        caches[0] = cache_rows<K>(v[1], t.kv, t.stream);
+        caches[1] = cache_rows<V>(v[2], t.kv, t.stream);
+    }
+    __syncthreads();
+    const CacheRows &keys = caches[0], &values = caches[1];
+    const u32 cells = keys.cells;
     PromptRoom<D, N, C> room(shared, keys, values);
-    u32 dk = v[0].ne[0], dv = v[2].ne[0], width = min(dv - from, (u32)N), high[D][4], low[D][4];
-    load_rows<Q, D>(v[0], t, rows, high, low);
+    u32 dk = v[0].ne[0], dv = v[2].ne[0], width = min(dv - from, (u32)N);
+    PromptTerms<D> terms;
+    load_rows<Q, D>(v[0], t, rows, terms, room.low);
     // A tile is on its way while others are computed: groups of copies are K and V in turn.
     auto begin_keys = [&](u32 first, u32 i) {
         if (i < WINDOW) stage<K>(keys, first + i * C, C, room.raw[0], p.lanes[0]);
@@ -352,9 +386,9 @@ DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, 
         if (i < WINDOW) stage<V>(values, first + i * C, C, room.raw[1], p.lanes[1]);
         cp_async_commit();
     };
-    for (u32 first = 0; first < keys.cells; first += WINDOW * C) {
+    for (u32 first = 0; first < cells; first += WINDOW * C) {
         __syncthreads();
-        look<M, C>(mask, t, first, keys.cells, seen);
+        look<M, C>(mask, t, first, cells, seen);
         __syncthreads();
         u32 now = next_seen(seen, 0);
         begin_keys(first, now);
@@ -367,7 +401,7 @@ DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, 
             decode_keys<K, D, N, C>(keys, dk, cell, room, scales);
             __syncthreads();
             begin_keys(first, next);
-            score<D, N, C>(high, low, room, dk, s);
+            score<D, N, C>(terms, room, dk, s);
             weigh<M, C>(mask, p, cell, bits, scales, rows, s, kept);
             cp_async_wait<1>();
             __syncthreads();
@@ -390,8 +424,8 @@ DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, 
 template <class Q, class K, class V, class M, class S, class Y, int T, int D, int N, int C>
 DEVICE void flash_prompt(const View* v, const u8* params) {
     DYN_SHARED(u8, shared);
-    const View q = v[0], k = v[1], mask = v[3];
-    const PromptParams p = *(const PromptParams*)params;
+    const View &q = v[0], &k = v[1], &mask = v[3];
+    const PromptParams& p = *(const PromptParams*)params;
     const float* slopes = (const float*)(params + sizeof(PromptParams));
     const View* results = v + (p.sinks ? 5 : 4);
     if (q.ne[1] == 0 || q.ne[2] == 0 || blockIdx.y >= k.ne[2] || blockIdx.z >= q.ne[3]) return;

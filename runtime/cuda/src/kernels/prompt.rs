@@ -26,8 +26,8 @@ pub(super) const FAMILY: Family = Family {
 const ROWS: usize = 64;
 /// Threads of a block.
 const THREADS: u32 = 128;
-/// The most bytes of shared memory that a block asks for; it declares less than a KiB beside them.
-const SHARED: usize = 47 << 10;
+/// The most bytes of shared memory that a block asks for: compute capability 7.5 has 64 KiB, of which it declares less than one.
+const SHARED: usize = 63 << 10;
 /// The least: results are put in order there, 36 floats of each row.
 const ORDERED: usize = ROWS * 36 * 4;
 
@@ -71,7 +71,13 @@ impl Prompt {
         let raw: usize = rows.iter().map(|n| (n + 30) / 16 * 16).sum();
         let keys = 2 * (16 * steps + 8);
         let values = columns * (2 * cells + 16) + columns / 8 * 16;
-        let shared = cells.checked_mul(raw + keys)?.checked_add(values)?;
+        // The second terms of queries for which registers have no room.
+        let low = if steps > 8 {
+            16 * steps * THREADS as usize
+        } else {
+            0
+        };
+        let shared = cells.checked_mul(raw + keys)?.checked_add(values + low)?;
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
         (shared <= SHARED).then_some(Prompt {
             shape: Shape {

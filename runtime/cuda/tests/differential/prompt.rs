@@ -1,12 +1,13 @@
 //! Attention of many tokens by products of a warp: any widths, heads and types of caches, numbers of any size, the same bits whichever
 //! other tokens there are.
 
-use tpc_cuda::Build;
+use tpc_cuda::kernels::Kernel;
+use tpc_cuda::{Build, Device, Driver, Module};
 use tpc_ir::DType;
 use tpc_op_cases::{CACHES, Case, Random, Stored, difference, expected, operands};
 use tpc_runtime::{Data, Shape};
 
-use super::attention::{Sizes, case, cut, elements};
+use super::attention::{self, Sizes, cut, elements};
 use super::{Rig, kernel, results, rig, tolerated};
 
 /// Runs a case, whose results must be near the reference's. They, and the bytes of K and V that were read.
@@ -34,6 +35,21 @@ fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
         Data::F64(data) => data,
         _ => panic!("cases are of reals"),
     }
+}
+
+/// A case in which a token sees most cells up to three more than the token before it, but not those from 40 to 80.
+fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
+    let mut case = attention::case(sizes, types, random);
+    let Sizes { tokens, cells, .. } = sizes;
+    let sees = |t: usize, c: usize| {
+        c + 3 * (tokens - 1 - t) < cells && !(40..80).contains(&c) && !random.one_in(9)
+    };
+    let mask = (0..tokens * cells).map(|i| match sees(i / cells, i % cells) {
+        true => random.real(),
+        false => f64::NEG_INFINITY,
+    });
+    *reals(&mut case, 3) = mask.collect();
+    case
 }
 
 /// Every type of a cache that f16 holds is read as K and as V.
@@ -214,5 +230,74 @@ fn a_tile_of_rows_reads_the_cache_once() {
         *reals(&mut case, 3) = (0..200 * tokens).map(|i| hidden(i % 200)).collect();
         let (_, read) = check(&case, &mut rig, &random);
         assert_eq!(read, [2 * 136 * 128 * times; 2], "{tokens} tokens");
+    }
+}
+
+/// Where a barrier or a wait begins in the loop over tiles of a kernel's source, and its end.
+fn orders(text: &str) -> Vec<(usize, usize)> {
+    let begin = text.find("DEVICE void attend_tile").expect("the loop");
+    let body = &text[begin..];
+    let body = &body[..body.find("DEVICE void flash_prompt").expect("its end")];
+    let of = |order: &'static str| {
+        let found = body.match_indices(order);
+        found.map(move |(at, order)| (begin + at, begin + at + order.len()))
+    };
+    of("__syncthreads();")
+        .chain(of("cp_async_wait<1>();"))
+        .collect()
+}
+
+/// Whether a kernel of this source gives the result, and no fault.
+fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<bool> {
+    let mut rig = rig(57, Build::Checked)?;
+    let stored: Vec<Stored> = operands(case, random)
+        .into_iter()
+        .map(Stored::packed)
+        .collect();
+    let shapes = case.results.iter();
+    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
+    let wanted = expected(case, &stored, &shapes);
+    let module = rig
+        .driver
+        .load(Device(0), &Module::new(kernel.instance.module(), text));
+    let name = kernel.instance.entry();
+    let function = rig.driver.function(module.expect("it compiles"), &name);
+    rig.functions.insert(name, function.expect("a kernel"));
+    let outputs = results(case, &stored, random);
+    let left = rig.run((kernel, None), (stored, outputs), None);
+    Some(left.is_ok_and(|mut left| {
+        let found = left.results.remove(0);
+        difference(&tolerated(case, kernel), &found, &wanted[0]).is_none()
+    }))
+}
+
+/// Without any one barrier or wait of the loop over tiles a race is found, or the result is wrong.
+#[test]
+fn each_barrier_of_a_tile_is_needed() {
+    let random = Random::new("barriers", 1);
+    let sizes = Sizes {
+        // Of such rows, results are put in order where K and V were.
+        rows: [32, 32],
+        tokens: 12,
+        heads: [2, 1],
+        cells: 1160,
+    };
+    let mut case = case(sizes, [DType::Q4_0, DType::Q4_0], &random);
+    // One look at the mask finds nothing.
+    let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
+    *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
+    let (kernel, _) = kernel(&case);
+    let text = kernel.instance.alone().text;
+    match right(text.clone(), &kernel, &case, &random) {
+        None => return,
+        Some(right) => assert!(right, "with all of them"),
+    }
+    let orders = orders(&text);
+    assert!(orders.len() > 8, "{orders:?}");
+    for (from, to) in orders {
+        let line = text[..from].lines().count();
+        let wrong = [&text[..from], &text[to..]].concat();
+        let found = right(wrong, &kernel, &case, &random);
+        assert_eq!(found, Some(false), "nothing without line {line}");
     }
 }
