@@ -1,7 +1,5 @@
 // Attention, and the soft maximum of rows.
 
-DEVICE float minus_infinity() { return u2f(0xff800000u); }
-
 struct AttentionParams {
     float scale;
     float softcap;

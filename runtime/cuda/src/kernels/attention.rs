@@ -7,6 +7,7 @@ use super::kernel::{
     GRID, Geometry, OPERANDS, Request, Selected, Tensor, float, instance, kernel, per_row, real,
 };
 use super::params::Params;
+use super::prompt::Prompt;
 use super::source::{Family, Instance, Needs};
 use super::split::{self, Split};
 
@@ -107,12 +108,12 @@ impl<'a> Attention<'a> {
         })
     }
 
-    /// A template on their types.
-    pub(super) fn instance(&self, template: &str) -> Instance {
+    /// A template of a family on their types.
+    pub(super) fn instance(&self, family: Family, template: &str) -> Instance {
         let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
         let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
         let types = [q, k, v, mask, sinks, y];
-        instance(FAMILY, template, &types, Needs::Params).with(u32::from(self.terms))
+        instance(family, template, &types, Needs::Params).with(u32::from(self.terms))
     }
 
     /// The parameters that all kernels of attention begin with.
@@ -141,25 +142,26 @@ impl<'a> Attention<'a> {
             threads: 32 * warps as u32,
             shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
         };
-        kernel(self.instance("flash_attn"), params, geometry)
+        kernel(self.instance(FAMILY, "flash_attn"), params, geometry)
     }
 }
 
 /// How attention goes through the cells.
 ///
-/// For up to [`split::TOKENS`] tokens and caches of types that are written, blocks share the cells of a KV head ([`Split`]). What
-/// remains, and heads of which four rows do not fit in a tile, has a block for each token and query head.
+/// For up to [`split::TOKENS`] tokens and caches of types that are written, blocks share the cells of a KV head ([`Split`]). For more,
+/// and caches that f16 holds, a block has a tile of rows ([`Prompt`]). What remains, and heads that do not fit in shared memory, has a
+/// block for each token and query head.
 enum Way {
     Split(Split),
+    Prompt(Prompt),
     Simple,
 }
 
 impl Way {
     fn of(a: &Attention<'_>) -> Way {
-        let tokens = a.q.most[1];
-        match Split::of(a) {
-            Some(split) if tokens <= split::TOKENS => Way::Split(split),
-            _ => Way::Simple,
+        match a.q.most[1] <= split::TOKENS {
+            true => Split::of(a).map_or(Way::Simple, Way::Split),
+            false => Prompt::of(a).map_or(Way::Simple, Way::Prompt),
         }
     }
 }
@@ -169,6 +171,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
     let attention = Attention::new(op, request)?;
     match Way::of(&attention) {
         Way::Split(split) => split.kernel(&attention),
+        Way::Prompt(prompt) => prompt.kernel(&attention),
         Way::Simple => attention.simple(),
     }
 }

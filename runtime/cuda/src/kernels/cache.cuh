@@ -1,5 +1,16 @@
 // Rows of a KV cache: how they come to shared memory, and their elements, eight at a time.
 
+// What the mask has of a cell that is not seen, and what that scores.
+DEVICE float minus_infinity() { return u2f(0xff800000u); }
+
+// Rows that a block works on: tokens with heads that share the KV head, the heads of a token one after another. A tile of `own` rows
+// begins with `first`.
+struct RowTile {
+    u32 group, tokens, kv, stream, first, own;
+    DEVICE_MEMBER u32 head(u32 r) const { return kv * group + (first + r) % group; }
+    DEVICE_MEMBER u32 token(u32 r) const { return (first + r) / group; }
+};
+
 // The rows of a KV head of a stream, one per cell.
 struct CacheRows {
     const u8* at;

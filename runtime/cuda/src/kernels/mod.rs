@@ -15,6 +15,7 @@ mod norm;
 mod params;
 mod pointwise;
 mod product;
+mod prompt;
 mod recurrent;
 mod reduce;
 mod rope;

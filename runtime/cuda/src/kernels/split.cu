@@ -18,15 +18,12 @@ struct SplitParams {
     // Then the slope of each head.
 };
 
-// What a block works on: rows are tokens with heads that share the KV head, the heads of a token one after another. A tile of `own` rows
-// begins with `first`.
-struct SplitTile {
-    u32 group, tokens, kv, stream, first, own, dv;
+// What a block works on.
+struct SplitTile : RowTile {
+    u32 dv;
     // Over all KV heads: the number of the tile's first row, and the chunks of a row.
     u64 row;
     u32 chunks;
-    DEVICE_MEMBER u32 head(u32 r) const { return kv * group + (first + r) % group; }
-    DEVICE_MEMBER u32 token(u32 r) const { return (first + r) / group; }
 };
 
 // What blocks leave: of each row and chunk the values, then of each the maximum and the sum.

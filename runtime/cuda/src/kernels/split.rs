@@ -4,7 +4,7 @@
 //! the cache once for each eight rows of a group. Chunks begin at fixed cells, and nothing that is done for a row depends on the others:
 //! a token has the same bits alone and with others, whatever cells are behind those that it sees.
 
-use super::attention::Attention;
+use super::attention::{Attention, FAMILY};
 use super::kernel::{GRID, Geometry, Scratch, Selected, Tensor, kernel};
 use super::writable;
 
@@ -126,7 +126,7 @@ impl Split {
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
         let at_once = if self.rows == ROWS { 2 } else { 3 };
-        let instance = a.instance("flash_split").with(self.rows);
+        let instance = a.instance(FAMILY, "flash_split").with(self.rows);
         let instance = instance.bounded(CHUNK as u32, at_once);
         let kernel = kernel(instance, a.with_slopes(params)?, geometry)?;
         Ok(kernel.with_scratch(scratch))

@@ -11,11 +11,11 @@ use super::{Rig, kernel, results, rig};
 
 /// The sizes of a case: elements of a row of K and of V, tokens, heads, KV heads, cells.
 #[derive(Clone, Copy)]
-struct Sizes {
-    rows: [usize; 2],
-    tokens: usize,
-    heads: [usize; 2],
-    cells: usize,
+pub(super) struct Sizes {
+    pub(super) rows: [usize; 2],
+    pub(super) tokens: usize,
+    pub(super) heads: [usize; 2],
+    pub(super) cells: usize,
 }
 
 fn real(dtype: DType, dims: [usize; 4], random: &Random, scale: f64) -> Arg {
@@ -45,7 +45,7 @@ fn mask(cells: usize, tokens: usize, random: &Random, seen: impl Fn(usize) -> us
     }
 }
 
-fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
+pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
     let Sizes {
         rows: [dk, dv],
         tokens,
@@ -174,7 +174,12 @@ fn heads_of_any_number_and_width_are_shared() {
 }
 
 /// The elements at some indices of an axis.
-fn elements(dims: [usize; 4], data: &[f64], axis: usize, (from, len): (usize, usize)) -> Vec<f64> {
+pub(super) fn elements(
+    dims: [usize; 4],
+    data: &[f64],
+    axis: usize,
+    (from, len): (usize, usize),
+) -> Vec<f64> {
     let inner: usize = dims[..axis].iter().product();
     let parts = data.chunks(inner * dims[axis]);
     parts
@@ -183,7 +188,7 @@ fn elements(dims: [usize; 4], data: &[f64], axis: usize, (from, len): (usize, us
 }
 
 /// An operand at some indices of an axis.
-fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
+pub(super) fn cut(arg: &Arg, axis: usize, from: usize, len: usize) -> Arg {
     let Data::F64(data) = &arg.data else {
         panic!("cases are of reals")
     };

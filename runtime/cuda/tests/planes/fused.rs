@@ -297,11 +297,33 @@ fn a_product_with_a_weight_of_the_file_and_what_is_added_are_one_kernel() {
 
 #[test]
 fn attention_makes_the_terms_of_its_result() {
-    let Some(mut rig) = Rig::new(26) else { return };
+    // Of few tokens, of many with a cache that f16 holds, and with one that it does not.
+    for (tokens, cache) in [
+        (2, DType::F32),
+        (12, DType::F16),
+        (70, DType::F16),
+        (12, DType::F32),
+    ] {
+        let Some(mut rig) = Rig::new(26) else { return };
+        attention_makes_terms(&mut rig, tokens, cache);
+    }
+}
+
+fn attention_makes_terms(rig: &mut Rig, tokens: usize, cache: DType) {
     let random = Random::new("attention", 5);
-    let (n, heads, cells, tokens) = (64, 3, 70, 2);
-    let [q, k, v] = [(tokens, heads), (cells, 1), (cells, 1)]
-        .map(|(rows, of)| floats(&mut rig, [n, rows, of, 1], &random));
+    let (n, heads, cells) = (64, 3, 70);
+    let q = floats(rig, [n, tokens, heads, 1], &random);
+    let [k, v] = [0; 2].map(|_| {
+        if cache == DType::F32 {
+            return floats(rig, [n, cells, 1, 1], &random);
+        }
+        // Half to one in f16, of either sign.
+        let halves = (0..n * cells).flat_map(|_| {
+            let high = 0x38 + 0x80 * random.below(2) + random.below(4);
+            [random.below(256) as u8, high as u8]
+        });
+        rig.dense(cache, [n, cells, 1, 1], Some(&halves.collect::<Vec<_>>()))
+    });
     let mask = rig.dense(
         DType::F32,
         [cells, tokens, 1, 1],
@@ -313,11 +335,11 @@ fn attention_makes_the_terms_of_its_result() {
         softcap: 0.0,
         heads: None,
     };
-    let [plain, both] = [0; 2].map(|_| empty(&mut rig, [n, heads, tokens, 1]));
+    let [plain, both] = [0; 2].map(|_| empty(rig, [n, heads, tokens, 1]));
     let rows = plain.shown([n * heads, tokens, 1, 1]);
     let [made, there] = [0; 2].map(|_| rig.terms(rows));
     let a = rig.weight(&Weight::random(DType::Q8_0, [n * heads, 9, 1, 1], &random));
-    let [y, z] = [0; 2].map(|_| empty(&mut rig, [9, tokens, 1, 1]));
+    let [y, z] = [0; 2].map(|_| empty(rig, [9, tokens, 1, 1]));
     let operands = [q, k, v, mask];
     let alone = chosen(&op.clone().into(), &operands, plain);
     let fused = request(&operands, &[both, made], |r| select(&op.clone().into(), r));
@@ -329,6 +351,6 @@ fn attention_makes_the_terms_of_its_result() {
         (product.clone(), vec![a, there, y]),
         (product, vec![a, made, z]),
     ]);
-    assert_eq!(bits(&mut rig, both), bits(&mut rig, plain));
-    assert_eq!(bits(&mut rig, z), bits(&mut rig, y));
+    assert_eq!(bits(rig, both), bits(rig, plain));
+    assert_eq!(bits(rig, z), bits(rig, y));
 }

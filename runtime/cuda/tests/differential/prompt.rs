@@ -1,0 +1,303 @@
+//! Attention of many tokens by products of a warp: any widths, heads and types of caches, numbers of any size, the same bits whichever
+//! other tokens there are.
+
+use tpc_cuda::kernels::Kernel;
+use tpc_cuda::{Build, Device, Driver, Module};
+use tpc_ir::DType;
+use tpc_op_cases::{CACHES, Case, Random, Stored, difference, expected, operands};
+use tpc_runtime::{Data, Shape};
+
+use super::attention::{self, Sizes, cut, elements};
+use super::{Rig, kernel, results, rig, tolerated};
+
+/// Runs a case, whose results must be near the reference's. They, and the bytes of K and V that were read.
+fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
+    let (kernel, size) = kernel(case);
+    let name = kernel.instance.name();
+    assert!(name.starts_with("flash_prompt"), "{name}");
+    let packed = operands(case, random).into_iter().map(Stored::packed);
+    let stored: Vec<Stored> = packed.collect();
+    let shapes = case.results.iter();
+    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
+    let wanted = expected(case, &stored, &shapes);
+    let outputs = results(case, &stored, random);
+    let left = rig.run((&kernel, size), (stored, outputs), None);
+    let mut left = left.unwrap_or_else(|e| panic!("{e}: {name}"));
+    let found = left.results.remove(0);
+    let wrong = difference(&tolerated(case, &kernel), &found, &wanted[0]);
+    assert!(wrong.is_none(), "{name}: {}", wrong.unwrap_or_default());
+    (found, [left.read[1], left.read[2]])
+}
+
+/// The numbers of an operand.
+fn reals(case: &mut Case, operand: usize) -> &mut Vec<f64> {
+    match &mut case.operands[operand].data {
+        Data::F64(data) => data,
+        _ => panic!("cases are of reals"),
+    }
+}
+
+/// A case in which a token sees most cells up to three more than the token before it, but not those from 40 to 80.
+fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
+    let mut case = attention::case(sizes, types, random);
+    let Sizes { tokens, cells, .. } = sizes;
+    let sees = |t: usize, c: usize| {
+        c + 3 * (tokens - 1 - t) < cells && !(40..80).contains(&c) && !random.one_in(9)
+    };
+    let mask = (0..tokens * cells).map(|i| match sees(i / cells, i % cells) {
+        true => random.real(),
+        false => f64::NEG_INFINITY,
+    });
+    *reals(&mut case, 3) = mask.collect();
+    case
+}
+
+/// Every type of a cache that f16 holds is read as K and as V.
+#[test]
+fn prompts_read_caches_of_all_types() {
+    let Some(mut rig) = rig(51, Build::Plain) else {
+        return;
+    };
+    let held = |t: &DType| !matches!(t, DType::F32 | DType::Bf16);
+    let types: Vec<DType> = CACHES.into_iter().filter(held).collect();
+    for (i, k) in types.iter().enumerate() {
+        let random = Random::new("prompts", i as u64);
+        let sizes = Sizes {
+            rows: [96, 64],
+            tokens: 9 + 7 * i,
+            heads: [6, 2],
+            cells: 200,
+        };
+        let v = types[(i + 3) % types.len()];
+        check(&case(sizes, [*k, v], &random), &mut rig, &random);
+    }
+}
+
+/// Rows of any width; heads that share none, and more than a tile of rows has; windows of more than one look at the mask.
+#[test]
+fn prompts_of_any_width_are_computed() {
+    let Some(mut rig) = rig(52, Build::Checked) else {
+        return;
+    };
+    let all = [
+        ([64, 64], [4, 4], 40, DType::F16),
+        ([128, 128], [70, 1], 100, DType::F16),
+        ([256, 256], [2, 1], 560, DType::F16),
+        ([192, 128], [3, 1], 70, DType::F16),
+        ([20, 7], [7, 7], 65, DType::F16),
+        ([64, 160], [2, 2], 33, DType::Q8_0),
+        ([32, 32], [2, 1], 1060, DType::Q4_1),
+    ];
+    for (i, (rows, heads, cells, dtype)) in all.into_iter().enumerate() {
+        let random = Random::new("widths", i as u64);
+        let sizes = Sizes {
+            rows,
+            tokens: 10,
+            heads,
+            cells,
+        };
+        check(&case(sizes, [dtype, dtype], &random), &mut rig, &random);
+    }
+}
+
+/// Queries, and values of quantised caches, that f16 does not hold.
+#[test]
+fn numbers_beyond_f16_are_kept() {
+    let Some(mut rig) = rig(53, Build::Plain) else {
+        return;
+    };
+    for (i, dtype) in CACHES.into_iter().enumerate() {
+        if matches!(dtype, DType::F32 | DType::F16 | DType::Bf16) {
+            continue;
+        }
+        let random = Random::new("beyond", i as u64);
+        let sizes = Sizes {
+            rows: [64, 64],
+            tokens: 12,
+            heads: [2, 1],
+            cells: 90,
+        };
+        let mut case = case(sizes, [dtype, dtype], &random);
+        let tpc_ir::Op::FlashAttn(op) = &mut case.op else {
+            panic!("it is attention")
+        };
+        op.scale *= 4e-11;
+        reals(&mut case, 0).iter_mut().for_each(|x| *x *= 1e5);
+        // What scales codes is of f16 itself.
+        for cache in [1, 2] {
+            let data = reals(&mut case, cache);
+            data.iter_mut().for_each(|x| *x = x.abs() * 2e5);
+        }
+        case.magnitude = 2e5;
+        let (found, _) = check(&case, &mut rig, &random);
+        let found = found.tensor();
+        let found = found.reals().expect("reals");
+        assert!(found.iter().all(|x| x.is_finite()), "{dtype}");
+        assert!(found.iter().any(|x| *x > 7e4), "{dtype}");
+    }
+}
+
+/// What is no finite number reaches the tokens that see it, and no others in their tile.
+#[test]
+fn no_number_reaches_who_does_not_see_it() {
+    let Some(mut rig) = rig(54, Build::Checked) else {
+        return;
+    };
+    let random = Random::new("odd", 1);
+    let sizes = Sizes {
+        rows: [64, 64],
+        tokens: 12,
+        heads: [4, 2],
+        cells: 80,
+    };
+    let mut case = case(sizes, [DType::F16, DType::F16], &random);
+    let seen = |c: usize, t: usize| c != 43 || t >= 8;
+    *reals(&mut case, 3) = (0..12 * 80)
+        .map(|i| {
+            if seen(i % 80, i / 80) {
+                0.0
+            } else {
+                f64::NEG_INFINITY
+            }
+        })
+        .collect();
+    let values = reals(&mut case, 2);
+    values[43 * 64 + 5] = f64::INFINITY;
+    values[43 * 64 + 6] = f64::NAN;
+    let (found, _) = check(&case, &mut rig, &random);
+    let found = found.tensor();
+    let found = found.reals().expect("reals");
+    for t in 0..12 {
+        // The first head's elements 5 and 6 of the token.
+        let own = &found[t * 4 * 64..][..64];
+        assert_eq!(own[5].is_infinite() && own[6].is_nan(), t >= 8, "token {t}");
+        assert!(own[..5].iter().all(|x| x.is_finite()), "token {t}");
+    }
+}
+
+/// The same tokens with more before and behind them, and with more cells.
+#[test]
+fn tokens_of_a_prompt_have_the_same_bits_with_others() {
+    let Some(mut rig) = rig(55, Build::Plain) else {
+        return;
+    };
+    let random = Random::new("others", 1);
+    let sizes = Sizes {
+        rows: [64, 64],
+        tokens: 40,
+        heads: [6, 2],
+        cells: 500,
+    };
+    let together = case(sizes, [DType::Q8_0, DType::F16], &random);
+    let (found, _) = check(&together, &mut rig, &random);
+    let found = found.tensor();
+    let of = &together.operands;
+    // Tokens 11 to 20 see none of the cells beyond.
+    let cells = 500 - (39 - 20) * 3;
+    let mut operands = vec![
+        cut(&of[0], 1, 11, 10),
+        cut(&of[1], 1, 0, cells),
+        cut(&of[2], 1, 0, cells),
+        cut(&cut(&of[3], 1, 11, 10), 0, 0, cells),
+    ];
+    operands.extend(of.get(4).cloned());
+    let alone = Case {
+        operands,
+        results: vec![(DType::F32, [64, 6, 10, 1])],
+        ..together.clone()
+    };
+    let (alone, _) = check(&alone, &mut rig, &random);
+    let wanted = elements(found.dims(), &found.reals().expect("reals"), 2, (11, 10));
+    assert_eq!(*alone.tensor().reals().expect("reals"), wanted);
+}
+
+/// A tile of 64 rows reads K and V once, and what the mask hides from all of them not at all.
+#[test]
+fn a_tile_of_rows_reads_the_cache_once() {
+    let Some(mut rig) = rig(56, Build::Checked) else {
+        return;
+    };
+    for (tokens, times) in [(16, 1), (17, 2), (32, 2)] {
+        let random = Random::new("once", tokens as u64);
+        let sizes = Sizes {
+            rows: [64, 64],
+            tokens,
+            heads: [8, 2],
+            cells: 200,
+        };
+        let mut case = case(sizes, [DType::F16, DType::F16], &random);
+        let hidden = |c: usize| if c < 64 { f64::NEG_INFINITY } else { 0.0 };
+        *reals(&mut case, 3) = (0..200 * tokens).map(|i| hidden(i % 200)).collect();
+        let (_, read) = check(&case, &mut rig, &random);
+        assert_eq!(read, [2 * 136 * 128 * times; 2], "{tokens} tokens");
+    }
+}
+
+/// Where a barrier or a wait begins in the loop over tiles of a kernel's source, and its end.
+fn orders(text: &str) -> Vec<(usize, usize)> {
+    let begin = text.find("DEVICE void attend_tile").expect("the loop");
+    let body = &text[begin..];
+    let body = &body[..body.find("DEVICE void flash_prompt").expect("its end")];
+    let of = |order: &'static str| {
+        let found = body.match_indices(order);
+        found.map(move |(at, order)| (begin + at, begin + at + order.len()))
+    };
+    of("__syncthreads();")
+        .chain(of("cp_async_wait<1>();"))
+        .collect()
+}
+
+/// Whether a kernel of this source gives the result, and no fault.
+fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<bool> {
+    let mut rig = rig(57, Build::Checked)?;
+    let stored: Vec<Stored> = operands(case, random)
+        .into_iter()
+        .map(Stored::packed)
+        .collect();
+    let shapes = case.results.iter();
+    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
+    let wanted = expected(case, &stored, &shapes);
+    let module = rig
+        .driver
+        .load(Device(0), &Module::new(kernel.instance.module(), text));
+    let name = kernel.instance.entry();
+    let function = rig.driver.function(module.expect("it compiles"), &name);
+    rig.functions.insert(name, function.expect("a kernel"));
+    let outputs = results(case, &stored, random);
+    let left = rig.run((kernel, None), (stored, outputs), None);
+    Some(left.is_ok_and(|mut left| {
+        let found = left.results.remove(0);
+        difference(&tolerated(case, kernel), &found, &wanted[0]).is_none()
+    }))
+}
+
+/// Without any one barrier or wait of the loop over tiles a race is found, or the result is wrong.
+#[test]
+fn each_barrier_of_a_tile_is_needed() {
+    let random = Random::new("barriers", 1);
+    let sizes = Sizes {
+        // Of such rows, results are put in order where K and V were.
+        rows: [32, 32],
+        tokens: 12,
+        heads: [2, 1],
+        cells: 1160,
+    };
+    let mut case = case(sizes, [DType::Q4_0, DType::Q4_0], &random);
+    // One look at the mask finds nothing.
+    let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
+    *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
+    let (kernel, _) = kernel(&case);
+    let text = kernel.instance.alone().text;
+    match right(text.clone(), &kernel, &case, &random) {
+        None => return,
+        Some(right) => assert!(right, "with all of them"),
+    }
+    let orders = orders(&text);
+    assert!(orders.len() > 8, "{orders:?}");
+    for (from, to) in orders {
+        let line = text[..from].lines().count();
+        let wrong = [&text[..from], &text[to..]].concat();
+        let found = right(wrong, &kernel, &case, &random);
+        assert_eq!(found, Some(false), "nothing without line {line}");
+    }
+}
