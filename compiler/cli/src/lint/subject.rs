@@ -10,7 +10,8 @@ use crate::source::SourceArgs;
 use crate::values::{DeviceLists, Parsed};
 use tpc_core::placement::{DeviceList, Placement, SplitMode, shares};
 use tpc_diag::{Diagnostic, codes, message};
-use tpc_ggml::llama_cpp::{CommandLine, Test, TpcCommand, device_count, quoted};
+use tpc_ggml::engines::{Backend, Build};
+use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, quoted};
 
 /// The model or capture, with the options that apply to it.
 pub(super) struct Subject {
@@ -27,6 +28,8 @@ pub(super) struct EngineLine {
     pub(super) command: CommandLine,
     /// The `tpc plan` command that asks for the same.
     pub(super) equivalent: String,
+    /// The release whose limits count.
+    pub(super) build: &'static Build,
     /// Whether the number of devices is an assumption, since nothing says it.
     pub(super) assumed: bool,
     /// What tells it from the others of a benchmark with lists.
@@ -120,12 +123,24 @@ impl Subject {
             placement,
             line: Some(EngineLine {
                 equivalent: same.shell(&machine),
+                build: args.placement.build_of(command.maker),
                 command,
                 assumed,
                 label: label.clone(),
             }),
             devices,
         })
+    }
+}
+
+impl EngineLine {
+    /// The back end of each device: those that the line names (`-dev CUDA0,ROCm0`), or else those of the cards.
+    pub(super) fn backends(&self, placement: &Placement) -> Vec<Option<Backend>> {
+        let named = self.command.value(Setting::Devices);
+        match named.filter(|_| placement.backend.is_none()) {
+            Some(list) => list.split(',').map(Backend::of_device).collect(),
+            None => placement.backends(),
+        }
     }
 }
 
