@@ -62,8 +62,8 @@ impl Row {
 
 /// The geometry of a specification.
 fn geometry(spec: &str) -> Geometry {
-    let parsed = Spec::parse(spec).unwrap_or_else(|d| panic!("{spec}: {d}"));
-    // No data are written.
+    let whole = format!("{spec},header=1");
+    let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
     let model = Model::new(parsed, &|_, _, _| Ok(())).unwrap_or_else(|d| panic!("{spec}: {d}"));
     let options = LowerOptions {
         cache_type_k: DType::F16,
@@ -103,7 +103,7 @@ fn every_run_of_a_split_ends_as_predicted() {
         let model = known.entry(spec).or_insert_with(|| geometry(&row.spec));
         let overrides = row
             .option("-ot")
-            .map(|text| parse_overrides(text, &[]).expect("an override"));
+            .map(|text| parse_overrides(&[text.to_owned()], &[]).expect("an override"));
         let all_experts = row.has("-cmoe");
         let on_host = |name: &str| {
             let mut named = overrides.iter().flatten();

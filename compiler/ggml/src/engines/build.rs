@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Basis, Condition, Outcome};
+use super::{Backend, Basis, CacheKernels, Condition, Outcome};
 use crate::llama_cpp::Maker;
 
 /// A release of an engine.
@@ -106,24 +106,6 @@ pub struct Defaults {
     pub slots: u64,
     /// Whether slots share one cache of the whole context.
     pub shared_cache: bool,
-}
-
-/// The cache types with attention kernels on a back end.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CacheKernels {
-    /// The back end.
-    pub backend: Backend,
-    /// Types for which K and V of the same type have a kernel.
-    pub same: Vec<String>,
-    /// Types that may also be mixed.
-    #[serde(default)]
-    pub mixed: Vec<String>,
-    /// The build option that adds the other pairs.
-    #[serde(default)]
-    pub with: Option<String>,
-    /// The evidence.
-    pub basis: Basis,
 }
 
 /// Sums over devices that are added in bf16.
