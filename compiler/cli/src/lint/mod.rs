@@ -20,12 +20,15 @@ use crate::output::{self, Failure};
 use crate::progress::Progress;
 use crate::source::{Unproved, read_capture};
 pub(crate) use clients::{VerdictArgs, verdicts};
+pub(crate) use print::Checked as CheckedSubject;
 use print::Checked;
 use subject::{EngineLine, Subject};
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Severity, codes as common, message};
+use tpc_ggml::engines::Backend;
 use tpc_ggml::llama_cpp::{Maker, Program, Test};
 use tpc_gguf::GgufFile;
+use tpc_lint::format::EngineFacts;
 use tpc_lint::{
     Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
 };
@@ -91,6 +94,8 @@ pub(super) struct Args {
 struct Findings {
     findings: Vec<Finding>,
     devices: Vec<usize>,
+    /// The back ends of the devices that were planned for last.
+    backends: Vec<Option<Backend>>,
 }
 
 /// A model's file, and its graph if it has one.
@@ -170,6 +175,10 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         }
         let notes = placement.notes.clone();
         found.devices.push(placement.devices.len());
+        found.backends = match &subject.line {
+            Some(engine) => engine.backends(&placement),
+            None => placement.backends(),
+        };
         let here = match args.target {
             Some(Target::GgmlMeta) => {
                 let caches = subject.placement.cache_types()?;
@@ -357,7 +366,9 @@ fn check(
     let label = subject.line.as_ref().map(|l| l.label.as_str());
     let label = label.filter(|l| !l.is_empty());
     let label = label.map_or_else(String::new, |l| format!(" {l}"));
+    let engine = subject.line.as_ref().map(|l| l.build);
     Ok(Checked {
+        engine: engine.map(|build| EngineFacts::new(build, &found.backends)),
         path: format!("{}{label}", subject.source.path()),
         devices: found.devices,
         findings,
@@ -366,26 +377,30 @@ fn check(
     })
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(command) = &args.rpc_command {
-        return clients::run(args, command);
-    }
+/// Lints all that the arguments name.
+pub(super) fn checked(args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let files = subjects(args, &config)?;
     let lines = subject::lines(args)?;
-    let checked: Vec<Checked> = match lines.as_slice() {
+    match lines.as_slice() {
         [] => {
             let all = files.iter();
             all.map(|f| check(args, &config, f.as_deref(), None))
-                .collect::<Result<_, _>>()?
+                .collect()
         }
         lines => {
             let file = files.first().and_then(Option::as_deref);
             let all = lines.iter();
-            all.map(|l| check(args, &config, file, Some(l)))
-                .collect::<Result<_, _>>()?
+            all.map(|l| check(args, &config, file, Some(l))).collect()
         }
-    };
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(command) = &args.rpc_command {
+        return clients::run(args, command);
+    }
+    let checked = checked(args)?;
     print::print(args.format, &checked, &[])?;
     finish(args, &checked)
 }

@@ -7,7 +7,7 @@ use crate::output::{self, Failure};
 use tpc_core::report::PlanReport;
 use tpc_diag::Diagnostic;
 use tpc_lint::Finding;
-use tpc_lint::format::{LintReport, Summary, github, sarif};
+use tpc_lint::format::{EngineFacts, LintReport, Summary, github, sarif};
 
 /// What was found in a file.
 pub(super) struct Checked {
@@ -17,6 +17,8 @@ pub(super) struct Checked {
     pub(super) findings: Vec<Finding>,
     /// The command of tpc for the same as a command line of llama.cpp.
     pub(super) equivalent: Option<String>,
+    /// The release of the engine that the command line is for.
+    pub(super) engine: Option<EngineFacts>,
     /// The status of a file or an option that is unusable.
     pub(super) failed: Option<u8>,
 }
@@ -51,6 +53,7 @@ impl Checked {
             devices: &self.devices,
             summary,
             findings: &self.findings,
+            engine: self.engine.as_ref(),
             equivalent: self.equivalent.as_deref(),
         }
     }
