@@ -2,6 +2,7 @@
 //!
 //! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
 //! - `command` parses a line, with the environment variables before it;
+//! - `beside` has the files that it loads in addition to the model;
 //! - `devices` counts the devices that it names;
 //! - `programs` tells the programs apart, with the options that some have alone;
 //! - `fault` finds values that a program does not take, by the `numbers` among others;
@@ -12,6 +13,7 @@
 //! - `translate` says the same in tpc's options;
 //! - `measurement` has what llama.cpp was seen to do with models of an architecture.
 
+mod beside;
 mod command;
 mod context;
 mod devices;
@@ -27,6 +29,7 @@ mod programs;
 mod testing;
 mod translate;
 
+pub use beside::{DraftFile, ProjectorFile};
 pub use command::{CommandLine, ParsedOption};
 pub use context::{Context, Fitted};
 pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, position};
