@@ -7,6 +7,7 @@
 mod args;
 mod artefact;
 mod bench;
+mod beside;
 pub mod catalogue;
 mod check;
 mod clients;

@@ -67,6 +67,9 @@ pub struct Beside {
     pub devices: Vec<Part>,
     /// On the host.
     pub host: Part,
+    /// How a draft's tokens differ from the model's.
+    #[serde(skip)]
+    pub difference: Option<Difference>,
 }
 
 impl Beside {
@@ -76,6 +79,7 @@ impl Beside {
             file: file.to_owned(),
             devices: vec![Part::default(); devices],
             host: Part::default(),
+            difference: None,
         }
     }
 
@@ -86,61 +90,33 @@ impl Beside {
     }
 }
 
-/// A file that is asked for and cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unread {
-    /// The file.
-    pub file: String,
-    /// Why; `None` where there is no such file.
-    pub reason: Option<String>,
-}
+/// A reader of the headers of files; `None` where a file cannot be read.
+pub type Open<'o> = &'o dyn Fn(&str) -> Option<GgufFile>;
 
-/// What became of the files of a request.
-#[derive(Clone, Debug, Default)]
-pub struct Counted {
-    /// The files that are counted.
-    pub beside: Vec<Beside>,
-    /// The files that are not.
-    pub unread: Vec<Unread>,
-    /// How a draft's tokens differ from the model's.
-    pub difference: Option<Difference>,
-}
-
-/// A reader of the headers of files.
-pub type Open<'o> = &'o dyn Fn(&str) -> Result<GgufFile, Unread>;
-
-/// Counts the files of a request on the devices of a placement, for this model.
+/// Counts the files of a request on the devices of a placement, for this model. Files that cannot be read are left out.
 pub fn count(
     request: &Request,
     model: &GgufFile,
     placement: &Placement,
     open: Open<'_>,
-) -> Counted {
-    let mut out = Counted::default();
-    if let Some(draft) = &request.draft {
-        match open(&draft.file) {
-            Ok(file) => {
-                out.difference = differs(model, &file);
-                out.beside
-                    .push(draft::draft(draft, &file, model, placement));
-            }
-            Err(unread) => out.unread.push(unread),
-        }
+) -> Vec<Beside> {
+    let mut out = Vec::new();
+    if let Some(asked) = &request.draft
+        && let Some(file) = open(&asked.file)
+    {
+        out.push(Beside {
+            difference: differs(model, &file),
+            ..draft::draft(asked, &file, model, placement)
+        });
     }
-    if let Some(projector) = &request.projector {
-        match open(&projector.file) {
-            Ok(file) => out
-                .beside
-                .push(projector::projector(projector, &file, placement)),
-            Err(unread) => out.unread.push(unread),
-        }
+    if let Some(asked) = &request.projector
+        && let Some(file) = open(&asked.file)
+    {
+        out.push(projector::projector(asked, &file, placement));
     }
-    for adapter in &request.adapters {
-        match open(&adapter.file) {
-            Ok(file) => out
-                .beside
-                .push(adapter::adapter(adapter, &file, model, placement)),
-            Err(unread) => out.unread.push(unread),
+    for asked in &request.adapters {
+        if let Some(file) = open(&asked.file) {
+            out.push(adapter::adapter(asked, &file, model, placement));
         }
     }
     out

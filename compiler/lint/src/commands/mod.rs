@@ -9,16 +9,19 @@ mod beside;
 mod cache_kernels;
 mod cache_on_host;
 mod changed_model;
+mod draft_vocabulary;
 mod fitted;
 mod full_window;
 mod main_gpu;
 mod measured_failure;
 mod no_fused_attention;
 mod refused;
-mod remote_devices;
+pub(crate) mod remote_devices;
+mod rounded_sums;
 mod rows;
 mod said_twice;
 mod too_many_devices;
+mod unfused_attention;
 mod unknown_flag;
 mod value_cache;
 
@@ -31,12 +34,15 @@ pub(super) static LINTS: &[&Lint] = &[
     &alibi::LINT,
     &attention_on_host::LINT,
     &no_fused_attention::LINT,
+    &unfused_attention::LINT,
     &value_cache::LINT,
     &cache_kernels::LINT,
     &too_many_devices::LINT,
     &measured_failure::LINT,
     &remote_devices::LINT,
+    &rounded_sums::LINT,
     &beside::LINT,
+    &draft_vocabulary::LINT,
     &batches::LINT,
     &main_gpu::LINT,
     &rows::LINT,
