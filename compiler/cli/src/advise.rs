@@ -56,7 +56,7 @@ pub fn lint_line(line: &[String], machine: &[String]) -> Result<Vec<LineVerdict>
     let words = habits::normalise(words.into_iter().map(OsString::from));
     let only = LintOnly::try_parse_from(words).map_err(|e| vec![crate::usage(&e)])?;
     let checked = lint::checked(&only.args).map_err(|f: Failure| f.diagnostics)?;
-    let verdict = |one: lint::CheckedSubject| {
+    let verdict = |one: lint::Checked| {
         let engine = one.engine.clone()?;
         Some(LineVerdict {
             model: one.path,

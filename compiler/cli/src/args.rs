@@ -16,7 +16,7 @@ use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
     DeviceKind, DeviceList, DeviceSpec, EngineChoice, HostExperts, Machine, MachineRequest,
-    Override, OverridePattern, Placement, Reserve, SplitMode, TensorSplit,
+    Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
@@ -41,6 +41,13 @@ pub(super) struct PlacementArgs {
     /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB of a card's, 0 of a cpu's].
     #[arg(long, value_name = "BYTES", value_parser = values::reserve())]
     reserve: Option<Parsed<Reserve>>,
+    /// Memory of the host, such as `64GiB` [default: what --topology says, else not known]. Of a machine whose devices share it: all
+    /// of it.
+    #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
+    host_memory: Option<Parsed<f64>>,
+    /// Servers of llama.cpp's RPC, `HOST:PORT,…`: the first devices are in their machines, under -sm tensor the last ones.
+    #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
+    rpc: Option<Parsed<Servers>>,
     /// How devices share the model [-sm; default: auto; of captured graphs: tensor].
     #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
     split_mode: Option<Parsed<SplitMode>>,
@@ -119,9 +126,16 @@ pub(super) struct PlacementArgs {
         value_parser = values::deterministic()
     )]
     deterministic: Parsed<SumOrder>,
-    /// Accepted and without effect: attention is always fused [-fa].
-    #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
-    flash_attn: Option<String>,
+    /// Fused attention [-fa]. tpc always fuses; `off` counts scores in memory under --engine llama.cpp.
+    #[arg(
+        long,
+        value_name = "on|off|auto",
+        num_args = 0..=1,
+        default_value = "auto",
+        default_missing_value = "on",
+        value_parser = values::flash_attention()
+    )]
+    flash_attn: Parsed<bool>,
 }
 
 /// The placement options by themselves.
@@ -190,6 +204,7 @@ impl PlacementArgs {
                 false => other.engine.clone(),
             },
             backend: other.backend.clone().or(self.backend),
+            host_memory: other.host_memory.clone(),
             ..self
         }
     }
@@ -235,6 +250,8 @@ impl PlacementArgs {
             && defaults(|a, b| a.engine == b.engine)
             && defaults(|a, b| a.depth == b.depth)
             && defaults(|a, b| a.deterministic == b.deterministic)
+            && defaults(|a, b| a.flash_attn == b.flash_attn)
+            && defaults(|a, b| a.rpc == b.rpc)
     }
 
     /// The release of a project's engine that the options name, or else the newest.
@@ -256,7 +273,7 @@ impl PlacementArgs {
 
     /// Whether they say more of the machine than its devices and its topology.
     pub(super) fn says_links(&self) -> bool {
-        self.link.is_some() || self.reserve.is_some()
+        self.link.is_some() || self.reserve.is_some() || self.host_memory.is_some()
     }
 
     /// The topology file.
@@ -312,6 +329,10 @@ impl PlacementArgs {
         }
         if let Some(Ok(reserve)) = &self.reserve {
             out.extend(["--reserve".to_owned(), reserve.to_string()]);
+        }
+        if let Some(Ok(memory)) = &self.host_memory {
+            let memory = Reserve::Each(*memory).to_string();
+            out.extend(["--host-memory".to_owned(), memory]);
         }
         out
     }
@@ -379,9 +400,12 @@ impl PlacementArgs {
             build: engine.build,
             backend: given(&self.backend)?,
             depth: self.depth.clone().map_err(Failure::usage)?,
+            flash_attention: self.flash_attn.clone().map_err(Failure::usage)?,
+            servers: self.servers()?,
             sums: self.deterministic.clone().map_err(Failure::usage)?,
             storage,
             main_device: None,
+            beside: Vec::new(),
             notes,
         };
         self.with_main(out)
@@ -413,8 +437,17 @@ impl PlacementArgs {
             file: file.as_ref(),
             way: given(&self.link)?,
             reserve: reserve.as_ref(),
+            host_memory: given(&self.host_memory)?,
+            servers: self.servers()?,
         };
         request.machine().map_err(Failure::usage)
+    }
+
+    /// The servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
+    fn servers(&self) -> Result<Servers, Failure> {
+        let mut servers = given(&self.rpc)?.unwrap_or_default();
+        servers.last = given(&self.split_mode)? == Some(SplitMode::Tensor);
+        Ok(servers)
     }
 
     fn overrides(&self, devices: &[DeviceSpec]) -> Result<Vec<Override>, Failure> {

@@ -8,6 +8,7 @@ pub mod advise;
 mod args;
 mod artefact;
 mod bench;
+mod beside;
 pub mod catalogue;
 mod check;
 mod clients;

@@ -8,9 +8,10 @@ use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 
 use tpc_core::placement::{
-    DeviceList, EngineChoice, MAX_DEVICES, OverridePattern, Reserve, SplitMode, TensorSplit,
-    parse_backend, parse_cache_type, parse_deterministic, parse_engine, parse_gpu_layers,
-    parse_link, parse_spec_type, parse_split_mode,
+    DeviceList, EngineChoice, MAX_DEVICES, OverridePattern, Reserve, Servers, SplitMode,
+    TensorSplit, parse_backend, parse_cache_type, parse_deterministic, parse_engine,
+    parse_flash_attention, parse_gpu_layers, parse_host_memory, parse_link, parse_spec_type,
+    parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::Backend;
@@ -153,6 +154,27 @@ pub(super) fn reserve() -> Reader<Reserve> {
     Reader {
         parse: Reserve::parse,
         values: Vec::new(),
+    }
+}
+
+pub(super) fn host_memory() -> Reader<f64> {
+    Reader {
+        parse: parse_host_memory,
+        values: Vec::new(),
+    }
+}
+
+pub(super) fn servers() -> Reader<Servers> {
+    Reader {
+        parse: Servers::parse,
+        values: Vec::new(),
+    }
+}
+
+pub(super) fn flash_attention() -> Reader<bool> {
+    Reader {
+        parse: parse_flash_attention,
+        values: vec!["on", "off", "auto"],
     }
 }
 

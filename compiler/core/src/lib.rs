@@ -4,6 +4,7 @@
 //! - [`placement`]: what the user asks for, and where each layer therefore is.
 //! - [`pipeline`]: the passes in order.
 //! - [`advice`]: configurations that fit where the one asked for does not.
+//! - [`beside`]: files that are loaded in addition to the model.
 //! - [`shrink`]: the same model with small sizes, to be run.
 //! - [`report`]: plans as tables, JSON and pages.
 //! - [`mod@format`]: bytes, counts and layers as people read them.
@@ -12,6 +13,7 @@
 //! - [`units`]: quantities as people write them.
 
 pub mod advice;
+pub mod beside;
 pub mod cards;
 pub mod format;
 pub mod golden;

@@ -168,6 +168,13 @@ pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     out
 }
 
+/// The finding of servers whose links nobody states, for a plan that a user asks for.
+pub fn lint_servers(placement: &Placement) -> Option<Diagnostic> {
+    let servers = &placement.servers;
+    let used = (servers.count() > 0).then(|| servers.to_string())?;
+    commands::remote_devices::assumed_network(placement, &used)
+}
+
 /// The report of a plan with the findings of the lints, and their verdict.
 pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
     report_with(path, placement, compiled, None)

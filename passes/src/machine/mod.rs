@@ -10,6 +10,7 @@ mod expert_load;
 )]
 mod fitted;
 mod kernel;
+mod pool;
 mod profile;
 mod speed;
 mod topology;
@@ -21,6 +22,7 @@ pub use engine::Engine;
 pub use expert_load::{ExpertLoad, expected_max};
 pub(crate) use kernel::kernel;
 pub use kernel::{Kernel, KernelKind, Regime};
+pub use pool::Pool;
 pub use profile::{EngineProfile, ErrorBand};
 pub use speed::{KernelTime, Speed};
 pub use topology::{DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology};

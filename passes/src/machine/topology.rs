@@ -39,6 +39,12 @@ pub struct DeviceProfile {
     pub memory: Option<f64>,
     /// Bytes of the memory that plans leave to the driver's context and the engine's own buffers.
     pub reserve: f64,
+    /// Bytes that other models and adapters of the same command hold: drafts, image encoders, LoRA adapters.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub beside: f64,
+    /// Bytes of the memory that it shares with the host of its machine, both together; `None` for a device with memory of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
     /// Multiply-add throughput in operations per second, two per multiply-add.
@@ -48,10 +54,16 @@ pub struct DeviceProfile {
 }
 
 impl DeviceProfile {
-    /// Bytes that a plan may use; `None` where the memory is not known.
+    /// Bytes that a plan may use for the model; `None` where the memory is not known.
     pub fn usable_memory(&self) -> Option<f64> {
-        self.memory.map(|m| (m - self.reserve).max(0.0))
+        self.memory
+            .map(|m| (m - self.reserve - self.beside).max(0.0))
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(bytes: &f64) -> bool {
+    *bytes == 0.0
 }
 
 /// The way that bytes take between two places, from the fastest to the slowest.
@@ -69,6 +81,9 @@ pub enum LinkKind {
     /// PCI Express through buffers in the host's memory: devices whose driver refuses peer copies.
     #[serde(rename = "pcie")]
     PcieHost,
+    /// A network between machines.
+    #[serde(rename = "network")]
+    Network,
     /// Not stated: only bandwidth and latency are known.
     #[default]
     #[serde(rename = "unstated")]
@@ -77,11 +92,12 @@ pub enum LinkKind {
 
 impl LinkKind {
     /// All kinds that a link may be stated to have.
-    pub const STATED: [LinkKind; 4] = [
+    pub const STATED: [LinkKind; 5] = [
         LinkKind::NvSwitch,
         LinkKind::NvLink,
         LinkKind::PciePeer,
         LinkKind::PcieHost,
+        LinkKind::Network,
     ];
 
     /// Its name in options, files and reports.
@@ -91,6 +107,7 @@ impl LinkKind {
             LinkKind::NvLink => "nvlink",
             LinkKind::PciePeer => "pcie-p2p",
             LinkKind::PcieHost => "pcie",
+            LinkKind::Network => "network",
             LinkKind::Unstated => "unstated",
         }
     }
@@ -106,6 +123,7 @@ impl LinkKind {
             LinkKind::NvSwitch | LinkKind::NvLink => 8.0,
             LinkKind::PciePeer => 12.0,
             LinkKind::PcieHost => 25.0,
+            LinkKind::Network => 50.0,
             LinkKind::Unstated => 10.0,
         }
     }
@@ -139,6 +157,11 @@ impl Link {
             latency_us: kind.latency_us(),
             kind,
         }
+    }
+
+    /// The network between two machines of which nothing is stated: 10 Gbit/s Ethernet.
+    pub const fn network() -> Link {
+        Link::of(LinkKind::Network, 10e9 / 8.0)
     }
 
     /// What both links allow: the smaller bandwidth, the longer latency, the slower kind.
@@ -175,6 +198,9 @@ pub struct Topology {
     pub host: DeviceProfile,
     /// The link between the host and each device.
     pub host_link: Link,
+    /// Positions of the devices that are in other machines than the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<usize>,
 }
 
 const fn default_link() -> Link {
@@ -201,6 +227,8 @@ impl DeviceProfile {
             name: "host".into(),
             memory: None,
             reserve: 0.0,
+            beside: 0.0,
+            pool: None,
             bandwidth,
             flops: flops * bandwidth / usual,
             processor: None,
@@ -249,6 +277,8 @@ impl Default for Topology {
             name: "device".into(),
             memory: None,
             reserve: 0.0,
+            beside: 0.0,
+            pool: None,
             bandwidth: 1e12,
             flops: 2e14,
             processor: None,
@@ -259,6 +289,7 @@ impl Default for Topology {
             links: Vec::new(),
             host: DeviceProfile::host(USUAL_HOST.0),
             host_link: default_host_link(),
+            away: Vec::new(),
         }
     }
 }

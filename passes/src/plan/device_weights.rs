@@ -180,6 +180,8 @@ mod tests {
             name: "d".into(),
             memory,
             reserve: 0.0,
+            beside: 0.0,
+            pool: None,
             bandwidth: 1e12,
             flops: 1e14,
             processor: None,

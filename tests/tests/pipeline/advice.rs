@@ -27,6 +27,8 @@ fn machine(gigabytes: &[f64]) -> Topology {
         name: "d".into(),
         memory: Some(gb * 1e9),
         reserve: 0.0,
+        beside: 0.0,
+        pool: None,
         bandwidth: 9e11,
         flops: 7e13,
         processor: None,

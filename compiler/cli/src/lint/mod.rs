@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use tpc_ir::text;
 
 use crate::args::PlacementArgs;
+use crate::beside;
 use crate::codes;
 use crate::config::{self, Config};
 use crate::input::Model;
@@ -20,8 +21,7 @@ use crate::output::{self, Failure};
 use crate::progress::Progress;
 use crate::source::{Unproved, read_capture};
 pub(crate) use clients::{VerdictArgs, verdicts};
-pub(crate) use print::Checked as CheckedSubject;
-use print::Checked;
+pub(crate) use print::Checked;
 use subject::{EngineLine, Subject};
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, Severity, codes as common, message};
@@ -172,6 +172,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         let is_implied = subject.line.is_some() && subject::is_open(&placement);
         if is_implied {
             placement.tensor_split = Some(subject::shares_of_memory(&placement));
+        }
+        if let (Some(line), Some(opened)) = (&subject.line, &opened) {
+            placement = beside::counted(&line.beside, placement, opened.file);
         }
         let notes = placement.notes.clone();
         found.devices.push(placement.devices.len());

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use super::Args;
 use super::line::on_devices;
 use crate::args::{Defaults, PlacementArgs};
+use crate::beside;
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use crate::values::{DeviceLists, Parsed};
+use tpc_core::beside::Request;
 use tpc_core::placement::{DeviceList, Placement, SplitMode, shares};
 use tpc_diag::{Diagnostic, codes, message};
 use tpc_ggml::engines::{Backend, Build};
@@ -30,6 +32,8 @@ pub(super) struct EngineLine {
     pub(super) equivalent: String,
     /// The release whose limits count.
     pub(super) build: &'static Build,
+    /// The files that it loads in addition to the model, as far as they are here.
+    pub(super) beside: Request,
     /// Whether the number of devices is an assumption, since nothing says it.
     pub(super) assumed: bool,
     /// What tells it from the others of a benchmark with lists.
@@ -83,7 +87,7 @@ impl Subject {
             let message = "placement options are given before a command line of llama.cpp";
             let d = Diagnostic::new(&codes::COMMAND_LINE, "command line", message);
             return Err(Failure::usage(d.help(
-                "put them behind `--`; only --devices, --topology, --link and --reserve may stand before it",
+                "put them behind `--`; only --devices, --topology, --link, --reserve and --host-memory may stand before it",
             )));
         }
         let given = machine.devices();
@@ -112,6 +116,8 @@ impl Subject {
             let words = ["-ts".to_owned(), shares(&split)];
             same.options.splice(2..2, words);
         }
+        let beside = beside::of_line(&command);
+        same.options.extend(beside.words());
         // The machine is said by the options before the command; what that leaves open, by the command itself.
         let mut machine = args.placement.machine_words();
         if args.placement.devices().is_none() && !of_file {
@@ -125,6 +131,7 @@ impl Subject {
                 equivalent: same.shell(&machine),
                 build: args.placement.build_of(command.maker),
                 command,
+                beside,
                 assumed,
                 label: label.clone(),
             }),

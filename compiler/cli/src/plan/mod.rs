@@ -9,6 +9,7 @@ mod several;
 use std::path::{Path, PathBuf};
 
 use crate::args::PlacementArgs;
+use crate::beside::BesideArgs;
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use formats::Format;
@@ -42,6 +43,8 @@ pub(super) struct Args {
     allow_unproved: bool,
     #[command(flatten)]
     placement: PlacementArgs,
+    #[command(flatten)]
+    beside: BesideArgs,
 }
 
 /// A model or a capture under one placement.
@@ -81,6 +84,7 @@ pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanRepo
         diff: None,
         allow_unproved: false,
         placement: placement.clone(),
+        beside: BesideArgs::default(),
     };
     let jobs = Job::all(&args);
     let plans = jobs.iter().filter_map(|job| {

@@ -10,7 +10,7 @@ use tpc_core::pipeline::Compiled;
 use tpc_core::placement::Placement;
 use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
-use tpc_lint::plan_report;
+use tpc_lint::{lint_servers, plan_report};
 
 /// A plan, and the values whose splits are to be explained.
 pub(super) struct Plan {
@@ -21,7 +21,10 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(args: &Args, job: &Job) -> Result<Plan, Failure> {
-        let placement = job.placement.placement(job.source.defaults())?;
+        let mut placement = job.placement.placement(job.source.defaults())?;
+        if let Some(model) = job.source.model()? {
+            placement = args.beside.on(placement, &model.file)?;
+        }
         let unproved = match args.allow_unproved {
             true => Unproved::Warning,
             false => Unproved::Error,
@@ -56,6 +59,7 @@ impl Plan {
             Search::Nothing => plan_report(&path, placement, compiled),
         };
         let machine = job.placement.machine_words();
+        report.diagnostics.extend(lint_servers(placement));
         let file = job.source.model_path();
         report.commands = Commands::new(&file, &machine, placement, compiled);
         if source.is_bare_header() {

@@ -26,6 +26,9 @@ fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
 /// The link between two cards; their numbers count the cards of the same name before them. `way` is the kind that the user
 /// asks for, of which a bridge is used only on demand.
 pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
+    if way == Some(LinkKind::Network) {
+        return Link::network();
+    }
     let wants_fabric = way.is_some_and(LinkKind::is_fabric);
     if let (Some(fa), Some(fb)) = (a.0.fabric, b.0.fabric)
         && (way.is_none() || wants_fabric)

@@ -7,7 +7,7 @@ mod row;
 
 use std::sync::LazyLock;
 
-use tpc_passes::machine::{DeviceProfile, Processor};
+use tpc_passes::machine::{DeviceProfile, MemoryKind, Processor};
 
 pub use links::{apart_from, between_cards, host_link, most_common};
 pub use names::{Found, find, short_name};
@@ -152,6 +152,8 @@ pub struct Card {
     pub fabric: Option<Fabric>,
     /// Bytes per second in each direction to the host, where that is not PCI Express.
     pub host_bandwidth: Option<f64>,
+    /// Bytes per second in each direction of the network that its machine is sold with, where that joins machines of its kind.
+    pub network: Option<f64>,
     /// Where the figures come from.
     pub source: String,
     /// What else there is to know.
@@ -165,10 +167,20 @@ impl Card {
             name: name.into(),
             memory: Some(self.memory),
             reserve: RESERVE,
+            beside: 0.0,
+            pool: self.pool(),
             bandwidth: self.bandwidth,
             flops: self.flops,
             processor: self.processor,
         }
+    }
+
+    /// Bytes of the memory that it shares with the host of its machine, both together: all that the machine is sold with but 7 %
+    /// for firmware and system, and at least what the driver gives to a program. `None` for a card with memory of its own.
+    pub fn pool(&self) -> Option<f64> {
+        self.processor.filter(|p| p.memory == MemoryKind::Shared)?;
+        let sold = self.nominal_gib.unwrap_or(0.0) * 1_073_741_824.0;
+        Some((row::SHARED_SHARE * sold).max(self.memory))
     }
 
     /// 8-bit operations per second, where they are known.

@@ -68,6 +68,8 @@ pub(super) struct Row {
     fabric: Option<FabricRow>,
     #[serde(default)]
     host_gbs: Option<f64>,
+    #[serde(default)]
+    network_gbits: Option<f64>,
     #[serde(default = "specification")]
     source: String,
     #[serde(default)]
@@ -107,6 +109,10 @@ pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     })
 }
 
+/// The part of memory shared with the host that programs get, graphics and processor together: the rest is firmware's and the
+/// system's.
+pub(super) const SHARED_SHARE: f64 = 0.93;
+
 /// MiB of what nvidia-smi says that programs do not get, about.
 const DRIVER_MIB: f64 = 450.0;
 
@@ -119,7 +125,7 @@ impl Row {
         let mib = match (self.runtime_mib, self.smi_mib, self.vendor) {
             (Some(mib), _, _) => f64::from(mib),
             (None, Some(mib), _) => f64::from(mib) - DRIVER_MIB,
-            (None, None, _) if self.memory == MemoryRow::Shared => 0.93 * nominal,
+            (None, None, _) if self.memory == MemoryRow::Shared => SHARED_SHARE * nominal,
             (None, None, Vendor::Nvidia) => nominal - DRIVER_MIB,
             (None, None, Vendor::Amd) => nominal - 144.0,
             (None, None, Vendor::Intel) => 0.95 * nominal,
@@ -177,6 +183,7 @@ impl From<Row> for Card {
             peer: r.peer,
             fabric,
             host_bandwidth: r.host_gbs.map(|x| x / 2.0 * 1e9),
+            network: r.network_gbits.map(|x| x / 8.0 * 1e9),
             source: r.source,
             note: r.note,
         }

@@ -184,20 +184,12 @@ pub(super) fn fits(
     request: &PlanRequest,
     memory: &Memory,
 ) -> bool {
-    let capacity = |i: usize| request.topology.device(i).usable_memory();
-    let devices = (0..request.devices.len()).map(capacity);
-    if devices
-        .chain([request.topology.host.usable_memory()])
-        .all(|c: Option<f64>| c.is_none())
-    {
+    let (topology, devices) = (&request.topology, request.devices.len());
+    if !topology.knows_memory(devices) {
         return true;
     }
     let prints = memory.footprints(programs);
-    prints.iter().all(|(place, print)| match place {
-        Place::Device(d) => capacity(d.index()).is_none_or(|c| print.total() as f64 <= c),
-        Place::Host => {
-            (request.topology.host.usable_memory()).is_none_or(|c| print.total() as f64 <= c)
-        }
-        Place::Group(_) => true,
-    })
+    let bytes = |place| prints.get(&place).map_or(0, Footprint::total);
+    let each = (0..devices).map(|d| bytes(Place::Device(Device::new(d))));
+    topology.has_room(&each.collect::<Vec<_>>(), bytes(Place::Host))
 }

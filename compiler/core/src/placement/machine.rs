@@ -1,17 +1,18 @@
 //! The machine that a model is planned for: devices by `--devices` and `--topology`, their links and reserves.
 
 use tpc_diag::{Diagnostic, codes};
-use tpc_passes::machine::{DeviceProfile, Link, LinkKind, Topology};
+use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
 
 use super::devices::{DeviceItem, counted, cure, wrong};
-use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve};
+use super::network;
+use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve, Servers};
 use crate::cards::{
     Card, Fabric, Found, apart_from, between_cards, find, host_link, most_common, short_name, table,
 };
 use crate::topology::TopologyFile;
 
 /// What the user says about the machine.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MachineRequest<'a> {
     /// `--devices`.
     pub list: Option<&'a DeviceList>,
@@ -21,6 +22,10 @@ pub struct MachineRequest<'a> {
     pub way: Option<LinkKind>,
     /// `--reserve`.
     pub reserve: Option<&'a Reserve>,
+    /// `--host-memory`, in bytes.
+    pub host_memory: Option<f64>,
+    /// The servers of `--rpc`.
+    pub servers: Servers,
 }
 
 /// The devices of a plan, with their profiles and links.
@@ -142,10 +147,10 @@ impl MachineRequest<'_> {
                 return Ok((0..*n).map(|i| Member::of_file(file, i)).collect());
             }
             (DeviceList::All | DeviceList::Count(_), None) => {
-                let n = if let DeviceList::Count(n) = list {
-                    *n
-                } else {
-                    1
+                let n = match list {
+                    DeviceList::Count(n) => *n,
+                    // Nobody says how many devices the host has beside its servers.
+                    _ => 1 + self.servers.count(),
                 };
                 let generic = |i| Member::generic(format!("dev{i}"), DeviceKind::Generic);
                 return Ok((0..n).map(generic).collect());
@@ -283,6 +288,9 @@ impl MachineRequest<'_> {
         if let Some(file) = self.file {
             out.host = file.host.clone();
         }
+        if self.host_memory.is_some() {
+            out.host.memory = self.host_memory;
+        }
         match (self.file.and_then(|f| f.host_link), &cards) {
             (Some(link), _) => out.host_link = link,
             (None, Some(cards)) => {
@@ -297,7 +305,24 @@ impl MachineRequest<'_> {
         } else if let Some(way) = self.way {
             return Err(not_of_cards(way));
         }
+        let network = |a: usize, b: usize| {
+            let of_card = |m: usize| members[m].card.as_ref().and_then(|c| c.network);
+            let fast = of_card(a).zip(of_card(b)).map(|(a, b)| a.min(b));
+            let link = fast.map_or(Link::network(), |rate| Link::of(LinkKind::Network, rate));
+            (!self.states_link(members, a, b)).then_some(link)
+        };
+        network::join(&mut out, members.len(), &self.servers, &network);
         Ok(out)
+    }
+
+    /// True if the file states the link between the devices at these positions.
+    fn states_link(&self, members: &[Member], a: usize, b: usize) -> bool {
+        let Some(file) = self.file.filter(|_| self.way.is_none()) else {
+            return false;
+        };
+        let ends = (members[a].file, members[b].file);
+        let is = |p: &PairLink| (Some(p.a), Some(p.b)) == ends || (Some(p.b), Some(p.a)) == ends;
+        file.link.is_some() || file.links.iter().any(is)
     }
 
     /// The links between the devices: what `--link` says, else the file, else what cards have.

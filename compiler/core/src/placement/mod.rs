@@ -5,6 +5,7 @@ mod engine;
 mod experts;
 mod machine;
 mod main_device;
+mod network;
 mod overrides;
 mod reserve;
 mod resolve;
@@ -18,8 +19,9 @@ pub use devices::{
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use experts::HostExperts;
 pub use machine::{Machine, MachineRequest};
+pub use network::Servers;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
-pub use reserve::Reserve;
+pub use reserve::{Reserve, parse_host_memory};
 pub use resolve::{Overridden, ResolvedPlacement, expert_weights, overridden, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_bytes, by_layers};
@@ -29,6 +31,7 @@ use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
+use crate::beside::Beside;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting};
@@ -107,6 +110,10 @@ pub struct Placement {
     pub backend: Option<Backend>,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
+    /// Fused attention: an engine that has scores in memory otherwise counts and reads them.
+    pub flash_attention: bool,
+    /// The servers whose devices are in other machines.
+    pub servers: Servers,
     /// The order of sums over devices.
     pub sums: SumOrder,
     /// How the devices store weights.
@@ -114,6 +121,8 @@ pub struct Placement {
     /// The device that a model is on which is not split; the first, and of `auto` the one with the most memory, where
     /// `--main-gpu` names none.
     pub main_device: Option<usize>,
+    /// The memory of files that are loaded in addition to the model; the topology's devices and host have it as taken.
+    pub beside: Vec<Beside>,
     /// What was assumed about the machine.
     pub notes: Vec<Diagnostic>,
 }
@@ -143,9 +152,12 @@ impl Placement {
             build: EngineChoice::default().build,
             backend: None,
             depth: 0,
+            flash_attention: true,
+            servers: Servers::default(),
             sums: SumOrder::Auto,
             storage: &FileTarget,
             main_device: None,
+            beside: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -226,6 +238,24 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     }
 }
 
+/// Reads whether attention is fused: `on`, `off`, or `auto`, which fuses it.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
+    match text {
+        "on" | "auto" | "1" | "-1" | "true" | "enabled" => Ok(true),
+        "off" | "0" | "false" | "disabled" => Ok(false),
+        _ => {
+            let message = format!("`{text}` is not on, off or auto");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--flash-attn", message);
+            Err(d.help(
+                "on and auto fuse attention; off keeps scores in memory under --engine llama.cpp",
+            ))
+        }
+    }
+}
+
 /// Reads the kind of link between cards.
 ///
 /// # Errors
@@ -235,7 +265,7 @@ pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     LinkKind::STATED.into_iter().find(known).ok_or_else(|| {
         let message = format!("`{text}` is no kind of link");
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
-        d.help("use nvlink, pcie-p2p (from card to card) or pcie (through the host); a topology file states other speeds")
+        d.help("use nvlink, pcie-p2p (from card to card), pcie (through the host) or network; a topology file states other speeds")
     })
 }
 

@@ -36,6 +36,22 @@ impl fmt::Display for Reserve {
     }
 }
 
+/// Reads the memory of the host, such as `64GiB`.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else, and for none at all.
+pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
+    let refused = |message: String| {
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--host-memory", message);
+        d.help("write bytes with a unit, such as `--host-memory 64GiB`")
+    };
+    match quantity(text.trim(), Unit::Bytes) {
+        Ok(bytes) if bytes > 0.0 => Ok(bytes),
+        Ok(_) => Err(refused("a host has memory".to_owned())),
+        Err(e) => Err(refused(e.message)),
+    }
+}
+
 fn wrong(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "--reserve", message)
 }
@@ -81,6 +97,19 @@ mod tests {
     use super::*;
 
     const GIB: f64 = 1_073_741_824.0;
+
+    #[test]
+    fn memories_of_hosts() {
+        assert_eq!(parse_host_memory(" 64GiB"), Ok(64.0 * GIB));
+        for bad in ["", "0", "64", "-1GiB", "lots"] {
+            let found = parse_host_memory(bad).expect_err(bad);
+            assert_eq!(
+                (found.code.id, found.help.is_some()),
+                ("TPC0400", true),
+                "{bad}"
+            );
+        }
+    }
 
     #[test]
     fn reserves() {

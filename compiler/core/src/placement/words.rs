@@ -16,7 +16,11 @@ impl Placement {
     /// The options that ask for the machine, as far as the devices tell: their count, their cards, or their list. A topology
     /// file is known only to whoever read it.
     pub fn machine_words(&self) -> Vec<String> {
-        vec!["--devices".to_owned(), spell_devices(&self.devices)]
+        let mut out = vec!["--devices".to_owned(), spell_devices(&self.devices)];
+        if self.servers.count() > 0 {
+            out.extend(["--rpc".to_owned(), self.servers.to_string()]);
+        }
+        out
     }
 
     /// The options that ask for everything but the machine, the engine and the depth: under them `--split-mode auto` and
@@ -71,6 +75,9 @@ impl Placement {
         }
         if self.drafting != Drafting::None {
             put(&["--spec-type", "draft-mtp"]);
+        }
+        if !self.flash_attention {
+            put(&["-fa", "off"]);
         }
         match self.sums {
             SumOrder::Auto => {}

@@ -20,15 +20,26 @@ struct Fullest<'a> {
 }
 
 impl PlanReport {
-    /// The bytes that plans may use of the device at a position; `None` where nobody says them.
+    /// The bytes of the device at a position that plans may use, those of files beside the model among them; `None` where nobody
+    /// says them.
     pub fn usable_bytes(&self, device: usize) -> Option<u64> {
         let profile = self.machine.devices.get(device)?;
-        profile.usable_memory().map(|m| m as u64)
+        let usable = |memory: f64| (memory - profile.reserve).max(0.0) as u64;
+        profile.memory.map(usable)
     }
 
-    /// The bytes that plans may use of the host.
+    /// The bytes that plans may use of the host. Memory that it shares with devices is judged as a pool.
     pub fn usable_host_bytes(&self) -> Option<u64> {
-        self.machine.host.usable_memory().map(|m| m as u64)
+        let host = &self.machine.host;
+        let usable = |memory: f64| (memory - host.reserve).max(0.0) as u64;
+        host.memory.filter(|_| self.pool.is_none()).map(usable)
+    }
+
+    /// The bytes of the pool that host and devices take, and those that they may take.
+    fn pooled(&self) -> Option<(u64, u64)> {
+        self.pool
+            .as_ref()
+            .map(|p| (p.total_bytes, p.usable_bytes()))
     }
 
     /// Every place with the bytes that it may use: the devices, then the host.
@@ -42,7 +53,8 @@ impl PlanReport {
     pub fn fits(&self) -> Option<bool> {
         let over = self
             .rooms()
-            .any(|(p, room)| room.is_some_and(|r| p.total_bytes > r));
+            .any(|(p, room)| room.is_some_and(|r| p.total_bytes > r))
+            || self.pooled().is_some_and(|(total, room)| total > room);
         let known = (0..self.devices.len()).any(|d| self.usable_bytes(d).is_some());
         match over {
             true => Some(false),

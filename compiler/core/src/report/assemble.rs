@@ -11,7 +11,7 @@ use super::commands::Commands;
 use super::machine::MachineReport;
 use super::plan::{
     Collectives, DeviceReport, EngineBuildReport, MirroredReport, ModelReport, PlanReport,
-    SearchReport, TensorReport,
+    PoolReport, SearchReport, TensorReport,
 };
 use super::sharding::{devices_at, place_name, sharding_report};
 use super::{drafts, rewriting};
@@ -40,6 +40,8 @@ impl PlanReport {
             },
             bits: BitsReport::new(compiled),
             drafts: drafts::drafts(placement, compiled),
+            pool: PoolReport::new(placement, compiled),
+            beside: placement.beside.clone(),
             estimate: (&compiled.estimate).into(),
             mirrored_bytes: mirrored.total(),
             mirrored,
@@ -110,6 +112,26 @@ fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, Dev
     (devices.collect(), host)
 }
 
+impl PoolReport {
+    /// The memory that the host shares with devices; `None` where it shares none.
+    fn new(placement: &Placement, compiled: &Compiled) -> Option<PoolReport> {
+        let pool = placement.topology.host_pool(placement.devices.len())?;
+        let (devices, host) = places(placement, compiled);
+        let shared = pool.devices.iter().map(|&d| &devices[d]).chain([&host]);
+        Some(PoolReport {
+            devices: pool.devices.clone(),
+            total_bytes: shared.map(|p| p.total_bytes).fold(0, u64::saturating_add),
+            capacity_bytes: pool.memory as u64,
+            reserve_bytes: pool.reserve as u64,
+        })
+    }
+
+    /// Bytes that plans may use of it.
+    pub const fn usable_bytes(&self) -> u64 {
+        self.capacity_bytes.saturating_sub(self.reserve_bytes)
+    }
+}
+
 fn place_report(
     name: &str,
     kind: &'static str,
@@ -133,7 +155,8 @@ fn place_report(
         layout_bytes: layout,
         compute_bytes: compute,
         staging_bytes: staging,
-        total_bytes: print.total(),
+        beside_bytes: profile.beside as u64,
+        total_bytes: print.total().saturating_add(profile.beside as u64),
         capacity_bytes: profile.memory.map(|c| c as u64),
         reserve_bytes: profile.reserve as u64,
         card: None,

@@ -22,6 +22,31 @@ pub struct MachineReport {
     pub assumed: bool,
 }
 
+/// True if nobody describes the devices. Servers, the host's memory and files beside the model say nothing of them.
+fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
+    let assumed = Topology::assumed(processors);
+    let alike = |a: &DeviceProfile, b: &DeviceProfile| {
+        let bare = |p: &DeviceProfile| DeviceProfile {
+            memory: None,
+            beside: 0.0,
+            ..p.clone()
+        };
+        bare(a) == bare(b)
+    };
+    let n = topology.devices.len().max(assumed.devices.len());
+    let devices = (0..n).all(|d| {
+        let (a, b) = (topology.device(d), assumed.device(d));
+        a.memory == b.memory && alike(a, b)
+    });
+    let away = |l: &PairLink| topology.is_away(l.a) || topology.is_away(l.b);
+    let links = topology.link == assumed.link || topology.link == Link::network();
+    devices
+        && links
+        && topology.links.iter().all(away)
+        && topology.host_link == assumed.host_link
+        && alike(&topology.host, &assumed.host)
+}
+
 impl MachineReport {
     /// The machine of a placement.
     pub fn new(placement: &Placement) -> MachineReport {
@@ -36,7 +61,7 @@ impl MachineReport {
             link: topology.link,
             links: links.copied().collect(),
             host_link: topology.host_link,
-            assumed: *topology == Topology::assumed(&processors),
+            assumed: is_assumed(topology, &processors),
         }
     }
 

@@ -13,6 +13,7 @@ use super::commands::Commands;
 use super::machine::MachineReport;
 use super::why::report::WhyReport;
 use crate::advice::Advice;
+use crate::beside::Beside;
 use crate::pipeline::{Breakdown, Candidate, Estimate, LeftOut};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, Severity};
@@ -45,6 +46,12 @@ pub struct PlanReport {
     /// The part of the drafts in all this; none where drafts are not planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftsReport>,
+    /// The memory that the host shares with devices of its machine, if it shares any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolReport>,
+    /// The files that are loaded in addition to the model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// Estimated times.
     pub estimate: EstimateReport,
     /// Bytes of weights held more than once, beyond the first copy.
@@ -201,7 +208,10 @@ pub struct DeviceReport {
     pub compute_bytes: u64,
     /// Of these, results of copies and collectives, at their own peak.
     pub staging_bytes: u64,
-    /// The sum of weights, caches, states, layout and compute: the arenas of the program.
+    /// Files that are loaded in addition to the model.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub beside_bytes: u64,
+    /// The sum of weights, caches, states, layout and compute, which are the arenas of the program, and of what is loaded beside.
     pub total_bytes: u64,
     /// The device's memory, where the topology says it.
     pub capacity_bytes: Option<u64>,
@@ -209,6 +219,24 @@ pub struct DeviceReport {
     pub reserve_bytes: u64,
     /// The name of its card, where it is known.
     pub card: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+/// Memory that the host shares with devices of its machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolReport {
+    /// The positions of these devices.
+    pub devices: Vec<usize>,
+    /// Bytes that the devices and the host take of it together.
+    pub total_bytes: u64,
+    /// Its bytes.
+    pub capacity_bytes: u64,
+    /// Bytes that the plan leaves to the system and the drivers.
+    pub reserve_bytes: u64,
 }
 
 /// A tensor of the plan.

@@ -7,8 +7,9 @@ use comfy_table::{ContentArrangement, Table, presets};
 use super::answer::{answer, percent};
 use super::columns::{Align, Columns};
 use super::kinds::{layer_kinds, shape, split};
-use super::plan::{CandidateReport, DeviceReport, DraftsReport, PlanReport, Ranges};
+use super::plan::{CandidateReport, DeviceReport, DraftsReport, PlanReport, PoolReport, Ranges};
 use super::{rewriting, why};
+use crate::beside::Part;
 use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 
 /// How much the tables tell.
@@ -28,6 +29,10 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     let mut out = answer(report, columns);
     out.push('\n');
     out.push_str(&places(report, detail).render(columns));
+    let beside = beside(report);
+    if !beside.is_empty() {
+        out.push_str(&wrapped(&beside, columns, 2));
+    }
     out.push_str(&wrapped(&transfers(report), columns, 2));
     if !report.considered.is_empty() || !report.left_out.is_empty() {
         out.push('\n');
@@ -99,6 +104,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
         ("state", Right),
         ("layout", Right),
         ("compute", Right),
+        ("beside", Right),
         ("total", Right),
         ("usable", Right),
         ("used", Right),
@@ -128,7 +134,12 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     }
     let host = place_cells(&report.host, report.usable_host_bytes());
     t.row([vec!["host".to_owned()], host].concat());
-    t.without_columns(&["kv cache", "state"], |cell| cell == "0 B");
+    if let Some(pool) = &report.pool {
+        t.row([vec!["together".to_owned()], pool_cells(pool)].concat());
+    }
+    t.without_columns(&["kv cache", "state", "beside"], |cell| {
+        cell == "0 B" || cell.is_empty()
+    });
     t.without_columns(&["layout", "usable", "used"], |cell| cell == UNKNOWN);
     t
 }
@@ -163,10 +174,59 @@ fn place_cells(d: &DeviceReport, usable: Option<u64>) -> Vec<String> {
         bytes(d.state_bytes),
         layout(d),
         bytes(d.compute_bytes),
+        bytes(d.beside_bytes),
         bytes(d.total_bytes),
         usable.map_or_else(|| UNKNOWN.to_owned(), bytes),
         share.map_or_else(|| UNKNOWN.to_owned(), |s| format!("{} %", percent(s))),
     ]
+}
+
+/// The cells of the memory that host and devices share.
+fn pool_cells(pool: &PoolReport) -> Vec<String> {
+    let usable = pool.usable_bytes();
+    let share = pool.total_bytes as f64 / (usable as f64).max(1.0);
+    let mut out = vec![String::new(); 6];
+    out.extend([
+        bytes(pool.total_bytes),
+        bytes(usable),
+        format!("{} %", percent(share)),
+    ]);
+    out
+}
+
+/// The files that are loaded in addition to the model, a line each, and the memory that is shared.
+fn beside(report: &PlanReport) -> String {
+    let mut out = String::new();
+    for b in &report.beside {
+        let place = |name: &str, part: &Part| {
+            let kinds = [
+                (part.weights, "weights"),
+                (part.kv, "kv cache"),
+                (part.compute, "compute"),
+            ];
+            let some = kinds.iter().filter(|(n, _)| *n > 0);
+            let some: Vec<String> = some
+                .map(|(n, what)| format!("{what} {}", bytes(*n)))
+                .collect();
+            (!some.is_empty()).then(|| format!("{} on {}", some.join(", "), printable(name)))
+        };
+        let names = report.devices.iter().map(|d| d.name.as_str());
+        let devices = names.zip(&b.devices).filter_map(|(n, p)| place(n, p));
+        let all: Vec<String> = devices.chain(place("the host", &b.host)).collect();
+        let _ = writeln!(out, "{} {}: {}", b.what, printable(&b.file), all.join("; "));
+    }
+    if let Some(pool) = &report.pool {
+        let names: Vec<String> = (pool.devices.iter())
+            .filter_map(|&d| report.devices.get(d))
+            .map(|d| printable(&d.name))
+            .collect();
+        let _ = writeln!(
+            out,
+            "{} and the host share one memory: what moves between them frees nothing",
+            names.join(", ")
+        );
+    }
+    out
 }
 
 /// The strategies that `auto` weighed, the chosen one first, then those that fit, the fastest first.

@@ -2,7 +2,9 @@
 
 use ron::value::RawValue;
 use serde::Deserialize;
-use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Processor, Topology};
+use tpc_passes::machine::{
+    DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology,
+};
 
 use super::error::{Place, TopologyError};
 use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, positive, words};
@@ -159,6 +161,7 @@ fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
         peer: false,
         fabric: None,
         host_bandwidth: None,
+        network: None,
         source: String::new(),
         note: None,
     })
@@ -245,6 +248,8 @@ impl DeviceEntry<'_> {
                     name: name.clone().unwrap_or_else(|| "device".to_owned()),
                     memory: None,
                     reserve: 0.0,
+                    beside: 0.0,
+                    pool: None,
                     bandwidth: 0.0,
                     flops: 0.0,
                     processor: None,
@@ -258,6 +263,13 @@ impl DeviceEntry<'_> {
         if let Some(raw) = self.processor {
             profile.processor = Some(processor(at.of(raw))?);
         }
+        let is_shared = (profile.processor).is_some_and(|p| p.memory == MemoryKind::Shared);
+        // A memory that is stated is all that plans may count on: the host's bytes are among them unless its memory is stated, too.
+        profile.pool = match (self.memory, profile.pool) {
+            _ if !is_shared => None,
+            (None, Some(pool)) => Some(pool),
+            _ => profile.memory,
+        };
         let reserve = amount("reserve", self.reserve, Unit::Bytes, at)?;
         profile.reserve = match (reserve, profile.memory) {
             (Some(reserve), _) => reserve,

@@ -2,7 +2,7 @@
 //!
 //! - `build` has the types of a release's facts, `registry` the list of releases; each is one file in `data`;
 //! - `backend` has the back ends of ggml, `basis` the evidence for a statement, `outcome` the ends of runs that go wrong;
-//! - `geometry` has the geometry of a model, `shares` the parts of it that llama.cpp's devices get;
+//! - `feed_forward` has the matrices that belong together, `geometry` the rest of a model's geometry, `shares` the parts of it that llama.cpp's devices get;
 //! - `cache_kernels` has the cache types that back ends compute attention with;
 //! - `condition` has the conditions under which a split of tensors fails, `prediction` the end of a run.
 //!
@@ -14,6 +14,7 @@ mod basis;
 mod build;
 mod cache_kernels;
 mod condition;
+mod feed_forward;
 mod geometry;
 mod outcome;
 mod prediction;
@@ -25,6 +26,7 @@ pub use basis::Basis;
 pub use build::{Build, Defaults, DroppedMode, Failure, ShortSums, TensorSplit};
 pub use cache_kernels::{CacheKernel, CacheKernels};
 pub use condition::{Condition, SplitUse};
+pub use feed_forward::FeedForward;
 pub use geometry::{Attention, Contracted, Geometry, HeadRows, Linear};
 pub use outcome::Outcome;
 pub use prediction::Predicted;

@@ -6,6 +6,9 @@ use super::options::Setting;
 /// The number of devices to plan for where nothing says it.
 const ASSUMED: usize = 2;
 
+/// The fewest devices that the machine of a line has beside its servers.
+const LOCAL: usize = 1;
+
 /// The number of devices of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCount {
@@ -17,11 +20,27 @@ pub struct DeviceCount {
     pub named_by: Option<String>,
 }
 
-/// The number of devices that a line states: by a list of devices, by those that are visible, by proportions, or by servers.
+/// The number of devices that a line states: by a list of devices, by those that are visible together with its servers, or by
+/// proportions.
 pub fn devices_named(line: &CommandLine) -> Option<usize> {
-    listed(line)
-        .or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
-        .or_else(|| entries(line, Setting::Rpc, &[',']))
+    listed(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
+}
+
+impl CommandLine {
+    /// The servers whose devices the line uses: those of `--rpc`, of which a list of devices may leave out some.
+    pub fn servers(&self) -> Option<Vec<String>> {
+        let all = self.value(Setting::Rpc)?.split(',').map(str::trim);
+        let all = all.filter(|s| !s.is_empty());
+        let used = self.value(Setting::Devices).map(|list| {
+            let is_remote = |d: &&str| d.trim().to_ascii_uppercase().starts_with("RPC");
+            list.split(',').filter(is_remote).count()
+        });
+        let servers: Vec<String> = all
+            .take(used.unwrap_or(usize::MAX))
+            .map(str::to_owned)
+            .collect();
+        (!servers.is_empty()).then_some(servers)
+    }
 }
 
 /// The number of entries of a list.
@@ -34,15 +53,18 @@ fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<
     (n > 0 && text != "none").then_some(n)
 }
 
-/// The number of devices that a line lists, or leaves visible.
+/// The number of devices that a line lists, or leaves visible beside its servers.
 fn listed(line: &CommandLine) -> Option<usize> {
-    entries(line, Setting::Devices, &[',']).or(line.visible)
+    let servers = || line.servers().map_or(0, |s| s.len());
+    let visible = || line.visible.map(|n| n + servers());
+    entries(line, Setting::Devices, &[',']).or_else(visible)
 }
 
 /// The number of devices to plan a line for: those that it states, or else as many as it names.
 pub fn device_count(line: &CommandLine) -> DeviceCount {
     let stated = devices_named(line);
-    let count = stated.unwrap_or(ASSUMED);
+    let servers = line.servers().map(|s| s.len() + LOCAL);
+    let count = stated.or(servers).unwrap_or(ASSUMED);
     if let Some(count) = listed(line) {
         return DeviceCount {
             count,
@@ -156,6 +178,18 @@ mod tests {
             (1, false, false)
         );
         assert_eq!(of("llama-server -mg 1000000"), (2, true, false));
+        // Servers, and the devices here.
+        assert_eq!(of("llama-server --rpc a:1"), (2, true, false));
+        assert_eq!(of("llama-server --rpc a:1,b:1"), (3, true, false));
+        assert_eq!(of("llama-server --rpc a:1 -ts 1,1,2"), (3, false, false));
+        assert_eq!(
+            of("CUDA_VISIBLE_DEVICES=0,1 llama-server --rpc a:1"),
+            (3, false, false)
+        );
+        assert_eq!(
+            of("llama-server --rpc a:1,b:1 -dev RPC0,CUDA0"),
+            (2, false, false)
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
 //! - `command` parses a line, with the environment variables before it;
+//! - `beside` has the files that it loads in addition to the model;
 //! - `devices` counts the devices that it names;
 //! - `programs` tells the programs apart, with the options that some have alone;
 //! - `fault` finds values that a program does not take, by the `numbers` among others;
@@ -10,6 +11,7 @@
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
 //! - `translate` says the same in tpc's options.
 
+mod beside;
 mod command;
 mod context;
 mod devices;
@@ -23,6 +25,7 @@ mod programs;
 mod testing;
 mod translate;
 
+pub use beside::{DraftFile, ProjectorFile};
 pub use command::{CommandLine, ParsedOption};
 pub use context::{Context, Fitted};
 pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, position};

@@ -112,9 +112,15 @@ impl TpcCommand {
         if line.is_off(Setting::KvOffload) {
             put(&["-nkvo"]);
         }
-        let drafts = line.value(Setting::Speculation).unwrap_or_default();
-        if drafts.split(',').any(|kind| kind == "draft-mtp") {
+        if line.is_off(Setting::FlashAttention) {
+            put(&["-fa", "off"]);
+        }
+        // A draft with a file of its own is loaded beside the model, whose own blocks then draft nothing.
+        if line.drafts_by_own_blocks() {
             put(&["--spec-type", "draft-mtp"]);
+        }
+        if let Some(servers) = line.servers() {
+            put(&["--rpc", &servers.join(",")]);
         }
         // A context of 0 is the model's, and -1 sequences are chosen by the server: tpc's defaults.
         let context = line.context();

@@ -1,4 +1,6 @@
-//! Models and adapters that are loaded in addition to the model.
+//! Files that are loaded in addition to the model and are not here.
+
+use std::path::Path;
 
 use tpc_ir::Code;
 
@@ -13,39 +15,60 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0909",
         "memory that the plan does not count",
-        "The command loads more than the model: a draft model, an image encoder, adapters, or blocks that draft \
-         tokens. They take memory on the devices, and verifying drafts computes several tokens at once. The plan \
-         counts the model alone.",
+        "The command loads more than the model: a draft, an image encoder, adapters. The plan counts those whose files it can \
+         read; their headers suffice. The memory of the others comes on top.",
     )
-    .example("`-md draft.gguf`.")
-    .cure("reserve that memory: `--reserve` before the `--`, such as `--reserve 3GiB`."),
+    .example("`-md draft.gguf`, and there is no such file here.")
+    .cure("put the file, or its header, where the command names it; or keep memory free: `--reserve 3GiB` before the `--`."),
     check: Check::Command(check),
 };
 
+/// The help for a file that is not counted.
+const HELP: &str = "put the file or its header there, or keep memory of each device free before the `--`: --reserve 3GiB";
+
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    for setting in [
-        Setting::Draft,
-        Setting::Speculation,
-        Setting::Projector,
-        Setting::Adapter,
-    ] {
-        for given in command.line.all(setting) {
-            // Drafts from the text itself take no memory to speak of; blocks of the model's own file are planned.
-            let planned =
-                |kind: &str| kind == "none" || kind == "draft-mtp" || kind.starts_with("ngram");
-            if setting == Setting::Speculation && given.value.split(',').all(planned) {
-                continue;
-            }
-            let size = std::fs::metadata(&given.value).ok().map(|m| bytes(m.len()));
-            let size = size.map_or_else(Message::default, |s| message!(" (a file of {})", s));
-            let message = message!(
-                "the plan does not count the memory of {} {}{}",
-                given.spelling,
-                given.value,
-                size
-            );
-            let note = LINT.finding(&given.spelling, message);
-            out.push(note.help("reserve its memory before the `--`: --reserve 3GiB keeps 3 GiB of each device free"));
+    let line = command.line;
+    let mut tell = |spelling: &str, file: &str, why: Message| {
+        let message = message!(
+            "the plan does not count the memory of {} {}{}",
+            spelling,
+            file,
+            why
+        );
+        out.push(LINT.finding(spelling, message).help(HELP));
+    };
+    for given in line.elsewhere() {
+        tell(&given.spelling, &given.value, Message::default());
+    }
+    let spelling = |setting| line.last(setting).map_or("", |o| o.spelling.as_str());
+    let draft = line
+        .draft_file()
+        .map(|d| (spelling(Setting::Draft), d.file));
+    let projector = line.projector_file();
+    let projector = projector.map(|p| (spelling(Setting::Projector), p.file));
+    let adapters = line.adapter_files().into_iter();
+    let adapters = adapters.map(|(file, _)| (spelling(Setting::Adapter), file));
+    let counted = |file: &String| command.placement.beside.iter().any(|b| b.file == *file);
+    for (spelling, file) in draft.into_iter().chain(projector).chain(adapters) {
+        if !counted(&file) {
+            tell(spelling, &file, why(&file));
         }
+    }
+    // Drafts from the text take no memory to speak of; blocks of the model's own file are planned.
+    let has_draft = line.last(Setting::Draft).is_some();
+    for given in line.all(Setting::Speculation).filter(|_| !has_draft) {
+        let planned =
+            |kind: &str| kind == "none" || kind == "draft-mtp" || kind.starts_with("ngram");
+        if !given.value.split(',').map(str::trim).all(planned) {
+            tell(&given.spelling, &given.value, Message::default());
+        }
+    }
+}
+
+/// Why a file is not counted.
+fn why(file: &str) -> Message {
+    match std::fs::metadata(Path::new(file)) {
+        Err(_) => message!(": the file is not here"),
+        Ok(m) => message!(" (a file of {}): its header cannot be read", bytes(m.len())),
     }
 }

@@ -6,14 +6,17 @@ mod batches;
 mod beside;
 mod cache_kernels;
 mod changed_model;
+mod draft_vocabulary;
 mod fitted;
 mod full_window;
 mod main_gpu;
 mod no_fused_attention;
-mod remote_devices;
+pub(crate) mod remote_devices;
+mod rounded_sums;
 mod rows;
 mod said_twice;
 mod tensor_split;
+mod unfused_attention;
 mod unknown_flag;
 mod value_cache;
 
@@ -31,16 +34,21 @@ pub(super) static LINTS: &[&Lint] = &[
     &tensor_split::ROWS,
     &tensor_split::LINEAR,
     &tensor_split::ATTENTION,
+    &tensor_split::TORN,
+    &tensor_split::BIAS,
     &tensor_split::CACHES,
     &tensor_split::NORMED,
     &tensor_split::KV_HEADS,
     &tensor_split::SLOPES,
     &rows::DROPPED,
     &no_fused_attention::LINT,
+    &unfused_attention::LINT,
     &value_cache::LINT,
     &cache_kernels::LINT,
     &remote_devices::LINT,
+    &rounded_sums::LINT,
     &beside::LINT,
+    &draft_vocabulary::LINT,
     &batches::LINT,
     &main_gpu::LINT,
     &rows::LINT,

@@ -53,24 +53,41 @@ impl Over<'_> {
     }
 }
 
-fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+/// The places whose memory is exceeded: devices, the host, or the memory that they share.
+fn exceeded<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
     let topology = &plan.placement.topology;
     let over = |name, needs: u64, profile: &DeviceProfile| {
-        let has = profile.usable_memory()? as u64;
+        let memory = profile.memory?;
+        let has = (memory - profile.reserve).max(0.0) as u64;
         (needs > has).then_some(Over {
             name,
             needs,
             has,
-            memory: profile.memory.unwrap_or(0.0) as u64,
+            memory: memory as u64,
             reserve: profile.reserve as u64,
         })
     };
     let devices = plan.report.devices.iter().enumerate();
     let devices =
         devices.filter_map(|(i, d)| over(d.name.as_str(), d.total_bytes, topology.device(i)));
+    let mut all: Vec<Over<'_>> = devices.collect();
     let host = &plan.report.host;
-    let host = over(host.name.as_str(), host.total_bytes, &topology.host);
-    let mut all: Vec<Over<'_>> = devices.chain(host).collect();
+    match &plan.report.pool {
+        None => all.extend(over(host.name.as_str(), host.total_bytes, &topology.host)),
+        Some(pool) if pool.total_bytes > pool.usable_bytes() && all.is_empty() => all.push(Over {
+            name: "the memory that devices and host share",
+            needs: pool.total_bytes,
+            has: pool.usable_bytes(),
+            memory: pool.capacity_bytes,
+            reserve: pool.reserve_bytes,
+        }),
+        Some(_) => {}
+    }
+    all
+}
+
+fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
+    let mut all = exceeded(plan);
     // The first of the fullest.
     all.sort_by(|a, b| b.share().total_cmp(&a.share()));
     let Some((worst, others)) = all.split_first() else {

@@ -35,6 +35,8 @@ fn profiles(n: usize) -> Topology {
         name: format!("d{i}"),
         memory: None,
         reserve: 0.0,
+        beside: 0.0,
+        pool: None,
         bandwidth: 1e12,
         flops: 2e14,
         processor: None,

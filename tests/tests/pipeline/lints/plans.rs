@@ -41,6 +41,8 @@ pub(super) fn memory(bytes: f64) -> Topology {
         name: "d".into(),
         memory: Some(bytes),
         reserve: 0.0,
+        beside: 0.0,
+        pool: None,
         bandwidth: 1e12,
         flops: 2e14,
         processor: None,

@@ -1,0 +1,185 @@
+//! Files that are loaded in addition to the model: by options of `tpc plan`, or by a command line of llama.cpp.
+
+use std::path::Path;
+
+use crate::output::Failure;
+use crate::values::{self, GpuLayers, Parsed};
+use tpc_core::beside::{Adapter, Beside, Draft, Projector, Request, count};
+use tpc_core::placement::{Placement, parse_cache_type};
+use tpc_diag::{Diagnostic, codes};
+use tpc_ggml::llama_cpp::CommandLine;
+use tpc_gguf::GgufFile;
+use tpc_ir::DType;
+
+/// The files that `tpc plan` counts in addition to the model.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
+pub(crate) struct BesideArgs {
+    /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
+    #[arg(long, value_name = "FILE")]
+    model_draft: Option<String>,
+    /// Type of the draft's K cache [-ctkd; default: f16].
+    #[arg(long, value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_k())]
+    cache_type_k_draft: Option<Parsed<DType>>,
+    /// Type of the draft's V cache [-ctvd; default: f16].
+    #[arg(long, value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_v())]
+    cache_type_v_draft: Option<Parsed<DType>>,
+    /// Layers of the draft on the devices [-ngld; default: all].
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        requires = "model_draft",
+        value_parser = values::gpu_layers()
+    )]
+    gpu_layers_draft: Option<Parsed<GpuLayers>>,
+    /// Devices of the draft, such as `dev0,dev2`, or `none` for the host [-devd; default: all].
+    #[arg(long, value_name = "LIST", requires = "model_draft")]
+    device_draft: Option<String>,
+    /// An encoder of images or sound, on the first device [-mm].
+    #[arg(long, value_name = "FILE")]
+    mmproj: Option<String>,
+    /// Keep the encoder on the host.
+    #[arg(long, requires = "mmproj")]
+    no_mmproj_offload: bool,
+    /// The device of the encoder, such as `dev1` [-mmdev].
+    #[arg(long, value_name = "DEVICE", requires = "mmproj")]
+    mmproj_device: Option<String>,
+    /// LoRA adapters; repeatable.
+    #[arg(long, value_name = "FILE,…")]
+    lora: Vec<String>,
+    /// Control vectors; repeatable.
+    #[arg(long, value_name = "FILE,…")]
+    control_vector: Vec<String>,
+}
+
+/// The position of a device by its name: `dev1`, `CUDA1`.
+fn position(option: &str, name: &str) -> Result<usize, Failure> {
+    use tpc_ggml::llama_cpp::{Buffer, buffer};
+    match buffer(name) {
+        Some(Buffer::Device(n)) => Ok(n),
+        _ => {
+            let message = format!("`{}` is not a device", tpc_diag::suggest::shorten(name));
+            let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+            Err(Failure::usage(d.help(
+                "name devices by position, such as dev0, or write none",
+            )))
+        }
+    }
+}
+
+/// The files of a list.
+fn files(lists: &[String]) -> impl Iterator<Item = String> {
+    let all = lists.iter().flat_map(|l| l.split(','));
+    all.map(|f| f.trim().to_owned()).filter(|f| !f.is_empty())
+}
+
+impl BesideArgs {
+    /// The files that the options ask for.
+    fn request(&self) -> Result<Request, Failure> {
+        fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
+            option.clone().transpose().map_err(Failure::usage)
+        }
+        let mut out = Request::default();
+        if let Some(file) = &self.model_draft {
+            let mut draft = Draft::of(file);
+            draft.cache_type_k = given(&self.cache_type_k_draft)?.unwrap_or(DType::F16);
+            draft.cache_type_v = given(&self.cache_type_v_draft)?.unwrap_or(DType::F16);
+            draft.gpu_layers = given(&self.gpu_layers_draft)?.and_then(|GpuLayers(n)| n);
+            draft.devices = match self.device_draft.as_deref() {
+                None => None,
+                Some("none") => Some(Vec::new()),
+                Some(list) => {
+                    let all = list.split(',').map(|d| position("--device-draft", d));
+                    Some(all.collect::<Result<_, _>>()?)
+                }
+            };
+            out.draft = Some(draft);
+        }
+        if let Some(file) = &self.mmproj {
+            let device = self.mmproj_device.as_deref().filter(|d| *d != "none");
+            out.projector = Some(Projector {
+                file: file.clone(),
+                on_host: self.no_mmproj_offload || self.mmproj_device.as_deref() == Some("none"),
+                device: device.map(|d| position("--mmproj-device", d)).transpose()?,
+            });
+        }
+        let adapter = |is_control_vector| {
+            move |file| Adapter {
+                file,
+                is_control_vector,
+            }
+        };
+        out.adapters = files(&self.lora)
+            .map(adapter(false))
+            .chain(files(&self.control_vector).map(adapter(true)))
+            .collect();
+        Ok(out)
+    }
+
+    /// The placement with the memory of the files that the options ask for.
+    ///
+    /// # Errors
+    /// TPC0400 for a file that cannot be read.
+    pub(crate) fn on(&self, placement: Placement, model: &GgufFile) -> Result<Placement, Failure> {
+        let request = self.request()?;
+        if request.is_empty() {
+            return Ok(placement);
+        }
+        let unread = |file: &str| GgufFile::open(file).err().map(|e| (file.to_owned(), e));
+        let names = request.draft.iter().map(|d| d.file.as_str());
+        let names = names.chain(request.projector.iter().map(|p| p.file.as_str()));
+        let mut names = names.chain(request.adapters.iter().map(|a| a.file.as_str()));
+        if let Some((file, e)) = names.find_map(unread) {
+            let message = format!("`{file}` cannot be read: {e}");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "beside the model", message);
+            return Err(Failure::usage(
+                d.help("give a GGUF file; its header suffices"),
+            ));
+        }
+        Ok(counted(&request, placement, model))
+    }
+}
+
+/// The placement with the memory of the files of a request that can be read.
+pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile) -> Placement {
+    let open = |file: &str| GgufFile::open(file).ok();
+    let beside: Vec<Beside> = count(request, model, &placement, &open);
+    match beside.is_empty() {
+        true => placement,
+        false => placement.beside(beside),
+    }
+}
+
+/// The files of a line that are here.
+pub(crate) fn of_line(line: &CommandLine) -> Request {
+    let here = |file: &str| Path::new(file).exists();
+    let kind = |option: &str, t: Option<&String>| {
+        let parsed = t.and_then(|t| parse_cache_type(option, t).ok());
+        parsed.unwrap_or(DType::F16)
+    };
+    let draft = line.draft_file().filter(|d| here(&d.file));
+    let projector = line.projector_file().filter(|p| here(&p.file));
+    let adapters = line.adapter_files().into_iter();
+    Request {
+        draft: draft.map(|d| Draft {
+            cache_type_k: kind("-ctkd", d.cache_type_k.as_ref()),
+            cache_type_v: kind("-ctvd", d.cache_type_v.as_ref()),
+            gpu_layers: d.gpu_layers,
+            devices: d.devices,
+            file: d.file,
+        }),
+        projector: projector.map(|p| Projector {
+            file: p.file,
+            on_host: p.on_host,
+            device: p.device,
+        }),
+        adapters: adapters
+            .filter(|(file, _)| here(file))
+            .map(|(file, is_control_vector)| Adapter {
+                file,
+                is_control_vector,
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,59 @@
+//! The memory of adapters: each tensor is with the tensor that it changes.
+
+use tpc_gguf::GgufFile;
+
+use super::header::{Blocks, block, blocks};
+use super::{Adapter, Beside, Part};
+use crate::placement::{Placement, Target};
+
+/// The memory of an adapter of this model.
+pub(super) fn adapter(
+    adapter: &Adapter,
+    file: &GgufFile,
+    model: &GgufFile,
+    placement: &Placement,
+) -> Beside {
+    let what = match adapter.is_control_vector {
+        true => "control vector",
+        false => "lora",
+    };
+    let mut out = Beside::none(what, &adapter.file, placement.devices.len());
+    let places = Blocks::of(blocks(model), placement);
+    for t in file.header().tensors() {
+        let bytes = Part::weights(t.bytes);
+        let base = t
+            .name
+            .trim_end_matches(".lora_a")
+            .trim_end_matches(".lora_b");
+        match place(base, &places, placement) {
+            None => out.host.add(bytes),
+            // A split back end has small tensors whole on every device.
+            Some(_) if places.is_split => out.devices.iter_mut().for_each(|d| d.add(bytes)),
+            Some(d) => out.devices[d].add(bytes),
+        }
+    }
+    out
+}
+
+/// The device of a tensor; `None` for the host.
+fn place(base: &str, places: &Blocks, placement: &Placement) -> Option<usize> {
+    let matching = placement.overrides.iter();
+    let matching = matching.filter(|o| o.matches(base).unwrap_or(false));
+    let layer = block(base);
+    match matching.map(|o| o.target).next() {
+        Some(Target::Host) => return None,
+        Some(Target::Device(d)) => return Some(d),
+        Some(Target::Mirrored) | None => {}
+    }
+    let is_expert = base.contains("_exps");
+    if is_expert && layer.is_some_and(|l| placement.host_experts.contains(l)) {
+        return None;
+    }
+    // Control vectors have a direction per layer, the embedding not counted.
+    let direction = || base.strip_prefix("direction.")?.parse::<u64>().ok();
+    match layer.or_else(direction) {
+        Some(l) => places.block(l),
+        None if base.starts_with("token_embd") => None,
+        None => places.output(),
+    }
+}

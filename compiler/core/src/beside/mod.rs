@@ -1,0 +1,142 @@
+//! Files that a command loads in addition to the model: drafts, image encoders, adapters. Their headers tell the memory.
+//!
+//! - `request` has the files that are asked for;
+//! - `draft` counts a draft: by a plan of its own, or by its header where tpc does not know its architecture;
+//! - `header` counts weights and caches by a header alone;
+//! - `projector` counts an encoder of images or sound;
+//! - `adapter` counts LoRA adapters and control vectors;
+//! - `vocabulary` compares the tokens of a draft with those of the model.
+
+mod adapter;
+mod draft;
+mod header;
+mod projector;
+mod request;
+mod vocabulary;
+
+pub use request::{Adapter, Draft, Projector, Request};
+pub use vocabulary::{Difference, differs};
+
+use serde::Serialize;
+use tpc_gguf::GgufFile;
+
+use crate::placement::Placement;
+
+/// Bytes of a file's content at one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Weights.
+    pub weights: u64,
+    /// KV caches and other states.
+    pub kv: u64,
+    /// Buffers for intermediate values.
+    pub compute: u64,
+}
+
+impl Part {
+    /// All of them.
+    pub const fn total(self) -> u64 {
+        self.weights
+            .saturating_add(self.kv)
+            .saturating_add(self.compute)
+    }
+
+    const fn weights(bytes: u64) -> Part {
+        Part {
+            weights: bytes,
+            kv: 0,
+            compute: 0,
+        }
+    }
+
+    fn add(&mut self, other: Part) {
+        self.weights = self.weights.saturating_add(other.weights);
+        self.kv = self.kv.saturating_add(other.kv);
+        self.compute = self.compute.saturating_add(other.compute);
+    }
+}
+
+/// The memory of a file that is loaded in addition to the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Beside {
+    /// `draft`, `mmproj`, `lora` or `control vector`.
+    pub what: &'static str,
+    /// The file.
+    pub file: String,
+    /// Per device.
+    pub devices: Vec<Part>,
+    /// On the host.
+    pub host: Part,
+    /// How a draft's tokens differ from the model's.
+    #[serde(skip)]
+    pub difference: Option<Difference>,
+}
+
+impl Beside {
+    fn none(what: &'static str, file: &str, devices: usize) -> Beside {
+        Beside {
+            what,
+            file: file.to_owned(),
+            devices: vec![Part::default(); devices],
+            host: Part::default(),
+            difference: None,
+        }
+    }
+
+    /// All its bytes.
+    pub fn total(&self) -> u64 {
+        let devices = self.devices.iter().map(|p| p.total());
+        devices.fold(self.host.total(), u64::saturating_add)
+    }
+}
+
+/// A reader of the headers of files; `None` where a file cannot be read.
+pub type Open<'o> = &'o dyn Fn(&str) -> Option<GgufFile>;
+
+/// Counts the files of a request on the devices of a placement, for this model. Files that cannot be read are left out.
+pub fn count(
+    request: &Request,
+    model: &GgufFile,
+    placement: &Placement,
+    open: Open<'_>,
+) -> Vec<Beside> {
+    let mut out = Vec::new();
+    if let Some(asked) = &request.draft
+        && let Some(file) = open(&asked.file)
+    {
+        out.push(Beside {
+            difference: differs(model, &file),
+            ..draft::draft(asked, &file, model, placement)
+        });
+    }
+    if let Some(asked) = &request.projector
+        && let Some(file) = open(&asked.file)
+    {
+        out.push(projector::projector(asked, &file, placement));
+    }
+    for asked in &request.adapters {
+        if let Some(file) = open(&asked.file) {
+            out.push(adapter::adapter(asked, &file, model, placement));
+        }
+    }
+    out
+}
+
+impl Placement {
+    /// The placement with the memory of these files taken from its devices and its host.
+    #[must_use]
+    pub fn beside(mut self, beside: Vec<Beside>) -> Placement {
+        let n = self.devices.len();
+        // The last profile holds for the devices beyond the list: each has bytes of its own now.
+        let profiles = (0..n).map(|d| self.topology.device(d).clone());
+        self.topology.devices = profiles.collect();
+        for b in &beside {
+            for (profile, part) in self.topology.devices.iter_mut().zip(&b.devices) {
+                profile.beside += part.total() as f64;
+            }
+            self.topology.host.beside += b.host.total() as f64;
+        }
+        self.beside = beside;
+        self
+    }
+}

@@ -1,0 +1,139 @@
+//! The files that a command loads in addition to the model.
+
+use tpc_ir::DType;
+
+/// A draft with a file of its own (`-md`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// The file.
+    pub file: String,
+    /// Element type of its K cache (`-ctkd`); llama.cpp's default is f16, whatever the model's cache has.
+    pub cache_type_k: DType,
+    /// Element type of its V cache (`-ctvd`).
+    pub cache_type_v: DType,
+    /// Its layers on the devices (`-ngld`); `None` for all.
+    pub gpu_layers: Option<u64>,
+    /// The positions of its devices (`-devd`); `None` for the model's, an empty list for the host.
+    pub devices: Option<Vec<usize>>,
+}
+
+impl Draft {
+    /// The draft of this file with llama.cpp's defaults.
+    pub fn of(file: &str) -> Draft {
+        Draft {
+            file: file.to_owned(),
+            cache_type_k: DType::F16,
+            cache_type_v: DType::F16,
+            gpu_layers: None,
+            devices: None,
+        }
+    }
+}
+
+/// An encoder of images or sound (`--mmproj`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Projector {
+    /// The file.
+    pub file: String,
+    /// True if it stays on the host (`--no-mmproj-offload`).
+    pub on_host: bool,
+    /// The position of its device (`-mmdev`); `None` for the first one of the host's machine.
+    pub device: Option<usize>,
+}
+
+/// An adapter: LoRA, or a control vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adapter {
+    /// The file.
+    pub file: String,
+    /// True for a control vector.
+    pub is_control_vector: bool,
+}
+
+/// All files that a command loads in addition to the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// The draft.
+    pub draft: Option<Draft>,
+    /// The encoder.
+    pub projector: Option<Projector>,
+    /// The adapters, in order.
+    pub adapters: Vec<Adapter>,
+}
+
+impl Request {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Request::default()
+    }
+
+    /// The options of `tpc plan` that ask for them.
+    pub fn words(&self) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
+        if let Some(d) = &self.draft {
+            put(&["-md", &d.file]);
+            for (option, t) in [("-ctkd", d.cache_type_k), ("-ctvd", d.cache_type_v)] {
+                if t != DType::F16 {
+                    put(&[option, t.name()]);
+                }
+            }
+            if let Some(n) = d.gpu_layers {
+                put(&["-ngld", &n.to_string()]);
+            }
+            if let Some(devices) = &d.devices {
+                let names: Vec<String> = devices.iter().map(|d| format!("dev{d}")).collect();
+                let names = names.join(",");
+                put(&["-devd", if names.is_empty() { "none" } else { &names }]);
+            }
+        }
+        if let Some(p) = &self.projector {
+            put(&["--mmproj", &p.file]);
+            if p.on_host {
+                put(&["--no-mmproj-offload"]);
+            }
+            if let Some(d) = p.device {
+                put(&["-mmdev", &format!("dev{d}")]);
+            }
+        }
+        for a in &self.adapters {
+            let option = match a.is_control_vector {
+                true => "--control-vector",
+                false => "--lora",
+            };
+            put(&[option, &a.file]);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_ask_for_the_files() {
+        assert_eq!(Request::default().words(), [""; 0]);
+        let request = Request {
+            draft: Some(Draft {
+                cache_type_v: DType::Q8_0,
+                gpu_layers: Some(3),
+                devices: Some(vec![1, 0]),
+                ..Draft::of("d.gguf")
+            }),
+            projector: Some(Projector {
+                file: "m.gguf".to_owned(),
+                on_host: true,
+                device: None,
+            }),
+            adapters: vec![Adapter {
+                file: "a.gguf".to_owned(),
+                is_control_vector: false,
+            }],
+        };
+        assert_eq!(
+            request.words().join(" "),
+            "-md d.gguf -ctvd q8_0 -ngld 3 -devd dev1,dev0 --mmproj m.gguf --no-mmproj-offload --lora a.gguf"
+        );
+    }
+}

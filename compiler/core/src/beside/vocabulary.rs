@@ -1,0 +1,79 @@
+//! The tokens of a draft and of its model.
+
+use tpc_gguf::{GgufFile, StrList};
+
+/// How the tokens of a draft differ from the model's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The kinds of their tokenizers: the model's, the draft's.
+    Kind(String, String),
+    /// The numbers of their tokens: the model's, the draft's.
+    Count(usize, usize),
+    /// A token: its number, the model's text, the draft's.
+    Token(usize, String, String),
+}
+
+/// The most by which the numbers of tokens may differ, as llama.cpp has it.
+const MOST_MORE: usize = 128;
+
+/// Tokens before this one are not compared: they are special in many vocabularies.
+const FIRST: usize = 5;
+
+/// How the tokens of a draft differ from the model's; `None` where they are alike, or one of the files has none.
+pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
+    let kind = |f: &GgufFile| -> Option<String> {
+        let kind = f.header().metadata().get_str("tokenizer.ggml.model");
+        kind.ok().flatten().map(str::to_owned)
+    };
+    let (of_model, of_draft) = (kind(model)?, kind(draft)?);
+    if of_model != of_draft {
+        return Some(Difference::Kind(of_model, of_draft));
+    }
+    let tokens = |f: &GgufFile| -> Option<StrList> {
+        let list = f.header().metadata().get_array_str("tokenizer.ggml.tokens");
+        list.ok().flatten().cloned()
+    };
+    compared(&tokens(model)?, &tokens(draft)?)
+}
+
+fn compared(model: &StrList, draft: &StrList) -> Option<Difference> {
+    let (a, b) = (model.len(), draft.len());
+    if a == 0 || b == 0 {
+        return None;
+    }
+    if a.abs_diff(b) > MOST_MORE {
+        return Some(Difference::Count(a, b));
+    }
+    let mut pairs = model.iter().zip(draft.iter()).enumerate().skip(FIRST);
+    let (i, (x, y)) = pairs.find(|(_, (x, y))| x != y)?;
+    Some(Difference::Token(i, x.to_owned(), y.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_compared_as_llama_cpp_does() {
+        let list = |n: usize, odd: Option<usize>| -> StrList {
+            (0..n)
+                .map(|i| match odd == Some(i) {
+                    true => "odd".to_owned(),
+                    false => format!("t{i}"),
+                })
+                .collect()
+        };
+        let of = |a: &StrList, b: &StrList| compared(a, b);
+        assert_eq!(of(&list(1000, None), &list(1000, None)), None);
+        assert_eq!(of(&list(1000, None), &list(1128, Some(3))), None);
+        assert_eq!(of(&list(1000, None), &list(0, None)), None);
+        assert_eq!(
+            of(&list(1000, None), &list(1129, None)),
+            Some(Difference::Count(1000, 1129))
+        );
+        assert_eq!(
+            of(&list(1000, None), &list(1000, Some(5))),
+            Some(Difference::Token(5, "t5".to_owned(), "odd".to_owned()))
+        );
+    }
+}

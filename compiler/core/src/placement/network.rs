@@ -1,0 +1,159 @@
+//! Devices of other machines: those behind llama.cpp's RPC servers, and machines whose devices share the host's memory.
+
+use std::fmt;
+
+use tpc_diag::{Diagnostic, codes};
+use tpc_passes::machine::{Link, PairLink, Topology};
+
+/// RPC servers, each of which is taken for a machine of one device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Servers {
+    /// Their addresses, in order.
+    addresses: Vec<String>,
+    /// True if their devices are the last of the list. llama.cpp has them first, but last under a tensor split.
+    pub last: bool,
+}
+
+impl fmt::Display for Servers {
+    /// The addresses as the option takes them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.addresses.join(","))
+    }
+}
+
+impl Servers {
+    /// Reads `HOST:PORT,HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`Diagnostic`] TPC0400 for an address without a port, and for none.
+    pub fn parse(text: &str) -> Result<Servers, Diagnostic> {
+        let addresses: Vec<String> = (text.split(','))
+            .map(|a| a.trim().to_owned())
+            .filter(|a| !a.is_empty())
+            .collect();
+        let has_port = |a: &String| {
+            let parts = a.rsplit_once(':');
+            parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        };
+        if addresses.is_empty() || !addresses.iter().all(has_port) {
+            let message = format!(
+                "`{}` is not a list of servers",
+                tpc_diag::suggest::shorten(text)
+            );
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--rpc", message);
+            return Err(d.help("write an address and a port per server, such as --rpc 10.0.0.2:50052,10.0.0.3:50052"));
+        }
+        Ok(Servers {
+            addresses,
+            last: false,
+        })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// The positions of their devices among so many.
+    pub fn among(&self, devices: usize) -> Vec<usize> {
+        let n = self.count().min(devices);
+        match self.last {
+            true => (devices - n..devices).collect(),
+            false => (0..n).collect(),
+        }
+    }
+}
+
+/// Marks the devices that are in other machines than the host, and joins machines by a network where nobody states the link.
+///
+/// Of the devices that share their machine's memory only one is in the host's machine. `network` has the link between two machines,
+/// or `None` where the link between their devices is stated.
+pub(super) fn join(
+    topology: &mut Topology,
+    devices: usize,
+    servers: &Servers,
+    network: &dyn Fn(usize, usize) -> Option<Link>,
+) {
+    let mut away = servers.among(devices);
+    let shares = |d: &usize| topology.pool_of(*d).is_some() && !away.contains(d);
+    let others: Vec<usize> = (0..devices).filter(shares).skip(1).collect();
+    away.extend(others);
+    away.sort_unstable();
+    let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));
+    for (a, b) in pairs {
+        let apart = away.contains(&a) || away.contains(&b);
+        let Some(link) = network(a, b).filter(|_| apart) else {
+            continue;
+        };
+        let is = |p: &&mut PairLink| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a);
+        match topology.links.iter_mut().find(is) {
+            Some(pair) => pair.link = link,
+            None => topology.links.push(PairLink { a, b, link }),
+        }
+    }
+    // A link that all pairs have is the link.
+    let count = devices * devices.saturating_sub(1) / 2;
+    if let Some(first) = topology.links.first().map(|p| p.link)
+        && topology.links.len() == count
+        && topology.links.iter().all(|p| p.link == first)
+    {
+        topology.link = first;
+        topology.links.clear();
+    }
+    topology.away = away;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tpc_passes::machine::LinkKind;
+
+    #[test]
+    fn servers_are_addresses_with_ports() {
+        let two = Servers::parse("10.0.0.2:50052, box:1").expect("two servers");
+        assert_eq!(
+            (two.count(), two.to_string().as_str()),
+            (2, "10.0.0.2:50052,box:1")
+        );
+        assert_eq!((two.among(3), two.among(1)), (vec![0, 1], vec![0]));
+        let last = Servers { last: true, ..two };
+        assert_eq!((last.among(3), last.among(1)), (vec![1, 2], vec![0]));
+        for bad in ["", ",", "host", "host:", ":1", "host:99999", "a:1,b"] {
+            let d = Servers::parse(bad).expect_err(bad);
+            assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{bad}");
+        }
+    }
+
+    #[test]
+    fn machines_are_joined_by_a_network() {
+        let one = Servers::parse("a:1").expect("a server");
+        let mut t = Topology::default();
+        join(&mut t, 3, &one, &|_, _| Some(Link::network()));
+        assert_eq!(t.away, [0]);
+        assert_eq!(t.between(0, 1).kind, LinkKind::Network);
+        assert_eq!(t.between(2, 0), Link::network());
+        assert_eq!(t.between(1, 2), Topology::default().link);
+        let mut t = Topology::default();
+        join(&mut t, 2, &one, &|_, _| Some(Link::network()));
+        assert_eq!((t.link, t.links.len()), (Link::network(), 0));
+        let mut t = Topology::default();
+        join(&mut t, 2, &one, &|_, _| None);
+        assert_eq!((t.link, t.away), (Topology::default().link, vec![0]));
+    }
+
+    #[test]
+    fn machines_that_share_their_memory_have_one_device_each() {
+        let mut t = Topology::default();
+        t.devices[0].pool = Some(1e11);
+        join(
+            &mut t,
+            3,
+            &Servers::default(),
+            &|_, _| Some(Link::network()),
+        );
+        assert_eq!((t.away.clone(), t.link), (vec![1, 2], Link::network()));
+        let one = Servers::parse("a:1").expect("a server");
+        join(&mut t, 3, &one, &|_, _| Some(Link::network()));
+        assert_eq!(t.away, [0, 2]);
+    }
+}

@@ -1,0 +1,62 @@
+//! A draft whose tokens are not the model's.
+
+use tpc_ir::{Code, Severity};
+
+use super::{Check, Command, EntityKind, Lint};
+use tpc_core::beside::Difference;
+use tpc_diag::{Diagnostic, Message, Quantity, message};
+
+/// The declaration of the lint.
+pub(crate) static LINT: Lint = Lint {
+    entity: EntityKind::Option,
+    code: Code::error(
+        "TPC0932",
+        "a draft with other tokens",
+        "The draft's tokens are not the model's. llama.cpp compares the kinds of both tokenizers, the numbers of tokens (up to 128 \
+         may be missing) and the text of each from the fifth on. It refuses a draft by a whole model (`draft-simple`) whose tokens \
+         differ. Drafts of other kinds are not compared there: their tokens are drafted for nothing, a warning.",
+    )
+    .example("`-m qwen3-32b.gguf -md llama-3.2-1b.gguf`.")
+    .cure("a draft of the model's family.")
+    .or(Severity::Warning),
+    check: Check::Command(check),
+};
+
+fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let beside = &command.placement.beside;
+    let Some((draft, difference)) = beside
+        .iter()
+        .find_map(|b| Some((&b.file, b.difference.as_ref()?)))
+    else {
+        return;
+    };
+    let how: Message = match difference {
+        Difference::Kind(model, draft) => {
+            message!(
+                "their tokenizers are {} and {}",
+                Quantity(model),
+                Quantity(draft)
+            )
+        }
+        Difference::Count(model, draft) => {
+            message!("they have {} and {} tokens", *model, *draft)
+        }
+        Difference::Token(n, model, draft) => message!(
+            "token {} is {} and {}",
+            *n,
+            Quantity(format!("{model:?}")),
+            Quantity(format!("{draft:?}"))
+        ),
+    };
+    let mut kinds = command
+        .line
+        .draft_kinds()
+        .filter(|k| k.starts_with("draft-"));
+    let is_compared = kinds.all(|k| k == "draft-simple");
+    let message = message!("the tokens of {} are not the model's: {}", draft, how);
+    let help = "use a draft of the model's family";
+    out.push(match is_compared {
+        true => LINT.finding("-md", message).help(help),
+        false => LINT.milder_finding("-md", message).help(help),
+    });
+}
