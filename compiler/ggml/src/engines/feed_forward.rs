@@ -90,7 +90,10 @@ impl FeedForward {
             };
             hosted(of)
         })?;
-        Some(format!("{} is on the host and {left} is not", named(&self.up)))
+        Some(format!(
+            "{} is on the host and {left} is not",
+            named(&self.up)
+        ))
     }
 }
 
@@ -117,7 +120,13 @@ mod tests {
         for bad in [&["up"][..], &["gate"], &["up", "gate"], &["gate", "down"]] {
             assert!(torn(bad), "{bad:?}");
         }
-        assert_eq!(part("ffn_gate_up_exps.weight"), Some(("gate_up", true, false)));
-        assert_eq!((part("ffn_norm.weight"), part("ffn_up_shexp.weight")), (None, None));
+        assert_eq!(
+            part("ffn_gate_up_exps.weight"),
+            Some(("gate_up", true, false))
+        );
+        assert_eq!(
+            (part("ffn_norm.weight"), part("ffn_up_shexp.weight")),
+            (None, None)
+        );
     }
 }
