@@ -16,7 +16,7 @@ mod strategies;
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
 pub(crate) use origin::memory_batch_of;
-pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
+pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
 pub use ranking::Candidate;
