@@ -7,6 +7,7 @@
 //! - [`beside`]: files that are loaded in addition to the model.
 //! - [`shrink`]: the same model with small sizes, to be run.
 //! - [`report`]: plans as tables, JSON and pages.
+//! - [`foreign_types`]: tensors that only `ik_llama.cpp` runs.
 //! - [`mod@format`]: bytes, counts and layers as people read them.
 //! - [`golden`]: files of known logits.
 //! - [`topology`]: topology files.
@@ -15,6 +16,7 @@
 pub mod advice;
 pub mod beside;
 pub mod cards;
+pub mod foreign_types;
 pub mod format;
 pub mod golden;
 pub mod pipeline;

@@ -158,6 +158,15 @@ tpc_ir::codes! {
     .example("`--diff` with the output of `tpc lint --format json`.")
     .cure("write it anew: `tpc plan MODEL … --format json > OLD.json`.");
 
+    FOREIGN_TYPE = error(
+        "TPC0412",
+        "a tensor's type is one of ik_llama.cpp",
+        "ik_llama.cpp has quantisation types of its own, such as iq3_k and iq4_ks. tpc plans files with them (`--engine \
+         ik_llama.cpp`), and has no kernels for them yet.",
+    )
+    .example("`tpc run` with a file of IQ3_K.")
+    .cure("run the file with ik_llama.cpp, or get a file of llama.cpp's types, such as q4_k.");
+
     CARD_ASSUMED = note(
         "TPC0440",
         "a card's name stands for several",

@@ -157,6 +157,16 @@ pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
     out
 }
 
+/// The findings in a plan as they are for a command line of llama.cpp: what llama.cpp does not load is an error.
+pub fn for_llama_cpp(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for d in &mut found {
+        if plans::ENGINE_ERRORS.contains(&d.code) {
+            d.severity = d.code.severity;
+        }
+    }
+    found
+}
+
 /// The findings in a command line of llama.cpp.
 pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();

@@ -49,6 +49,7 @@ mod options;
 mod size;
 mod source;
 mod summary;
+mod towers;
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
@@ -64,3 +65,4 @@ pub use lowering::lower;
 pub use options::{Drafting, LowerOptions};
 pub use source::{ExpectedTensor, TensorRole, WeightForms};
 pub use summary::{IgnoredDrafts, Lowered, Summary};
+pub use towers::Tower;

@@ -30,7 +30,8 @@ use tpc_ggml::llama_cpp::{Maker, Program, Test};
 use tpc_gguf::GgufFile;
 use tpc_lint::format::EngineFacts;
 use tpc_lint::{
-    Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
+    Capture, Command, File, Finding, Policy, for_llama_cpp, graph_of, lint_command, lint_file,
+    lint_graph, merged,
 };
 use tpc_models::Lowered;
 
@@ -249,10 +250,15 @@ fn on_devices(
     Ok(out)
 }
 
-/// The findings in a plan of what llama.cpp may change: a model that does not fit is a note where it fits it by itself.
+/// The findings in a plan as they are for the line's program. What llama.cpp does not load is an error; a model that does not
+/// fit is a note if llama.cpp fits it by itself.
 fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
         return found;
+    };
+    let found = match line.maker {
+        Maker::LlamaCpp => for_llama_cpp(found),
+        Maker::IkLlamaCpp => found,
     };
     let fitted = line.fitted();
     if !fitted.any() || line.maker == Maker::IkLlamaCpp {

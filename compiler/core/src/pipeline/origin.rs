@@ -20,7 +20,7 @@ pub const MAX_CONTEXT: u64 = 1 << 32;
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
 /// The architecture of a captured graph, for people.
-const CAPTURE: &str = "capture";
+pub const CAPTURE: &str = "capture";
 
 /// The source of a model's graph.
 #[derive(Clone, Copy, Debug)]

@@ -163,7 +163,7 @@ impl Placement {
     }
 }
 
-/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`.
+/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`, and `ik_llama.cpp` `graph`.
 ///
 /// # Errors
 /// [`Diagnostic`] TPC0400 for anything else.
@@ -172,7 +172,7 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
         "auto" => Ok(SplitMode::Auto),
         "none" => Ok(SplitMode::None),
         "layer" => Ok(SplitMode::Layer),
-        "tensor" | "row" => Ok(SplitMode::Tensor),
+        "tensor" | "row" | "graph" => Ok(SplitMode::Tensor),
         _ => {
             let message = format!("`{text}` is not a split mode");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--split-mode", message);

@@ -149,7 +149,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
         let text = "run it: not so, it does not fit; TPC0300 names options under which it does";
         out.push_str(&wrapped(text, width, 2));
     } else {
-        out.push_str(&commands(&report.commands, report.estimate.engine, width));
+        out.push_str(&commands(&report.commands, width));
     }
     out
 }
@@ -363,7 +363,7 @@ fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
 }
 
 /// The commands.
-fn commands(commands: &Commands, engine: &str, width: usize) -> String {
+fn commands(commands: &Commands, width: usize) -> String {
     let mut out = String::new();
     let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| match (
         command, reason,
@@ -379,10 +379,8 @@ fn commands(commands: &Commands, engine: &str, width: usize) -> String {
     };
     let c = commands;
     say("run it", c.tpc.as_ref(), c.tpc_reason.as_ref());
-    if engine == Engine::IkLlamaCpp.name() {
-        let (command, reason) = (c.ik_llama_cpp.as_ref(), c.ik_llama_cpp_reason.as_ref());
-        say("with ik_llama.cpp", command, reason);
-    }
+    let (command, reason) = (c.ik_llama_cpp.as_ref(), c.ik_llama_cpp_reason.as_ref());
+    say("with ik_llama.cpp", command, reason);
     let (command, reason) = (c.llama_cpp.as_ref(), c.llama_cpp_reason.as_ref());
     say("with llama.cpp", command, reason);
     say(

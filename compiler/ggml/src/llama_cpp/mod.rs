@@ -4,7 +4,8 @@
 //! - `command` parses a line, with the environment variables before it;
 //! - `beside` has the files that it loads in addition to the model;
 //! - `devices` counts the devices that it names;
-//! - `programs` tells the programs apart, with the options that some have alone;
+//! - `programs` tells the programs apart, with the options that some have alone, and `ik_options` has those of
+//!   `ik_llama.cpp`;
 //! - `fault` finds values that a program does not take, by the `numbers` among others;
 //! - `each` takes the lists of a benchmark apart;
 //! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
@@ -17,6 +18,7 @@ mod context;
 mod devices;
 mod each;
 mod fault;
+mod ik_options;
 pub mod limit_codes;
 mod numbers;
 mod options;
@@ -31,6 +33,7 @@ pub use context::{Context, Fitted};
 pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, position};
 pub use each::Test;
 pub use fault::Fault;
+pub use ik_options::IK_OPTIONS;
 pub use options::{Arity, OPTIONS, OptionSpec, Setting};
-pub use programs::{IK_OPTIONS, Maker, Program};
+pub use programs::{Maker, Program};
 pub use translate::{TpcCommand, ffn_on_host, quoted};
