@@ -67,6 +67,9 @@ pub struct Beside {
     pub devices: Vec<Part>,
     /// On the host.
     pub host: Part,
+    /// The options that ask for it.
+    #[serde(skip)]
+    pub words: Vec<String>,
     /// How a draft's tokens differ from the model's.
     #[serde(skip)]
     pub difference: Option<Difference>,
@@ -79,6 +82,7 @@ impl Beside {
             file: file.to_owned(),
             devices: vec![Part::default(); devices],
             host: Part::default(),
+            words: Vec::new(),
             difference: None,
         }
     }
@@ -106,17 +110,36 @@ pub fn count(
     {
         out.push(Beside {
             difference: differs(model, &file),
+            words: Request {
+                draft: Some(asked.clone()),
+                ..Request::default()
+            }
+            .words(),
             ..draft::draft(asked, &file, model, placement)
         });
     }
     if let Some(asked) = &request.projector
         && let Some(file) = open(&asked.file)
     {
-        out.push(projector::projector(asked, &file, placement));
+        out.push(Beside {
+            words: Request {
+                projector: Some(asked.clone()),
+                ..Request::default()
+            }
+            .words(),
+            ..projector::projector(asked, &file, placement)
+        });
     }
     for asked in &request.adapters {
         if let Some(file) = open(&asked.file) {
-            out.push(adapter::adapter(asked, &file, model, placement));
+            out.push(Beside {
+                words: Request {
+                    adapters: vec![asked.clone()],
+                    ..Request::default()
+                }
+                .words(),
+                ..adapter::adapter(asked, &file, model, placement)
+            });
         }
     }
     out

@@ -186,11 +186,33 @@ fn words(
     if ubatch != Placement::UBATCH {
         put(&["-ub", &ubatch.to_string()]);
     }
-    put(&["-np", &placement.parallel.to_string(), "-fa", "on"]);
+    let fused = if placement.flash_attention {
+        "on"
+    } else {
+        "off"
+    };
+    put(&["-np", &placement.parallel.to_string(), "-fa", fused]);
     if placement.drafting == Drafting::Mtp {
         put(&["--spec-type", "draft-mtp"]);
     }
+    if placement.servers.count() > 0 {
+        put(&["--rpc", &placement.servers.to_string()]);
+    }
+    for b in &placement.beside {
+        out.extend(beside_words(&b.words));
+    }
     Ok(out)
+}
+
+/// The options of a file beside the model, with devices by the program's names for them.
+fn beside_words(words: &[String]) -> Vec<String> {
+    let mut out = words.to_vec();
+    for i in 1..out.len() {
+        if matches!(out[i - 1].as_str(), "-devd" | "-mmdev") {
+            out[i] = out[i].replace("dev", "CUDA");
+        }
+    }
+    out
 }
 
 /// The proportions (`-ts`) that divide the model as the plan does.
