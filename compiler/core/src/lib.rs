@@ -12,6 +12,7 @@
 //! - [`units`]: quantities as people write them.
 
 pub mod advice;
+pub mod calibration;
 pub mod cards;
 pub mod format;
 pub mod golden;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::{Calibration, CardClass};
+
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MemoryKind {
@@ -45,6 +47,9 @@ pub struct DeviceProfile {
     pub flops: f64,
     /// Its processor, where it is known.
     pub processor: Option<Processor>,
+    /// Its generation.
+    #[serde(skip)]
+    pub class: CardClass,
 }
 
 impl DeviceProfile {
@@ -175,6 +180,9 @@ pub struct Topology {
     pub host: DeviceProfile,
     /// The link between the host and each device.
     pub host_link: Link,
+    /// What was measured on the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 const fn default_link() -> Link {
@@ -204,6 +212,7 @@ impl DeviceProfile {
             bandwidth,
             flops: flops * bandwidth / usual,
             processor: None,
+            class: CardClass::Processor,
         }
     }
 }
@@ -252,6 +261,7 @@ impl Default for Topology {
             bandwidth: 1e12,
             flops: 2e14,
             processor: None,
+            class: CardClass::Unknown,
         };
         Topology {
             devices: vec![device],
@@ -259,6 +269,7 @@ impl Default for Topology {
             links: Vec::new(),
             host: DeviceProfile::host(USUAL_HOST.0),
             host_link: default_host_link(),
+            calibration: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Value;
 
 use super::formats::{Format, write_page, write_refusal_page};
-use super::{Args, Job, earlier};
+use super::{Args, Job, calibrate, earlier};
 use crate::output::{self, Failure};
 use crate::source::{Source, Unproved};
 use tpc_core::pipeline::Compiled;
@@ -21,7 +21,9 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(args: &Args, job: &Job) -> Result<Plan, Failure> {
-        let placement = job.placement.placement(job.source.defaults())?;
+        let mut placement = job.placement.placement(job.source.defaults())?;
+        let calibrated = calibrate::apply(args, job, &mut placement)?;
+        placement.notes.extend(calibrated);
         let unproved = match args.allow_unproved {
             true => Unproved::Warning,
             false => Unproved::Error,

@@ -282,6 +282,7 @@ impl MachineRequest<'_> {
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
         if let Some(file) = self.file {
             out.host = file.host.clone();
+            out.calibration = file.calibration;
         }
         match (self.file.and_then(|f| f.host_link), &cards) {
             (Some(link), _) => out.host_link = link,
