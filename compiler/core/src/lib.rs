@@ -15,6 +15,7 @@
 
 pub mod advice;
 pub mod beside;
+pub mod calibration;
 pub mod cards;
 pub mod foreign_types;
 pub mod format;

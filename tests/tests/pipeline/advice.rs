@@ -32,6 +32,7 @@ fn machine(gigabytes: &[f64]) -> Topology {
         bandwidth: 9e11,
         flops: 7e13,
         processor: None,
+        class: tpc_passes::machine::CardClass::Unknown,
     };
     Topology {
         devices: gigabytes.iter().map(device).collect(),

@@ -1,6 +1,7 @@
 //! Cards by name: the table of what graphics cards and accelerators have, the names that people give them, and the links
 //! between them.
 
+mod class;
 mod links;
 mod names;
 mod row;
@@ -9,6 +10,7 @@ use std::sync::LazyLock;
 
 use tpc_passes::machine::{DeviceProfile, MemoryKind, Processor};
 
+pub use class::class_of_name;
 pub use links::{apart_from, between_cards, host_link, most_common};
 pub use names::{Found, find, short_name};
 
@@ -175,6 +177,7 @@ impl Card {
             bandwidth: self.bandwidth,
             flops: self.flops,
             processor: self.processor,
+            class: self.class(),
         }
     }
 

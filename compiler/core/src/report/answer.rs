@@ -266,9 +266,32 @@ fn sureness(report: &PlanReport) -> String {
             bandwidth / 1e12
         );
     }
-    let mut out = match e.error > 0.0 {
-        true => format!("±{:.0} %, ", e.error * 100.0),
-        false => String::new(),
+    let calibration = e.calibrated && report.machine.calibrated_rows > 0;
+    let mut out = match (&e.band, e.not_calibrated_for.as_slice()) {
+        (Some(b), _) if calibration => format!(
+            "{} to {} tokens/s (±{:.0} %) by {} measurements of this machine, ",
+            speed(b.low_tps),
+            speed(b.high_tps),
+            b.error * 100.0,
+            b.rows
+        ),
+        (Some(b), []) => format!(
+            "{} to {} tokens/s (±{:.0} %), as in nine of ten of {} measurements, ",
+            speed(b.low_tps),
+            speed(b.high_tps),
+            b.error * 100.0,
+            b.rows
+        ),
+        (Some(b), _) if e.engine == Engine::Tpc.name() => {
+            format!("{} to {} tokens/s, ", speed(b.low_tps), speed(b.high_tps))
+        }
+        (Some(b), lacking) => format!(
+            "not calibrated for {}: perhaps {} to {} tokens/s, ",
+            lacking.join(" nor for "),
+            speed(b.low_tps),
+            speed(b.high_tps)
+        ),
+        (None, _) => String::new(),
     };
     let on_cards = report.machine.devices.iter().any(|d| d.processor.is_some());
     match e.engine == Engine::Tpc.name() && on_cards {

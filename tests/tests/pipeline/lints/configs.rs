@@ -40,6 +40,7 @@ fn profiles(n: usize) -> Topology {
         bandwidth: 1e12,
         flops: 2e14,
         processor: None,
+        class: tpc_passes::machine::CardClass::Unknown,
     };
     Topology {
         devices: (0..n).map(one).collect(),
