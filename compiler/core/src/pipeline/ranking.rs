@@ -99,6 +99,10 @@ impl Prepared {
             });
         }
         all.retain(|way| !self.is_refused(placement, &overridden, way));
+        // Plans of groups take the longest, and are made where they can fit.
+        all.retain(|way| {
+            way.mode != SplitMode::Hybrid || self.may_fit(placement, &overridden, way)
+        });
         let count = all.len();
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
@@ -132,6 +136,16 @@ impl Prepared {
         })
     }
 
+    /// Whether an engine refuses to split tensors as a way asks, whichever engine the placement is for.
+    pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
+        let placement = Placement {
+            engine,
+            ..placement.clone()
+        };
+        let overridden = overridden(&self.model.graph, &placement);
+        overridden.is_ok_and(|o| self.is_refused(&placement, &o, way))
+    }
+
     /// Whether the engine refuses to split tensors as a way asks.
     fn is_refused(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
         if way.mode != SplitMode::Tensor || placement.engine == Engine::Tpc {
@@ -139,6 +153,13 @@ impl Prepared {
         }
         let resolved = self.strategy(placement, overridden, way).resolved;
         tensor_limit(placement.engine, &self.model, placement, &resolved).is_some()
+    }
+
+    /// Whether the devices have the memory for weights and states alone, as a way divides them.
+    fn may_fit(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
+        let request = self.strategy(placement, overridden, way).request;
+        let batch = self.memory_batch(placement);
+        request.has_room(&self.model.graph, &batch, &[])
     }
 
     fn strategy(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> Strategy {

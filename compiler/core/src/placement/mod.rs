@@ -2,6 +2,7 @@
 
 mod devices;
 mod experts;
+mod layer_pattern;
 mod machine;
 mod main_device;
 mod network;
@@ -16,6 +17,7 @@ pub use devices::{
     DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
 };
 pub use experts::HostExperts;
+pub use layer_pattern::{LayerPattern, layer_of};
 pub use machine::{Machine, MachineRequest};
 pub use network::Servers;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};

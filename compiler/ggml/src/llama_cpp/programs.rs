@@ -75,7 +75,7 @@ impl Program {
     }
 
     /// The options that the program may have.
-    pub(super) fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
+    pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared): (&[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[]),
             Program::General | Program::Chunks => (super::OPTIONS, OTHERS),
