@@ -237,7 +237,11 @@ fn report_with(
     let known: OnceCell<Option<Advice>> = OnceCell::new();
     let search = || {
         known
-            .get_or_init(|| advisor?.faster(placement, compiled))
+            .get_or_init(|| {
+                advisor
+                    .filter(|_| counsel.is_none())?
+                    .faster(placement, compiled)
+            })
             .clone()
     };
     let findings = lint_plan(&Plan {

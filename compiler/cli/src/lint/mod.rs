@@ -1,6 +1,7 @@
 //! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
 
 mod clients;
+mod cures;
 mod files;
 mod line;
 mod meta;
@@ -19,11 +20,11 @@ use crate::config::{self, Config};
 use crate::input::Model;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
-use crate::source::{Unproved, read_capture};
+use crate::source::{Cures, Source, Unproved, read_capture};
 pub(crate) use clients::{VerdictArgs, verdicts};
 pub(crate) use print::Checked;
 use subject::{EngineLine, Subject};
-use tpc_core::placement::Placement;
+use tpc_core::placement::{DeviceList, Placement};
 use tpc_diag::{Diagnostic, Severity, codes as common, message};
 use tpc_ggml::engines::Backend;
 use tpc_ggml::llama_cpp::{Maker, Program, Test};
@@ -190,7 +191,12 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                 meta::findings(subject.source.graph(), architecture, &placement, caches)?
             }
             None => {
-                let mut found = on_devices(subject, opened.as_ref(), &placement)?;
+                let machine = On {
+                    list: &list,
+                    placement: &placement,
+                    is_implied,
+                };
+                let mut found = on_devices(subject, opened.as_ref(), &machine)?;
                 // Nobody asked for these shares.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
                 // Its sequences are parts of a batch, each with the whole context that was asked for.
@@ -219,18 +225,47 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     Ok(())
 }
 
+/// The devices that a subject is planned for.
+struct On<'a> {
+    list: &'a DeviceList,
+    placement: &'a Placement,
+    /// Whether nobody gave the placement's shares.
+    is_implied: bool,
+}
+
+/// The findings in a plan, with cures that are checked as edits of a command line of llama.cpp.
+fn of_plan(
+    subject: &Subject,
+    opened: Option<&Opened<'_>>,
+    on: &On<'_>,
+    source: &Source,
+) -> Vec<Diagnostic> {
+    let path = subject.source.path();
+    let report = match (&subject.line, opened) {
+        (Some(engine), Some(opened)) => {
+            let line = cures::Checked::new(subject, engine, on.list, opened.view(), on.placement);
+            let cures = Cures {
+                engine: line.engine(),
+                implied_shares: on.is_implied,
+                vet: &|advice, _| line.holds(advice),
+            };
+            source.report_with(&path, on.placement, &cures)
+        }
+        _ => source.report(&path, on.placement),
+    };
+    fitted(subject, report.diagnostics)
+}
+
 /// The findings in a plan, and in what llama.cpp would do in its place.
 fn on_devices(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
-    placement: &Placement,
+    on: &On<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
+    let placement = on.placement;
     let planned = subject.source.compile(placement);
     let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
-        Ok(s) => fitted(
-            subject,
-            s.report(&subject.source.path(), placement).diagnostics,
-        ),
+        Ok(source) => of_plan(subject, opened, on, &source),
         // An unusable option or file spoils every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,

@@ -3,6 +3,7 @@
 mod devices;
 mod engine;
 mod experts;
+mod layer_pattern;
 mod machine;
 mod main_device;
 mod network;
@@ -18,6 +19,7 @@ pub use devices::{
 };
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use experts::HostExperts;
+pub use layer_pattern::{LayerPattern, layer_of};
 pub use machine::{Machine, MachineRequest};
 pub use network::Servers;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};

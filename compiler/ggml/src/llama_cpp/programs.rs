@@ -90,7 +90,7 @@ impl Program {
     }
 
     /// The options that the program may have. A maker's own come first: some take other arguments than llama.cpp's.
-    pub(super) fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
+    pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[], IK_BENCH),
             Program::General | Program::Chunks => (super::OPTIONS, OTHERS, IK_OPTIONS),
