@@ -7,6 +7,7 @@ use tpc_core::advice::{Advice, Change};
 use tpc_core::pipeline::compile;
 use tpc_core::placement::{DeviceList, Override, Placement, SplitMode, Target};
 use tpc_diag::{Diagnostic, Severity};
+use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::{
     Arity, Buffer, CommandLine, Maker, OPTIONS, OptionSpec, ParsedOption, Program, Setting,
     TpcCommand, buffer, position, quoted,
@@ -16,6 +17,8 @@ use tpc_passes::machine::Engine;
 
 /// A command line whose cures are checked.
 pub(super) struct Checked<'a> {
+    build: &'static Build,
+    backends: Vec<Option<Backend>>,
     line: &'a CommandLine,
     args: &'a PlacementArgs,
     list: &'a DeviceList,
@@ -44,6 +47,8 @@ impl<'a> Checked<'a> {
     ) -> Checked<'a> {
         let mut out = Checked {
             line: &engine.command,
+            build: engine.build,
+            backends: engine.backends(placement),
             args: &subject.placement,
             list,
             defaults: subject.source.defaults(),
@@ -69,6 +74,8 @@ impl<'a> Checked<'a> {
     fn errors_of(&self, line: &CommandLine, placement: &Placement) -> Vec<Diagnostic> {
         let found = lint_command(&Command {
             line,
+            build: self.build,
+            backends: &self.backends,
             file: self.file,
             placement,
             equivalent: "",
