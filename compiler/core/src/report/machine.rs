@@ -20,8 +20,6 @@ pub struct MachineReport {
     pub host_link: Link,
     /// Whether nobody named the machine: the profiles are documented defaults.
     pub assumed: bool,
-    /// The measurements that its speeds are calibrated by; 0 where it is not.
-    pub calibrated_rows: u32,
 }
 
 impl MachineReport {
@@ -38,7 +36,6 @@ impl MachineReport {
             link: topology.link,
             links: links.copied().collect(),
             host_link: topology.host_link,
-            calibrated_rows: topology.calibration.map_or(0, |c| c.rows),
             assumed: *topology == Topology::assumed(&processors),
         }
     }
