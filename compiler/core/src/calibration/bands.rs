@@ -184,7 +184,7 @@ impl BandTable {
         if let (Some(class), Some(kind)) = (self.cell(of_class), self.cell(of_kind)) {
             return Band {
                 error: class.band.max(kind.band),
-                rows: class.rows,
+                rows: class.rows.min(kind.rows),
                 not_calibrated_for: Vec::new(),
             };
         }
