@@ -124,6 +124,12 @@ pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
 }
 
+/// Whether a lint of command lines has this code.
+pub fn is_of_command(code: &Code) -> bool {
+    let mut all = lints().filter(|l| matches!(l.check, Check::Command(_)));
+    all.any(|l| l.code == *code)
+}
+
 /// The findings in a model file.
 pub fn lint_file(file: &File<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();

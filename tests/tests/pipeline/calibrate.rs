@@ -2,7 +2,7 @@
 
 use tpc_core::calibration::{Calibrated, calibrate, read};
 use tpc_core::pipeline::Origin;
-use tpc_core::placement::{Machine, Placement, SplitMode, parse_devices};
+use tpc_core::placement::{DeviceList, Machine, Placement, SplitMode};
 use tpc_gguf::GgufFile;
 use tpc_passes::machine::Engine;
 use tpc_tests::speeds::header;
@@ -10,7 +10,7 @@ use tpc_tests::speeds::header;
 const SPEC: &str = "llama:layers=32,embd=4096,heads=32,kv_heads=8,ff=14336,vocab=128256,ctx=131072,type=mixed,header=1";
 
 fn placement() -> Placement {
-    let list = parse_devices("2x3090").expect("two cards");
+    let list = DeviceList::parse("2x3090").expect("two cards");
     let machine = Machine::of(&list).expect("a machine");
     let mut out = Placement::on(machine.devices);
     out.topology = machine.topology;

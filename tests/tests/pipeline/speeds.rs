@@ -31,8 +31,8 @@ fn speeds_are_as_published() {
     let cases: Vec<&Case> = cases.iter().collect();
     let profiles = Profiles::checked_in();
     let of = |phases: &[Phase]| profiles.errors(&cases, phases);
-    check("decoding", &of(&[Phase::Decode]), 0.09, 0.25);
-    check("prompts", &of(&[Phase::Prompt]), 0.20, 0.60);
+    check("decoding", &of(&[Phase::Decode]), 0.10, 0.28);
+    check("prompts", &of(&[Phase::Prompt]), 0.22, 0.65);
 }
 
 #[test]

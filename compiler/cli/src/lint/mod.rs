@@ -253,7 +253,10 @@ fn of_plan(
         }
         _ => source.report(&path, on.placement),
     };
-    fitted(subject, report.diagnostics)
+    let mut found = report.diagnostics;
+    // The lints of command lines say the same, with the line's own options.
+    found.retain(|d| subject.line.is_none() || !tpc_lint::is_of_command(d.code));
+    fitted(subject, found)
 }
 
 /// The findings in a plan, and in what llama.cpp would do in its place.

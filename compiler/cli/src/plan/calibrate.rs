@@ -69,13 +69,17 @@ fn note(name: &str, found: &Calibrated, buffers: &[LogBuffer], further: usize) -
         some => some.join(", "),
     };
     let percent = |x: f64| format!("{:.0} %", x * 100.0);
-    let (engine, rows) = (c.engine.name(), c.rows);
+    let engine = c.engine.name();
+    let rows = match c.rows {
+        1 => "1 measurement".to_owned(),
+        n => format!("{n} measurements"),
+    };
     let prompts = match c.prompt_residual {
         x if found.rows.iter().all(|r| r.row.name().starts_with("tg")) || x <= 0.0 => String::new(),
         x => format!(", prompts within {}", percent(x)),
     };
     let mut message = format!(
-        "{engine} on this machine, by {rows} measurements of {name}: {changed}; decoding is estimated within {}{prompts}",
+        "{engine} on this machine, by {rows} of {name}: {changed}; decoding is estimated within {}{prompts}",
         percent(c.residual)
     );
     if further > 0 {

@@ -184,7 +184,7 @@ impl BandTable {
         if let (Some(class), Some(kind)) = (self.cell(of_class), self.cell(of_kind)) {
             return Band {
                 error: class.band.max(kind.band),
-                rows: class.rows,
+                rows: class.rows.min(kind.rows),
                 not_calibrated_for: Vec::new(),
             };
         }
@@ -206,9 +206,12 @@ impl BandTable {
         let mut out = Vec::new();
         if self.cell(of_class).is_none() {
             let class = key.class.map_or("any device", CardClass::words);
-            out.push(match key.back_end {
-                None | Some(BackEnd::Cpu) => format!("{engine}{class} {way}"),
-                Some(_) => format!("{engine}{back_end} on {class} {way}"),
+            let named = !back_end.is_empty()
+                && key.back_end != Some(BackEnd::Cpu)
+                && key.class != Some(CardClass::Unknown);
+            out.push(match named {
+                true => format!("{engine}{back_end} on {class} {way}"),
+                false => format!("{engine}{class} {way}"),
             });
         }
         if self.cell(of_kind).is_none() && self.cell(of_back_end).is_some() {

@@ -72,8 +72,11 @@ pub struct Calibrated {
     pub left_out: Vec<Diagnostic>,
 }
 
+/// The place of a factor in a calibration.
+type Factor = fn(&mut Calibration) -> &mut f64;
+
 /// The factors that are fitted, with the spread that each is expected to have, as a logarithm: few rows move a factor little.
-const FACTORS: [(fn(&mut Calibration) -> &mut f64, f64); 5] = [
+const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.bandwidth, 0.3),
     (|c| &mut c.compute, 0.6),
     (|c| &mut c.launches, 0.4),

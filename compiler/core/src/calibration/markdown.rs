@@ -14,7 +14,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
 /// Whether these are the dashes below a header.
 fn is_rule(cells: &[&str]) -> bool {
     let of_dashes = |c: &&str| !c.is_empty() && c.chars().all(|c| c == '-' || c == ':' || c == ' ');
-    cells.iter().all(|c| of_dashes(&c))
+    cells.iter().all(of_dashes)
 }
 
 /// Reads every table with the columns `test` and `t/s`; any other line is none.
@@ -28,7 +28,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
             columns = None;
             continue;
         };
-        let named = |name: &str| cells.iter().any(|c| *c == name);
+        let named = |name: &str| cells.contains(&name);
         if named("test") && named("t/s") {
             columns = Some(cells.iter().map(|c| (*c).to_owned()).collect());
         } else if let Some(columns) = columns.as_ref().filter(|_| !is_rule(&cells)) {

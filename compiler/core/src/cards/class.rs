@@ -126,6 +126,7 @@ const STARTS: &[(&str, CardClass)] = &[
     ("rxvega", CardClass::Vega),
     ("vega", CardClass::Vega),
     ("mi25", CardClass::Vega),
+    ("mi250", CardClass::Cdna),
     ("mi50", CardClass::Vega),
     ("mi60", CardClass::Vega),
     ("vii", CardClass::Vega),

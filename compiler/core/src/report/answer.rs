@@ -266,33 +266,7 @@ fn sureness(report: &PlanReport) -> String {
             bandwidth / 1e12
         );
     }
-    let calibration = e.calibrated && report.machine.calibrated_rows > 0;
-    let mut out = match (&e.band, e.not_calibrated_for.as_slice()) {
-        (Some(b), _) if calibration => format!(
-            "{} to {} tokens/s (±{:.0} %) by {} measurements of this machine, ",
-            speed(b.low_tps),
-            speed(b.high_tps),
-            b.error * 100.0,
-            b.rows
-        ),
-        (Some(b), []) => format!(
-            "{} to {} tokens/s (±{:.0} %), as in nine of ten of {} measurements, ",
-            speed(b.low_tps),
-            speed(b.high_tps),
-            b.error * 100.0,
-            b.rows
-        ),
-        (Some(b), _) if e.engine == Engine::Tpc.name() => {
-            format!("{} to {} tokens/s, ", speed(b.low_tps), speed(b.high_tps))
-        }
-        (Some(b), lacking) => format!(
-            "not calibrated for {}: perhaps {} to {} tokens/s, ",
-            lacking.join(" nor for "),
-            speed(b.low_tps),
-            speed(b.high_tps)
-        ),
-        (None, _) => String::new(),
-    };
+    let mut out = band(report);
     let on_cards = report.machine.devices.iter().any(|d| d.processor.is_some());
     match e.engine == Engine::Tpc.name() && on_cards {
         // The profile of an engine whose kernels have not run on a card.
@@ -313,6 +287,32 @@ fn sureness(report: &PlanReport) -> String {
         );
     }
     out
+}
+
+/// The range of the speed, and what says so.
+fn band(report: &PlanReport) -> String {
+    let e = &report.estimate;
+    let Some(b) = &e.band else {
+        return String::new();
+    };
+    let range = format!("{} to {} tokens/s", speed(b.low_tps), speed(b.high_tps));
+    let measurements = match b.rows {
+        1 => "1 measurement".to_owned(),
+        n => format!("{n} measurements"),
+    };
+    let percent = b.error * 100.0;
+    if e.engine == Engine::Tpc.name() {
+        return format!("{range}, ");
+    }
+    if !e.calibrated {
+        let lacking = e.not_calibrated_for.join(" nor for ");
+        return format!("not calibrated for {lacking}: perhaps {range}, ");
+    }
+    let whose = match b.of_this_machine {
+        true => "this machine",
+        false => "such cards and models",
+    };
+    format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
 }
 
 /// The split mode, and why.

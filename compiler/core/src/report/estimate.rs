@@ -46,6 +46,8 @@ pub struct BandReport {
     pub high_tps: f64,
     /// The measurements that it was seen on.
     pub rows: usize,
+    /// Whether these are of the machine itself: it is calibrated.
+    pub of_this_machine: bool,
 }
 
 impl EstimateReport {
@@ -69,6 +71,9 @@ impl EstimateReport {
             low_tps,
             high_tps,
             rows: band.rows,
+            of_this_machine: topology
+                .calibration_for(e.engine)
+                .is_some_and(|c| c.ways.has(e.way)),
         };
         EstimateReport {
             engine: e.engine.name(),

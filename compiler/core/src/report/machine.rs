@@ -20,8 +20,6 @@ pub struct MachineReport {
     pub host_link: Link,
     /// Whether nobody named the machine: the profiles are documented defaults.
     pub assumed: bool,
-    /// The measurements that its speeds are calibrated by; 0 where it is not.
-    pub calibrated_rows: u32,
 }
 
 /// True if nobody describes the devices. Servers, the host's memory and files beside the model say nothing of them.
@@ -64,7 +62,6 @@ impl MachineReport {
             links: links.copied().collect(),
             host_link: topology.host_link,
             assumed: is_assumed(topology, &processors),
-            calibrated_rows: topology.calibration.map_or(0, |c| c.rows),
         }
     }
 
