@@ -10,6 +10,7 @@ use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind};
 
+use super::engine_memory_args::EngineMemoryArgs;
 use super::habits;
 use super::input;
 use super::output::Failure;
@@ -114,9 +115,12 @@ pub(super) struct PlacementArgs {
         value_parser = values::deterministic()
     )]
     deterministic: Parsed<SumOrder>,
-    /// Accepted and without effect: attention is always fused [-fa].
+    /// tpc always fuses attention; with --engine llama.cpp, off counts the scores of all heads [-fa].
     #[arg(long, value_name = "on|off|auto", num_args = 0..=1, default_missing_value = "on")]
     flash_attn: Option<String>,
+    /// The options of an engine's command that change its memory.
+    #[command(flatten)]
+    engine_memory: EngineMemoryArgs,
 }
 
 /// The placement options by themselves.
@@ -223,6 +227,7 @@ impl PlacementArgs {
             && one(&self.parallel, &made.parallel, &1)
             && defaults(|a, b| a.spec_type == b.spec_type)
             && defaults(|a, b| a.engine == b.engine)
+            && defaults(|a, b| a.engine_memory == b.engine_memory)
             && defaults(|a, b| a.depth == b.depth)
             && defaults(|a, b| a.deterministic == b.deterministic)
     }
@@ -358,6 +363,8 @@ impl PlacementArgs {
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
             engine: self.engine.clone().map_err(Failure::usage)?,
+            engine_options: (self.engine_memory)
+                .options(self.flash_attn.as_deref(), self.parallel.is_none())?,
             depth: self.depth.clone().map_err(Failure::usage)?,
             sums: self.deterministic.clone().map_err(Failure::usage)?,
             storage,

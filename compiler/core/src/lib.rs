@@ -3,6 +3,7 @@
 //! - [`cards`]: graphics cards by name, with what they have and how they are linked.
 //! - [`placement`]: what the user asks for, and where each layer therefore is.
 //! - [`pipeline`]: the passes in order.
+//! - [`engine_memory`]: the memory of a plan as another engine allocates it.
 //! - [`advice`]: configurations that fit where the one asked for does not.
 //! - [`shrink`]: the same model with small sizes, to be run.
 //! - [`report`]: plans as tables, JSON and pages.
@@ -13,6 +14,7 @@
 
 pub mod advice;
 pub mod cards;
+pub mod engine_memory;
 pub mod format;
 pub mod golden;
 pub mod pipeline;

@@ -37,6 +37,8 @@ pub struct Prepared {
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
+    /// The context that is asked for, which engines divide into cells in ways of their own.
+    pub asked: u64,
     /// The size of the model.
     pub size: ModelSize,
 }
@@ -139,6 +141,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
     Ok(Prepared {
         model: Model { graph, summary },
         caches,
+        asked: options.n_ctx,
         size: ModelSize::of_file(file),
     })
 }
@@ -177,6 +180,7 @@ fn of_capture(
     Ok(Prepared {
         model: Model { graph, summary },
         caches,
+        asked: n_ctx,
         size,
     })
 }

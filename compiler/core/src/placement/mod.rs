@@ -27,6 +27,7 @@ use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
+use crate::engine_memory::EngineOptions;
 use tpc_diag::{Diagnostic, codes};
 use tpc_models::{CACHE_TYPES, Drafting};
 
@@ -98,6 +99,8 @@ pub struct Placement {
     pub drafting: Drafting,
     /// The engine whose speed is estimated.
     pub engine: Engine,
+    /// The options of that engine's command which change its memory.
+    pub engine_options: EngineOptions,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
     /// The order of sums over devices.
@@ -133,6 +136,7 @@ impl Placement {
             parallel: 1,
             drafting: Drafting::None,
             engine: Engine::Tpc,
+            engine_options: EngineOptions::default(),
             depth: 0,
             sums: SumOrder::Auto,
             storage: &FileTarget,

@@ -10,6 +10,7 @@
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
 //! - `limits` has what its tensor split, and that of ik_llama.cpp, does not serve;
 //! - `translate` says the same in tpc's options;
+//! - `memory_words` has the options of a line that change the memory of llama.cpp alone;
 //! - `measurement` has what llama.cpp was seen to do with models of an architecture.
 
 mod command;
@@ -20,6 +21,7 @@ mod fault;
 pub mod limit_codes;
 mod limits;
 mod measurement;
+mod memory_words;
 mod numbers;
 mod options;
 mod programs;
