@@ -10,6 +10,7 @@ use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::LinkKind;
 
+use super::engine_memory_args::EngineMemoryArgs;
 use super::habits;
 use super::input;
 use super::output::Failure;
@@ -136,6 +137,9 @@ pub(super) struct PlacementArgs {
         value_parser = values::flash_attention()
     )]
     flash_attn: Parsed<bool>,
+    /// The options of an engine's command that change its memory.
+    #[command(flatten)]
+    engine_memory: EngineMemoryArgs,
 }
 
 /// The placement options by themselves.
@@ -248,6 +252,7 @@ impl PlacementArgs {
             && one(&self.parallel, &made.parallel, &1)
             && defaults(|a, b| a.spec_type == b.spec_type)
             && defaults(|a, b| a.engine == b.engine)
+            && defaults(|a, b| a.engine_memory == b.engine_memory)
             && defaults(|a, b| a.depth == b.depth)
             && defaults(|a, b| a.deterministic == b.deterministic)
             && defaults(|a, b| a.flash_attn == b.flash_attn)
@@ -399,6 +404,7 @@ impl PlacementArgs {
             engine: engine.engine,
             build: engine.build,
             backend: given(&self.backend)?,
+            engine_options: self.engine_memory.options(self.parallel.is_none())?,
             depth: self.depth.clone().map_err(Failure::usage)?,
             flash_attention: self.flash_attn.clone().map_err(Failure::usage)?,
             servers: self.servers()?,

@@ -19,6 +19,7 @@ mod config;
 mod devices;
 mod dump;
 mod engine;
+mod engine_memory_args;
 mod eval;
 mod explain;
 mod habits;

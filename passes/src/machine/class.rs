@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::Backend;
+
 /// The generation of a device, as far as engines have other kernels or limits for it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
@@ -94,7 +96,7 @@ impl CardClass {
     pub const fn is_ported(self) -> bool {
         !matches!(
             self.usual_back_end(),
-            BackEnd::Cuda | BackEnd::Cpu | BackEnd::Rpc
+            Backend::Cuda | Backend::Cpu | Backend::Rpc
         )
     }
 
@@ -148,7 +150,7 @@ impl CardClass {
     }
 
     /// The back end that people run llama.cpp with on such a device, as far as one is usual.
-    pub const fn usual_back_end(self) -> BackEnd {
+    pub const fn usual_back_end(self) -> Backend {
         match self {
             CardClass::Unknown
             | CardClass::OldNvidia
@@ -162,75 +164,18 @@ impl CardClass {
             | CardClass::Hopper
             | CardClass::BlackwellGddr
             | CardClass::BlackwellHbm
-            | CardClass::UnifiedNvidia => BackEnd::Cuda,
+            | CardClass::UnifiedNvidia => Backend::Cuda,
             // ROCm's libraries have no kernels for these.
-            CardClass::Polaris | CardClass::Rdna1 => BackEnd::Vulkan,
+            CardClass::Polaris | CardClass::Rdna1 => Backend::Vulkan,
             CardClass::Vega
             | CardClass::Rdna2
             | CardClass::Rdna3
             | CardClass::Rdna4
             | CardClass::Cdna
-            | CardClass::UnifiedAmd => BackEnd::Rocm,
-            CardClass::Alchemist | CardClass::Battlemage => BackEnd::Sycl,
-            CardClass::Apple => BackEnd::Metal,
-            CardClass::Processor => BackEnd::Cpu,
+            | CardClass::UnifiedAmd => Backend::Rocm,
+            CardClass::Alchemist | CardClass::Battlemage => Backend::Sycl,
+            CardClass::Apple => Backend::Metal,
+            CardClass::Processor => Backend::Cpu,
         }
-    }
-}
-
-/// A back end of llama.cpp.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
-)]
-pub enum BackEnd {
-    /// CUDA.
-    #[default]
-    Cuda,
-    /// ROCm.
-    Rocm,
-    /// Vulkan.
-    Vulkan,
-    /// SYCL.
-    Sycl,
-    /// Metal.
-    Metal,
-    /// The processor.
-    Cpu,
-    /// Devices of other programs, over RPC.
-    Rpc,
-}
-
-impl BackEnd {
-    /// All back ends.
-    pub const ALL: [BackEnd; 7] = [
-        BackEnd::Cuda,
-        BackEnd::Rocm,
-        BackEnd::Vulkan,
-        BackEnd::Sycl,
-        BackEnd::Metal,
-        BackEnd::Cpu,
-        BackEnd::Rpc,
-    ];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            BackEnd::Cuda => "CUDA",
-            BackEnd::Rocm => "ROCm",
-            BackEnd::Vulkan => "Vulkan",
-            BackEnd::Sycl => "SYCL",
-            BackEnd::Metal => "Metal",
-            BackEnd::Cpu => "CPU",
-            BackEnd::Rpc => "RPC",
-        }
-    }
-
-    /// The back end of this name, in any case; `HIP` is ROCm.
-    pub fn from_name(name: &str) -> Option<BackEnd> {
-        if name.eq_ignore_ascii_case("hip") {
-            return Some(BackEnd::Rocm);
-        }
-        let is = |b: &BackEnd| b.name().eq_ignore_ascii_case(name);
-        BackEnd::ALL.into_iter().find(is)
     }
 }

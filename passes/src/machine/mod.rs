@@ -1,6 +1,7 @@
 //! The machine and its cost model: device and link profiles, the batches that a plan is priced for, and the time of work
 //! and transfers. The same numbers price candidates, finished plans, placements and rewrites.
 
+mod backend;
 mod calibration;
 mod class;
 mod cost;
@@ -19,8 +20,9 @@ mod topology;
 mod work;
 mod workload;
 
+pub use backend::Backend;
 pub use calibration::{Calibration, Ways};
-pub use class::{BackEnd, CardClass};
+pub use class::CardClass;
 pub use cost::{all_reduce_us, collective_us, copy_us, roofline_us};
 pub use engine::Engine;
 pub use expert_load::{ExpertLoad, expected_max};

@@ -9,7 +9,7 @@ use tpc_core::placement::{
     parse_tensor_split,
 };
 use tpc_core::topology::TopologyFile;
-use tpc_passes::machine::{BackEnd, DeviceProfile, Engine, LinkKind};
+use tpc_passes::machine::{Backend, DeviceProfile, Engine, LinkKind};
 
 /// A row that can be planned.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Row {
     /// The engine.
     pub engine: Engine,
     /// Its back end.
-    pub back_end: BackEnd,
+    pub back_end: Backend,
     /// The specification of the model's header.
     pub spec: String,
     /// The model's name.
@@ -213,7 +213,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
         id: r["id"].as_u64().unwrap_or(0),
         source: text(r, "source").to_owned(),
         engine,
-        back_end: BackEnd::from_name(text(r, "backend")).unwrap_or_default(),
+        back_end: Backend::from_name(text(r, "backend")).unwrap_or_default(),
         spec: format!("{spec},type={element},header=1"),
         model: model.to_owned(),
         cards,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use tpc_passes::machine::{BackEnd, CardClass, Engine, Topology};
+use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
 use tpc_passes::plan::{Estimate, ModelKind, Way};
 
 /// The rows that a kind needs at least to have a band of its own.
@@ -26,7 +26,7 @@ pub struct CellKey {
     pub way: Way,
     /// The back end.
     #[serde(default)]
-    pub back_end: Option<BackEnd>,
+    pub back_end: Option<Backend>,
     /// The class of the devices.
     #[serde(default)]
     pub class: Option<CardClass>,
@@ -200,14 +200,14 @@ impl BandTable {
     /// The kinds that have too few rows, in words: the widest that lacks them.
     fn lacking(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
-        let back_end = key.back_end.map_or("", BackEnd::name);
+        let back_end = key.back_end.map_or("", Backend::name);
         let way = key.way.words();
         let engine = if key.ik { "ik_llama.cpp with " } else { "" };
         let mut out = Vec::new();
         if self.cell(of_class).is_none() {
             let class = key.class.map_or("any device", CardClass::words);
             let named = !back_end.is_empty()
-                && key.back_end != Some(BackEnd::Cpu)
+                && key.back_end != Some(Backend::Cpu)
                 && key.class != Some(CardClass::Unknown);
             out.push(match named {
                 true => format!("{engine}{back_end} on {class} {way}"),
@@ -280,7 +280,7 @@ impl BandTable {
         e: &Estimate,
         topology: &Topology,
         devices: usize,
-        back_end: Option<BackEnd>,
+        back_end: Option<Backend>,
     ) -> Band {
         if let Some(c) = topology
             .calibration_for(e.engine)

@@ -38,6 +38,8 @@ pub struct Prepared {
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
+    /// The context that is asked for, which engines divide into cells in ways of their own.
+    pub asked: u64,
     /// The size of the model.
     pub size: ModelSize,
 }
@@ -145,6 +147,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
             geometry,
         },
         caches,
+        asked: options.n_ctx,
         size: ModelSize::of_file(file),
     })
 }
@@ -187,6 +190,7 @@ fn of_capture(
             geometry: Geometry::default(),
         },
         caches,
+        asked: n_ctx,
         size,
     })
 }

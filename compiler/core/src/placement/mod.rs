@@ -34,6 +34,7 @@ use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use crate::beside::Beside;
+use crate::engine_memory::EngineOptions;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting};
@@ -110,6 +111,8 @@ pub struct Placement {
     pub build: &'static Build,
     /// The back end of all devices, where it is not that of each card's maker.
     pub backend: Option<Backend>,
+    /// The options of that engine's command which change its memory.
+    pub engine_options: EngineOptions,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
     /// Fused attention: an engine that has scores in memory otherwise counts and reads them.
@@ -153,6 +156,7 @@ impl Placement {
             engine: Engine::Tpc,
             build: EngineChoice::default().build,
             backend: None,
+            engine_options: EngineOptions::default(),
             depth: 0,
             flash_attention: true,
             servers: Servers::default(),

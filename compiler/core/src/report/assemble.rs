@@ -28,7 +28,7 @@ impl PlanReport {
             &compiled.estimate,
             &placement.topology,
             placement.devices.len(),
-            None,
+            placement.backend,
             !machine.assumed,
         );
         let mirrored = mirrored(compiled);

@@ -1,7 +1,7 @@
 //! The estimate of a plan, and how sure it is.
 
 use serde::Serialize;
-use tpc_passes::machine::{BackEnd, Engine, Topology};
+use tpc_passes::machine::{Backend, Engine, Topology};
 
 use crate::calibration::band_table;
 use crate::pipeline::{Breakdown, Estimate};
@@ -56,7 +56,7 @@ impl EstimateReport {
         e: &Estimate,
         topology: &Topology,
         devices: usize,
-        back_end: Option<BackEnd>,
+        back_end: Option<Backend>,
         named: bool,
     ) -> EstimateReport {
         let mut band = band_table().of_estimate(e, topology, devices, back_end);

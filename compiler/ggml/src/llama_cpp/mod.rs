@@ -10,7 +10,8 @@
 //! - `each` takes the lists of a benchmark apart;
 //! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
-//! - `translate` says the same in tpc's options.
+//! - `translate` says the same in tpc's options;
+//! - `memory_words` has the options of a line that change the memory of llama.cpp alone.
 
 mod beside;
 mod command;
@@ -20,6 +21,7 @@ mod each;
 mod fault;
 mod ik_options;
 pub mod limit_codes;
+mod memory_words;
 mod numbers;
 mod options;
 mod programs;
