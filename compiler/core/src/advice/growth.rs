@@ -45,8 +45,7 @@ pub(super) fn growth(
     let sharing = if mode == SplitMode::Tensor { first } else { 1 };
     let work = Costs::of(insts, layers, (sharing, first)).draft;
     let affordable = usize::try_from(effort.left() / work).unwrap_or(DRAFTS);
-    // The bound is a lower one, and nearly exact: with one draft more than there is work for, most searches end.
-    let counts = (0..affordable.clamp(1, DRAFTS)).map(|more| first + more);
+    let counts = (0..affordable.min(DRAFTS)).map(|more| first + more);
     let counts: Vec<usize> = counts.filter(|&n| n <= MAX_DEVICES).collect();
     effort.spend(counts.len(), work * counts.len() as u64);
     // The bound is a lower one: the first that is planned and fits.

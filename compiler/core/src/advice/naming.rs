@@ -189,6 +189,8 @@ fn lacks(found: &Found) -> Option<(String, u64)> {
     let sum = all
         .iter()
         .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
-    let (_, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
-    Some((name, sum))
+    let (most, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
+    // The same bytes are missing on a device and in the memory that it shares.
+    let is_shared = topology.host_is_shared(devices);
+    Some((name, if is_shared { most } else { sum }))
 }

@@ -184,6 +184,11 @@ impl<'a> Search<'a> {
         let mut out: Vec<Timed> = Vec::new();
         for way in 0..space.ways.len() {
             for chain in space.chains() {
+                // One edit at a time: patterns give layers away under the shares that were asked for.
+                let is_counted = space.ways[way].shares == Shares::Counted;
+                if is_counted && chain.first == First::Moves {
+                    continue;
+                }
                 let timed = |(point, load): &(Point, Load)| {
                     let point = Point {
                         way,

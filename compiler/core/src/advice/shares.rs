@@ -3,7 +3,7 @@
 
 use super::bound::Rooms;
 use crate::pipeline::{Stored, Way, ways};
-use crate::placement::{Placement, SplitMode, Unit, by_bytes, by_layers};
+use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, by_layers};
 
 /// The shares of a way to divide.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +31,15 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<Shared> {
         split_mode: SplitMode::Auto,
         ..base.clone()
     };
-    let all = ways(&auto).into_iter();
-    let mut all: Vec<Way> = all.filter(|w| w.mode != SplitMode::Hybrid).collect();
+    // Tensors that are pinned to devices need these.
+    let pinned = |o: &Override| matches!(o.target, Target::Device(_));
+    let pins = base.overrides.iter().any(pinned) && base.devices.len() > 1;
+    let has_word = |w: &Way| match w.mode {
+        SplitMode::Hybrid => false,
+        SplitMode::None => !pins,
+        _ => true,
+    };
+    let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
     if base.split_mode == SplitMode::None {
         // The device that was asked for, beside the roomiest.
         for way in ways(base) {
