@@ -16,7 +16,7 @@ use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
     DeviceKind, DeviceList, DeviceSpec, HostExperts, Machine, MachineRequest, Override,
-    OverridePattern, Placement, Reserve, SplitMode, TensorSplit,
+    OverridePattern, Placement, Reserve, SplitMode, TensorSplit, check_cache_type,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
@@ -337,6 +337,11 @@ impl PlacementArgs {
             () => &FileTarget,
         };
         let [k, v] = self.cache_types()?;
+        let engine = self.engine.clone().map_err(Failure::usage)?;
+        for (option, dtype) in [("--cache-type-k", k), ("--cache-type-v", v)] {
+            let checked = dtype.map_or(Ok(()), |t| check_cache_type(option, t, engine));
+            checked.map_err(Failure::usage)?;
+        }
         let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         let out = Placement {
             overrides: self.overrides(&devices)?,
@@ -354,10 +359,11 @@ impl PlacementArgs {
             cache_type_k: k.unwrap_or(defaults.cache),
             cache_type_v: v.unwrap_or(defaults.cache),
             ctx_size: self.ctx_size()?,
+            stretch: None,
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
-            engine: self.engine.clone().map_err(Failure::usage)?,
+            engine,
             depth: self.depth.clone().map_err(Failure::usage)?,
             sums: self.deterministic.clone().map_err(Failure::usage)?,
             storage,

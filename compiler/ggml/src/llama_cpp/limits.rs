@@ -90,14 +90,17 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
         .find_map(|why| Limit::new(&limit_codes::MEASURED_FAILURE, why))
 }
 
-/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`: those that its loader lists, and one that was
-/// measured since.
-const GRAPH: [&str; 12] = [
+/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`: those that its loader listed at the end of 2025, and
+/// those that its pull requests 1388 (March 2026) and 1835 (May 2026) added.
+const GRAPH: [&str; 15] = [
     "llama",
     "qwen3",
     "qwen3moe",
     "qwen3vl",
+    "qwen35",
     "qwen35moe",
+    "deepseek2",
+    "glm-dsa",
     "glm4moe",
     "mistral3",
     "cohere2",
@@ -179,6 +182,7 @@ mod tests {
     #[test]
     fn the_graph_split_has_a_list() {
         assert_eq!(graph_split_limit("gpt-oss"), None);
-        assert!(graph_split_limit("deepseek2").is_some());
+        assert_eq!(graph_split_limit("deepseek2"), None);
+        assert!(graph_split_limit("mamba").is_some());
     }
 }
