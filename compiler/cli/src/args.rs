@@ -18,6 +18,7 @@ use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
     DeviceKind, DeviceList, DeviceSpec, EngineChoice, HostExperts, Machine, MachineRequest,
     Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
+    check_cache_type,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
@@ -380,8 +381,12 @@ impl PlacementArgs {
             () => &FileTarget,
         };
         let [k, v] = self.cache_types()?;
-        let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         let engine = self.engine.clone().map_err(Failure::usage)?;
+        for (option, dtype) in [("--cache-type-k", k), ("--cache-type-v", v)] {
+            let checked = dtype.map_or(Ok(()), |t| check_cache_type(option, t, engine.engine));
+            checked.map_err(Failure::usage)?;
+        }
+        let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         let out = Placement {
             overrides: self.overrides(&devices)?,
             devices,
@@ -398,6 +403,7 @@ impl PlacementArgs {
             cache_type_k: k.unwrap_or(defaults.cache),
             cache_type_v: v.unwrap_or(defaults.cache),
             ctx_size: self.ctx_size()?,
+            stretch: None,
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,

@@ -30,6 +30,10 @@ use tpc_core::advice::{Advice, Advisor};
 use tpc_core::pipeline::{Compiled, tensor_failures};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
+use tpc_ggml::llama_cpp::{CommandLine, RopeOptions};
+use tpc_gguf::Header;
+use tpc_models::{RopeScaling, Stretch};
+
 use tpc_diag::{Diagnostic, Entity, EntityKind, Message, Name};
 
 /// The function of a lint, by the thing that it looks at; it adds a diagnostic per finding.
@@ -161,6 +165,27 @@ pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
         }
     }
     out
+}
+
+/// The context that a command line makes of a file's, where it scales the rotation; `None` if it does not.
+pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
+    let RopeOptions {
+        kind,
+        factor,
+        original,
+        context,
+    } = line.rope();
+    let asked = RopeScaling {
+        kind,
+        factor,
+        original,
+        context,
+    };
+    let file = RopeScaling::of_file(file);
+    match asked.is_empty() {
+        true => None,
+        false => asked.or(file.clone()).of_options(&file),
+    }
 }
 
 /// The findings in a plan as they are for a command line of llama.cpp: what llama.cpp does not load is an error.

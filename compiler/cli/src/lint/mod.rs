@@ -171,6 +171,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     let defaults = subject.source.defaults();
     for list in subject.devices.clone().map_err(Failure::usage)?.lists {
         let mut placement = subject.placement.placement_on(&list, defaults)?;
+        if let (Some(line), Some(opened)) = (&subject.line, &opened) {
+            placement.stretch = tpc_lint::stretch(&line.command, opened.file.header());
+        }
         let is_implied = subject.line.is_some() && subject::is_open(&placement);
         if is_implied {
             placement.tensor_split = Some(subject::shares_of_memory(&placement));

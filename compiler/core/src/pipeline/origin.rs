@@ -174,6 +174,7 @@ fn of_capture(
         n_embd: 0,
         n_vocab: 0,
         n_ctx_train: n_ctx,
+        stretch: None,
         window: None,
         unused: Vec::new(),
         ignored: Vec::new(),

@@ -37,7 +37,7 @@ use crate::beside::Beside;
 use crate::engine_memory::EngineOptions;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
-use tpc_models::{CACHE_TYPES, Drafting};
+use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
 
 /// How a model is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +99,8 @@ pub struct Placement {
     pub cache_type_v: DType,
     /// Cells of the KV cache; `None` for the model's context.
     pub ctx_size: Option<u64>,
+    /// The context that an engine's options make of the model's, where they scale the rotation.
+    pub stretch: Option<Stretch>,
     /// Largest batch of tokens.
     pub ubatch_size: u64,
     /// Sequences at once.
@@ -136,6 +138,12 @@ impl Placement {
     /// The largest batch where nobody says.
     pub const UBATCH: u64 = 512;
 
+    /// The type of a cache that only `ik_llama.cpp` has.
+    pub fn foreign_cache(&self) -> Option<DType> {
+        let caches = [self.cache_type_k, self.cache_type_v];
+        caches.into_iter().find(|t| t.is_ik())
+    }
+
     /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
@@ -150,6 +158,7 @@ impl Placement {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             ctx_size: None,
+            stretch: None,
             ubatch_size: Placement::UBATCH,
             parallel: 1,
             drafting: Drafting::None,
@@ -275,13 +284,26 @@ pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     })
 }
 
-/// Reads a cache type.
+/// Checks that an engine has caches of a type.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
+pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<(), Diagnostic> {
+    if !dtype.is_ik() || engine == Engine::IkLlamaCpp {
+        return Ok(());
+    }
+    let message = format!("only ik_llama.cpp has caches of {dtype}");
+    let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+    Err(d.help("use q8_0, q5_1 or q4_0, or plan for that engine with --engine ik_llama.cpp"))
+}
+
+/// Reads a cache type. Whether an engine has it is the business of [`check_cache_type`].
 ///
 /// # Errors
 /// [`Diagnostic`] TPC0400 for a type that caches cannot have.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
     DType::from_name(text)
-        .filter(|t| CACHE_TYPES.contains(t))
+        .filter(|t| CACHE_TYPES.contains(t) || IK_CACHE_TYPES.contains(t))
         .ok_or_else(|| {
             let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
             Diagnostic::new(

@@ -9,6 +9,7 @@
 //! - `fault` finds values that a program does not take, by the `numbers` among others;
 //! - `each` takes the lists of a benchmark apart;
 //! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
+//! - `rope` has the scaling of the rotation that a line asks for;
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
 //! - `translate` says the same in tpc's options;
 //! - `memory_words` has the options of a line that change the memory of llama.cpp alone.
@@ -25,6 +26,7 @@ mod memory_words;
 mod numbers;
 mod options;
 mod programs;
+mod rope;
 #[cfg(test)]
 mod testing;
 mod translate;
@@ -38,4 +40,5 @@ pub use fault::Fault;
 pub use ik_options::IK_OPTIONS;
 pub use options::{Arity, OPTIONS, OptionSpec, Setting};
 pub use programs::{Maker, Program};
+pub use rope::{ROPE_SETTINGS, RopeOptions, is_of_context, metadata_override};
 pub use translate::{TpcCommand, ffn_on_host, quoted};

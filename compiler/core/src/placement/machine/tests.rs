@@ -23,6 +23,8 @@ fn with(
         file: file.as_ref(),
         way,
         reserve: reserve.as_ref(),
+        host_memory: None,
+        servers: super::Servers::default(),
     }
     .machine()
 }

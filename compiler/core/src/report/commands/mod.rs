@@ -74,12 +74,11 @@ impl Commands {
             words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
         }
         let foreign = ForeignTypes::of_graph(&compiled.model.graph);
-        match (&foreign, is_address(path)) {
-            (Some(foreign), _) => {
-                let why = format!(
-                    "tpc has no kernels for the types of ik_llama.cpp yet ({})",
-                    foreign.names()
-                );
+        let names = (foreign.as_ref().map(ForeignTypes::names))
+            .or_else(|| placement.foreign_cache().map(|t| t.to_string()));
+        match (names, is_address(path)) {
+            (Some(names), _) => {
+                let why = format!("tpc has no kernels for the types of ik_llama.cpp yet ({names})");
                 out.tpc_reason = Some(why);
             }
             (None, false) => out.tpc = Some(ShellCommand::new(words)),
