@@ -8,12 +8,11 @@
 //! - `build` makes the engine's graph from the model's, in the `order` of the engine's evaluation;
 //! - `schedule` gives its ops places and copies what another place reads; `buffers` follows it with the engine's `allocator`.
 //!
-//! [`MemoryFacts`] has the numbers that differ between builds.
+//! [`MemoryFacts`] has the numbers that differ between releases.
 
 mod allocator;
 mod buffers;
 mod build;
-mod facts;
 mod geometry;
 mod options;
 mod order;
@@ -23,11 +22,11 @@ mod split;
 mod stored;
 mod tensor;
 
-pub use facts::{BackendMemory, LLAMA_CPP, MemoryFacts};
 pub use options::EngineOptions;
 
 use std::collections::BTreeMap;
 
+use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 use tpc_ir::{Device, Graph, Output, Place, Value};
 use tpc_passes::footprint::Footprint;
 use tpc_passes::layers::Prologue;
@@ -47,9 +46,9 @@ use tpc_models::Drafting;
 const CAPTURE: &str = "capture";
 
 /// The facts about an engine's memory; `None` where tpc's own count serves.
-pub fn facts(engine: Engine) -> Option<&'static MemoryFacts> {
-    match engine {
-        Engine::LlamaCpp => Some(&LLAMA_CPP),
+pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
+    match placement.engine {
+        Engine::LlamaCpp => placement.build.memory.as_ref(),
         Engine::Tpc | Engine::IkLlamaCpp => None,
     }
 }
@@ -72,7 +71,7 @@ pub(crate) fn footprints(
     request: &PlanRequest,
     cells: u64,
 ) -> Option<BTreeMap<Place, Footprint>> {
-    let facts = facts(placement.engine)?;
+    let facts = facts(placement)?;
     if model.summary.arch == CAPTURE {
         return None;
     }
@@ -140,7 +139,7 @@ impl Placed<'_> {
         outputs: &[Value],
         out: &mut BTreeMap<Place, Footprint>,
     ) {
-        let back_end = back_end(self.placement);
+        let back_end = self.facts.of(&self.placement.backends());
         // Devices that share tensors are one to the scheduler.
         let host = self.layers.stages.len();
         let place = |v: Value| match self.places.owner(v) {
@@ -156,7 +155,7 @@ impl Placed<'_> {
             batch: slots.batch(),
             flash_attention: self.placement.flash_attention,
             copies_caches: back_end.copies_caches && slots.batch().get(tpc_ir::Symbol::NTokens) > 1,
-            mixes_batches: !self.facts.tokens_alone.contains(&self.model.summary.arch),
+            mixes_batches: !(self.facts.tokens_alone.iter()).any(|a| a == self.model.summary.arch),
             snapshots: slots.snapshots,
             value_width: self.places.value_width(),
             place: &place,
@@ -219,23 +218,5 @@ impl Placed<'_> {
                 .compute
                 .saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
         }
-    }
-}
-
-/// The back end of a placement's devices: CUDA for cards of NVIDIA and ROCm for cards of AMD, where all are such cards.
-fn back_end(placement: &Placement) -> BackendMemory {
-    use crate::cards::Vendor;
-    use crate::placement::DeviceKind;
-    let is_such = |d: &crate::placement::DeviceSpec| match (&d.card, d.kind) {
-        (Some(name), _) => crate::cards::table()
-            .cards
-            .iter()
-            .find(|c| c.name == *name)
-            .is_some_and(|c| matches!(c.vendor, Some(Vendor::Nvidia | Vendor::Amd))),
-        (None, kind) => matches!(kind, DeviceKind::Cuda(_)),
-    };
-    match placement.devices.iter().all(is_such) {
-        true => BackendMemory::CUDA,
-        false => BackendMemory::PLAIN,
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::buffers::Scheduled;
-use super::facts::{BackendMemory, MemoryFacts};
 use super::tensor::{Id, Kind, Tensor, Tensors};
+use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 
 /// What decides the places of ops.
 pub(super) struct Scheduler<'a> {

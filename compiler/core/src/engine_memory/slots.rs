@@ -2,9 +2,9 @@
 
 use tpc_ir::{Bindings, Symbol, Window};
 
-use super::facts::MemoryFacts;
 use super::options::EngineOptions;
 use crate::placement::Placement;
+use tpc_ggml::engines::MemoryFacts;
 use tpc_models::Drafting;
 
 /// The sizes of a context.
@@ -45,7 +45,7 @@ impl Slots {
         let stepped = |n: u64| n.checked_next_multiple_of(facts.cell_step).unwrap_or(n);
         let is_open = serves && open_slots;
         let sequences = match is_open {
-            true => facts.server_slots,
+            true => placement.build.defaults.slots,
             false => placement.parallel.max(1),
         };
         let shared = unified || is_open || sequences == 1;

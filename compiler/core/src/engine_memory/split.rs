@@ -1,8 +1,8 @@
 //! The parts of each tensor that the devices of a tensor split hold: cut by the names of tensors, in steps of whole heads and
 //! blocks, rounded down one device after another, beginning with another device in each layer.
 
-use super::facts::MemoryFacts;
 use super::geometry::{Geometry, LayerGeometry};
+use tpc_ggml::engines::MemoryFacts;
 
 /// A run of elements along the split axis that is cut by itself, as often as it is repeated.
 struct Segment {

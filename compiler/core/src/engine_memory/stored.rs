@@ -8,11 +8,11 @@ use tpc_passes::layers::{Prologue, Section};
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
 use super::build::EMBEDDING;
-use super::facts::MemoryFacts;
 use super::geometry::Geometry;
 use super::slots::Slots;
 use super::split::TensorCut;
 use crate::placement::Placement;
+use tpc_ggml::engines::MemoryFacts;
 
 /// The place of a weight or state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
