@@ -8,18 +8,20 @@ use tpc_cpu::CpuTarget;
 use tpc_cuda::CudaTarget;
 use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
-use tpc_passes::machine::{Engine, LinkKind};
+use tpc_passes::machine::LinkKind;
 
 use super::habits;
 use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
-    DeviceKind, DeviceList, DeviceSpec, HostExperts, Machine, MachineRequest, Override,
-    OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
+    DeviceKind, DeviceList, DeviceSpec, EngineChoice, HostExperts, Machine, MachineRequest,
+    Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
+use tpc_ggml::engines::{Backend, Build};
+use tpc_ggml::llama_cpp::Maker;
 use tpc_models::Drafting;
 
 /// The placement options.
@@ -105,9 +107,12 @@ pub(super) struct PlacementArgs {
     /// Drafting of tokens: `draft-mtp` plans the file's blocks for it.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
-    /// The engine whose speed is estimated: tpc, llama.cpp or ik_llama.cpp.
-    #[arg(long, value_name = "NAME", default_value = "tpc", value_parser = values::engine())]
-    engine: Parsed<Engine>,
+    /// The engine that the plan is for: tpc, llama.cpp or ik_llama.cpp, with a release if it is not the newest.
+    #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
+    engine: Parsed<EngineChoice>,
+    /// The back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: that of the cards' maker].
+    #[arg(long, value_name = "NAME", value_parser = values::backend())]
+    backend: Option<Parsed<Backend>>,
     /// Tokens in the cache when the speed of decoding is estimated.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
@@ -195,6 +200,11 @@ impl PlacementArgs {
             link: other.link.clone(),
             reserve: other.reserve.clone(),
             host_memory: other.host_memory.clone(),
+            engine: match other.engine == Ok(EngineChoice::default()) {
+                true => self.engine,
+                false => other.engine.clone(),
+            },
+            backend: other.backend.clone().or(self.backend),
             ..self
         }
     }
@@ -242,6 +252,13 @@ impl PlacementArgs {
             && defaults(|a, b| a.deterministic == b.deterministic)
             && defaults(|a, b| a.flash_attn == b.flash_attn)
             && defaults(|a, b| a.rpc == b.rpc)
+    }
+
+    /// The release of a project's engine that the options name, or else the newest.
+    pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
+        let given = self.engine.as_ref().ok().map(|choice| choice.build);
+        let given = given.filter(|build| build.engine == maker);
+        given.unwrap_or_else(|| Build::newest(maker))
     }
 
     /// The value of `--devices`, if it is given.
@@ -359,6 +376,7 @@ impl PlacementArgs {
         };
         let [k, v] = self.cache_types()?;
         let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
+        let engine = self.engine.clone().map_err(Failure::usage)?;
         let out = Placement {
             overrides: self.overrides(&devices)?,
             devices,
@@ -378,7 +396,9 @@ impl PlacementArgs {
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
-            engine: self.engine.clone().map_err(Failure::usage)?,
+            engine: engine.engine,
+            build: engine.build,
+            backend: given(&self.backend)?,
             depth: self.depth.clone().map_err(Failure::usage)?,
             flash_attention: self.flash_attn.clone().map_err(Failure::usage)?,
             servers: self.servers()?,
@@ -421,6 +441,14 @@ impl PlacementArgs {
             servers: self.servers()?,
         };
         request.machine().map_err(Failure::usage)
+    }
+
+    /// The same options, with the devices of servers at these positions.
+    pub(super) fn with_servers_at(mut self, positions: Option<Vec<usize>>) -> PlacementArgs {
+        if let Some(Ok(servers)) = &mut self.rpc {
+            servers.at = positions;
+        }
+        self
     }
 
     /// The servers of other machines. llama.cpp lists their devices first, but last under a tensor split.

@@ -10,31 +10,40 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::llama_cpp::CommandLine;
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
+use tpc_models::Drafting;
 
 /// The files that `tpc plan` counts in addition to the model.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
     /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
     /// Type of the draft's K cache [-ctkd; default: f16].
-    #[arg(long, value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_k())]
+    #[arg(long, alias = "spec-draft-type-k", value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_k())]
     cache_type_k_draft: Option<Parsed<DType>>,
     /// Type of the draft's V cache [-ctvd; default: f16].
-    #[arg(long, value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_v())]
+    #[arg(long, alias = "spec-draft-type-v", value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_v())]
     cache_type_v_draft: Option<Parsed<DType>>,
     /// Layers of the draft on the devices [-ngld; default: all].
     #[arg(
-        long,
+        long, aliases = ["n-gpu-layers-draft", "spec-draft-ngl"],
         value_name = "N",
         allow_hyphen_values = true,
         requires = "model_draft",
         value_parser = values::gpu_layers()
     )]
     gpu_layers_draft: Option<Parsed<GpuLayers>>,
+    /// Cells of the draft's context [-cd; default: the model's, as llama.cpp has it].
+    #[arg(long, value_name = "N", requires = "model_draft", value_parser = values::ctx_size())]
+    ctx_size_draft: Option<Parsed<u64>>,
     /// Devices of the draft, such as `dev0,dev2`, or `none` for the host [-devd; default: all].
-    #[arg(long, value_name = "LIST", requires = "model_draft")]
+    #[arg(
+        long,
+        alias = "spec-draft-device",
+        value_name = "LIST",
+        requires = "model_draft"
+    )]
     device_draft: Option<String>,
     /// An encoder of images or sound, on the first device [-mm].
     #[arg(long, value_name = "FILE")]
@@ -86,6 +95,7 @@ impl BesideArgs {
             draft.cache_type_k = given(&self.cache_type_k_draft)?.unwrap_or(DType::F16);
             draft.cache_type_v = given(&self.cache_type_v_draft)?.unwrap_or(DType::F16);
             draft.gpu_layers = given(&self.gpu_layers_draft)?.and_then(|GpuLayers(n)| n);
+            draft.cells = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
             draft.devices = match self.device_draft.as_deref() {
                 None => None,
                 Some("none") => Some(Vec::new()),
@@ -137,6 +147,15 @@ impl BesideArgs {
                 d.help("give a GGUF file; its header suffices"),
             ));
         }
+        // A draft with a file of its own takes the place of the model's blocks.
+        let drafting = match request.draft {
+            Some(_) => Drafting::None,
+            None => placement.drafting,
+        };
+        let placement = Placement {
+            drafting,
+            ..placement
+        };
         Ok(counted(&request, placement, model))
     }
 }
@@ -166,6 +185,7 @@ pub(crate) fn of_line(line: &CommandLine) -> Request {
             cache_type_k: kind("-ctkd", d.cache_type_k.as_ref()),
             cache_type_v: kind("-ctvd", d.cache_type_v.as_ref()),
             gpu_layers: d.gpu_layers,
+            cells: d.cells,
             devices: d.devices,
             file: d.file,
         }),

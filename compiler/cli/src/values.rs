@@ -8,11 +8,13 @@ use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 
 use tpc_core::placement::{
-    DeviceList, MAX_DEVICES, OverridePattern, Reserve, Servers, SplitMode, TensorSplit,
-    parse_cache_type, parse_deterministic, parse_engine, parse_flash_attention, parse_gpu_layers,
-    parse_host_memory, parse_link, parse_spec_type, parse_split_mode,
+    DeviceList, EngineChoice, MAX_DEVICES, OverridePattern, Reserve, Servers, SplitMode,
+    TensorSplit, parse_backend, parse_cache_type, parse_deterministic, parse_engine,
+    parse_flash_attention, parse_gpu_layers, parse_host_memory, parse_link, parse_spec_type,
+    parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
+use tpc_ggml::engines::Backend;
 use tpc_models::{CACHE_TYPES, Drafting};
 use tpc_passes::machine::{Engine, LinkKind};
 
@@ -307,10 +309,17 @@ pub(super) fn deterministic() -> Reader<SumOrder> {
     }
 }
 
-pub(super) fn engine() -> Reader<Engine> {
+pub(super) fn engine() -> Reader<EngineChoice> {
     Reader {
         parse: parse_engine,
         values: Engine::ALL.map(Engine::name).to_vec(),
+    }
+}
+
+pub(super) fn backend() -> Reader<Backend> {
+    Reader {
+        parse: parse_backend,
+        values: Backend::ALL.map(Backend::name).to_vec(),
     }
 }
 

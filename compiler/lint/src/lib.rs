@@ -27,7 +27,7 @@ pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
 
 use tpc_core::advice::{Advice, Advisor};
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::{Compiled, tensor_failures};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Entity, EntityKind, Message, Name};
@@ -191,6 +191,24 @@ pub fn plan_report_with_advice(
     report_with(path, placement, compiled, Some(advisor))
 }
 
+/// The reasons why the engine that a plan is for fails on it: a plan that splits tensors as nobody else chose.
+fn engine_findings(placement: &Placement, compiled: &Compiled) -> Vec<Diagnostic> {
+    if !compiled.mode.splits_tensors() {
+        return Vec::new();
+    }
+    let build = placement.build;
+    let all = tensor_failures(placement.engine, &compiled.model, placement);
+    let all = all.into_iter().map(|p| {
+        let entity = Entity {
+            kind: EntityKind::Option,
+            name: Name::plain("-sm"),
+        };
+        let d = Diagnostic::new(p.code, entity, p.message(build));
+        d.help("-sm layer with this engine; `tpc explain` says more about the code")
+    });
+    all.collect()
+}
+
 fn report_with(
     path: &str,
     placement: &Placement,
@@ -219,5 +237,7 @@ fn report_with(
         counsel: counsel.as_ref(),
         faster: advisor.is_some().then_some(&search),
     });
-    report.with_findings(findings)
+    let mut all = engine_findings(placement, compiled);
+    all.extend(findings);
+    report.with_findings(all)
 }

@@ -6,12 +6,13 @@ use tpc_ir::text::Printed;
 use tpc_ir::{DType, Graph, Inst, Op};
 
 use tpc_core::advice::{Advice, Counsel};
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::{Compiled, is_on_host};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Excerpt, Name};
 use tpc_ggml::capture::{CapturedGraph, Record};
-use tpc_ggml::llama_cpp::CommandLine;
+use tpc_ggml::engines::{Backend, Build, Devices, Geometry, Predicted, SplitUse};
+use tpc_ggml::llama_cpp::{CommandLine, Setting};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
 use tpc_models::{Drafting, LowerOptions, Lowered};
@@ -227,6 +228,10 @@ pub struct Command<'a> {
     pub file: File<'a>,
     /// The placement that the line asks for, in tpc's terms.
     pub placement: &'a Placement,
+    /// The release that the line is for.
+    pub build: &'static Build,
+    /// The back end of each device, where it is known.
+    pub backends: &'a [Option<Backend>],
     /// The equivalent `tpc` command.
     pub equivalent: &'a str,
     /// Whether nothing says how many devices there are.
@@ -236,6 +241,35 @@ pub struct Command<'a> {
 impl Command<'_> {
     /// Whether tensors are to be split among several devices.
     pub fn splits_tensors(&self) -> bool {
-        self.line.splits_tensors() && self.placement.devices.len() > 1
+        self.asks_for_tensors() && self.placement.devices.len() > 1
+    }
+
+    /// Whether the line asks for a split of tensors, be it on one device.
+    pub fn asks_for_tensors(&self) -> bool {
+        let mode = self.line.value(Setting::SplitMode);
+        mode == Some(self.build.tensor_split.mode.as_str())
+    }
+
+    /// The reasons why a split of tensors fails, the one that ends the run first.
+    pub fn failures(&self) -> Vec<Predicted> {
+        let graph = self.file.model.map(|m| &m.graph);
+        let geometry = Geometry::new(self.file.header(), graph);
+        let placement = self.placement;
+        let on_host = |name: &str| is_on_host(placement, name);
+        let of = SplitUse {
+            devices: Devices {
+                count: placement.devices.len(),
+                proportions: placement.tensor_split.as_deref().unwrap_or_default(),
+            },
+            backends: self.backends,
+            caches_on_host: placement.kv_on_host,
+            on_host: &on_host,
+        };
+        self.build.predict(&geometry, &of)
+    }
+
+    /// Whether the release would split the model's tensors as the line places them.
+    pub fn would_split_tensors(&self) -> bool {
+        self.failures().is_empty()
     }
 }

@@ -309,21 +309,11 @@ fn commands_of_llama_cpp_place_alike_or_say_why_not() {
 
 #[test]
 fn every_code_of_a_limit_is_explained() {
-    use tpc_ggml::llama_cpp::{TensorSplitUse, tensor_split_limit};
     let codes = tpc::catalogue::codes();
-    for arch in ["llama", "deepseek2", "qwen35", "bloom"] {
-        for bits in 0..16_u32 {
-            let bit = |n: u32| bits >> n & 1 == 1;
-            let of = TensorSplitUse {
-                devices: if bit(0) { 17 } else { 2 },
-                caches_on_host: bit(1),
-                experts_on_host: false,
-                attention_on_host: bit(2),
-                slopes: bit(3),
-            };
-            if let Some(id) = tensor_split_limit(arch, of).and_then(|l| l.code) {
-                assert!(codes.contains(&id), "{id}");
-            }
+    for build in tpc_ggml::engines::builds() {
+        for failure in &build.tensor_split.failures {
+            let code = failure.when.code();
+            assert!(codes.contains(&code), "{}: {}", build.name(), code.id);
         }
     }
 }

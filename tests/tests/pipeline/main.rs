@@ -10,6 +10,7 @@ mod copies;
 mod cross_check;
 mod decoding;
 mod drafts;
+mod engines;
 mod first_screen;
 mod ggml_meta;
 mod ggml_ops;

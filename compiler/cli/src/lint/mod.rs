@@ -227,8 +227,11 @@ fn on_devices(
         Err(failure) => failure.diagnostics,
     };
     if let (Some(engine), Some(opened)) = (&subject.line, opened) {
+        let backends = engine.backends(placement);
         out.extend(lint_command(&Command {
             line: &engine.command,
+            build: engine.build,
+            backends: &backends,
             file: opened.view(),
             placement,
             equivalent: &engine.equivalent,

@@ -12,7 +12,8 @@ use crate::values::{DeviceLists, Parsed};
 use tpc_core::beside::Request;
 use tpc_core::placement::{DeviceList, Placement, SplitMode, shares};
 use tpc_diag::{Diagnostic, codes, message};
-use tpc_ggml::llama_cpp::{CommandLine, Test, TpcCommand, device_count, quoted};
+use tpc_ggml::engines::{Backend, Build};
+use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, quoted};
 
 /// The model or capture, with the options that apply to it.
 pub(super) struct Subject {
@@ -31,6 +32,8 @@ pub(super) struct EngineLine {
     pub(super) equivalent: String,
     /// The files that it loads in addition to the model, as far as they are here.
     pub(super) beside: Request,
+    /// The release whose limits count.
+    pub(super) build: &'static Build,
     /// Whether the number of devices is an assumption, since nothing says it.
     pub(super) assumed: bool,
     /// What tells it from the others of a benchmark with lists.
@@ -104,6 +107,7 @@ impl Subject {
             return Err(Failure::usage(without_model(&command)));
         };
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
+        let placement = placement.with_servers_at(command.servers_at());
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
         // What a range of devices leaves open is said for each of them.
         if let Ok(lists) = &devices
@@ -126,6 +130,7 @@ impl Subject {
             placement,
             line: Some(EngineLine {
                 equivalent: same.shell(&machine),
+                build: args.placement.build_of(command.maker),
                 command,
                 beside,
                 assumed,
@@ -133,6 +138,17 @@ impl Subject {
             }),
             devices,
         })
+    }
+}
+
+impl EngineLine {
+    /// The back end of each device: those that the line names (`-dev CUDA0,ROCm0`), or else those of the cards.
+    pub(super) fn backends(&self, placement: &Placement) -> Vec<Option<Backend>> {
+        let named = self.command.value(Setting::Devices);
+        match named.filter(|_| placement.backend.is_none()) {
+            Some(list) => list.split(',').map(Backend::of_device).collect(),
+            None => placement.backends(),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::parallel::beside;
 use super::ranking::{Candidate, Compared, Ranking};
 use super::strategies::{Strategy, strategy};
-use super::{Compiled, Prepared, Way, tensor_limit};
+use super::{Compiled, LeftOut, Prepared, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -22,6 +22,7 @@ pub struct Draft {
     strategy: Strategy,
     division: Division,
     candidates: Vec<Candidate>,
+    left_out: Vec<LeftOut>,
     estimate: Estimate,
     memory: Memory,
     budget: Budget,
@@ -53,6 +54,7 @@ impl Prepared {
         let Ranking {
             strategies,
             mut candidates,
+            left_out,
             complete,
         } = self.ranking(placement, compared, &budget)?;
         let fitting = Fitting {
@@ -68,6 +70,7 @@ impl Prepared {
             strategy,
             division,
             candidates,
+            left_out,
             estimate,
             memory,
             budget,
@@ -94,6 +97,7 @@ impl Prepared {
             strategy,
             division,
             candidates: Vec::new(),
+            left_out: Vec::new(),
             estimate,
             memory: self.memory(placement),
             budget,
@@ -123,9 +127,8 @@ impl Draft {
 
     /// Whether the engine that it is for refuses to split tensors so.
     pub(crate) fn is_refused(&self, prepared: &Prepared, placement: &Placement) -> bool {
-        let resolved = &self.strategy.resolved;
         self.mode() == SplitMode::Tensor
-            && tensor_limit(placement.engine, &prepared.model, placement, resolved).is_some()
+            && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
 
     /// The bytes of the arenas of every place.
@@ -166,6 +169,7 @@ impl Draft {
             model,
             mode,
             candidates: self.candidates,
+            left_out: self.left_out,
             resolved,
             request,
             planned,

@@ -1,47 +1,64 @@
-//! What the engine that a plan is for refuses.
+//! The reasons why the engine that a plan is for cannot split tensors as the plan does.
 
-use tpc_ggml::llama_cpp::{Limit, TensorSplitUse, graph_split_limit, tensor_split_limit};
-use tpc_ir::{Graph, Op};
+use tpc_ggml::engines::{Devices, Predicted, SplitUse};
+use tpc_gguf::TensorName;
 use tpc_passes::machine::Engine;
-use tpc_passes::place::PlaceOverride;
 
 use super::Model;
-use crate::placement::{Placement, ResolvedPlacement};
+use crate::placement::{Placement, Target};
 
-/// Why an engine does not split a model's tensors as a placement asks; `None` where nothing is known against it.
+/// A mode that a comparison leaves out, since the engine does not run it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftOut {
+    /// The mode.
+    pub name: String,
+    /// The engine with its release.
+    pub engine: String,
+    /// The reason that ends a run first.
+    pub reason: Predicted,
+}
+
+/// The reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first; none where
+/// nothing is known against it.
+pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Predicted> {
+    if engine == Engine::Tpc {
+        return Vec::new();
+    }
+    let build = placement.build_of(engine);
+    let on_host = |name: &str| is_on_host(placement, name);
+    let backends = placement.backends();
+    let split = placement.tensor_split.as_deref().unwrap_or_default();
+    build.predict(
+        &model.geometry,
+        &SplitUse {
+            devices: Devices {
+                count: placement.devices.len(),
+                proportions: split,
+            },
+            backends: &backends,
+            caches_on_host: placement.kv_on_host,
+            on_host: &on_host,
+        },
+    )
+}
+
+/// The reason that ends a run first.
 pub(crate) fn tensor_limit(
     engine: Engine,
     model: &Model,
     placement: &Placement,
-    resolved: &ResolvedPlacement,
-) -> Option<Limit> {
-    let arch = model.summary.arch;
-    match engine {
-        Engine::Tpc => None,
-        Engine::LlamaCpp => tensor_split_limit(arch, used(&model.graph, placement, resolved)),
-        Engine::IkLlamaCpp => graph_split_limit(arch),
-    }
+) -> Option<Predicted> {
+    tensor_failures(engine, model, placement).into_iter().next()
 }
 
-/// What a placement asks of a tensor split.
-fn used(graph: &Graph, placement: &Placement, resolved: &ResolvedPlacement) -> TensorSplitUse {
-    let overrides = &resolved.layer_placement.overrides;
-    let on_host = |name: &str| {
-        let named = |(v, p): (&tpc_ir::Value, &PlaceOverride)| {
-            let weight = match graph.def_op(*v) {
-                Op::Weight(w) => w.tensor.as_str(),
-                _ => "",
-            };
-            *p == PlaceOverride::Host && weight.contains(name)
-        };
-        overrides.iter().any(named)
-    };
-    let slopes = |(_, i): (tpc_ir::Inst, &tpc_ir::InstData)| matches!(&i.op, Op::FlashAttn(a) if a.max_bias > 0.0);
-    TensorSplitUse {
-        devices: placement.devices.len(),
-        caches_on_host: placement.kv_on_host,
-        experts_on_host: resolved.host_expert_tensors > 0 || on_host("_exps"),
-        attention_on_host: on_host(".attn_"),
-        slopes: graph.insts().any(slopes),
+/// Whether a placement puts a tensor of this name on the host.
+pub fn is_on_host(placement: &Placement, name: &str) -> bool {
+    let mut overrides = placement.overrides.iter();
+    if let Some(first) = overrides.find(|o| o.matches(name) == Ok(true)) {
+        return first.target == Target::Host;
     }
+    let Some((layer, rest)) = TensorName::parse(name).block() else {
+        return false;
+    };
+    placement.host_experts.contains(u64::from(layer)) && rest.contains("_exps")
 }

@@ -15,6 +15,7 @@ mod strategies;
 
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
+pub use engine::{LeftOut, is_on_host, tensor_failures};
 pub(crate) use origin::memory_batch_of;
 pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
@@ -39,6 +40,7 @@ use tpc_passes::rewrite::Report as RewriteReport;
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;
+use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
 use tpc_models::Summary;
 
@@ -51,6 +53,8 @@ pub struct Model {
     pub graph: Verified<stage::Model>,
     /// The facts of its header.
     pub summary: Summary,
+    /// The geometry by which engines split it; none of a captured graph.
+    pub geometry: Geometry,
 }
 
 /// A planned, verified model.
@@ -62,6 +66,8 @@ pub struct Compiled {
     pub mode: SplitMode,
     /// The strategies that were compared, the chosen one included; empty where the user chose.
     pub candidates: Vec<Candidate>,
+    /// The strategies that were not compared, since the engine refuses them.
+    pub left_out: Vec<LeftOut>,
     /// The place of every layer, and of single weights and states.
     pub resolved: ResolvedPlacement,
     /// The request that the plan answers.

@@ -9,6 +9,7 @@ use super::{CacheSizes, Compiled, Model, ModelSize, memory_batch};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;
+use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
 
@@ -129,6 +130,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
     in_range(options.n_ctx, placement)?;
     let Lowered { graph, summary } =
         tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
+    let geometry = Geometry::new(header, Some(&graph));
     let graph = Verified::new(graph).map_err(invalid)?;
     let caches = CacheSizes::new(
         options.n_ctx,
@@ -137,7 +139,11 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
         placement.parallel,
     );
     Ok(Prepared {
-        model: Model { graph, summary },
+        model: Model {
+            graph,
+            summary,
+            geometry,
+        },
         caches,
         size: ModelSize::of_file(file),
     })
@@ -175,7 +181,11 @@ fn of_capture(
         n_ctx_swa: n_ctx,
     };
     Ok(Prepared {
-        model: Model { graph, summary },
+        model: Model {
+            graph,
+            summary,
+            geometry: Geometry::default(),
+        },
         caches,
         size,
     })

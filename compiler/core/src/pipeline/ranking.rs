@@ -5,12 +5,12 @@
 //! only where they could be chosen.
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
-use tpc_passes::machine::{Engine, Workload};
+use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Estimate, estimate};
 
 use super::divide::Sharding;
 use super::strategies::{Strategy, Way, strategy, ways};
-use super::{Prepared, in_parallel, tensor_limit};
+use super::{LeftOut, Prepared, in_parallel, tensor_limit};
 use crate::placement::{Overridden, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -68,6 +68,8 @@ pub(super) struct Ranking {
     pub(super) strategies: Vec<Ranked>,
     /// How they compare; empty where the mode admits one alone.
     pub(super) candidates: Vec<Candidate>,
+    /// The strategies that the engine refuses.
+    pub(super) left_out: Vec<LeftOut>,
     /// Whether none was left out.
     pub(super) complete: bool,
 }
@@ -95,10 +97,18 @@ impl Prepared {
                     sharding: None,
                 }],
                 candidates: Vec::new(),
+                left_out: Vec::new(),
                 complete: true,
             });
         }
-        all.retain(|way| !self.is_refused(placement, &overridden, way));
+        let mut left_out = Vec::new();
+        all.retain(|way| match self.refusal(placement, way) {
+            Some(refused) => {
+                left_out.push(refused);
+                false
+            }
+            None => true,
+        });
         let count = all.len();
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
@@ -128,17 +138,22 @@ impl Prepared {
                 .map(|(i, (ranked, _))| ranked.held(i < HELD))
                 .collect(),
             candidates,
+            left_out,
             complete,
         })
     }
 
-    /// Whether the engine refuses to split tensors as a way asks.
-    fn is_refused(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
-        if way.mode != SplitMode::Tensor || placement.engine == Engine::Tpc {
-            return false;
+    /// The engine's refusal to split tensors as a way asks; `None` where it does.
+    fn refusal(&self, placement: &Placement, way: &Way) -> Option<LeftOut> {
+        if way.mode != SplitMode::Tensor {
+            return None;
         }
-        let resolved = self.strategy(placement, overridden, way).resolved;
-        tensor_limit(placement.engine, &self.model, placement, &resolved).is_some()
+        let reason = tensor_limit(placement.engine, &self.model, placement)?;
+        Some(LeftOut {
+            name: way.name.clone(),
+            engine: placement.build_of(placement.engine).name(),
+            reason,
+        })
     }
 
     fn strategy(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> Strategy {

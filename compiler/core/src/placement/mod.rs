@@ -1,6 +1,7 @@
 //! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
 
 mod devices;
+mod engine;
 mod experts;
 mod machine;
 mod main_device;
@@ -15,6 +16,7 @@ mod words;
 pub use devices::{
     DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
 };
+pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use experts::HostExperts;
 pub use machine::{Machine, MachineRequest};
 pub use network::Servers;
@@ -31,6 +33,7 @@ use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use crate::beside::Beside;
 use tpc_diag::{Diagnostic, codes};
+use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting};
 
 /// How a model is divided.
@@ -99,8 +102,12 @@ pub struct Placement {
     pub parallel: u64,
     /// The drafting of tokens.
     pub drafting: Drafting,
-    /// The engine whose speed is estimated.
+    /// The engine that the plan is for.
     pub engine: Engine,
+    /// Its release; for tpc, that of llama.cpp.
+    pub build: &'static Build,
+    /// The back end of all devices, where it is not that of each card's maker.
+    pub backend: Option<Backend>,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
     /// Fused attention: an engine that has scores in memory otherwise counts and reads them.
@@ -142,6 +149,8 @@ impl Placement {
             parallel: 1,
             drafting: Drafting::None,
             engine: Engine::Tpc,
+            build: EngineChoice::default().build,
+            backend: None,
             depth: 0,
             flash_attention: true,
             servers: Servers::default(),
@@ -257,19 +266,6 @@ pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
         let message = format!("`{text}` is no kind of link");
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--link", message);
         d.help("use nvlink, pcie-p2p (from card to card), pcie (through the host) or network; a topology file states other speeds")
-    })
-}
-
-/// Reads an engine by its name.
-///
-/// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
-pub fn parse_engine(text: &str) -> Result<Engine, Diagnostic> {
-    Engine::from_name(text).ok_or_else(|| {
-        let known = Engine::ALL.map(Engine::name).join(", ");
-        let message = format!("unknown engine `{text}`");
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--engine", message);
-        d.help(format!("use one of {known}"))
     })
 }
 

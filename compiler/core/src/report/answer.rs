@@ -312,8 +312,10 @@ fn split(report: &PlanReport) -> String {
     };
     let why = match (fastest, fitting.len()) {
         (None, _) => "the least too large, since nothing fits".to_owned(),
-        (Some(_), 1) => "the only one that fits".to_owned(),
-        (Some(f), _) if chosen.decode_tps >= f.decode_tps => format!("the fastest{that_fits}"),
+        (Some(_), 1) => format!("the only one that fits{}", refusals(report)),
+        (Some(f), _) if chosen.decode_tps >= f.decode_tps => {
+            format!("the fastest{that_fits}{}", refusals(report))
+        }
         (Some(f), _) if f.within_error => format!(
             "as fast as {} within the model's error, and {}",
             f.name,
@@ -330,6 +332,15 @@ fn split(report: &PlanReport) -> String {
         Some(device) => format!("none, all on {device}, {why}"),
         None => format!("{}, {why}", chosen.name),
     }
+}
+
+/// The modes that the engine refuses, with the codes of the reasons.
+fn refusals(report: &PlanReport) -> String {
+    let all = report.left_out.iter();
+    let all: Vec<String> = all
+        .map(|l| format!("; {} refuses {} ({})", l.engine, l.name, l.code))
+        .collect();
+    all.concat()
 }
 
 /// The device of a model that is not split.

@@ -10,8 +10,8 @@ use super::bits::BitsReport;
 use super::commands::Commands;
 use super::machine::MachineReport;
 use super::plan::{
-    Collectives, DeviceReport, MirroredReport, ModelReport, PlanReport, PoolReport, SearchReport,
-    TensorReport,
+    Collectives, DeviceReport, EngineBuildReport, MirroredReport, ModelReport, PlanReport,
+    PoolReport, SearchReport, TensorReport,
 };
 use super::sharding::{devices_at, place_name, sharding_report};
 use super::{drafts, rewriting};
@@ -54,6 +54,8 @@ impl PlanReport {
             rewriting: rewriting::rewriting(&compiled.rewriting),
             why: Vec::new(),
             considered: compiled.candidates.iter().map(Into::into).collect(),
+            left_out: compiled.left_out.iter().map(Into::into).collect(),
+            engine_build: EngineBuildReport::new(placement),
             advice: Vec::new(),
             diagnostics: Vec::new(),
         }

@@ -40,8 +40,8 @@ pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use machine::MachineReport;
 pub use plan::{
     AdviceReport, BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes,
-    DraftsReport, EstimateReport, MirroredReport, ModelReport, PlanReport, Ranges, RewritingReport,
-    SearchReport, ShardingReport, TensorReport, TrafficReport,
+    DraftsReport, EngineBuildReport, EstimateReport, LeftOutReport, MirroredReport, ModelReport,
+    PlanReport, Ranges, RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
 };
 pub use query::values;
 pub use rewriting::render_rewriting;

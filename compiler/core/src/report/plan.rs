@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tpc_ggml::engines::Backend;
 use tpc_ir::RANK;
 use tpc_passes::footprint::Traffic;
+use tpc_passes::machine::Engine;
 
 use super::bits::BitsReport;
 use super::commands::Commands;
@@ -12,7 +14,8 @@ use super::machine::MachineReport;
 use super::why::report::WhyReport;
 use crate::advice::Advice;
 use crate::beside::Beside;
-use crate::pipeline::{Breakdown, Candidate, Estimate};
+use crate::pipeline::{Breakdown, Candidate, Estimate, LeftOut};
+use crate::placement::Placement;
 use tpc_diag::{Diagnostic, Severity};
 
 /// The object that `plan --format json` prints. Keys may be added, never changed.
@@ -64,10 +67,68 @@ pub struct PlanReport {
     pub why: Vec<WhyReport>,
     /// The strategies that `auto` compared; empty for any other mode.
     pub considered: Vec<CandidateReport>,
+    /// The strategies that `auto` did not compare, since the engine refuses them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutReport>,
+    /// The release of the engine whose limits count, where the plan is not for tpc.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_build: Option<EngineBuildReport>,
     /// Configurations that fit, the fastest first, where this one does not.
     pub advice: Vec<AdviceReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A strategy that was not compared.
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftOutReport {
+    /// Its name, as in `considered`.
+    pub name: String,
+    /// The engine with its release.
+    pub engine: String,
+    /// The code of the reason.
+    pub code: &'static str,
+    /// The reason.
+    pub reason: String,
+    /// The evidence for it.
+    pub basis: String,
+}
+
+impl From<&LeftOut> for LeftOutReport {
+    fn from(l: &LeftOut) -> LeftOutReport {
+        LeftOutReport {
+            name: l.name.clone(),
+            engine: l.engine.clone(),
+            code: l.reason.code.id,
+            reason: format!("{}: {}", l.reason.outcome.words(), l.reason.why),
+            basis: l.reason.basis.to_string(),
+        }
+    }
+}
+
+/// The release of an engine, and the source of what is known of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct EngineBuildReport {
+    /// The engine.
+    pub engine: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The source of the facts.
+    pub source: &'static str,
+    /// The back end of each device, where it is known.
+    pub backends: Vec<Option<Backend>>,
+}
+
+impl EngineBuildReport {
+    /// The release that a placement is for; `None` for tpc.
+    pub fn new(placement: &Placement) -> Option<EngineBuildReport> {
+        (placement.engine != Engine::Tpc).then(|| EngineBuildReport {
+            engine: placement.build.engine.name(),
+            version: &placement.build.version,
+            source: &placement.build.source,
+            backends: placement.backends(),
+        })
+    }
 }
 
 /// A configuration that was planned and fits.

@@ -34,7 +34,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
         out.push_str(&wrapped(&beside, columns, 2));
     }
     out.push_str(&wrapped(&transfers(report), columns, 2));
-    if !report.considered.is_empty() {
+    if !report.considered.is_empty() || !report.left_out.is_empty() {
         out.push('\n');
         out.push_str(&candidates(report).render(columns));
     }
@@ -265,6 +265,18 @@ fn candidates(report: &PlanReport) -> Columns {
                 (false, _) => "no".to_owned(),
             },
             mark.to_owned(),
+        ]);
+    }
+    for l in &report.left_out {
+        let mark = format!("refused by {} ({})", l.engine, l.code);
+        let unknown = || UNKNOWN.to_owned();
+        t.row(vec![
+            l.name.clone(),
+            unknown(),
+            unknown(),
+            unknown(),
+            unknown(),
+            mark,
         ]);
     }
     t.without_columns(&["fits"], |cell| cell == UNKNOWN);

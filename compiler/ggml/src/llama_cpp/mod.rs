@@ -9,9 +9,7 @@
 //! - `each` takes the lists of a benchmark apart;
 //! - `context` has the cells that a program makes, and what llama.cpp chooses by itself;
 //! - `limit_codes` declares the codes of what llama.cpp's tensor split does not serve;
-//! - `limits` has what its tensor split, and that of ik_llama.cpp, does not serve;
-//! - `translate` says the same in tpc's options;
-//! - `measurement` has what llama.cpp was seen to do with models of an architecture.
+//! - `translate` says the same in tpc's options.
 
 mod beside;
 mod command;
@@ -20,8 +18,6 @@ mod devices;
 mod each;
 mod fault;
 pub mod limit_codes;
-mod limits;
-mod measurement;
 mod numbers;
 mod options;
 mod programs;
@@ -35,8 +31,6 @@ pub use context::{Context, Fitted};
 pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, position};
 pub use each::Test;
 pub use fault::Fault;
-pub use limits::{Limit, TensorSplitUse, graph_split_limit, tensor_split_limit};
-pub use measurement::{Measurement, Observation, measurement};
 pub use options::{Arity, OPTIONS, OptionSpec, Setting};
 pub use programs::{IK_OPTIONS, Maker, Program};
 pub use translate::{TpcCommand, ffn_on_host, quoted};

@@ -1,5 +1,7 @@
 //! The programs of llama.cpp and of ik_llama.cpp, and the options that some of them have beside those of the server.
 
+use serde::{Deserialize, Serialize};
+
 use super::options::{Arity, OptionSpec, Setting, option};
 use tpc_diag::suggest;
 
@@ -18,12 +20,24 @@ pub enum Program {
 }
 
 /// Who made the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Maker {
     /// llama.cpp.
+    #[serde(rename(serialize = "llama.cpp"))]
     LlamaCpp,
     /// ik_llama.cpp.
+    #[serde(rename(serialize = "ik_llama.cpp"))]
     IkLlamaCpp,
+}
+
+impl Maker {
+    /// The project's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Maker::LlamaCpp => "llama.cpp",
+            Maker::IkLlamaCpp => "ik_llama.cpp",
+        }
+    }
 }
 
 /// A file name without what says its maker or its system.

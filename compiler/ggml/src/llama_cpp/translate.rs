@@ -83,7 +83,11 @@ impl TpcCommand {
         let mut options: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
         // llama.cpp's default is a split by layers.
-        let mode = line.value(Setting::SplitMode).unwrap_or("layer");
+        let mode = match line.value(Setting::SplitMode).unwrap_or("layer") {
+            // tpc has no split by rows; one by layers is what remains of the line.
+            "row" => "layer",
+            mode => mode,
+        };
         put(&["-sm", mode]);
         if let Some(n) = line.count(Setting::MainGpu).filter(|_| mode == "none") {
             put(&["-mg", &n.to_string()]);

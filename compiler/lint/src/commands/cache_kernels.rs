@@ -1,53 +1,74 @@
-//! Cache types for which llama.cpp computes attention on the CPU.
+//! Cache types for which a back end has no attention kernel, or converts the cache first.
 
-use tpc_ir::{Code, DType, Op};
+use tpc_ir::{Code, Op};
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::Maker;
+use tpc_ggml::engines::{Backend, CacheKernel};
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0906",
-        "cache types without a kernel in default builds",
-        "llama.cpp's CUDA back end has attention kernels for caches of f16, bf16, q8_0 and q4_0, with the same \
-         type for keys and values. Other types and mixed types need a build with `GGML_CUDA_FA_ALL_QUANTS`; \
-         otherwise the CPU computes attention and every token waits for it. iq4_nl has no CUDA kernel at all.",
+        "cache types without a fast kernel",
+        "The back end has no attention kernel that reads these cache types as they are. Some back ends then convert the \
+         cache to f16 for every token; others leave attention to the CPU, and every token waits for it. With CUDA, llama.cpp \
+         0.8.0 reads f16, bf16, q8_0 and q4_0 for K and V alike, converts other pairs (a build with `GGML_CUDA_FA_QUANTS` \
+         does not), and has nothing for iq4_nl. Vulkan and SYCL mix types; Metal needs the same type for both.",
     )
-    .example("`-ctk q8_0 -ctv q4_0`.")
-    .cure("one of these types for both, or such a build. tpc plans every pair as if it had a kernel."),
+    .example("`-ctk q8_0 -ctv q4_0` on CUDA.")
+    .cure("a pair that the help names. tpc plans every pair as if it had a kernel."),
     check: Check::Command(check),
 };
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    const COMPILED: [DType; 4] = [DType::F16, DType::Bf16, DType::Q8_0, DType::Q4_0];
     let (k, v) = (
         command.placement.cache_type_k,
         command.placement.cache_type_v,
     );
-    if command.line.maker == Maker::IkLlamaCpp {
-        return;
-    }
     // Attention with a latent cache has no other: its values are a part of the keys.
     let v = if has_values(command) { v } else { k };
-    if (k == v && COMPILED.contains(&k)) || k == DType::F32 && v == DType::F32 {
+    for backend in back_ends(command) {
+        let Some(kernels) = command.build.cache_kernels(backend) else {
+            continue;
+        };
+        let does = match kernels.kernel(k.name(), v.name()) {
+            CacheKernel::Direct => continue,
+            CacheKernel::Converted => "converts the cache to f16 for every token (slow)",
+            CacheKernel::Missing => "has no attention kernel: the CPU computes attention",
+        };
+        let message = message!(
+            "for K {} and V {}, {} on {} {} ({})",
+            k.name(),
+            v.name(),
+            command.build.name(),
+            backend.name(),
+            does,
+            kernels.basis.to_string()
+        );
+        let direct = kernels.direct.as_ref().unwrap_or(&kernels.types);
+        let types = direct.join(", ");
+        let help = match &kernels.with {
+            Some(option) => message!(
+                "use the same type for both: {}; or build with {}",
+                types,
+                option
+            ),
+            None => message!("use the same type for both: {}", types),
+        };
+        out.push(LINT.finding("-ctk", message).help(help));
         return;
     }
-    let build = if [k, v].contains(&DType::Iq4Nl) {
-        "has no CUDA kernel"
-    } else {
-        "has a CUDA kernel only when built with GGML_CUDA_FA_ALL_QUANTS"
-    };
-    let message = message!(
-        "for K {} and V {}, llama.cpp {}; without a kernel, the CPU computes attention",
-        k.name(),
-        v.name(),
-        build
-    );
-    let help = "use f16, bf16, q8_0 or q4_0 for both; tpc plans all pairs as if they had kernels";
-    out.push(LINT.finding("-ctk", message).help(help));
+}
+
+/// The back ends that the line runs on; CUDA where nothing says.
+fn back_ends(command: &Command<'_>) -> Vec<Backend> {
+    let known: Vec<Backend> = command.backends.iter().flatten().copied().collect();
+    match known.is_empty() {
+        true => vec![Backend::Cuda],
+        false => known,
+    }
 }
 
 /// Whether the model has caches of values; one whose graph is not known may have.

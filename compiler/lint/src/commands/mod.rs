@@ -1,26 +1,21 @@
 //! Lints of llama.cpp's command lines: what llama.cpp would do with them, and what tpc would.
 
-mod alibi;
 mod assumed_devices;
-mod attention_on_host;
 mod bad_value;
 mod batches;
 mod beside;
 mod cache_kernels;
-mod cache_on_host;
 mod changed_model;
 mod draft_vocabulary;
 mod fitted;
 mod full_window;
 mod main_gpu;
-mod measured_failure;
 mod no_fused_attention;
-mod refused;
 pub(crate) mod remote_devices;
 mod rounded_sums;
 mod rows;
 mod said_twice;
-mod too_many_devices;
+mod tensor_split;
 mod unfused_attention;
 mod unknown_flag;
 mod value_cache;
@@ -29,16 +24,25 @@ use super::{Check, Command, EntityKind, Lint};
 
 /// The lints of command lines, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[
-    &refused::LINT,
-    &cache_on_host::LINT,
-    &alibi::LINT,
-    &attention_on_host::LINT,
+    &tensor_split::REFUSED,
+    &tensor_split::NOT_LISTED,
+    &tensor_split::MANY,
+    &tensor_split::MIXED,
+    &tensor_split::BLOCKS,
+    &tensor_split::EMBEDDINGS,
+    &tensor_split::MEASURED,
+    &tensor_split::ROWS,
+    &tensor_split::LINEAR,
+    &tensor_split::ATTENTION,
+    &tensor_split::CACHES,
+    &tensor_split::NORMED,
+    &tensor_split::KV_HEADS,
+    &tensor_split::SLOPES,
+    &rows::DROPPED,
     &no_fused_attention::LINT,
     &unfused_attention::LINT,
     &value_cache::LINT,
     &cache_kernels::LINT,
-    &too_many_devices::LINT,
-    &measured_failure::LINT,
     &remote_devices::LINT,
     &rounded_sums::LINT,
     &beside::LINT,

@@ -1,32 +1,63 @@
-//! The split mode `row`, which tpc does not have.
+//! Split modes that a release has no longer, and `row`, which tpc does not have.
 
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
-use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::Setting;
+use tpc_diag::{Diagnostic, message};
+use tpc_ggml::llama_cpp::{Setting, limit_codes};
 
-/// The declaration of the lint.
+/// The lint of a mode that the release has no longer.
+pub(crate) static DROPPED: Lint = Lint {
+    entity: EntityKind::Option,
+    code: limit_codes::DROPPED_MODE,
+    check: Check::Command(dropped),
+};
+
+/// The lint of the mode that tpc does not have.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(
         "TPC0912",
         "tpc has no row split",
         "llama.cpp's `-sm row` splits single matrices by rows and keeps the KV cache and all else on the main \
-         device, so each matrix product ends with a transfer. tpc has no such mode: it treats `row` as `tensor`, \
-         which also splits attention and the cache.",
+         device, so each matrix product ends with a transfer. tpc has no such mode: it plans a split by layers instead, \
+         and its memory per device is not that of `row`. llama.cpp dropped `row` in July 2026 (TPC0925).",
     )
-    .example("`-sm row -ts 1,1`.")
-    .cure("`-sm tensor` with llama.cpp, too."),
-    check: Check::Command(check),
+    .example("`-sm row -ts 1,1` with `--engine llama.cpp@0.5.0`.")
+    .cure("`-sm tensor` where it serves the model, else `-sm layer`."),
+    check: Check::Command(row),
 };
 
-fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    if command.line.value(Setting::SplitMode) == Some("row") {
-        let message = "llama.cpp splits matrices by rows and keeps the KV cache on the main device; tpc plans a tensor split";
-        out.push(
-            LINT.finding("-sm", message)
-                .help("use -sm tensor with llama.cpp, too"),
-        );
+fn dropped(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let Some(mode) = command.line.value(Setting::SplitMode) else {
+        return;
+    };
+    let Some(dropped) = command.build.dropped(mode) else {
+        return;
+    };
+    let message = message!(
+        "{} does not load a model with -sm {}: gone since {} (\"{}\"; {})",
+        command.build.name(),
+        mode,
+        dropped.since,
+        dropped.says,
+        dropped.basis.to_string()
+    );
+    let instead = match command.would_split_tensors() {
+        true => "use -sm tensor, or -sm layer",
+        false => "use -sm layer; -sm tensor does not serve this model",
+    };
+    out.push(DROPPED.finding("-sm", message).help(instead));
+}
+
+fn row(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let mode = command.line.value(Setting::SplitMode);
+    if mode == Some("row") && command.build.has_mode("row") {
+        let message = "llama.cpp splits matrices by rows and keeps the KV cache on the main device; tpc plans a split by layers";
+        let help = match command.would_split_tensors() {
+            true => "use -sm tensor with llama.cpp, too",
+            false => "use -sm layer with llama.cpp, too",
+        };
+        out.push(LINT.finding("-sm", message).help(help));
     }
 }

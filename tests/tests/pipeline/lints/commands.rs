@@ -6,11 +6,12 @@ use tpc_core::placement::{
     HostExperts, Placement, parse_cache_type, parse_devices, parse_overrides,
 };
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::CommandLine;
-use tpc_ggml::llama_cpp::{Setting, devices_named};
+use tpc_ggml::engines::{Backend, Build};
+use tpc_ggml::llama_cpp::{CommandLine, Maker, Setting, devices_named};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::{Command, File, graph_of, lint_command};
+use tpc_synth::{Model, Spec};
 use tpc_tests::{data, headers};
 
 use super::Case;
@@ -26,11 +27,32 @@ fn model(name: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no model {name}"))
 }
 
-/// The findings of a line for a model on so many devices.
+/// A file of this specification, without data.
+fn synthetic(spec: &str) -> PathBuf {
+    let whole = format!("{spec},header=1");
+    let parsed = Spec::parse(&whole).unwrap_or_else(|d| panic!("{spec}: {d}"));
+    let model = Model::new(parsed, &|_, _, _| Ok(())).unwrap_or_else(|d| panic!("{spec}: {d}"));
+    let name: String = spec.chars().filter(char::is_ascii_alphanumeric).collect();
+    let path = std::env::temp_dir().join(format!("tpc-lint-{}-{name}.gguf", std::process::id()));
+    let file = std::fs::File::create(&path).expect("a file");
+    model.write(file).unwrap_or_else(|d| panic!("{spec}: {d}"));
+    path
+}
+
+/// The findings of a line for a model on so many devices: a golden model, a header, or a specification. `0.5.0:` before the line
+/// names the release.
 fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
+    let (build, line) = match line.strip_prefix("0.5.0:") {
+        Some(rest) => (Build::find(Maker::LlamaCpp, "0.5.0"), rest),
+        None => (None, line),
+    };
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let command = CommandLine::parse(&words).unwrap_or_else(|d| panic!("{d}"));
-    let file = GgufFile::open(model(name)).unwrap_or_else(|e| panic!("{e}"));
+    let path = match name.contains(':') {
+        true => synthetic(name),
+        false => model(name),
+    };
+    let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let lowered = graph_of(&file);
     let mut placement = Placement::on(parse_devices(&devices.to_string()).expect("devices"));
     let given: Vec<String> = command
@@ -45,6 +67,9 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     };
     placement.cache_type_k = kind(Setting::CacheK);
     placement.cache_type_v = kind(Setting::CacheV);
+    placement.kv_on_host = command.is_off(Setting::KvOffload);
+    let named = command.value(Setting::Devices).unwrap_or_default();
+    let backends: Vec<Option<Backend>> = named.split(',').map(Backend::of_device).collect();
     placement.host_experts = match command.last(Setting::CpuMoe) {
         Some(_) => HostExperts::All,
         None => HostExperts::NONE,
@@ -56,10 +81,21 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
             model: lowered.as_ref(),
         },
         placement: &placement,
+        build: build.unwrap_or_else(|| Build::newest(command.maker)),
+        backends: &backends,
         equivalent: "tpc plan …",
         assumed: devices_named(&command).is_none(),
     })
 }
+
+/// A model whose linear attention is not shared alike by three devices.
+const NEXT: &str = "qwen3next:layers=4,embd=512,heads=16,kv_heads=2,head_dim=256,ff=512,vocab=512,type=f32,\
+    qwen3next.ssm.state_size=128,qwen3next.ssm.group_count=16,qwen3next.ssm.time_step_rank=32,\
+    qwen3next.ssm.inner_size=4096";
+
+/// A model with a norm per query head.
+const TALKIE: &str =
+    "talkie:layers=2,embd=256,heads=8,kv_heads=2,head_dim=32,ff=512,vocab=64,type=f32";
 
 pub(super) fn cases() -> Vec<Case> {
     let case = |code, name: &'static str, fires: &'static str, silent: &'static str| {
@@ -165,8 +201,14 @@ pub(super) fn cases() -> Vec<Case> {
         case(
             "TPC0912",
             llama,
+            "0.5.0:llama-cli -sm row",
             "llama-cli -sm row",
-            "llama-cli -sm tensor",
+        ),
+        case(
+            "TPC0925",
+            llama,
+            "llama-cli -sm row",
+            "0.5.0:llama-cli -sm row",
         ),
         case(
             "TPC0913",
@@ -193,10 +235,55 @@ pub(super) fn cases() -> Vec<Case> {
             "LLAMA_ARG_CTX_SIZE=8192 llama-cli -c 4096",
             "LLAMA_ARG_CTX_SIZE=4096 llama-cli -c 4096",
         ),
-        models(
+        case(
             "TPC0915",
-            "llama-cli -sm tensor",
             "qwen35-dense-q4_k_m",
+            "0.5.0:llama-cli -sm tensor",
+            "llama-cli -sm tensor",
+        ),
+        models(
+            "TPC0921",
+            "llama-cli -sm tensor",
+            "gemma3:layers=2,embd=64,heads=4,kv_heads=1,head_dim=16,ff=64,vocab=64,type=f32",
+            "llama:layers=2,embd=64,heads=4,kv_heads=1,head_dim=16,ff=64,vocab=64,type=f32",
+        ),
+        models(
+            "TPC0922",
+            "llama-cli -sm tensor",
+            "llama:layers=2,embd=256,heads=4,kv_heads=2,head_dim=64,ff=512,vocab=64,type=q4_k_m",
+            "llama:layers=2,embd=512,heads=4,kv_heads=2,head_dim=128,ff=512,vocab=64,type=q4_k_m",
+        ),
+        Case::new(
+            "TPC0923",
+            || findings(NEXT, 3, "llama-cli -sm tensor"),
+            || findings(NEXT, 2, "llama-cli -sm tensor"),
+        ),
+        case(
+            "TPC0924",
+            llama,
+            "llama-cli -sm tensor -dev CUDA0,ROCm0",
+            "llama-cli -sm tensor -dev Vulkan0,Vulkan1",
+        ),
+        Case::new(
+            "TPC0926",
+            || findings("llama-dense-q4_k_m", 5, "0.5.0:llama-cli -sm tensor"),
+            || findings("llama-dense-q4_k_m", 5, "llama-cli -sm tensor"),
+        ),
+        Case::new(
+            "TPC0927",
+            || findings(TALKIE, 3, "llama-cli -sm tensor"),
+            || findings(TALKIE, 2, "llama-cli -sm tensor"),
+        ),
+        models(
+            "TPC0928",
+            "llama-cli -sm tensor",
+            "codeshell:layers=2,embd=64,heads=4,kv_heads=2,head_dim=16,ff=64,vocab=64,type=f32",
+            llama,
+        ),
+        models(
+            "TPC0929",
+            "ik_llama-cli -sm graph",
+            "bloom-dense-q5_1",
             llama,
         ),
         case(
@@ -229,12 +316,22 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn what_the_engine_does_with_a_host_cache_is_told_by_architecture() {
-    let told = |name: &str| {
-        let found = findings(name, 2, "llama-server -sm tensor -nkvo");
+fn a_cache_on_the_host_ends_as_the_release_does() {
+    let told = |name: &str, line: &str| {
+        let found = findings(name, 2, line);
         let d = found.into_iter().find(|d| d.code == "TPC0901");
         d.unwrap_or_else(|| panic!("{name}")).message
     };
-    assert!(told("gpt2-dense-f16").contains("aborts"));
-    assert!(told("gemma3-dense-q4_k_m").contains("wrong logits"));
+    let newest = "llama-server -sm tensor -nkvo";
+    assert!(told("gpt2-dense-f16", newest).contains("aborts"));
+    assert!(told("gemma3-dense-q4_k_m", newest).contains("aborts"));
+    let old = "0.5.0:llama-server -sm tensor -nkvo";
+    assert!(told("gemma3-dense-q4_k_m", old).contains("silently wrong"));
+    // One device has all heads.
+    let shared = "llama:layers=2,embd=64,heads=4,kv_heads=1,head_dim=16,ff=64,vocab=64,type=f32";
+    assert!(
+        !findings(shared, 2, newest)
+            .iter()
+            .any(|d| d.code == "TPC0901")
+    );
 }

@@ -23,6 +23,7 @@ fn with(
         file: file.as_ref(),
         way,
         reserve: reserve.as_ref(),
+        ..MachineRequest::default()
     }
     .machine()
 }

@@ -1,6 +1,6 @@
 //! The command of llama.cpp, or of ik_llama.cpp, for a plan's placement.
 
-use tpc_ggml::llama_cpp::Limit;
+use tpc_ggml::engines::Predicted;
 use tpc_ir::DType;
 use tpc_models::Drafting;
 use tpc_passes::machine::Engine;
@@ -33,11 +33,10 @@ pub(super) struct Refusal {
     pub(super) layers_instead: bool,
 }
 
-impl From<Limit> for Refusal {
-    fn from(limit: Limit) -> Refusal {
-        let code = limit.code.map_or_else(String::new, |c| format!(" ({c})"));
+impl From<Predicted> for Refusal {
+    fn from(p: Predicted) -> Refusal {
         Refusal {
-            why: format!("{}{code}", limit.why),
+            why: format!("it {}: {} ({})", p.outcome.words(), p.why, p.code),
             layers_instead: true,
         }
     }
@@ -72,7 +71,7 @@ pub(super) fn command(
                 Family::LlamaCpp => (Engine::LlamaCpp, "tensor"),
                 Family::IkLlamaCpp => (Engine::IkLlamaCpp, "graph"),
             };
-            match tensor_limit(engine, &compiled.model, placement, &compiled.resolved) {
+            match tensor_limit(engine, &compiled.model, placement) {
                 Some(limit) => return Err(limit.into()),
                 None => name,
             }

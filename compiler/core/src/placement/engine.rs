@@ -1,0 +1,159 @@
+//! `--engine` and `--backend`: the release of an engine that a plan is for, and the libraries that compute on its devices.
+
+use tpc_diag::{Diagnostic, codes};
+use tpc_ggml::engines::{Backend, Build};
+use tpc_ggml::llama_cpp::Maker;
+use tpc_passes::machine::Engine;
+
+use super::{DeviceKind, DeviceSpec, Placement};
+use crate::cards::{Vendor, table};
+
+/// An engine with its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineChoice {
+    /// The engine.
+    pub engine: Engine,
+    /// The release whose limits count; of tpc it is that of llama.cpp, for which it prints a command, too.
+    pub build: &'static Build,
+}
+
+impl Default for EngineChoice {
+    fn default() -> EngineChoice {
+        EngineChoice::newest(Engine::Tpc)
+    }
+}
+
+/// The project that makes an engine.
+pub const fn maker(engine: Engine) -> Maker {
+    match engine {
+        Engine::Tpc | Engine::LlamaCpp => Maker::LlamaCpp,
+        Engine::IkLlamaCpp => Maker::IkLlamaCpp,
+    }
+}
+
+impl EngineChoice {
+    /// The newest release of an engine.
+    pub fn newest(engine: Engine) -> EngineChoice {
+        EngineChoice {
+            engine,
+            build: Build::newest(maker(engine)),
+        }
+    }
+}
+
+/// Reads an engine by its name, with its release behind an `@`: `llama.cpp@0.5.0`.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for an engine or a release that is not known.
+pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
+    let wrong = |message: String| Diagnostic::new(&codes::COMMAND_LINE, "--engine", message);
+    let (name, version) = match text.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (text, None),
+    };
+    let Some(engine) = Engine::from_name(name) else {
+        let known = Engine::ALL.map(Engine::name).join(", ");
+        return Err(wrong(format!("unknown engine `{name}`")).help(format!("use one of {known}")));
+    };
+    let Some(version) = version else {
+        return Ok(EngineChoice::newest(engine));
+    };
+    let found = match engine {
+        Engine::Tpc => None,
+        Engine::LlamaCpp | Engine::IkLlamaCpp => Build::find(maker(engine), version),
+    };
+    let Some(build) = found else {
+        let message = format!("tpc has no facts about {name} {version}");
+        let known: Vec<&str> = match engine {
+            Engine::Tpc => Vec::new(),
+            Engine::LlamaCpp | Engine::IkLlamaCpp => Build::versions(maker(engine)).collect(),
+        };
+        let help = match known.is_empty() {
+            true => format!("leave out `@{version}`"),
+            false => format!(
+                "tpc knows {name}@{}; without a version it takes the newest",
+                known.join(&format!(", {name}@"))
+            ),
+        };
+        return Err(wrong(message).help(help));
+    };
+    Ok(EngineChoice { engine, build })
+}
+
+/// Reads a back end of ggml by its name.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for anything else.
+pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
+    Backend::from_name(text).ok_or_else(|| {
+        let known = Backend::ALL.map(Backend::name).join(", ");
+        let message = format!("unknown back end `{text}`");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--backend", message);
+        d.help(format!("use one of {known}"))
+    })
+}
+
+/// The back end that a device's own maker provides; `None` where the device is not known.
+fn of_device(device: &DeviceSpec) -> Option<Backend> {
+    match device.kind {
+        DeviceKind::Cpu => return Some(Backend::Cpu),
+        DeviceKind::Cuda(_) => return Some(Backend::Cuda),
+        DeviceKind::Generic => {}
+    }
+    let card = device.card.as_deref()?;
+    let card = table().cards.iter().find(|c| c.name == card)?;
+    if card.name.starts_with("Apple ") {
+        return Some(Backend::Metal);
+    }
+    Some(match card.vendor? {
+        Vendor::Nvidia => Backend::Cuda,
+        Vendor::Amd => Backend::Rocm,
+        Vendor::Intel => Backend::Sycl,
+    })
+}
+
+impl Placement {
+    /// The release of an engine whose limits count for this plan.
+    pub fn build_of(&self, engine: Engine) -> &'static Build {
+        match maker(self.engine) == maker(engine) {
+            true => self.build,
+            false => Build::newest(maker(engine)),
+        }
+    }
+
+    /// The back end of each device: the one that `--backend` names, or else that of the card's maker.
+    pub fn backends(&self) -> Vec<Option<Backend>> {
+        let of = |d: &DeviceSpec| self.backend.or_else(|| of_device(d));
+        self.devices.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_may_have_a_release() {
+        let newest = parse_engine("llama.cpp").expect("an engine");
+        assert_eq!(newest.build.version, "0.8.0");
+        let old = parse_engine("llama.cpp@0.5.0").expect("a release");
+        assert_eq!(
+            (old.engine, old.build.version.as_str()),
+            (Engine::LlamaCpp, "0.5.0")
+        );
+        assert_eq!(parse_engine("tpc"), Ok(EngineChoice::default()));
+        for bad in [
+            "",
+            "vllm",
+            "llama.cpp@",
+            "llama.cpp@9.9",
+            "tpc@0.1",
+            "@0.5.0",
+        ] {
+            let d = parse_engine(bad).expect_err(bad);
+            assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{bad}");
+        }
+        assert_eq!(parse_backend("vulkan"), Ok(Backend::Vulkan));
+        assert!(parse_backend("directx").is_err());
+    }
+}

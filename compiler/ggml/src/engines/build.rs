@@ -1,0 +1,142 @@
+//! One release of an engine: the facts that statements about it rest on, read from a file of its own.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Backend, Basis, CacheKernels, Condition, Outcome};
+use crate::llama_cpp::Maker;
+
+/// A release of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The engine.
+    pub engine: Maker,
+    /// The version that `--engine llama.cpp@VERSION` names.
+    pub version: String,
+    /// The month of the release, or of the state that was read.
+    pub date: String,
+    /// The source that the facts come from.
+    pub source: String,
+    /// The version of the RPC protocol that it speaks.
+    pub rpc_protocol: Option<(u8, u8, u8)>,
+    /// The split modes that it takes.
+    pub split_modes: Vec<String>,
+    /// Split modes that it takes no longer, or that do not load a model.
+    #[serde(default)]
+    pub dropped_modes: Vec<DroppedMode>,
+    /// The split of tensors.
+    pub tensor_split: TensorSplit,
+    /// Its defaults.
+    pub defaults: Defaults,
+    /// Types of KV caches with attention kernels in default builds, per back end.
+    pub cache_kernels: Vec<CacheKernels>,
+    /// Sums over devices in 16 bits, where it has them.
+    #[serde(default)]
+    pub short_sums: Option<ShortSums>,
+}
+
+/// A split mode that a release has no longer.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DroppedMode {
+    /// The mode.
+    pub mode: String,
+    /// The build since which it does not work.
+    pub since: String,
+    /// The engine's words.
+    pub says: String,
+    /// The evidence.
+    pub basis: Basis,
+}
+
+/// The split of tensors over devices.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorSplit {
+    /// Its word for `-sm`.
+    pub mode: String,
+    /// Most devices; `None` for no limit that is known.
+    pub max_devices: Option<usize>,
+    /// Whether it needs flash attention.
+    pub needs_flash_attention: bool,
+    /// Whether all devices have to be of one back end.
+    pub one_backend: Option<Basis>,
+    /// Architectures that it refuses by name.
+    #[serde(default)]
+    pub refused: Vec<String>,
+    /// The architectures that it splits, where it has a list of them; others are split by layers.
+    #[serde(default)]
+    pub listed: Option<Vec<String>>,
+    /// The conditions under which it fails, in the order in which they end a run.
+    #[serde(default)]
+    pub failures: Vec<Failure>,
+}
+
+/// A condition under which the split of tensors fails.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The condition.
+    pub when: Condition,
+    /// The architectures for which it holds; all where none are listed.
+    #[serde(default)]
+    pub archs: Vec<String>,
+    /// The end of the run.
+    pub does: Outcome,
+    /// The engine's own words, or the place in its source.
+    #[serde(default)]
+    pub says: Option<String>,
+    /// The evidence.
+    pub basis: Basis,
+    /// Whether it holds for the back end of the evidence alone; else the failing code is that of the split, which all back ends
+    /// share.
+    #[serde(default)]
+    pub only_there: bool,
+}
+
+/// Settings that the engine takes where a command does not say them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {
+    /// Tokens of a logical batch.
+    pub batch: u64,
+    /// Tokens of a physical batch.
+    pub ubatch: u64,
+    /// Sequences that a server serves at once.
+    pub slots: u64,
+    /// Whether slots share one cache of the whole context.
+    pub shared_cache: bool,
+}
+
+/// Sums over devices that are added in bf16.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShortSums {
+    /// The back end.
+    pub backend: Backend,
+    /// The number of devices for which it holds.
+    pub devices: usize,
+    /// Elements from which on it holds.
+    pub elements: u64,
+    /// The environment variable that switches it off.
+    pub off: String,
+    /// The evidence.
+    pub basis: Basis,
+}
+
+impl Build {
+    /// Its name with its version: `llama.cpp 0.8.0`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.engine.name(), self.version)
+    }
+
+    /// Whether it takes this split mode.
+    pub fn has_mode(&self, mode: &str) -> bool {
+        self.split_modes.iter().any(|m| m == mode)
+    }
+
+    /// The split mode that it has no longer.
+    pub fn dropped(&self, mode: &str) -> Option<&DroppedMode> {
+        self.dropped_modes.iter().find(|d| d.mode == mode)
+    }
+}

@@ -1,0 +1,88 @@
+//! Attention kernels of a back end for types of KV caches.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Backend, Basis, Build};
+
+/// The cache types for which a back end has attention kernels.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheKernels {
+    /// The back end.
+    pub backend: Backend,
+    /// The types.
+    pub types: Vec<String>,
+    /// Whether K and V may be of two of these types.
+    pub mixed: bool,
+    /// Types that do not mix with others.
+    #[serde(default)]
+    pub unmixed: Vec<String>,
+    /// Types for which K and V of the same type are read as they are, where all other pairs are converted to f16 first; `None`
+    /// where all are read as they are.
+    #[serde(default)]
+    pub direct: Option<Vec<String>>,
+    /// The build option that adds other pairs.
+    #[serde(default)]
+    pub with: Option<String>,
+    /// The evidence.
+    pub basis: Basis,
+}
+
+/// The kernel of a pair of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum CacheKernel {
+    /// It reads the cache as it is.
+    Direct,
+    /// The cache is converted to f16 before each use.
+    Converted,
+    /// There is none: the CPU computes attention.
+    Missing,
+}
+
+impl CacheKernels {
+    /// The kernel for these types of K and V.
+    pub fn kernel(&self, k: &str, v: &str) -> CacheKernel {
+        let has = |list: &[String], name: &str| list.iter().any(|t| t == name);
+        let alone = |name: &str| !self.mixed || has(&self.unmixed, name);
+        let missing =
+            !has(&self.types, k) || !has(&self.types, v) || k != v && (alone(k) || alone(v));
+        match &self.direct {
+            _ if missing => CacheKernel::Missing,
+            Some(direct) if k != v || !has(direct, k) => CacheKernel::Converted,
+            _ => CacheKernel::Direct,
+        }
+    }
+}
+
+impl Build {
+    /// The kernels of a back end; `None` where they are not known.
+    pub fn cache_kernels(&self, backend: Backend) -> Option<&CacheKernels> {
+        self.cache_kernels.iter().find(|c| c.backend == backend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llama_cpp::Maker;
+
+    #[test]
+    fn kernels_depend_on_the_back_end_and_the_release() {
+        let of = |version: &str, backend, k, v| {
+            let build = Build::find(Maker::LlamaCpp, version).expect("a release");
+            build.cache_kernels(backend).map(|c| c.kernel(k, v))
+        };
+        use super::CacheKernel::{Converted, Direct, Missing};
+        assert_eq!(of("0.8.0", Backend::Cuda, "q8_0", "q8_0"), Some(Direct));
+        assert_eq!(of("0.8.0", Backend::Cuda, "q8_0", "q4_0"), Some(Converted));
+        assert_eq!(
+            of("0.8.0", Backend::Cuda, "iq4_nl", "iq4_nl"),
+            Some(Missing)
+        );
+        assert_eq!(of("0.8.0", Backend::Vulkan, "q8_0", "iq4_nl"), Some(Direct));
+        assert_eq!(of("0.8.0", Backend::Vulkan, "bf16", "f16"), Some(Missing));
+        assert_eq!(of("0.8.0", Backend::Metal, "q8_0", "q4_0"), Some(Missing));
+        assert_eq!(of("0.5.0", Backend::Cuda, "q8_0", "q4_0"), Some(Missing));
+        assert_eq!(of("0.8.0", Backend::Rpc, "q8_0", "q4_0"), None);
+    }
+}

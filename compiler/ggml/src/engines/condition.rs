@@ -1,0 +1,277 @@
+//! Conditions on a model's geometry and a placement under which a split of tensors fails.
+
+use serde::{Deserialize, Serialize};
+
+use super::Backend;
+use super::geometry::{Attention, Geometry, HeadRows};
+use super::shares::Devices;
+use crate::llama_cpp::limit_codes as codes;
+use tpc_ir::Code;
+
+/// A placement that splits tensors.
+#[derive(Clone, Copy)]
+pub struct SplitUse<'a> {
+    /// The devices.
+    pub devices: Devices<'a>,
+    /// The back end of each device, where it is known.
+    pub backends: &'a [Option<Backend>],
+    /// Whether KV caches are on the host.
+    pub caches_on_host: bool,
+    /// Whether a tensor of this name is on the host.
+    pub on_host: &'a dyn Fn(&str) -> bool,
+}
+
+/// A condition under which a split of tensors fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Any split.
+    AnySplit,
+    /// At least so many devices.
+    Devices(usize),
+    /// A row that is split is a single quantisation block.
+    RowsOfOneBlock,
+    /// A norm with a row per head is split head by head, and the heads in larger units.
+    UnevenHeadRows,
+    /// Embeddings of tokens are read from the output matrix, which is split.
+    EmbeddingsOfOutput,
+    /// One KV head whose keys or values are normalised head by head.
+    OneNormedKvHead,
+    /// One KV head, and no cache.
+    OneKvHeadWithoutCache,
+    /// Fewer KV heads than devices.
+    FewKvHeads,
+    /// ALiBi with heads on several devices.
+    Slopes,
+    /// The heads of linear attention's keys and values on a device do not belong together.
+    UnevenLinearHeads,
+    /// Caches on the host.
+    CachesOnHost,
+    /// Caches on the host, in a model with linear attention.
+    CachesOnHostLinear,
+    /// Caches on the host, in a model with short convolutions.
+    CachesOnHostConvolution,
+    /// Caches on the host, with fused queries, keys and values on several devices.
+    CachesOnHostFused,
+    /// Caches on the host, with rotated keys and several devices, each query head group on one of them.
+    CachesOnHostGrouped,
+    /// Caches on the host, with fewer query heads on a device than there are KV heads.
+    CachesOnHostFewQueries,
+    /// Caches on the host, with keys that are not rotated, on several devices.
+    CachesOnHostUnrotated,
+    /// Projections of attention on the host.
+    AttentionOnHost,
+    /// Experts on the host.
+    ExpertsOnHost,
+}
+
+impl Condition {
+    /// The code of its finding.
+    pub const fn code(self) -> &'static Code {
+        match self {
+            Condition::AnySplit
+            | Condition::Devices(_)
+            | Condition::ExpertsOnHost
+            | Condition::OneKvHeadWithoutCache => &codes::MEASURED_FAILURE,
+            Condition::RowsOfOneBlock => &codes::ROWS_OF_ONE_BLOCK,
+            Condition::OneNormedKvHead => &codes::ONE_NORMED_KV_HEAD,
+            Condition::UnevenHeadRows => &codes::UNEVEN_HEAD_ROWS,
+            Condition::EmbeddingsOfOutput => &codes::EMBEDDINGS_OF_OUTPUT,
+            Condition::FewKvHeads => &codes::FEW_KV_HEADS,
+            Condition::Slopes => &codes::SLOPES,
+            Condition::UnevenLinearHeads => &codes::UNEVEN_LINEAR_HEADS,
+            Condition::CachesOnHost
+            | Condition::CachesOnHostLinear
+            | Condition::CachesOnHostConvolution
+            | Condition::CachesOnHostFused
+            | Condition::CachesOnHostGrouped
+            | Condition::CachesOnHostFewQueries
+            | Condition::CachesOnHostUnrotated => &codes::CACHES_ON_HOST,
+            Condition::AttentionOnHost => &codes::ATTENTION_ON_HOST,
+        }
+    }
+
+    /// Returns why a model fails on a placement, in words; `None` where the condition does not hold.
+    pub fn holds(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+        let n = of.devices.count;
+        let several = n > 1;
+        let hosted = of.caches_on_host && model.has_caches() && several;
+        match self {
+            Condition::AnySplit => Some(format!("{} was run and failed", model.arch)),
+            Condition::Devices(least) => {
+                (n >= least).then(|| format!("{} was run on {least} devices and failed", model.arch))
+            }
+            Condition::ExpertsOnHost => hosted_experts(model, of)
+                .then(|| format!("{} was run with experts on the host and failed", model.arch)),
+            Condition::RowsOfOneBlock => rows_of_one_block(model, of).filter(|_| several),
+            Condition::UnevenHeadRows => uneven_head_rows(model, of).filter(|_| several),
+            Condition::EmbeddingsOfOutput => (model.reads_output && several).then(|| {
+                "the file has no token_embd.weight, so embeddings are read from output.weight, which is split"
+                    .to_owned()
+            }),
+            Condition::OneNormedKvHead => {
+                let found = model.attention.iter().find(|a| {
+                    a.kv_heads == 1 && a.normed && a.cached
+                })?;
+                Some(format!(
+                    "attention has one KV head, and its keys are normalised (layer {})",
+                    found.layer
+                ))
+            }
+            Condition::OneKvHeadWithoutCache => {
+                let mut all = model.attention.iter();
+                let found = all.any(|a| a.kv_heads == 1 && !a.cached) && several;
+                found.then(|| "attention has one KV head, and no cache".to_owned())
+            }
+            Condition::FewKvHeads => few_kv_heads(model, n),
+            Condition::Slopes => {
+                let mut all = model.attention.iter();
+                let found = several && all.any(|a| a.slopes && is_shared(a, of));
+                found.then(|| {
+                    "every device numbers its heads from 0, so ALiBi slopes are those of other heads"
+                        .to_owned()
+                })
+            }
+            Condition::UnevenLinearHeads => uneven_linear_heads(model, of).filter(|_| several),
+            Condition::CachesOnHost => hosted.then(|| "the KV cache is on the host".to_owned()),
+            Condition::CachesOnHostLinear => (hosted && !model.linear.is_empty())
+                .then(|| "the states of linear attention are on the host".to_owned()),
+            Condition::CachesOnHostConvolution => (hosted && model.has_short_convolutions)
+                .then(|| "the states of short convolutions are on the host".to_owned()),
+            Condition::CachesOnHostFused
+            | Condition::CachesOnHostGrouped
+            | Condition::CachesOnHostFewQueries
+            | Condition::CachesOnHostUnrotated => match hosted {
+                true => self.of_hosted(model, of),
+                false => None,
+            },
+            Condition::AttentionOnHost => attention_on_host(model, of).filter(|_| several),
+        }
+    }
+
+    /// Conditions on layers whose cache is on the host and whose heads are on several devices.
+    fn of_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+        let fused = model.attention.iter().any(|a| a.cached && a.fused);
+        let shared = |a: &&Attention| a.cached && is_shared(a, of);
+        let mut layers = model.attention.iter().filter(shared);
+        match self {
+            Condition::CachesOnHostFused => fused.then(|| {
+                "the KV cache is on the host, and queries, keys and values are one product".to_owned()
+            }),
+            Condition::CachesOnHostGrouped => layers
+                .find(|a| a.rotated && a.heads > a.kv_heads)
+                .map(|_| {
+                    "the KV cache is on the host, and query heads share rotated keys".to_owned()
+                }),
+            Condition::CachesOnHostFewQueries => layers.find_map(|a| {
+                let least = least_heads(a, of)?;
+                (least < a.kv_heads).then(|| {
+                    format!(
+                        "the KV cache is on the host, and a device with {least} query head{} reads all {} KV heads",
+                        if least == 1 { "" } else { "s" },
+                        a.kv_heads
+                    )
+                })
+            }),
+            _ => layers.find(|a| !a.rotated).map(|_| {
+                "the KV cache is on the host, and each device pairs its query heads with the KV heads of the first device"
+                    .to_owned()
+            }),
+        }
+    }
+}
+
+/// Whether the heads of a layer are on several devices, however the rounding turns.
+fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
+    (0..of.devices.count).any(|turn| {
+        let heads = of.devices.heads(a, turn);
+        heads.iter().filter(|&&h| h > 0).count() > 1
+    })
+}
+
+/// The least heads of a device that has any.
+fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
+    let turns = (0..of.devices.count).flat_map(|turn| of.devices.heads(a, turn));
+    turns.filter(|&h| h > 0).min()
+}
+
+fn rows_of_one_block(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+    let single = |c: &&super::geometry::Contracted| {
+        let block = c.dtype.block_len();
+        block > 1 && c.columns == block && !(of.on_host)(&c.tensor)
+    };
+    let found = model.contracted.iter().find(single)?;
+    Some(format!(
+        "{} has rows of {} elements, one block of {}, which cannot be split",
+        found.tensor,
+        found.columns,
+        found.dtype.name()
+    ))
+}
+
+fn uneven_head_rows(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+    let uneven = |rows: &&HeadRows| {
+        let mut layers = model.attention.iter();
+        let Some(a) = layers.find(|a| a.layer == rows.layer) else {
+            return false;
+        };
+        let group = if rows.of_keys {
+            a.heads / a.kv_heads.max(1)
+        } else {
+            1
+        };
+        (0..of.devices.count).any(|turn| {
+            let heads = of.devices.heads(a, turn);
+            let rows = of.devices.parts(rows.rows, 1, turn);
+            heads.iter().zip(&rows).any(|(h, r)| *h != r * group)
+        })
+    };
+    let found = model.head_rows.iter().find(uneven)?;
+    Some(format!(
+        "{} has {} rows, one per head, which are not shared as the heads are",
+        found.tensor, found.rows
+    ))
+}
+
+fn few_kv_heads(model: &Geometry, devices: usize) -> Option<String> {
+    let few = |a: &&Attention| (a.kv_heads as usize) < devices;
+    let found = model.attention.iter().find(few)?;
+    Some(format!(
+        "attention has {} KV head{} for {devices} devices",
+        found.kv_heads,
+        if found.kv_heads == 1 { "" } else { "s" }
+    ))
+}
+
+fn uneven_linear_heads(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+    let layer = model.linear.first()?;
+    let ratio = layer.values / layer.groups.max(1);
+    let uneven = |turn: &usize| {
+        let [keys, values] = of.devices.linear(layer, *turn);
+        keys.iter().zip(&values).any(|(k, v)| k * ratio != *v)
+    };
+    (0..of.devices.count).find(uneven).map(|_| {
+        format!(
+            "linear attention has {} key heads and {} value heads, which {} devices do not share alike",
+            layer.groups, layer.values, of.devices.count
+        )
+    })
+}
+
+fn attention_on_host(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+    let hosted = |name: &&String| (of.on_host)(name);
+    let mut names = model.projections.iter().filter(hosted);
+    let first = names.next()?;
+    let more = match names.count() {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    Some(format!(
+        "{first}{more} on the host, while its layer's cache is split by heads"
+    ))
+}
+
+fn hosted_experts(model: &Geometry, of: &SplitUse<'_>) -> bool {
+    let mut experts = model.contracted.iter();
+    experts.any(|c| c.tensor.contains("_exps") && (of.on_host)(&c.tensor))
+}

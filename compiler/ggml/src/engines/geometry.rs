@@ -1,0 +1,379 @@
+//! The geometry of a model, as far as an engine's split of tensors depends on it: the heads of each layer, the ops on the way
+//! to its caches, and the rows that are contracted along the split.
+
+use tpc_gguf::{Header, TensorInfo, TensorName};
+use tpc_ir::{DType, Graph, Op, Symbol, Value};
+
+/// The geometry of a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Geometry {
+    /// The architecture's name.
+    pub arch: String,
+    /// Its attention layers.
+    pub attention: Vec<Attention>,
+    /// Its layers of linear attention, or of another recurrence with a state per head.
+    pub linear: Vec<Linear>,
+    /// Whether other layers keep states of convolutions (LFM 2).
+    pub has_short_convolutions: bool,
+    /// The matrices whose rows are split, so that each device has a part of every sum.
+    pub contracted: Vec<Contracted>,
+    /// The tensors by which attention and linear attention are split; norms and output matrices are not among them.
+    pub projections: Vec<String>,
+    /// The norms of queries and keys with a row per head.
+    pub head_rows: Vec<HeadRows>,
+    /// Whether embeddings of tokens are read from the output matrix, since the file has no other.
+    pub reads_output: bool,
+}
+
+/// A norm with a row per head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadRows {
+    /// Its name.
+    pub tensor: String,
+    /// Its layer.
+    pub layer: u32,
+    /// Its rows.
+    pub rows: u64,
+    /// Whether it is that of keys.
+    pub of_keys: bool,
+}
+
+/// A layer of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attention {
+    /// The layer.
+    pub layer: u32,
+    /// Query heads.
+    pub heads: u64,
+    /// KV heads.
+    pub kv_heads: u64,
+    /// Elements of a key.
+    pub key: u64,
+    /// Elements of a value.
+    pub value: u64,
+    /// Whether keys or values are normalised head by head, by one row for all heads.
+    pub normed: bool,
+    /// Whether keys are rotated by their positions.
+    pub rotated: bool,
+    /// Whether queries, keys and values are one product.
+    pub fused: bool,
+    /// Whether queries come with a gate of their size.
+    pub gated: bool,
+    /// Whether keys and values are kept in a cache.
+    pub cached: bool,
+    /// Whether heads have ALiBi slopes.
+    pub slopes: bool,
+    /// Whether it has a sliding window.
+    pub windowed: bool,
+    /// Elements of a block of its output matrix.
+    pub block: u64,
+}
+
+/// A layer of linear attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// The layer.
+    pub layer: u32,
+    /// Groups of keys.
+    pub groups: u64,
+    /// Heads of values.
+    pub values: u64,
+    /// Elements of a head.
+    pub size: u64,
+    /// Elements of a block of its output matrix.
+    pub block: u64,
+}
+
+/// A matrix whose rows are split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contracted {
+    /// Its name.
+    pub tensor: String,
+    /// Elements of a row.
+    pub columns: u64,
+    /// Its element type.
+    pub dtype: DType,
+}
+
+/// The matrices whose rows llama.cpp splits.
+const CONTRACTED: [&str; 4] = [
+    "attn_output.weight",
+    "ssm_out.weight",
+    "ffn_down.weight",
+    "ffn_down_exps.weight",
+];
+
+/// The tensors of a layer by which its attention is split.
+const PROJECTIONS: [&str; 18] = [
+    "attn_q.weight",
+    "attn_k.weight",
+    "attn_v.weight",
+    "attn_qkv.weight",
+    "attn_q.bias",
+    "attn_k.bias",
+    "attn_v.bias",
+    "attn_qkv.bias",
+    "attn_sinks.weight",
+    "attn_gate.weight",
+    "attn_q_b.weight",
+    "attn_output_a.weight",
+    "ssm_conv1d.weight",
+    "ssm_alpha.weight",
+    "ssm_beta.weight",
+    "ssm_ba.weight",
+    "ssm_dt.bias",
+    "ssm_a",
+];
+
+/// Ops that a walk from attention to its projections passes, by the first operand.
+const STEPS: usize = 64;
+
+impl Geometry {
+    /// The geometry that a header and the model's graph tell. Without a graph, the heads and norms come from the header's keys
+    /// and names.
+    pub fn new(header: &Header, graph: Option<&Graph>) -> Geometry {
+        let facts = Facts { header };
+        let attention = match graph {
+            Some(graph) => facts.attention_of(graph),
+            None => facts.attention_of_keys(),
+        };
+        Geometry {
+            arch: facts.arch().to_owned(),
+            attention,
+            linear: facts.linear(),
+            has_short_convolutions: facts.any("shortconv.conv.weight"),
+            contracted: facts.contracted(),
+            projections: facts.projections(),
+            head_rows: facts.head_rows(),
+            reads_output: facts.reads_output(),
+        }
+    }
+
+    /// Whether any layer keeps a cache.
+    pub fn has_caches(&self) -> bool {
+        self.attention.iter().any(|a| a.cached)
+    }
+}
+
+/// A header, read.
+struct Facts<'h> {
+    header: &'h Header,
+}
+
+impl<'h> Facts<'h> {
+    fn arch(&self) -> &'h str {
+        let arch = self.header.metadata().get_str("general.architecture");
+        arch.ok().flatten().unwrap_or_default()
+    }
+
+    fn count(&self, key: &str) -> Option<u64> {
+        let key = format!("{}.{key}", self.arch());
+        self.header.metadata().get_u64(&key).ok().flatten()
+    }
+
+    /// The tensors of blocks with this name behind `blk.N.`, with their layers.
+    fn of_blocks(&self, suffix: &str) -> impl Iterator<Item = (u32, &'h TensorInfo)> {
+        let tensors = self.header.tensors().iter();
+        tensors.filter_map(move |t| {
+            let (layer, rest) = TensorName::parse(&t.name).block()?;
+            (rest == suffix).then_some((layer, t))
+        })
+    }
+
+    fn any(&self, suffix: &str) -> bool {
+        self.of_blocks(suffix).next().is_some()
+    }
+
+    /// Elements of a block of a layer's matrix.
+    fn block(&self, layer: u32, suffixes: &[&str]) -> u64 {
+        let of = |suffix: &&str| {
+            let mut all = self.of_blocks(suffix);
+            all.find(|(l, _)| *l == layer).map(|(_, t)| t.dtype)
+        };
+        let found = suffixes.iter().find_map(of);
+        found.map_or(1, DType::block_len)
+    }
+
+    fn contracted(&self) -> Vec<Contracted> {
+        let all = CONTRACTED.iter().flat_map(|suffix| self.of_blocks(suffix));
+        let all = all.map(|(_, t)| Contracted {
+            tensor: t.name.clone(),
+            columns: t.ne[0],
+            dtype: t.dtype,
+        });
+        all.collect()
+    }
+
+    fn projections(&self) -> Vec<String> {
+        let tensors = self.header.tensors().iter();
+        let projects = |t: &&TensorInfo| {
+            let block = TensorName::parse(&t.name).block();
+            block.is_some_and(|(_, rest)| PROJECTIONS.contains(&rest))
+        };
+        tensors.filter(projects).map(|t| t.name.clone()).collect()
+    }
+
+    fn head_rows(&self) -> Vec<HeadRows> {
+        let norms = [("attn_q_norm.weight", false), ("attn_k_norm.weight", true)];
+        let all = norms.into_iter().flat_map(|(suffix, of_keys)| {
+            let rows = self.of_blocks(suffix).filter(|(_, t)| t.ne[1] > 1);
+            rows.map(move |(layer, t)| HeadRows {
+                tensor: t.name.clone(),
+                layer,
+                rows: t.ne[1],
+                of_keys,
+            })
+        });
+        all.collect()
+    }
+
+    fn reads_output(&self) -> bool {
+        let has = |name: &str| self.header.tensors().iter().any(|t| t.name == name);
+        has("output.weight") && !has("token_embd.weight")
+    }
+
+    fn linear(&self) -> Vec<Linear> {
+        let (Some(groups), Some(values), Some(size)) = (
+            self.count("ssm.group_count"),
+            self.count("ssm.time_step_rank"),
+            self.count("ssm.state_size"),
+        ) else {
+            return Vec::new();
+        };
+        let layers = self.of_blocks("ssm_out.weight");
+        let layers = layers.map(|(layer, t)| Linear {
+            layer,
+            groups,
+            values,
+            size,
+            block: t.dtype.block_len(),
+        });
+        layers.collect()
+    }
+
+    /// The layers of attention by the names of tensors, where there is no graph.
+    fn attention_of_keys(&self) -> Vec<Attention> {
+        let embd = self.count("embedding_length").unwrap_or(0);
+        let heads = self.count("attention.head_count").unwrap_or(0);
+        let kv_heads = self.count("attention.head_count_kv").unwrap_or(heads);
+        if heads == 0 || kv_heads == 0 {
+            return Vec::new();
+        }
+        let key = self
+            .count("attention.key_length")
+            .unwrap_or(embd / heads.max(1));
+        let value = self.count("attention.value_length").unwrap_or(key);
+        let fused = self.any("attn_qkv.weight");
+        let of = |(layer, t): (u32, &TensorInfo)| Attention {
+            layer,
+            heads,
+            kv_heads,
+            key,
+            value,
+            normed: (self.of_blocks("attn_k_norm.weight"))
+                .any(|(l, t)| l == layer && t.ne[0] == key && t.ne[1] <= 1),
+            rotated: true,
+            fused,
+            gated: false,
+            cached: true,
+            slopes: false,
+            windowed: false,
+            block: t.dtype.block_len(),
+        };
+        self.of_blocks("attn_output.weight").map(of).collect()
+    }
+
+    /// The layers of attention of a graph.
+    fn attention_of(&self, graph: &Graph) -> Vec<Attention> {
+        let all = graph.insts().filter_map(|(_, inst)| {
+            let Op::FlashAttn(op) = &inst.op else {
+                return None;
+            };
+            let [q, k, v] = [0, 1, 2].map(|i| inst.operands.get(i).copied());
+            let (q, k, v) = (q?, k?, v?);
+            let size = |v: Value, axis: usize| graph.value(v).ty.dims[axis].as_const();
+            let (keys, values, queries) = (
+                Way::back(graph, k),
+                Way::back(graph, v),
+                Way::back(graph, q),
+            );
+            let layer = inst.layer.unwrap_or(0);
+            let key = size(q, 0)?;
+            let cells = &graph.value(k).ty.dims[1];
+            Some(Attention {
+                layer,
+                heads: size(q, 2)?,
+                kv_heads: size(k, 2)?,
+                key,
+                value: size(v, 0)?,
+                normed: keys.norm == Some(key) || values.norm == size(v, 0),
+                rotated: keys.rotated,
+                fused: keys.weight.is_some() && keys.weight == queries.weight,
+                gated: self.is_gated(layer, size(q, 2)? * key),
+                cached: keys.cached,
+                slopes: op.max_bias > 0.0,
+                windowed: cells.mentions(Symbol::NKvSwa) || cells.mentions(Symbol::NCtxSwa),
+                block: self.block(layer, &["attn_output.weight", "ssm_out.weight"]),
+            })
+        });
+        all.collect()
+    }
+
+    /// Whether the projection of queries has twice their width.
+    fn is_gated(&self, layer: u32, width: u64) -> bool {
+        let mut q = self.of_blocks("attn_q.weight");
+        q.any(|(l, t)| l == layer && t.ne[1] == 2 * width)
+    }
+}
+
+/// The way from an operand of attention back to its projection.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    /// The width of a norm without a part per head.
+    norm: Option<u64>,
+    rotated: bool,
+    cached: bool,
+    /// The projection.
+    weight: Option<Value>,
+}
+
+impl Way {
+    fn back(graph: &Graph, from: Value) -> Way {
+        let mut way = Way::default();
+        let mut at = from;
+        for _ in 0..STEPS {
+            let inst = graph.inst(graph.value(at).def.0);
+            let operand = match &inst.op {
+                Op::SetRows(_) => {
+                    way.cached = true;
+                    1
+                }
+                Op::State(_) => {
+                    way.cached = true;
+                    return way;
+                }
+                Op::Rope(_) => {
+                    way.rotated = true;
+                    0
+                }
+                Op::Norm(_) => {
+                    way.norm = graph.value(at).ty.dims[0].as_const();
+                    0
+                }
+                Op::MulMat(_) | Op::MulMatId(_) => {
+                    let weights = inst.operands.iter();
+                    let mut weights =
+                        weights.filter(|v| matches!(graph.def_op(**v), Op::Weight(_)));
+                    way.weight = weights.next().copied();
+                    return way;
+                }
+                _ => 0,
+            };
+            let Some(next) = inst.operands.get(operand) else {
+                return way;
+            };
+            at = *next;
+        }
+        way
+    }
+}

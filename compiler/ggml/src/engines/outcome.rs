@@ -1,0 +1,47 @@
+//! The end of a run that an engine does not finish rightly.
+
+use serde::{Deserialize, Serialize};
+
+/// The end of a run that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The engine refuses with a message.
+    Refuses,
+    /// The process ends while it loads the model.
+    AbortsLoading,
+    /// The process ends when it makes a context.
+    AbortsAtContext,
+    /// The process ends when it computes a prompt.
+    AbortsAtPrompt,
+    /// The process ends when it computes the first single token; prompts pass.
+    AbortsAtToken,
+    /// The result is wrong, and no message says so.
+    SilentlyWrong,
+}
+
+impl Outcome {
+    /// The words for it, after the engine's name.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Outcome::Refuses => "refuses to load the model",
+            Outcome::AbortsLoading => "aborts while it loads the model",
+            Outcome::AbortsAtContext => "aborts when it creates the context",
+            Outcome::AbortsAtPrompt => "aborts at the first prompt",
+            Outcome::AbortsAtToken => "aborts at the first generated token (prompts pass)",
+            Outcome::SilentlyWrong => "computes silently wrong output",
+        }
+    }
+
+    /// The word that a table of runs has for it.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Outcome::Refuses => "refused",
+            Outcome::SilentlyWrong => "wrong",
+            Outcome::AbortsLoading
+            | Outcome::AbortsAtContext
+            | Outcome::AbortsAtPrompt
+            | Outcome::AbortsAtToken => "abort",
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The end of a run with split tensors, predicted from a model's geometry.
+
+use tpc_ir::Code;
+
+use super::condition::SplitUse;
+use super::geometry::Geometry;
+use super::{Backend, Basis, Build, Outcome};
+use crate::llama_cpp::limit_codes as codes;
+
+/// A reason why a run with split tensors fails.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// The code of its finding.
+    pub code: &'static Code,
+    /// The end of the run.
+    pub outcome: Outcome,
+    /// The cause, in words.
+    pub why: String,
+    /// The engine's own words, or the place in its source.
+    pub says: Option<String>,
+    /// The evidence.
+    pub basis: Basis,
+    /// Whether it holds for the back end of the evidence alone.
+    pub only_there: bool,
+}
+
+impl Predicted {
+    /// The finding's message: the engine, its end, the cause and the evidence.
+    pub fn message(&self, build: &Build) -> String {
+        format!(
+            "{} {}: {} ({}{})",
+            build.name(),
+            self.outcome.words(),
+            self.why,
+            self.basis,
+            match (&self.basis, self.only_there) {
+                (Basis::Measured { .. }, false) => "; all back ends share the code",
+                _ => "",
+            }
+        )
+    }
+}
+
+/// Two different back ends of the devices; servers of RPC count as any.
+fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
+    let mut known = backends.iter().flatten().filter(|b| **b != Backend::Rpc);
+    let first = known.next()?;
+    let other = known.find(|b| *b != first)?;
+    Some((*first, *other))
+}
+
+impl Build {
+    /// The reasons why a run that splits a model's tensors fails, the one that ends it first; none where it is right.
+    pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Predicted> {
+        let split = &self.tensor_split;
+        let read = || Basis::Read {
+            version: self.version.clone(),
+        };
+        if split.refused.contains(&model.arch) {
+            return vec![Predicted {
+                code: &codes::REFUSED_BY_NAME,
+                outcome: Outcome::Refuses,
+                why: format!("it refuses -sm {} for {} by name", split.mode, model.arch),
+                says: None,
+                basis: read(),
+                only_there: false,
+            }];
+        }
+        let n = of.devices.count;
+        if let Some(most) = split.max_devices.filter(|&most| n > most) {
+            return vec![Predicted {
+                code: &codes::MANY_DEVICES,
+                outcome: Outcome::Refuses,
+                why: format!("it splits tensors among at most {most} devices, not {n}"),
+                says: None,
+                basis: read(),
+                only_there: false,
+            }];
+        }
+        if !self.splits(&model.arch) {
+            return vec![Predicted {
+                code: &codes::NOT_LISTED,
+                outcome: Outcome::Refuses,
+                why: format!(
+                    "-sm {} is not known for {}: it would split by layers instead",
+                    split.mode, model.arch
+                ),
+                says: None,
+                basis: read(),
+                only_there: false,
+            }];
+        }
+        let mixed = split.one_backend.as_ref().and_then(|basis| {
+            let (a, b) = two_backends(of.backends)?;
+            Some(Predicted {
+                code: &codes::MIXED_BACKENDS,
+                outcome: Outcome::AbortsAtContext,
+                why: format!(
+                    "the devices are of two back ends, {} and {}",
+                    a.name(),
+                    b.name()
+                ),
+                says: None,
+                basis: basis.clone(),
+                only_there: false,
+            })
+        });
+        let applies = |archs: &[String]| archs.is_empty() || archs.contains(&model.arch);
+        let failures = split.failures.iter().filter(|f| applies(&f.archs));
+        let mut out: Vec<Predicted> = mixed.into_iter().collect();
+        for f in failures {
+            let Some(why) = f.when.holds(model, of) else {
+                continue;
+            };
+            // Several conditions of one code are cases of one cause: the first is the one that ends the run.
+            if out.iter().any(|p| *p.code == *f.when.code()) {
+                continue;
+            }
+            out.push(Predicted {
+                code: f.when.code(),
+                outcome: f.does,
+                why,
+                says: f.says.clone(),
+                basis: f.basis.clone(),
+                only_there: f.only_there,
+            });
+        }
+        out
+    }
+
+    /// Whether an architecture's tensors are split at all; `false` where the engine has a list without it.
+    pub fn splits(&self, arch: &str) -> bool {
+        let listed = self.tensor_split.listed.as_ref();
+        listed.is_none_or(|list| list.iter().any(|a| a == arch))
+    }
+}

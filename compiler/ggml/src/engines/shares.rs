@@ -1,0 +1,111 @@
+//! The parts of an axis that llama.cpp's devices get: proportions, rounded down to whole units one device after another.
+//!
+//! The rounding begins with another device in each layer, so that no device always gets the rest.
+
+use super::geometry::{Attention, Linear};
+
+/// The devices among which tensors are split.
+#[derive(Clone, Copy, Debug)]
+pub struct Devices<'a> {
+    /// Their number.
+    pub count: usize,
+    /// Their proportions (`-ts`); empty for equal ones.
+    pub proportions: &'a [f64],
+}
+
+impl Devices<'_> {
+    /// The parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the engine multiplies in single precision and cuts"
+    )]
+    pub fn parts(&self, len: u64, granule: u64, rotation: usize) -> Vec<u64> {
+        let n = self.count.max(1);
+        let mut scan: Vec<f32> = Vec::with_capacity(n);
+        for turn in 0..n {
+            let given = self.proportions.get((turn + rotation) % n);
+            let before = scan.last().copied().unwrap_or(0.0);
+            scan.push(before + given.copied().unwrap_or(0.0) as f32);
+        }
+        let total = scan.last().copied().unwrap_or(0.0);
+        let granule = granule.max(1);
+        let (mut parts, mut low) = (vec![0; n], 0);
+        for turn in 0..n {
+            let high = match turn + 1 == n {
+                true => len,
+                false if total > 0.0 => ((len as f32 * scan[turn] / total) as u64).min(len),
+                false => len * (turn as u64 + 1) / n as u64,
+            };
+            let high = match turn + 1 == n {
+                true => high,
+                false => (high / granule * granule).max(low),
+            };
+            parts[(turn + rotation) % n] = high - low;
+            low = high;
+        }
+        parts
+    }
+
+    /// The query heads of a layer of attention on each device.
+    pub fn heads(&self, layer: &Attention, rotation: usize) -> Vec<u64> {
+        let group = layer.heads / layer.kv_heads.max(1) * layer.key;
+        let mut unit = layer.block.max(1);
+        while unit < 128 && unit * (self.count as u64) < group {
+            unit *= 2;
+        }
+        let twice = if layer.gated { 2 } else { 1 };
+        let granule = lcm(twice * group, unit);
+        let columns = self.parts(twice * layer.heads * layer.key, granule, rotation);
+        let head = (twice * layer.key).max(1);
+        columns.into_iter().map(|c| c / head).collect()
+    }
+
+    /// The groups of keys, and the heads of values, of a layer of linear attention on each device, where each is rounded by
+    /// itself.
+    pub fn linear(&self, layer: &Linear, rotation: usize) -> [Vec<u64>; 2] {
+        let granule = lcm(lcm(layer.block.max(1), 128), layer.size.max(1));
+        let of = |heads: u64| {
+            let columns = self.parts(heads * layer.size, granule, rotation);
+            let heads = columns.into_iter().map(|c| c / layer.size.max(1));
+            heads.collect()
+        };
+        [of(layer.groups), of(layer.values)]
+    }
+}
+
+/// The least common multiple; 0 where either is 0.
+pub fn lcm(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    match x {
+        0 => 0,
+        gcd => (a / gcd).saturating_mul(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_rounded_down_and_the_last_has_the_rest() {
+        let equal = |count| Devices {
+            count,
+            proportions: &[],
+        };
+        assert_eq!(equal(3).parts(8, 1, 0), [2, 3, 3]);
+        assert_eq!(equal(3).parts(8, 4, 0), [0, 4, 4]);
+        assert_eq!(equal(3).parts(8, 4, 1), [4, 0, 4]);
+        assert_eq!(equal(2).parts(8, 8, 0), [0, 8]);
+        let uneven = Devices {
+            count: 2,
+            proportions: &[3.0, 1.0],
+        };
+        assert_eq!(uneven.parts(16, 2, 0), [12, 4]);
+        assert_eq!(uneven.parts(16, 2, 1), [12, 4]);
+        assert_eq!((lcm(4, 6), lcm(0, 3), lcm(128, 128)), (12, 0, 128));
+    }
+}
