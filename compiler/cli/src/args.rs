@@ -455,6 +455,14 @@ impl PlacementArgs {
         request.machine().map_err(Failure::usage)
     }
 
+    /// The same options, with the devices of servers at these positions.
+    pub(super) fn with_servers_at(mut self, positions: Option<Vec<usize>>) -> PlacementArgs {
+        if let Some(Ok(servers)) = &mut self.rpc {
+            servers.at = positions;
+        }
+        self
+    }
+
     /// The servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
     fn servers(&self) -> Result<Servers, Failure> {
         let mut servers = given(&self.rpc)?.unwrap_or_default();

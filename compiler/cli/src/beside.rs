@@ -10,25 +10,34 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::llama_cpp::CommandLine;
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
+use tpc_models::Drafting;
 
 /// The files that `tpc plan` counts in addition to the model.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
     /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
     /// Layers of the draft on the devices [-ngld; default: all].
     #[arg(
-        long,
+        long, aliases = ["n-gpu-layers-draft", "spec-draft-ngl"],
         value_name = "N",
         allow_hyphen_values = true,
         requires = "model_draft",
         value_parser = values::gpu_layers()
     )]
     gpu_layers_draft: Option<Parsed<GpuLayers>>,
+    /// Cells of the draft's context [-cd; default: the model's, as llama.cpp has it].
+    #[arg(long, value_name = "N", requires = "model_draft", value_parser = values::ctx_size())]
+    ctx_size_draft: Option<Parsed<u64>>,
     /// Devices of the draft, such as `dev0,dev2`, or `none` for the host [-devd; default: all].
-    #[arg(long, value_name = "LIST", requires = "model_draft")]
+    #[arg(
+        long,
+        alias = "spec-draft-device",
+        value_name = "LIST",
+        requires = "model_draft"
+    )]
     device_draft: Option<String>,
     /// An encoder of images or sound, on the first device [-mm].
     #[arg(long, value_name = "FILE")]
@@ -79,6 +88,7 @@ impl BesideArgs {
             let mut draft = Draft::of(file);
             [draft.cache_type_k, draft.cache_type_v] = caches;
             draft.gpu_layers = given(&self.gpu_layers_draft)?.and_then(|GpuLayers(n)| n);
+            draft.cells = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
             draft.devices = match self.device_draft.as_deref() {
                 None => None,
                 Some("none") => Some(Vec::new()),
@@ -130,6 +140,15 @@ impl BesideArgs {
                 d.help("give a GGUF file; its header suffices"),
             ));
         }
+        // A draft with a file of its own takes the place of the model's blocks.
+        let drafting = match request.draft {
+            Some(_) => Drafting::None,
+            None => placement.drafting,
+        };
+        let placement = Placement {
+            drafting,
+            ..placement
+        };
         Ok(counted(&request, placement, model))
     }
 }
@@ -159,6 +178,7 @@ pub(crate) fn of_line(line: &CommandLine) -> Request {
             cache_type_k: kind("-ctkd", d.cache_type_k.as_ref()),
             cache_type_v: kind("-ctvd", d.cache_type_v.as_ref()),
             gpu_layers: d.gpu_layers,
+            cells: d.cells,
             devices: d.devices,
             file: d.file,
         }),

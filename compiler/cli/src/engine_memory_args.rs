@@ -20,10 +20,10 @@ pub(super) struct EngineMemoryArgs {
     #[arg(long)]
     swa_full: bool,
     /// Type of the K cache of the engine's draft [-ctkd; default: f16].
-    #[arg(long, value_name = "TYPE", value_parser = values::cache_type_k())]
+    #[arg(long, alias = "spec-draft-type-k", value_name = "TYPE", value_parser = values::cache_type_k())]
     cache_type_k_draft: Option<Parsed<DType>>,
     /// Type of the V cache of the engine's draft [-ctvd; default: f16].
-    #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
+    #[arg(long, alias = "spec-draft-type-v", value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v_draft: Option<Parsed<DType>>,
     /// Tokens that the engine drafts at once [default: 3].
     #[arg(long, value_name = "N", value_parser = values::drafted_tokens())]

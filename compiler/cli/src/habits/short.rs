@@ -21,6 +21,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("-ctkd", "--cache-type-k-draft"),
     ("-ctvd", "--cache-type-v-draft"),
     ("-ngld", "--gpu-layers-draft"),
+    ("-cd", "--ctx-size-draft"),
     ("-devd", "--device-draft"),
     ("-mm", "--mmproj"),
     ("-mmdev", "--mmproj-device"),

@@ -75,9 +75,8 @@ const LOGS: &str = "tpc has no such log";
 pub(super) const FITTING: &str = "a plan that does not fit says so, with options that do (TPC0300)";
 pub(super) const POSITIONS: &str =
     "positions are scaled without changing a size; -c is the context";
-pub(super) const DRAFTING: &str = "a second model that drafts is planned by itself: tpc plan DRAFT.gguf; --spec-type draft-mtp plans the file's own blocks";
-pub(super) const BESIDE: &str =
-    "what is loaded beside the model is not counted: set its bytes aside with --reserve";
+pub(super) const DRAFTING: &str = "tpc plan -md FILE counts a draft with a file of its own; --spec-type draft-mtp plans the model's own blocks";
+pub(super) const BESIDE: &str = "tpc plan counts files beside the model: --mmproj, --lora, --control-vector; set the bytes of others aside with --reserve";
 const SCHEDULE: &str = "tpc decides itself in which order and by which kernels ops run";
 pub(super) const CACHED: &str = "prompts that are kept have no influence on a plan";
 const UNIFIED: &str = "-c is the cells of all sequences together, each of which has its part";
@@ -131,13 +130,6 @@ pub(super) const HABITS: &[Habit] = &[
         Ignored("the cache is on the devices anyway; -nkvo keeps it on the host"),
         Switch,
         "-kvo --kv-offload",
-    ),
-    habit(
-        Ignored(
-            "servers are devices like others: count them in --devices, and give their links in --topology",
-        ),
-        One,
-        "--rpc",
     ),
     habit(
         Ignored(

@@ -284,7 +284,7 @@ fn on_devices(
             backends: &backends,
             file: opened.view(),
             placement,
-            equivalent: &engine.equivalent,
+            equivalent: &engine.with_tpc,
             assumed: engine.assumed,
         }));
     }

@@ -30,6 +30,8 @@ pub(super) struct EngineLine {
     pub(super) command: CommandLine,
     /// The `tpc plan` command that asks for the same.
     pub(super) equivalent: String,
+    /// The same for tpc's own engine.
+    pub(super) with_tpc: String,
     /// The release whose limits count.
     pub(super) build: &'static Build,
     /// The files that it loads in addition to the model, as far as they are here.
@@ -107,6 +109,7 @@ impl Subject {
             return Err(Failure::usage(without_model(&command)));
         };
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
+        let placement = placement.with_servers_at(command.servers_at());
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
         // What a range of devices leaves open is said for each of them.
         if let Ok(lists) = &devices
@@ -129,6 +132,7 @@ impl Subject {
             placement,
             line: Some(EngineLine {
                 equivalent: same.shell(&machine),
+                with_tpc: same.for_tpc().shell(&machine),
                 build: args.placement.build_of(command.maker),
                 command,
                 beside,

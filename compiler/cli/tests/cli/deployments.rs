@@ -246,3 +246,101 @@ fn attention_that_is_not_fused_is_told() {
     );
     assert!(!of("llama-server -m X.gguf -fa on -c 4096").contains("TPC0930"));
 }
+
+/// A file of these metadata and tensors of f16.
+fn written(
+    scratch: &Scratch,
+    name: &str,
+    arch: &str,
+    keys: &[(&str, u32)],
+    tensors: &[(&str, &[u64])],
+) -> String {
+    let mut writer = tpc_gguf::GgufWriter::new(name);
+    writer.meta("general.architecture", arch);
+    for (key, value) in keys {
+        writer.meta(key, *value);
+    }
+    for (tensor, ne) in tensors {
+        writer.tensor(tensor, tpc_ir::DType::F16, ne);
+    }
+    let mut bytes = Vec::new();
+    writer.write_header(&mut bytes).unwrap();
+    scratch.file(name, bytes).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_draft_of_an_unknown_kind_is_counted_by_its_header() {
+    let scratch = Scratch::new();
+    let keys = [
+        ("odd-assistant.block_count", 2),
+        ("odd-assistant.embedding_length", 256),
+        ("odd-assistant.feed_forward_length", 512),
+        ("odd-assistant.attention.head_count", 4),
+        ("odd-assistant.attention.head_count_kv", 2),
+        ("odd-assistant.attention.key_length", 64),
+        ("odd-assistant.attention.value_length", 64),
+    ];
+    let of = |second: &str| {
+        let tensors: [(&str, &[u64]); 4] = [
+            ("token_embd.weight", &[256, 1000]),
+            ("blk.0.attn_q.weight", &[256, 256]),
+            ("blk.1.attn_q.weight", &[256, 256]),
+            (second, &[256, 128]),
+        ];
+        let file = written(&scratch, "odd.gguf", "odd-assistant", &keys, &tensors);
+        let options = "--devices 2x3090 -sm layer -ts 1,2 -c 1000 -md";
+        json("qwen3-14b", &format!("{options} {file}"))
+    };
+    // Blocks without keys read the model's cache.
+    let shared = of("blk.1.ffn_up.weight");
+    let parts = shared["beside"][0]["devices"].as_array().unwrap();
+    assert_eq!((number(&parts[0]["kv"]), number(&parts[1]["kv"])), (0, 0));
+    // One block, and the other with the output, which is the embedding again.
+    assert_eq!(number(&parts[0]["weights"]), 2 * 256 * 256);
+    assert_eq!(
+        number(&parts[1]["weights"]),
+        2 * (256 * 256 + 256 * 128 + 256 * 1000)
+    );
+    assert_eq!(
+        number(&shared["beside"][0]["host"]["weights"]),
+        2 * 256 * 1000
+    );
+    let own = of("blk.1.attn_k.weight");
+    let parts = own["beside"][0]["devices"].as_array().unwrap();
+    assert_eq!(number(&parts[1]["kv"]), 1000 * 2 * (64 + 64) * 2);
+}
+
+#[test]
+fn an_encoder_is_on_the_first_device_here() {
+    let scratch = Scratch::new();
+    let keys = [
+        ("clip.vision.image_size", 448),
+        ("clip.vision.patch_size", 14),
+        ("clip.vision.embedding_length", 1024),
+        ("clip.vision.feed_forward_length", 4096),
+    ];
+    let tensors: [(&str, &[u64]); 1] = [("v.blk.0.attn_q.weight", &[1024, 1024])];
+    let file = written(&scratch, "mmproj.gguf", "clip", &keys, &tensors);
+    let at = |options: &str| {
+        let report = json(
+            SMALL,
+            &format!("--devices 2x3090 -c 4096 --mmproj {file} {options}"),
+        );
+        let b = &report["beside"][0];
+        let devices = b["devices"].as_array().unwrap().iter().chain([&b["host"]]);
+        let places: Vec<usize> = devices
+            .enumerate()
+            .filter(|(_, p)| number(&p["weights"]) == 2 << 20)
+            .map(|(i, _)| i)
+            .collect();
+        places
+    };
+    assert_eq!(at(""), [0]);
+    assert_eq!(at("--no-mmproj-offload"), [2]);
+    assert_eq!(at("-mmdev dev1"), [1]);
+    assert_eq!(at("--rpc a:1 -sm layer"), [1]);
+    let report = json(SMALL, &format!("--devices 3090 -c 4096 --mmproj {file}"));
+    let compute = number(&report["beside"][0]["devices"][0]["compute"]);
+    // 32 by 32 patches of a few times 1024 numbers.
+    assert!((8 << 20..64 << 20).contains(&compute), "{compute}");
+}

@@ -18,7 +18,11 @@ pub(super) fn draft(
     placement: &Placement,
 ) -> Beside {
     let mut out = Beside::none("draft", &draft.file, placement.devices.len());
-    let (own, positions) = own_placement(draft, cells(model, placement), placement);
+    let (own, positions) = own_placement(
+        draft,
+        draft.cells.unwrap_or_else(|| cells(model, placement)),
+        placement,
+    );
     let (devices, host) = planned(file, &own).unwrap_or_else(|| by_header(file, &own));
     for (part, position) in devices.into_iter().zip(positions) {
         if let Some(device) = out.devices.get_mut(position) {

@@ -13,6 +13,8 @@ pub struct Draft {
     pub cache_type_v: DType,
     /// Its layers on the devices (`-ngld`); `None` for all.
     pub gpu_layers: Option<u64>,
+    /// The cells of its context (`-cd`); `None` for the model's.
+    pub cells: Option<u64>,
     /// The positions of its devices (`-devd`); `None` for the model's, an empty list for the host.
     pub devices: Option<Vec<usize>>,
 }
@@ -25,6 +27,7 @@ impl Draft {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             gpu_layers: None,
+            cells: None,
             devices: None,
         }
     }
@@ -80,6 +83,9 @@ impl Request {
             }
             if let Some(n) = d.gpu_layers {
                 put(&["-ngld", &n.to_string()]);
+            }
+            if let Some(n) = d.cells {
+                put(&["-cd", &n.to_string()]);
             }
             if let Some(devices) = &d.devices {
                 let names: Vec<String> = devices.iter().map(|d| format!("dev{d}")).collect();

@@ -12,6 +12,8 @@ pub struct Servers {
     addresses: Vec<String>,
     /// True if their devices are the last of the list. llama.cpp has them first, but last under a tensor split.
     pub last: bool,
+    /// The positions of their devices, where a list of devices says them.
+    pub at: Option<Vec<usize>>,
 }
 
 impl fmt::Display for Servers {
@@ -45,7 +47,7 @@ impl Servers {
         }
         Ok(Servers {
             addresses,
-            last: false,
+            ..Servers::default()
         })
     }
 
@@ -57,6 +59,9 @@ impl Servers {
     /// The positions of their devices among so many.
     pub fn among(&self, devices: usize) -> Vec<usize> {
         let n = self.count().min(devices);
+        if let Some(at) = &self.at {
+            return at.iter().copied().filter(|&d| d < devices).collect();
+        }
         match self.last {
             true => (devices - n..devices).collect(),
             false => (0..n).collect(),
@@ -116,6 +121,11 @@ mod tests {
             (2, "10.0.0.2:50052,box:1")
         );
         assert_eq!((two.among(3), two.among(1)), (vec![0, 1], vec![0]));
+        let at = Servers {
+            at: Some(vec![1, 5]),
+            ..two.clone()
+        };
+        assert_eq!(at.among(3), [1]);
         let last = Servers { last: true, ..two };
         assert_eq!((last.among(3), last.among(1)), (vec![1, 2], vec![0]));
         for bad in ["", ",", "host", "host:", ":1", "host:99999", "a:1,b"] {

@@ -335,7 +335,8 @@ impl<'h> Facts<'h> {
                 kv_heads: size(k, 2)?,
                 key,
                 value: size(v, 0)?,
-                normed: keys.norm == Some(key) || values.norm == size(v, 0),
+                normed: keys.is_split(graph) && keys.norm == Some(key)
+                    || values.is_split(graph) && values.norm == size(v, 0),
                 rotated: keys.rotated,
                 fused: keys.weight.is_some() && keys.weight == queries.weight,
                 gated: self.is_gated(layer, size(q, 2)? * key),
@@ -367,6 +368,16 @@ struct Way {
 }
 
 impl Way {
+    /// Whether the projection is one that is split by its name; others are whole on every device.
+    fn is_split(&self, graph: &Graph) -> bool {
+        let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
+            return false;
+        };
+        let block = TensorName::parse(&w.tensor).block();
+        let names = ["attn_k.weight", "attn_v.weight", "attn_qkv.weight"];
+        block.is_some_and(|(_, rest)| names.contains(&rest))
+    }
+
     fn back(graph: &Graph, from: Value) -> Way {
         let mut way = Way::default();
         let mut at = from;

@@ -13,6 +13,7 @@ const LAYERS: &[&str] = &[
     "--n-gpu-layers-draft",
     "--spec-draft-ngl",
 ];
+const CELLS: &[&str] = &["-cd", "--ctx-size-draft"];
 const DEVICES: &[&str] = &["-devd", "--device-draft", "--spec-draft-device"];
 const PROJECTOR_DEVICE: &[&str] = &["-mmdev", "--mmproj-device"];
 const PROJECTOR_OFFLOAD: &[&str] = &["--mmproj-offload", "--no-mmproj-offload"];
@@ -28,6 +29,8 @@ pub struct DraftFile {
     pub cache_type_v: Option<String>,
     /// Its layers on the devices; `None` for all, or what llama.cpp chooses.
     pub gpu_layers: Option<u64>,
+    /// The cells of its context, where the line says it: builds that have no such option take the model's.
+    pub cells: Option<u64>,
     /// The positions of its devices, where the line lists them; none for the host.
     pub devices: Option<Vec<usize>>,
 }
@@ -88,6 +91,9 @@ impl CommandLine {
             cache_type_k: value(CACHE_K),
             cache_type_v: value(CACHE_V),
             gpu_layers: value(LAYERS).and_then(|n| n.trim().parse().ok()),
+            cells: value(CELLS)
+                .and_then(|n| n.trim().parse().ok())
+                .filter(|&n| n > 0),
             devices,
         })
     }

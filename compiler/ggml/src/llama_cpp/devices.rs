@@ -27,14 +27,18 @@ pub fn devices_named(line: &CommandLine) -> Option<usize> {
 }
 
 impl CommandLine {
+    /// The positions of servers' devices in the list of devices; `None` without a list.
+    pub fn servers_at(&self) -> Option<Vec<usize>> {
+        let list = self.value(Setting::Devices)?.split(',').enumerate();
+        let is_remote = |d: &str| d.trim().to_ascii_uppercase().starts_with("RPC");
+        Some(list.filter(|(_, d)| is_remote(d)).map(|(i, _)| i).collect())
+    }
+
     /// The servers whose devices the line uses: those of `--rpc`, of which a list of devices may leave out some.
     pub fn servers(&self) -> Option<Vec<String>> {
         let all = self.value(Setting::Rpc)?.split(',').map(str::trim);
         let all = all.filter(|s| !s.is_empty());
-        let used = self.value(Setting::Devices).map(|list| {
-            let is_remote = |d: &&str| d.trim().to_ascii_uppercase().starts_with("RPC");
-            list.split(',').filter(is_remote).count()
-        });
+        let used = self.servers_at().map(|at| at.len());
         let servers: Vec<String> = all
             .take(used.unwrap_or(usize::MAX))
             .map(str::to_owned)
@@ -190,6 +194,22 @@ mod tests {
             of("llama-server --rpc a:1,b:1 -dev RPC0,CUDA0"),
             (2, false, false)
         );
+    }
+
+    #[test]
+    fn a_list_of_devices_says_which_are_servers() {
+        let of = |line| (read(line).servers(), read(line).servers_at());
+        let a = || Some(vec!["a:1".to_owned()]);
+        assert_eq!(
+            of("llama-server --rpc a:1,b:1 -dev CUDA0,RPC0"),
+            (a(), Some(vec![1]))
+        );
+        assert_eq!(
+            of("llama-server --rpc a:1 -dev CUDA0,CUDA1"),
+            (None, Some(Vec::new()))
+        );
+        assert_eq!(of("llama-server --rpc a:1"), (a(), None));
+        assert_eq!(of("llama-server"), (None, None));
     }
 
     #[test]

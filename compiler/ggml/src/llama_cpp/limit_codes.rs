@@ -151,7 +151,7 @@ pub const DROPPED_MODE: Code = Code::error(
 .cure("`-sm tensor` where it serves the model, else `-sm layer`.");
 
 /// An architecture that an engine's list does not have.
-pub const NOT_LISTED: Code = Code::error(
+pub const NOT_LISTED: Code = Code::warning(
     "TPC0929",
     "an architecture that ik_llama.cpp does not split by tensors",
     "ik_llama.cpp splits tensors (`-sm graph`) of the architectures that its loader lists. Others it splits by layers.",

@@ -137,6 +137,17 @@ impl TpcCommand {
         Some(TpcCommand { model, options })
     }
 
+    /// The same for tpc's own engine, which has none of the other's limits.
+    #[must_use]
+    pub fn for_tpc(&self) -> TpcCommand {
+        let of_engine = self.options.iter().position(|o| o == "--engine");
+        let own = of_engine.unwrap_or(self.options.len());
+        TpcCommand {
+            model: self.model.clone(),
+            options: self.options[..own].to_vec(),
+        }
+    }
+
     /// The command that plans it on the machine that these options say, quoted for a shell.
     pub fn shell(&self, machine: &[String]) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quoted(&self.model)];
