@@ -12,6 +12,7 @@ mod bound;
 mod change;
 mod class;
 mod effort;
+mod engine_level;
 mod growth;
 mod learning;
 mod moves;

@@ -273,7 +273,7 @@ impl Search<'_> {
         let mut known = self.bound.known[start.way].clone();
         let mut best: Option<Found> = None;
         let mut tried: BTreeSet<Point> = BTreeSet::new();
-        let mut at = self.mildest(class, &known, start)?;
+        let mut at = self.by_engine(&known, self.mildest(class, &known, start)?);
         let last = self.space.last_level(start.chain);
         // Where the bound is wrong again and again, steps grow.
         let mut step = 1;
@@ -291,6 +291,7 @@ impl Search<'_> {
                 ..*start
             };
             let next = self.mildest(class, &known, &restart);
+            let next = next.map(|next| self.by_engine(&known, next));
             at = match next {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
                 _ if fits => break,

@@ -1,0 +1,58 @@
+//! The least on the host by the count of the engine that a plan is for, where that is another than tpc's. The count needs no
+//! plan, so it is asked before drafts are made: the bound knows tpc's memory alone.
+
+use tpc_ir::{Device, Place};
+use tpc_passes::footprint::Footprint;
+
+use super::bound::Known;
+use super::search::Search;
+use super::space::Point;
+
+impl Search<'_> {
+    /// The point, with as much more on the host as its engine's count needs. The point itself where tpc's count serves, or
+    /// where nothing on the host suffices.
+    pub(super) fn by_engine(&self, known: &Known, point: Point) -> Point {
+        let at = |level: u64| Point { level, ..point };
+        let fits = |level: u64| self.engine_fits(known, &at(level));
+        if fits(point.level).unwrap_or(true) {
+            return point;
+        }
+        let last = self.space.last_level(point.chain);
+        let (mut low, mut step) = (point.level, 1);
+        // Steps grow until one fits; the least is between the last two.
+        let mut high = loop {
+            let next = (low + step).min(last);
+            match fits(next) {
+                Some(true) => break next,
+                Some(false) if next < last => (low, step) = (next, step * 2),
+                Some(false) | None => return point,
+            }
+        };
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match fits(middle) {
+                Some(true) => high = middle,
+                _ => low = middle,
+            }
+        }
+        at(high)
+    }
+
+    /// Whether a point fits by its engine's count; `None` where tpc's count serves.
+    fn engine_fits(&self, known: &Known, point: &Point) -> Option<bool> {
+        let changes = self.changes(known, point)?;
+        let placement = self.space.placement(point, &changes);
+        crate::engine_memory::facts(&placement)?;
+        let prepared = self.advisor.origin.prepare(&placement).ok()?;
+        let way = &self.space.ways[point.way].way;
+        let prints = prepared.engine_footprints(&placement, way).ok()??;
+        let bytes = |place| prints.get(&place).map_or(0, Footprint::total);
+        let devices = placement.devices.len();
+        let each = (0..devices).map(|d| bytes(Place::Device(Device::new(d))));
+        let topology = &placement.topology;
+        Some(
+            !topology.knows_memory(devices)
+                || topology.has_room(&each.collect::<Vec<_>>(), bytes(Place::Host)),
+        )
+    }
+}
