@@ -63,12 +63,20 @@ impl TensorType {
 
     /// Bytes of the packed tensor for one batch; `None` on overflow. Parts of blocks count in proportion.
     pub fn bytes(&self, bindings: &Bindings) -> Option<u64> {
-        let dims = self.dims.iter().map(|d| d.eval(bindings));
-        let elements = dims
-            .into_iter()
-            .try_fold(1_u128, |n, d| n.checked_mul(d?.into()))?;
-        let bytes = elements.checked_mul(self.dtype.block_bytes().into())?;
-        u64::try_from(bytes.div_ceil(self.dtype.block_len().into())).ok()
+        let product = |dims: &[Dim]| {
+            let mut sizes = dims.iter().map(|d| d.eval(bindings));
+            sizes.try_fold(1_u128, |n, d| n.checked_mul(d?.into()))
+        };
+        let (row, rows) = (product(&self.dims[..1])?, product(&self.dims[1..])?);
+        let blocks = row
+            .checked_mul(rows)?
+            .checked_mul(self.dtype.block_bytes().into())?
+            .div_ceil(self.dtype.block_len().into());
+        let beside = match row {
+            0 => 0,
+            _ => rows.checked_mul(self.dtype.row_extra().into())?,
+        };
+        u64::try_from(blocks.checked_add(beside)?).ok()
     }
 }
 

@@ -10,6 +10,7 @@ use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::LinkKind;
 
+use super::engine_memory_args::EngineMemoryArgs;
 use super::habits;
 use super::input;
 use super::output::Failure;
@@ -17,6 +18,7 @@ use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
     DeviceKind, DeviceList, DeviceSpec, EngineChoice, HostExperts, Machine, MachineRequest,
     Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
+    check_cache_type,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
@@ -136,6 +138,9 @@ pub(super) struct PlacementArgs {
         value_parser = values::flash_attention()
     )]
     flash_attn: Parsed<bool>,
+    /// The options of an engine's command that change its memory.
+    #[command(flatten)]
+    engine_memory: EngineMemoryArgs,
 }
 
 /// The placement options by themselves.
@@ -199,12 +204,12 @@ impl PlacementArgs {
             topology: other.topology.clone(),
             link: other.link.clone(),
             reserve: other.reserve.clone(),
-            host_memory: other.host_memory.clone(),
             engine: match other.engine == Ok(EngineChoice::default()) {
                 true => self.engine,
                 false => other.engine.clone(),
             },
             backend: other.backend.clone().or(self.backend),
+            host_memory: other.host_memory.clone(),
             ..self
         }
     }
@@ -248,6 +253,7 @@ impl PlacementArgs {
             && one(&self.parallel, &made.parallel, &1)
             && defaults(|a, b| a.spec_type == b.spec_type)
             && defaults(|a, b| a.engine == b.engine)
+            && defaults(|a, b| a.engine_memory == b.engine_memory)
             && defaults(|a, b| a.depth == b.depth)
             && defaults(|a, b| a.deterministic == b.deterministic)
             && defaults(|a, b| a.flash_attn == b.flash_attn)
@@ -375,8 +381,12 @@ impl PlacementArgs {
             () => &FileTarget,
         };
         let [k, v] = self.cache_types()?;
-        let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         let engine = self.engine.clone().map_err(Failure::usage)?;
+        for (option, dtype) in [("--cache-type-k", k), ("--cache-type-v", v)] {
+            let checked = dtype.map_or(Ok(()), |t| check_cache_type(option, t, engine.engine));
+            checked.map_err(Failure::usage)?;
+        }
+        let GpuLayers(n_gpu_layers) = given(&self.n_gpu_layers)?.unwrap_or(GpuLayers(None));
         let out = Placement {
             overrides: self.overrides(&devices)?,
             devices,
@@ -393,12 +403,14 @@ impl PlacementArgs {
             cache_type_k: k.unwrap_or(defaults.cache),
             cache_type_v: v.unwrap_or(defaults.cache),
             ctx_size: self.ctx_size()?,
+            stretch: None,
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
             engine: engine.engine,
             build: engine.build,
             backend: given(&self.backend)?,
+            engine_options: self.engine_memory.options(self.parallel.is_none())?,
             depth: self.depth.clone().map_err(Failure::usage)?,
             flash_attention: self.flash_attn.clone().map_err(Failure::usage)?,
             servers: self.servers()?,

@@ -19,12 +19,6 @@ pub(crate) struct BesideArgs {
     /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
-    /// Type of the draft's K cache [-ctkd; default: f16].
-    #[arg(long, alias = "spec-draft-type-k", value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_k())]
-    cache_type_k_draft: Option<Parsed<DType>>,
-    /// Type of the draft's V cache [-ctvd; default: f16].
-    #[arg(long, alias = "spec-draft-type-v", value_name = "TYPE", requires = "model_draft", value_parser = values::cache_type_v())]
-    cache_type_v_draft: Option<Parsed<DType>>,
     /// Layers of the draft on the devices [-ngld; default: all].
     #[arg(
         long, aliases = ["n-gpu-layers-draft", "spec-draft-ngl"],
@@ -85,15 +79,14 @@ fn files(lists: &[String]) -> impl Iterator<Item = String> {
 
 impl BesideArgs {
     /// The files that the options ask for.
-    fn request(&self) -> Result<Request, Failure> {
+    fn request(&self, caches: [DType; 2]) -> Result<Request, Failure> {
         fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
             option.clone().transpose().map_err(Failure::usage)
         }
         let mut out = Request::default();
         if let Some(file) = &self.model_draft {
             let mut draft = Draft::of(file);
-            draft.cache_type_k = given(&self.cache_type_k_draft)?.unwrap_or(DType::F16);
-            draft.cache_type_v = given(&self.cache_type_v_draft)?.unwrap_or(DType::F16);
+            [draft.cache_type_k, draft.cache_type_v] = caches;
             draft.gpu_layers = given(&self.gpu_layers_draft)?.and_then(|GpuLayers(n)| n);
             draft.cells = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
             draft.devices = match self.device_draft.as_deref() {
@@ -132,7 +125,7 @@ impl BesideArgs {
     /// # Errors
     /// TPC0400 for a file that cannot be read.
     pub(crate) fn on(&self, placement: Placement, model: &GgufFile) -> Result<Placement, Failure> {
-        let request = self.request()?;
+        let request = self.request(placement.engine_options.draft_caches)?;
         if request.is_empty() {
             return Ok(placement);
         }

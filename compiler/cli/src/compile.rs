@@ -61,6 +61,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let file = input::open_whole(&args.model)?;
     is_no_input(args, &file)?;
+    engine::can_run(&file)?;
     let topology = args.placement.topology_bytes()?;
     let compiled = engine::plan(&args.model, &file, &placement)?;
     let program = engine::program(&compiled, &placement, executor.target())?;

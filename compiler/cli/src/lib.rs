@@ -4,6 +4,7 @@
 //! arguments are parsed (`args`, `values`); results and diagnostics leave through `output`, which knows terminals, widths
 //! and exit statuses. Of the crates only this one and `tpc-numeric` know both the compiler and the runtime.
 
+pub mod advise;
 mod args;
 mod artefact;
 mod bench;
@@ -18,6 +19,7 @@ mod config;
 mod devices;
 mod dump;
 mod engine;
+mod engine_memory_args;
 mod eval;
 mod explain;
 mod habits;

@@ -12,13 +12,14 @@ use super::codes;
 use super::input::{self, Model, Place};
 use super::output::Failure;
 use super::progress::Progress;
-use tpc_core::advice::{Advisor, Limits};
+use tpc_core::advice::{Advisor, Limits, Vet};
 use tpc_core::pipeline::{Compiled, Origin, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Severity, codes as common};
 use tpc_ggml::capture::{self, CapturedGraph};
 use tpc_lint::plan_report_with_advice;
+use tpc_passes::machine::Engine;
 
 /// A model or a capture.
 #[derive(Clone, Debug, Args)]
@@ -93,16 +94,42 @@ impl Source {
         }
     }
 
-    /// The report of the plan, with advice: other options are planned meanwhile, which a line on a terminal shows.
+    /// The report of the plan, with advice for the placement's engine.
     pub(super) fn report(&self, path: &str, placement: &Placement) -> PlanReport {
+        let cures = Cures {
+            engine: placement.engine,
+            implied_shares: false,
+            vet: &|_, _| true,
+        };
+        self.report_with(path, placement, &cures)
+    }
+
+    /// The report of the plan, with advice: other options are planned meanwhile, which a line on a terminal shows.
+    pub(super) fn report_with(
+        &self,
+        path: &str,
+        placement: &Placement,
+        cures: &Cures<'_>,
+    ) -> PlanReport {
         let progress = Progress::counting("searching for options that fit or are faster");
         let advisor = Advisor {
             origin: self.opened.origin(),
             limits: Limits::default(),
             watch: &|| progress.advance(1),
+            engine: cures.engine,
+            implied_shares: cures.implied_shares,
+            vet: cures.vet,
         };
         plan_report_with_advice(path, placement, &self.compiled, &advisor)
     }
+}
+
+/// The program that cures are for, and their last check.
+pub(super) struct Cures<'a> {
+    pub(super) engine: Engine,
+    /// Whether nobody gave the placement's shares.
+    pub(super) implied_shares: bool,
+    pub(super) vet: &'a Vet<'a>,
 }
 
 /// The longest capture that is read, in bytes.

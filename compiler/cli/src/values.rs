@@ -266,6 +266,16 @@ pub(super) fn depth() -> Reader<u64> {
     counts(|text| count("--depth", text, 0, HELP))
 }
 
+pub(super) fn drafted_tokens() -> Reader<u64> {
+    const HELP: &str = "a number of tokens, such as 3";
+    counts(|text| count("--spec-draft-n-max", text, 0, HELP))
+}
+
+pub(super) fn expert_cache() -> Reader<u64> {
+    const HELP: &str = "a number of MiB, such as 4096";
+    counts(|text| count("--moe-cache-mib", text, 0, HELP))
+}
+
 pub(super) fn main_gpu() -> Reader<u64> {
     const HELP: &str = "the position of a device, such as 1; the first is 0";
     counts(|text| count("--main-gpu", text, 0, HELP))

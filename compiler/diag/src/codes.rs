@@ -158,6 +158,34 @@ tpc_ir::codes! {
     .example("`--diff` with the output of `tpc lint --format json`.")
     .cure("write it anew: `tpc plan MODEL … --format json > OLD.json`.");
 
+    FOREIGN_TYPE = error(
+        "TPC0412",
+        "a tensor's type is one of ik_llama.cpp",
+        "ik_llama.cpp has quantisation types of its own, such as iq3_k and iq4_ks. tpc plans files with them (`--engine \
+         ik_llama.cpp`), and has no kernels for them yet.",
+    )
+    .example("`tpc run` with a file of IQ3_K.")
+    .cure("run the file with ik_llama.cpp, or get a file of llama.cpp's types, such as q4_k.");
+
+    CALIBRATION_FILE = error(
+        "TPC0414",
+        "measurements that cannot be used",
+        "`tpc plan --calibrate` takes what llama-bench prints (md, json, jsonl, csv) or a log with the timings of \
+         llama.cpp. The file has no such line, or the line that is named is of another form or another model.",
+    )
+    .example("`--calibrate` with a row of `pp512+tg128`, which measures the prompt and the generation in one.")
+    .cure("measure again: `llama-bench -m MODEL -p 512 -n 128 -o md > bench.md`.")
+    .or(Severity::Warning);
+
+    CALIBRATED = note(
+        "TPC0413",
+        "the speeds are calibrated",
+        "`tpc plan --calibrate` fitted the machine to measurements: the share of its bandwidth and of its arithmetic, \
+         its fixed times, its reductions. The message says from how many rows, and how far the estimates of these \
+         rows still are from what was measured.",
+    )
+    .cure("`--write-topology FILE` keeps the calibration in a topology file.");
+
     CARD_ASSUMED = note(
         "TPC0440",
         "a card's name stands for several",

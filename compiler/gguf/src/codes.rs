@@ -164,7 +164,7 @@ tpc_ir::codes! {
         "unknown tensor type",
         "The type id of a tensor is unknown. Ids 4 and 5 (q4_2, q4_3), 31 to 33 and 36 to 38 \
          (layouts repacked for one CPU) are withdrawn; others may be newer than this program or private to a \
-         fork.",
+         fork. The types of ik_llama.cpp (133 to 158, 202 to 399) are known.",
     )
     .example("type 31, q4_0_4_4, in an Arm build of 2024.")
     .cure("requantise from the original weights.");

@@ -208,9 +208,12 @@ fn more(numbers: &[u32]) -> &'static str {
 fn retired(id: u32) -> &'static str {
     match id {
         4 | 5 => " (q4_2 and q4_3, withdrawn in 2023)",
-        31..=33 | 36..=38 => {
+        36 => " (iq4_nl_4_4, withdrawn, or i2_s of Microsoft's BitNet)",
+        31..=33 | 37..=38 => {
             " (a layout repacked for one CPU, withdrawn: runtimes now repack on loading)"
         }
+        98 | 99 | 136 | 147..=150 => " (of ik_llama.cpp, for intermediate results: no file has it)",
+        142 | 143 => " (iq2_tn and iq1_tn of ik_llama.cpp, withdrawn)",
         _ => "",
     }
 }
@@ -290,7 +293,11 @@ impl GgufErrorKind {
             K::UnknownTensorType { .. } => {
                 let known: Vec<String> =
                     tpc_ir::DType::ALL.iter().map(|t| format!("{} {}", t.gguf_id(), t.name())).collect();
-                format!("requantise the model; known types: {}", known.join(", "))
+                format!(
+                    "check the file's source: the type is of a newer program or of another fork; requantise the model; \
+                     known types: {}, and those of ik_llama.cpp",
+                    known.join(", ")
+                )
             }
             K::PartialBlock { .. } => {
                 "keep this tensor in f16 or in a type with shorter blocks: quantised rows are stored in whole blocks".into()

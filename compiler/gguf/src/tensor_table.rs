@@ -153,7 +153,8 @@ fn data_bytes(dtype: DType, ne: &[u64; 4]) -> Option<u64> {
     let elements = ne.iter().try_fold(1u64, |product, &n| {
         product.checked_mul(n).filter(|&p| p <= MAX_SIZE)
     })?;
-    dtype.bytes(elements).filter(|&bytes| bytes <= MAX_SIZE)
+    dtype.bytes(elements)?;
+    dtype.tensor_bytes(ne).filter(|&bytes| bytes <= MAX_SIZE)
 }
 
 /// Checks the data offset of a tensor and makes it absolute.

@@ -174,10 +174,7 @@ impl GgufWriter {
             e.u32(dtype.gguf_id());
             e.u64(offset);
             // A size that is no number of whole blocks, or too large, is refused when the header is read back.
-            let elements = ne
-                .iter()
-                .try_fold(1u64, |product, &n| product.checked_mul(n));
-            let bytes = elements.and_then(|n| dtype.bytes(n)).unwrap_or(0);
+            let bytes = dtype.tensor_bytes(ne).unwrap_or(0);
             let next = offset
                 .checked_add(bytes)
                 .and_then(|end| end.checked_next_multiple_of(alignment));

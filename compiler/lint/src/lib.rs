@@ -30,6 +30,10 @@ use tpc_core::advice::{Advice, Advisor};
 use tpc_core::pipeline::{Compiled, tensor_failures};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
+use tpc_ggml::llama_cpp::{CommandLine, RopeOptions};
+use tpc_gguf::Header;
+use tpc_models::{RopeScaling, Stretch};
+
 use tpc_diag::{Diagnostic, Entity, EntityKind, Message, Name};
 
 /// The function of a lint, by the thing that it looks at; it adds a diagnostic per finding.
@@ -124,6 +128,12 @@ pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
 }
 
+/// Whether a lint of command lines has this code.
+pub fn is_of_command(code: &Code) -> bool {
+    let mut all = lints().filter(|l| matches!(l.check, Check::Command(_)));
+    all.any(|l| l.code == *code)
+}
+
 /// The findings in a model file.
 pub fn lint_file(file: &File<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
@@ -155,6 +165,37 @@ pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
         }
     }
     out
+}
+
+/// The context that a command line makes of a file's, where it scales the rotation; `None` if it does not.
+pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
+    let RopeOptions {
+        kind,
+        factor,
+        original,
+        context,
+    } = line.rope();
+    let asked = RopeScaling {
+        kind,
+        factor,
+        original,
+        context,
+    };
+    let file = RopeScaling::of_file(file);
+    match asked.is_empty() {
+        true => None,
+        false => asked.or(file.clone()).of_options(&file),
+    }
+}
+
+/// The findings in a plan as they are for a command line of llama.cpp: what llama.cpp does not load is an error.
+pub fn for_llama_cpp(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    for d in &mut found {
+        if plans::ENGINE_ERRORS.contains(&d.code) {
+            d.severity = d.code.severity;
+        }
+    }
+    found
 }
 
 /// The findings in a command line of llama.cpp.
@@ -227,7 +268,11 @@ fn report_with(
     let known: OnceCell<Option<Advice>> = OnceCell::new();
     let search = || {
         known
-            .get_or_init(|| advisor?.faster(placement, compiled))
+            .get_or_init(|| {
+                advisor
+                    .filter(|_| counsel.is_none())?
+                    .faster(placement, compiled)
+            })
             .clone()
     };
     let findings = lint_plan(&Plan {

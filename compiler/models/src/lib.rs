@@ -48,13 +48,15 @@ mod lowering;
 mod options;
 mod size;
 mod source;
+mod stretch;
 mod summary;
+mod towers;
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
-pub use blocks::CACHE_TYPES;
+pub use blocks::{CACHE_TYPES, IK_CACHE_TYPES};
 pub use codes::CODES;
 pub use description::Arch;
 pub use error::ArchError;
@@ -63,4 +65,6 @@ pub use families::{ARCHS, find};
 pub use lowering::lower;
 pub use options::{Drafting, LowerOptions};
 pub use source::{ExpectedTensor, TensorRole, WeightForms};
+pub use stretch::{RopeScaling, Stretch};
 pub use summary::{IgnoredDrafts, Lowered, Summary};
+pub use towers::Tower;

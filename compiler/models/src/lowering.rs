@@ -12,6 +12,7 @@ use super::families::find;
 use super::hparams::{HParams, Join, LayerHParams, Loops, Stacks};
 use super::options::LowerOptions;
 use super::source::{FileTensors, TensorRole, TensorSource};
+use super::stretch::RopeScaling;
 use super::summary::{Lowered, Summary};
 use tpc_gguf::Header;
 
@@ -42,6 +43,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchErr
         n_embd: hparams.n_embd,
         n_vocab: hparams.n_vocab,
         n_ctx_train: hparams.n_ctx_train,
+        stretch: RopeScaling::read(metadata, arch.name).of_context(),
         window: hparams.window,
         unused: tensors.unused(),
         ignored: tensors.ignored(),

@@ -2,6 +2,8 @@
 
 use tpc_ir::{Graph, Window};
 
+use super::stretch::Stretch;
+
 /// A lowered model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lowered {
@@ -12,7 +14,7 @@ pub struct Lowered {
 }
 
 /// The facts about a model that reports show.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The architecture's name.
     pub arch: &'static str,
@@ -30,6 +32,8 @@ pub struct Summary {
     pub n_vocab: u64,
     /// Longest context that the model was trained for, in tokens.
     pub n_ctx_train: u64,
+    /// The context that the file's scaling of the rotation reaches beyond that.
+    pub stretch: Option<Stretch>,
     /// The attention window of the layers that have one; `None` if no layer does.
     pub window: Option<Window>,
     /// Tensors of the file that the architecture does not know, in file order.

@@ -73,6 +73,7 @@ impl Tensor {
             what,
         };
         let dtype = DType::from_gguf_id(type_id)
+            .filter(|t| !t.is_ik())
             .ok_or_else(|| wrong(format!("there is no element type {type_id}")))?;
         let op = OpKind::from_number(op, params[0])
             .ok_or_else(|| wrong(format!("there is no op {op}, kind {}", params[0])))?;

@@ -45,7 +45,9 @@ impl Layout {
             Some(len) => Dim::constant(len.div_ceil(ty.dtype.block_len())),
             None => blocks(&ty.dims[0], ty.dtype)?,
         };
-        let row = count.checked_mul(&block)?;
+        let row = count
+            .checked_mul(&block)?
+            .checked_add(&Dim::constant(ty.dtype.row_extra()))?;
         let plane = row.checked_mul(&ty.dims[1])?;
         let cube = plane.checked_mul(&ty.dims[2])?;
         Some(Layout {
@@ -170,7 +172,8 @@ impl Layout {
     /// A bound on the reach, with the largest size and the largest stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
-        end = end.checked_add(ty.dtype.block_bytes())?;
+        let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;
+        end = end.checked_add(last)?;
         for (axis, size) in ty.dims.iter().enumerate() {
             let size = size.upper_bound(most)?;
             let count = match axis {
@@ -186,9 +189,9 @@ impl Layout {
     /// A bound on the reach as one polynomial, in which axes that depend on one another are bounded together: `n_seqs` times
     /// `n_seq_tokens` is at most `n_tokens`, whatever each may be.
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
-        let mut end = self
-            .offset
-            .checked_add(&Dim::constant(ty.dtype.block_bytes()))?;
+        let mut end = self.offset.checked_add(&Dim::constant(
+            ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
+        ))?;
         for (axis, size) in ty.dims.iter().enumerate() {
             let count = match axis {
                 0 => blocks(size, ty.dtype)?,

@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
 
     fn tensor_type(&mut self) -> Result<TensorType, ParseError> {
         let (word, span) = self.word("an element type such as `f32`")?;
-        let known = DType::ALL.iter().find(|t| t.name() == word).copied();
+        let known = DType::from_name(word).filter(|t| t.name() == word);
         let dtype = known.ok_or_else(|| {
             let found = shortened(word);
             ParseError::new(ParseErrorKind::ElementType { found }, span)

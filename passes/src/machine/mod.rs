@@ -1,6 +1,9 @@
 //! The machine and its cost model: device and link profiles, the batches that a plan is priced for, and the time of work
 //! and transfers. The same numbers price candidates, finished plans, placements and rewrites.
 
+mod backend;
+mod calibration;
+mod class;
 mod cost;
 mod engine;
 mod expert_load;
@@ -17,13 +20,16 @@ mod topology;
 mod work;
 mod workload;
 
+pub use backend::Backend;
+pub use calibration::{Calibration, Ways};
+pub use class::CardClass;
 pub use cost::{all_reduce_us, collective_us, copy_us, roofline_us};
 pub use engine::Engine;
 pub use expert_load::{ExpertLoad, expected_max};
 pub(crate) use kernel::kernel;
 pub use kernel::{Kernel, KernelKind, Regime};
 pub use pool::Pool;
-pub use profile::{EngineProfile, ErrorBand};
+pub use profile::{ClassFactor, ClassFactors, EngineProfile, ErrorBand, Ring};
 pub use speed::{KernelTime, Speed};
 pub use topology::{DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology};
 pub(crate) use work::{Parts, work};

@@ -2,7 +2,7 @@
 
 use tpc_ir::op::Collective;
 
-use super::{Engine, Link, LinkKind, fitted};
+use super::{CardClass, Engine, Link, LinkKind, Topology, fitted};
 
 /// What an engine makes of a machine: the constants of the cost model. The book's page on the cost model has the formula.
 ///
@@ -13,6 +13,10 @@ pub struct EngineProfile {
     pub product_us: f64,
     /// The same of attention, which runs in several kernels.
     pub attention_us: f64,
+    /// The same of a recurrent layer's update of its state.
+    pub recurrent_us: f64,
+    /// The same where devices share the layer's tensors.
+    pub shared_recurrent_us: f64,
     /// The same of any other op; many are fused with their neighbours.
     pub light_us: f64,
     /// Fixed microseconds of a batch.
@@ -38,7 +42,7 @@ pub struct EngineProfile {
     pub score_bytes: f64,
     /// Unit-cycles to unpack a quantised weight where products are by matrices.
     pub unpack_cycles: f64,
-    /// The factor on all of this for devices of makers that the kernels were not written for.
+    /// The factor on all of this, beside that of the class, for devices of makers that the kernels were not written for.
     pub ported_share: f64,
     /// Share of the host's bandwidth.
     pub host_share: f64,
@@ -48,6 +52,8 @@ pub struct EngineProfile {
     pub host_link_share: f64,
     /// Latencies of the link that a reduction over two devices takes.
     pub reduction_latencies: f64,
+    /// The factor on these for devices that wait for each other by way of the host.
+    pub old_reductions: f64,
     /// The exponent by which these grow with the number of further devices, where there is no switch.
     pub reduction_growth: f64,
     /// Share of a link's bandwidth.
@@ -56,8 +62,55 @@ pub struct EngineProfile {
     pub handover_us: f64,
     /// Share of the ideal at which stages work on successive batches of a prompt at the same time; 0 where they do not.
     pub overlap: f64,
+    /// What classes of devices do better or worse than the rest says, by class.
+    pub classes: ClassFactors,
     /// The relative error to expect.
     pub error: ErrorBand,
+}
+
+/// Factors on what a class of devices reaches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassFactor {
+    /// On bytes per second and per cycle where products are by vectors.
+    pub reads: f64,
+    /// On the arithmetic where products are by matrices.
+    pub products: f64,
+}
+
+impl ClassFactor {
+    /// No difference.
+    pub const ONE: ClassFactor = ClassFactor {
+        reads: 1.0,
+        products: 1.0,
+    };
+}
+
+/// The factors of all classes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClassFactors([ClassFactor; CardClass::ALL.len()]);
+
+impl ClassFactors {
+    /// No class differs but those that are listed: the class, its reads, its products.
+    pub const fn new(listed: &[(CardClass, f64, f64)]) -> ClassFactors {
+        let mut out = ClassFactors([ClassFactor::ONE; CardClass::ALL.len()]);
+        let mut i = 0;
+        while i < listed.len() {
+            let (class, reads, products) = listed[i];
+            out.0[class as usize] = ClassFactor { reads, products };
+            i += 1;
+        }
+        out
+    }
+
+    /// Those of a class.
+    pub const fn of(&self, class: CardClass) -> ClassFactor {
+        self.0[class as usize]
+    }
+
+    /// Those of a class, to be changed.
+    pub const fn of_mut(&mut self, class: CardClass) -> &mut ClassFactor {
+        &mut self.0[class as usize]
+    }
 }
 
 /// Typical relative errors, by the way that devices work together: the median of |ln(estimated / measured)| of decoding, over
@@ -75,6 +128,30 @@ pub struct ErrorBand {
     pub host: f64,
 }
 
+/// Devices that reduce together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ring {
+    /// The slowest link between neighbours.
+    pub link: Link,
+    /// The number of devices.
+    pub n: usize,
+    /// Whether one of them waits for the others by way of the host.
+    pub waits: bool,
+}
+
+impl Ring {
+    /// The ring of these devices of a machine.
+    pub fn of(topology: &Topology, devices: &[usize]) -> Ring {
+        Ring {
+            link: topology.ring(devices),
+            n: devices.len(),
+            waits: devices
+                .iter()
+                .any(|&d| topology.device(d).class.waits_on_host()),
+        }
+    }
+}
+
 impl EngineProfile {
     /// The profile of an engine.
     pub const fn of(engine: Engine) -> &'static EngineProfile {
@@ -87,17 +164,18 @@ impl EngineProfile {
 
     /// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
     /// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
-    pub fn collective_us(&self, collective: Collective, link: Link, n: usize, bytes: f64) -> f64 {
+    pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
         match collective {
-            Collective::AllReduce => self.all_reduce_us(link, n, bytes),
+            Collective::AllReduce => self.all_reduce_us(ring, bytes),
             Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
-                self.all_reduce_us(link, n, bytes / 2.0)
+                self.all_reduce_us(ring, bytes / 2.0)
             }
         }
     }
 
-    /// Microseconds of an all-reduce of `bytes` over `n` devices.
-    pub fn all_reduce_us(&self, link: Link, n: usize, bytes: f64) -> f64 {
+    /// Microseconds of an all-reduce of `bytes` over the devices of a ring.
+    pub fn all_reduce_us(&self, ring: Ring, bytes: f64) -> f64 {
+        let Ring { link, n, waits } = ring;
         if n < 2 {
             return 0.0;
         }
@@ -106,7 +184,8 @@ impl EngineProfile {
             _ => self.reduction_growth,
         };
         let n = n as f64;
-        let latency = self.reduction_latencies * link.latency_us * (n - 1.0).powf(growth);
+        let old = if waits { self.old_reductions } else { 1.0 };
+        let latency = old * self.reduction_latencies * link.latency_us * (n - 1.0).powf(growth);
         latency + 2.0 * (n - 1.0) / n * bytes / (link.bandwidth * self.link_share) * 1e6
     }
 }

@@ -54,11 +54,16 @@ impl<'a> Speed<'a> {
     /// The speed of a device.
     pub fn of_device(profile: &'a EngineProfile, device: &DeviceProfile) -> Speed<'a> {
         let processor = device.processor;
-        let nominal = processor.map(|p| f64::from(p.units) * p.clock);
+        let stated = processor.map(|p| f64::from(p.units) * p.clock);
+        let counted = || Some(device.flops / device.class.operations_per_cycle()?);
+        let nominal = stated.or_else(counted);
         let ported = match processor.and_then(|p| p.ported) {
             Some(true) => profile.ported_share,
+            None if device.class.is_ported() => profile.ported_share,
             _ => 1.0,
         };
+        let class = profile.classes.of(device.class);
+        let (reads, products) = (ported * class.reads, ported * class.products);
         // Matrix units compute products of 8-bit integers twice as fast as those of 16-bit numbers, or just as fast.
         let int8 = processor.and_then(|p| p.int8).map(|x| x / 2.0);
         let dots = match (int8, nominal) {
@@ -67,10 +72,10 @@ impl<'a> Speed<'a> {
         };
         Speed {
             profile,
-            bandwidth: device.bandwidth * profile.bandwidth_share * ported,
-            cycles: nominal.map(|c| c * ported * dots),
-            some_cycles: nominal.unwrap_or(device.flops / OPERATIONS_PER_CYCLE) * ported,
-            matrix: int8.map_or(device.flops, |x| x.max(device.flops)) * ported,
+            bandwidth: device.bandwidth * profile.bandwidth_share * reads,
+            cycles: nominal.map(|c| c * reads * dots),
+            some_cycles: nominal.unwrap_or(device.flops / OPERATIONS_PER_CYCLE) * products,
+            matrix: int8.map_or(device.flops, |x| x.max(device.flops)) * products,
             place: Place::Device,
         }
     }
@@ -99,7 +104,8 @@ impl<'a> Speed<'a> {
     fn on_device(&self, k: &Kernel, regime: Regime) -> KernelTime {
         let p = self.profile;
         let fixed = match k.kind {
-            KernelKind::Product | KernelKind::Experts | KernelKind::Recurrent => p.product_us,
+            KernelKind::Product | KernelKind::Experts => p.product_us,
+            KernelKind::Recurrent => p.recurrent_us,
             KernelKind::Attention => p.attention_us,
             KernelKind::Light => p.light_us,
         };

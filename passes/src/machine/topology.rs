@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::{Calibration, CardClass};
+
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum MemoryKind {
@@ -51,6 +53,9 @@ pub struct DeviceProfile {
     pub flops: f64,
     /// Its processor, where it is known.
     pub processor: Option<Processor>,
+    /// Its generation.
+    #[serde(skip)]
+    pub class: CardClass,
 }
 
 impl DeviceProfile {
@@ -201,6 +206,9 @@ pub struct Topology {
     /// Positions of the devices that are in other machines than the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<usize>,
+    /// What was measured on the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
 }
 
 const fn default_link() -> Link {
@@ -232,6 +240,7 @@ impl DeviceProfile {
             bandwidth,
             flops: flops * bandwidth / usual,
             processor: None,
+            class: CardClass::Processor,
         }
     }
 }
@@ -282,6 +291,7 @@ impl Default for Topology {
             bandwidth: 1e12,
             flops: 2e14,
             processor: None,
+            class: CardClass::Unknown,
         };
         Topology {
             devices: vec![device],
@@ -290,6 +300,7 @@ impl Default for Topology {
             host: DeviceProfile::host(USUAL_HOST.0),
             host_link: default_host_link(),
             away: Vec::new(),
+            calibration: None,
         }
     }
 }

@@ -9,9 +9,12 @@ use tpc_ir::{Bindings, DType, Graph, Group, Inst, Interval, Op, Place};
 use super::layer_group::{LayerGroup, Signature};
 use super::price::Pricer;
 use super::timeline::transfer;
-use super::{Breakdown, PlanRequest, Planned, SplitOption};
-use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Speed, Topology};
+use super::{Breakdown, ModelKind, PlanRequest, Planned, SplitOption, Way};
+use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology};
 use crate::place::group_of;
+
+/// Bytes of weights that a small model reads for a token, at most.
+const SMALL: f64 = 2e9;
 
 /// A kernel that is launched several times.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,13 +166,49 @@ impl Bill {
             .any(|(d, c)| d.is_none() && heavy(&c.kernel))
     }
 
+    /// The kind of the model, by the kernels of the bill.
+    pub fn model_kind(&self) -> ModelKind {
+        let shared = self.stages.iter().flatten().flatten();
+        let all = shared.chain(self.alone.iter().map(|(_, c)| c));
+        let (mut bytes, mut experts, mut recurrent) = (0.0, false, false);
+        for c in all {
+            bytes += c.kernel.weight_bytes * c.count;
+            experts |= c.kernel.kind == KernelKind::Experts;
+            recurrent |= c.kernel.kind == KernelKind::Recurrent;
+        }
+        match (experts, recurrent) {
+            (true, _) => ModelKind::Mixture,
+            _ if bytes < SMALL => ModelKind::Small,
+            (_, true) => ModelKind::Hybrid,
+            _ => ModelKind::Dense,
+        }
+    }
+
+    /// How the devices work together.
+    pub fn way(&self) -> Way {
+        if self.uses_host() {
+            Way::Host
+        } else if self.devices.iter().any(|s| s.len() > 1) {
+            Way::Tensor
+        } else if self.devices.len() > 1 {
+            Way::Layer
+        } else {
+            Way::Alone
+        }
+    }
+
     /// The price of the bill on a machine, with an engine.
     pub fn times(&self, topology: &Topology, profile: &EngineProfile) -> Times {
         let speed = |d: usize| Speed::of_device(profile, topology.device(d));
+        let shared = &EngineProfile {
+            recurrent_us: profile.shared_recurrent_us,
+            ..*profile
+        };
         let mut out = Times::default();
         for (devices, kernels) in self.devices.iter().zip(&self.stages) {
+            let profile = if devices.len() > 1 { shared } else { profile };
             let each = devices.iter().zip(kernels).map(|(&d, kernels)| {
-                let speed = speed(d);
+                let speed = Speed::of_device(profile, topology.device(d));
                 let parts = kernels.iter().map(|c| self.parts(&speed, c));
                 parts.fold(Breakdown::default(), |sum, p| sum + p)
             });
@@ -188,9 +227,8 @@ impl Bill {
             }
         }
         for x in &self.exchanges {
-            let devices = &self.devices[x.stage];
-            let (link, n) = (topology.ring(devices), devices.len());
-            rest.collectives_us += profile.collective_us(x.collective, link, n, x.bytes);
+            let ring = Ring::of(topology, &self.devices[x.stage]);
+            rest.collectives_us += profile.collective_us(x.collective, ring, x.bytes);
         }
         for m in &self.moves {
             match (m.input, m.host) {

@@ -185,6 +185,7 @@ mod tests {
             bandwidth: 1e12,
             flops: 1e14,
             processor: None,
+            class: crate::machine::CardClass::Unknown,
         };
         let topology = Topology {
             devices: vec![device(Some(24e9)), device(Some(12e9)), device(None)],

@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use tpc_ir::Graph;
 
-use super::{Bill, PlanRequest, Planned};
+use super::{Bill, ModelKind, PlanRequest, Planned, Way};
 use crate::machine::{Engine, EngineProfile};
 
 /// Batches of a prompt whose speed is estimated: llama.cpp's default of four physical batches in a logical one.
@@ -31,6 +31,10 @@ pub struct Estimate {
     /// The typical relative error of `decode_tps`: the median over published speeds that the constants were not fitted on,
     /// by engine and way (one device, layers, tensors, host). Half of such estimates are nearer.
     pub error: f64,
+    /// How the devices work together.
+    pub way: Way,
+    /// The kind of the model.
+    pub kind: ModelKind,
     /// What the time of a decoded token consists of.
     pub breakdown: Breakdown,
 }
@@ -82,22 +86,23 @@ impl Add for Breakdown {
 /// Estimates the times of a plan and its sharded form, for the engine and at the depth of the request. A token passes the
 /// stages one after another; so do the host and the devices.
 pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
-    let profile = EngineProfile::of(request.engine);
     let topology = &request.topology;
+    let profile = &EngineProfile::on(request.engine, topology);
     let (decode, prefill) = (request.decode_batch(), request.prefill_batch());
     let bill = Bill::new(planned, sharded, request, &decode);
     let breakdown = bill.times(topology, profile).parts();
     let prompt = Bill::new(planned, sharded, request, &prefill).times(topology, profile);
     let single = Bill::on_one(planned, request, &decode).times(topology, profile);
-    let stages = &request.layer_placement.stages;
-    let error = if bill.uses_host() {
-        profile.error.host
-    } else if stages.iter().any(|s| s.len() > 1) {
-        profile.error.tensor
-    } else if stages.len() > 1 {
-        profile.error.layer
-    } else {
-        profile.error.alone
+    let way = bill.way();
+    let calibration = topology.calibration_for(request.engine);
+    let error = match way {
+        _ if calibration.is_some_and(|c| c.ways.has(way)) => {
+            calibration.map_or(0.0, |c| c.residual)
+        }
+        Way::Host => profile.error.host,
+        Way::Tensor => profile.error.tensor,
+        Way::Layer => profile.error.layer,
+        Way::Alone => profile.error.alone,
     };
     let per_batch = prompt.batch_us(PROMPT_BATCHES, profile);
     Estimate {
@@ -109,6 +114,8 @@ pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Es
         decode_tps: 1e6 / breakdown.total(),
         prompt_tps: request.workload.ubatch() * 1e6 / per_batch,
         error,
+        way,
+        kind: bill.model_kind(),
         breakdown,
     }
 }

@@ -22,6 +22,7 @@ mod problem;
 mod ranges;
 mod request;
 mod search;
+mod situation;
 mod timeline;
 mod why;
 
@@ -35,6 +36,7 @@ pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};
 pub use request::PlanRequest;
+pub use situation::{ModelKind, Way};
 pub use timeline::{Event, is_copy_of_input, roofline, timeline};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 

@@ -5,8 +5,8 @@ use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
 use crate::machine::{
-    DeviceProfile, EngineProfile, ExpertLoad, Parts, Regime, Speed, collective_us, copy_us, kernel,
-    roofline_us, work,
+    DeviceProfile, EngineProfile, ExpertLoad, Parts, Regime, Ring, Speed, collective_us, copy_us,
+    kernel, roofline_us, work,
 };
 use crate::place::group_of;
 
@@ -55,7 +55,7 @@ fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale
     let expert_load = ExpertLoad::default();
     // The first copy of an input bears what a batch takes whatever it is.
     let fixed = match scale {
-        Scale::Engine => EngineProfile::of(request.engine).token_us,
+        Scale::Engine => EngineProfile::on(request.engine, &request.topology).token_us,
         Scale::Roofline => 0.0,
     };
     let mut latency = Some(request.topology.host_link.latency_us + fixed);
@@ -100,19 +100,14 @@ fn engine_us(
     us: f64,
     bytes: &[u64],
 ) -> f64 {
-    let profile = EngineProfile::of(request.engine);
+    let profile = EngineProfile::on(request.engine, &request.topology);
     let place = |v: Value| sharded.value(v).place;
     let ends = [place(data.operands[0]), place(data.results[0])];
     match (data.op.category(), ends) {
         (OpCategory::Collective(collective), [Place::Group(g), _]) => {
             let devices = &request.layer_placement.stages[g.index()];
             let bytes = bytes.first().copied().unwrap_or(0) as f64;
-            profile.collective_us(
-                collective,
-                request.topology.ring(devices),
-                devices.len(),
-                bytes,
-            )
+            profile.collective_us(collective, Ring::of(&request.topology, devices), bytes)
         }
         (_, ends) if ends.contains(&Place::Host) => us + profile.host_us,
         _ => us + profile.handover_us,
@@ -130,7 +125,7 @@ fn work_us(
         return Vec::new();
     };
     let topology = &request.topology;
-    let profile = EngineProfile::of(request.engine);
+    let profile = &EngineProfile::on(request.engine, topology);
     let on = |rank: usize, speed: Speed<'_>, device: &DeviceProfile| {
         let held = Held {
             graph: sharded,

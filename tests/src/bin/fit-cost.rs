@@ -1,14 +1,18 @@
 //! Fits the constants of the cost model to published speeds, states the errors, and prints the table of constants.
 //!
 //! `cargo run --release -p tpc-tests --bin fit-cost` states the errors of the constants that are checked in; with `--fit` it
-//! fits them on one half of the rows first; with `--rows` it prints every row.
+//! fits them first, and prints them; with `--bands` it also estimates each row with constants that were fitted on other
+//! sources, and writes `tests/data/speeds/held-out.json` and `compiler/core/src/calibration/bands.ron`; with `--rows` it
+//! prints every row.
 
 use std::collections::BTreeMap;
 
+use tpc_core::calibration::BandTable;
 use tpc_core::placement::SplitMode;
-use tpc_passes::machine::{Engine, EngineProfile, ErrorBand};
+use tpc_passes::machine::{CardClass, Engine, EngineProfile, ErrorBand};
+use tpc_tests::speeds::cross::{self, HeldOut};
 use tpc_tests::speeds::fit::{CONSTANTS, Profiles};
-use tpc_tests::speeds::{Case, Phase, cases, is_fitted_on, pairs, quantile, rows};
+use tpc_tests::speeds::{Case, Phase, cases, pairs, quantile, rows};
 
 const PHASES: [(Phase, &str); 2] = [(Phase::Decode, "decode"), (Phase::Prompt, "prompt")];
 
@@ -25,16 +29,23 @@ fn main() {
     }
     let cases = cases(rows);
     let all: Vec<&Case> = cases.iter().collect();
-    let (fitted_on, held_out): (Vec<&Case>, Vec<&Case>) =
-        cases.iter().partition(|c| is_fitted_on(&c.row));
     let mut profiles = Profiles::checked_in();
     if asked("--fit") {
-        profiles = profiles.fitted(&fitted_on, &mut |loss| eprintln!("{loss:.5}"));
+        profiles = Profiles::start().fitted(&all, &mut |loss| eprintln!("{loss:.5}"));
     }
-    for (name, part) in [("fitted on", &fitted_on), ("held out", &held_out)] {
-        summary(name, &profiles, part);
-    }
-    classes(&profiles, &held_out);
+    let held = match asked("--bands") {
+        true => bands(&cases),
+        false => cross::read(),
+    };
+    summary("with these constants", &|phases| {
+        profiles.errors(&all, phases)
+    });
+    summary("other sources", &|phases| {
+        let here = held.iter().filter(|h| phases.contains(&h.phase));
+        here.map(|h| h.error).collect()
+    });
+    covered(&cases, &held);
+    classes(&profiles, &all);
     println!("\nAll rows by card and model, where the median is beyond 0.2:");
     by(&profiles, &all, |c| Some(c.row.cards[0].name.clone()), 0.2);
     by(&profiles, &all, |c| Some(c.row.model.clone()), 0.2);
@@ -43,27 +54,54 @@ fn main() {
         each_row(&profiles, &all);
     }
     if asked("--fit") {
-        let bands = Engine::ALL.map(|e| band(&profiles, &held_out, e));
-        table(&profiles, &bands);
-        println!("\n// OLD_UNPACKING: {}", short(profiles.old_unpacking));
-        let copied = short(profiles.copied_reductions);
-        println!("// COPIED_REDUCTIONS: {copied}");
+        let errors = Engine::ALL.map(|e| band(&cases, &held, e));
+        table(&profiles, &errors);
+        println!("\n// tests/src/speeds/fit.rs");
+        profiles
+            .others
+            .lines()
+            .iter()
+            .for_each(|l| println!("// {l}"));
     }
 }
 
-fn summary(name: &str, profiles: &Profiles, part: &[&Case]) {
+/// Estimates each row with constants that were fitted on other sources, and writes the errors and the bands.
+fn bands(cases: &[Case]) -> Vec<HeldOut> {
+    let held = cross::held_out(cases, Profiles::start(), &mut |fold| {
+        eprintln!("fold {fold} is done");
+    });
+    cross::write(&held);
+    let table = BandTable::new(&cross::seen(cases, &held));
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../compiler/core/src/calibration/bands.ron"
+    );
+    std::fs::write(path, table.to_ron()).unwrap_or_else(|e| panic!("{path}: {e}"));
+    held
+}
+
+/// How many rows are inside the bands that other sources give.
+fn covered(cases: &[Case], held: &[HeldOut]) {
+    let seen = cross::seen(cases, held);
+    for (what, wanted) in [("calibrated", true), ("not calibrated", false)] {
+        let (inside, all) = cross::coverage(&seen, |_, calibrated| calibrated == wanted);
+        println!("{what}: {inside} of {all} rows inside the bands of other sources");
+    }
+}
+
+fn summary(name: &str, errors: &dyn Fn(&[Phase]) -> Vec<f64>) {
     let state = |what: &str, errors: &[f64]| {
         println!(
-            "{name:10} {what:7} n {:3}  median {:.3}  90 % {:.3}",
+            "{name:20} {what:7} n {:3}  median {:.3}  90 % {:.3}",
             errors.len(),
             quantile(errors, 0.5),
             quantile(errors, 0.9)
         );
     };
     for (phase, what) in PHASES {
-        state(what, &profiles.errors(part, &[phase]));
+        state(what, &errors(&[phase]));
     }
-    state("both", &profiles.errors(part, &PHASES.map(|(p, _)| p)));
+    state("both", &errors(&PHASES.map(|(p, _)| p)));
 }
 
 /// Errors by a key that cases have, of keys whose median is beyond `least`.
@@ -101,7 +139,7 @@ fn mode(c: &Case) -> &'static str {
 }
 
 fn classes(profiles: &Profiles, part: &[&Case]) {
-    println!("\nHeld out, by engine and way, and by class of card:");
+    println!("\nBy engine and way, and by class of card:");
     let way = |c: &Case| format!("{} {}", c.row.engine.name(), mode(c));
     by(profiles, part, |c| Some(way(c)), 0.0);
     let arch = |c: &Case| {
@@ -111,16 +149,25 @@ fn classes(profiles: &Profiles, part: &[&Case]) {
     by(profiles, part, arch, 0.0);
 }
 
-/// The median errors of decoding of an engine, by way, on rows that it was not fitted on. Where fewer than five tell, the
-/// median over all engines and ways is doubled.
-fn band(profiles: &Profiles, part: &[&Case], engine: Engine) -> ErrorBand {
+/// The median errors of decoding of an engine, by way, on rows of sources that it was not fitted on. Where fewer than five
+/// tell, the median over all engines and ways is doubled.
+fn band(cases: &[Case], held: &[HeldOut], engine: Engine) -> ErrorBand {
+    let decoding = |h: &&HeldOut| h.phase == Phase::Decode;
+    let errors: BTreeMap<u64, f64> = held
+        .iter()
+        .filter(decoding)
+        .map(|h| (h.id, h.error))
+        .collect();
     let of = |way: &str| {
-        let here = |c: &&&Case| c.row.engine == engine && mode(c) == way;
-        let group: Vec<&Case> = part.iter().filter(here).copied().collect();
-        let errors = profiles.errors(&group, &[Phase::Decode]);
-        match errors.len() {
-            0..5 => 2.0 * quantile(&profiles.errors(part, &[Phase::Decode]), 0.5),
-            _ => quantile(&errors, 0.5),
+        let here = cases
+            .iter()
+            .filter(|c| c.row.engine == engine && mode(c) == way);
+        let here: Vec<f64> = here
+            .filter_map(|c| errors.get(&c.row.id).copied())
+            .collect();
+        match here.len() {
+            0..5 => 2.0 * quantile(&errors.values().copied().collect::<Vec<_>>(), 0.5),
+            _ => quantile(&here, 0.5),
         }
     };
     ErrorBand {
@@ -220,15 +267,27 @@ fn table(profiles: &Profiles, bands: &[ErrorBand; 3]) {
         println!("{}", value(c.name, llama));
     }
     println!("    score_bytes: 0.0,");
+    println!("    classes: ClassFactors::new(&[");
+    for class in CardClass::ALL {
+        let f = llama.classes.of(class);
+        if (f.reads, f.products) != (1.0, 1.0) {
+            let (reads, products) = (short(f.reads), short(f.products));
+            println!("        (CardClass::{class:?}, {reads}, {products}),");
+        }
+    }
+    println!("    ]),");
     println!("{}\n}};\n", error(&bands[Engine::LlamaCpp as usize]));
     println!("/// ik_llama.cpp.\npub(super) const IK_LLAMA_CPP: EngineProfile = EngineProfile {{");
     let ik = profiles.of(Engine::IkLlamaCpp);
     for name in [
         "product_us",
         "attention_us",
+        "recurrent_us",
+        "shared_recurrent_us",
         "light_us",
         "matrix_share",
         "attention_share",
+        "expert_share",
         "unpack_cycles",
         "reduction_latencies",
         "link_share",

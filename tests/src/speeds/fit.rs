@@ -1,8 +1,11 @@
 //! The fit of the constants: a search along each of them, which needs no derivatives and gives the same on every machine.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rows::Row;
 use super::{Case, Phase};
-use tpc_passes::machine::{Engine, EngineProfile};
+use tpc_core::placement::SplitMode;
+use tpc_passes::machine::{CardClass, ClassFactor, Engine, EngineProfile};
 
 /// A constant of llama.cpp's profile.
 pub struct Constant {
@@ -28,10 +31,12 @@ macro_rules! constants {
 constants! {
     product_us in 0.5, 20.0;
     attention_us in 1.0, 60.0;
+    recurrent_us in 0.5, 60.0;
+    shared_recurrent_us in 0.5, 60.0;
     light_us in 0.05, 5.0;
     token_us in 5.0, 300.0;
     matrix_factor in 1.0, 60.0;
-    bandwidth_share in 0.5, 0.95;
+    bandwidth_share in 0.5, 0.9;
     bytes_per_cycle in 2.0, 20.0;
     scattered_bytes_per_cycle in 1.0, 20.0;
     no_dot_share in 0.2, 1.0;
@@ -39,40 +44,68 @@ constants! {
     attention_share in 0.02, 1.0;
     expert_share in 0.2, 1.0;
     unpack_cycles in 0.05, 4.0;
-    ported_share in 0.3, 1.0;
+    ported_share in 0.62, 1.0;
     host_share in 0.2, 1.0;
     host_us in 5.0, 200.0;
-    host_link_share in 0.1, 1.0;
+    host_link_share in 0.1, 1.2;
     reduction_latencies in 0.2, 6.0;
+    old_reductions in 1.0, 40.0;
     reduction_growth in 0.2, 1.0;
-    link_share in 0.1, 1.0;
+    link_share in 0.1, 1.2;
     handover_us in 5.0, 600.0;
     overlap in 0.1, 1.0;
 }
 
-/// The factors by which ik_llama.cpp differs from llama.cpp.
-#[derive(Clone, Copy, Debug)]
-pub struct Factors {
-    /// Of fixed times.
-    pub fixed: f64,
-    /// Of the speed of products by matrices.
-    pub matrix: f64,
-    /// Of the latency of reductions.
-    pub reduction: f64,
-    /// Of the share of a link's bandwidth.
-    pub link: f64,
+macro_rules! others {
+    ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
+        /// Numbers that are fitted beside llama.cpp's constants: how ik_llama.cpp differs, and engines of former years.
+        #[derive(Clone, Copy, Debug)]
+        pub struct Others {
+            $($(#[$doc])* pub $name: f64,)*
+        }
+
+        impl Others {
+            /// As fitted.
+            pub const FITTED: Others = Others { $($name: $value,)* };
+
+            /// Their names, with the least and the largest value.
+            const ALL: &[(&str, fn(&mut Others) -> &mut f64, (f64, f64))] =
+                &[$((stringify!($name), |o| &mut o.$name, ($low, $high))),*];
+
+            /// The lines that `fit-cost` prints, to be put here.
+            pub fn lines(mut self) -> Vec<String> {
+                let each = Others::ALL.iter();
+                each.map(|(name, of, _)| format!("{name} = {:.3}", of(&mut self))).collect()
+            }
+        }
+    };
 }
 
-/// Numbers that are fitted: the constants, and the factors.
-const NUMBERS: usize = CONSTANTS.len() + 6;
+others! {
+    /// The factor on fixed times of ik_llama.cpp.
+    ik_fixed = 0.464 in 0.3, 2.0;
+    /// On the speed of its products by matrices.
+    ik_matrix = 1.210 in 0.5, 3.0;
+    /// On the speed of its products by matrices with experts, beside that.
+    ik_experts = 0.471 in 0.2, 4.0;
+    /// On the latency of its reductions.
+    ik_reduction = 0.873 in 0.1, 3.0;
+    /// On its share of a link's bandwidth.
+    ik_link = 3.383 in 0.5, 5.0;
+    /// On the fixed time of its recurrent layers whose tensors are shared.
+    ik_recurrent = 36.269 in 0.3, 60.0;
+    /// On fixed times of ik_llama.cpp before September 2025.
+    early_ik = 4.000 in 0.5, 4.0;
+    /// On the time to unpack quantised weights in engines from before 2025.
+    old_unpacking = 7.963 in 0.5, 16.0;
+    /// On the share of a link's bandwidth where reductions are made of copies between devices.
+    copied_link = 0.314 in 0.05, 1.0;
+    /// On the latency of such reductions.
+    copied_latency = 2.739 in 0.8, 8.0;
+}
 
-/// The factor on the time to unpack quantised weights in engines from before 2025, as fitted. Only old rows need it: answers
-/// are for engines of today.
-const OLD_UNPACKING: f64 = 9.22;
-
-/// The factor on the share of a link's bandwidth where reductions are made of copies between devices, as fitted. Only rows
-/// from before llama.cpp had a kernel for them need it.
-const COPIED_REDUCTIONS: f64 = 0.435;
+/// The spread that factors of classes are expected to have, as a logarithm: one with few rows stays near 1.
+const CLASS_SPREAD: f64 = 0.3;
 
 /// Random changes of several numbers at once that are tried in every round.
 const TRIES: usize = 400;
@@ -82,44 +115,88 @@ const TRIES: usize = 400;
 pub struct Profiles {
     /// llama.cpp's.
     pub llama: EngineProfile,
-    /// ik_llama.cpp's, relative to it.
-    pub ik: Factors,
-    /// The factor on the time to unpack quantised weights in engines from before 2025.
-    pub old_unpacking: f64,
-    /// The factor on the share of a link's bandwidth where reductions are made of copies between devices.
-    pub copied_reductions: f64,
+    /// The rest.
+    pub others: Others,
+}
+
+/// A number of the profiles, to be changed.
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Constant(usize),
+    Other(usize),
+    Reads(CardClass),
+    Products(CardClass),
+}
+
+/// What the fit weighs: cases with the weight of their rows.
+struct Weighed<'a> {
+    cases: Vec<(&'a Case, f64)>,
+    classes: BTreeSet<CardClass>,
+}
+
+impl<'a> Weighed<'a> {
+    /// A source with many rows counts for the root of their number; the decoding of shared tensors three times, since it is
+    /// seldom measured.
+    fn new(cases: &[&'a Case]) -> Weighed<'a> {
+        let mut sources: BTreeMap<&str, f64> = BTreeMap::new();
+        for c in cases {
+            *sources.entry(&c.row.source).or_default() += 1.0;
+        }
+        let weight = |c: &Case| sources[c.row.source.as_str()].powf(-0.5);
+        let classes = cases.iter().flat_map(|c| &c.topology().devices);
+        Weighed {
+            cases: cases.iter().map(|c| (*c, weight(c))).collect(),
+            classes: classes.map(|d| d.class).collect(),
+        }
+    }
+
+    fn numbers(&self) -> Vec<Number> {
+        let constants = (0..CONSTANTS.len()).map(Number::Constant);
+        let others = (0..Others::ALL.len()).map(Number::Other);
+        let reads = self.classes.iter().map(|c| Number::Reads(*c));
+        let products = self.classes.iter().map(|c| Number::Products(*c));
+        constants
+            .chain(others)
+            .chain(reads)
+            .chain(products)
+            .collect()
+    }
 }
 
 impl Profiles {
     /// Those that are checked in.
     pub fn checked_in() -> Profiles {
-        let llama = *EngineProfile::of(Engine::LlamaCpp);
-        let ik = EngineProfile::of(Engine::IkLlamaCpp);
         Profiles {
-            llama,
-            ik: Factors {
-                fixed: ik.product_us / llama.product_us,
-                matrix: ik.matrix_share / llama.matrix_share,
-                reduction: ik.reduction_latencies / llama.reduction_latencies,
-                link: ik.link_share / llama.link_share,
-            },
-            old_unpacking: OLD_UNPACKING,
-            copied_reductions: COPIED_REDUCTIONS,
+            llama: *EngineProfile::of(Engine::LlamaCpp),
+            others: Others::FITTED,
         }
+    }
+
+    /// Where fits start: what is checked in, with classes that do not differ.
+    pub fn start() -> Profiles {
+        let mut out = Profiles::checked_in();
+        for class in CardClass::ALL {
+            *out.llama.classes.of_mut(class) = ClassFactor::ONE;
+        }
+        out
     }
 
     /// The profile of an engine.
     pub fn of(&self, engine: Engine) -> EngineProfile {
         let mut p = self.llama;
+        let o = &self.others;
         if engine == Engine::IkLlamaCpp {
-            p.product_us *= self.ik.fixed;
-            p.attention_us *= self.ik.fixed;
-            p.light_us *= self.ik.fixed;
-            p.matrix_share *= self.ik.matrix;
-            p.attention_share *= self.ik.matrix;
-            p.unpack_cycles /= self.ik.matrix;
-            p.reduction_latencies *= self.ik.reduction;
-            p.link_share *= self.ik.link;
+            p.product_us *= o.ik_fixed;
+            p.attention_us *= o.ik_fixed;
+            p.light_us *= o.ik_fixed;
+            p.recurrent_us *= o.ik_fixed;
+            p.shared_recurrent_us *= o.ik_fixed * o.ik_recurrent;
+            p.matrix_share *= o.ik_matrix;
+            p.attention_share *= o.ik_matrix;
+            p.unpack_cycles /= o.ik_matrix;
+            p.expert_share *= o.ik_experts;
+            p.reduction_latencies *= o.ik_reduction;
+            p.link_share *= o.ik_link;
         }
         p
     }
@@ -127,24 +204,31 @@ impl Profiles {
     /// The profile of a row's engine in its year.
     pub fn of_row(&self, row: &Row) -> EngineProfile {
         let mut p = self.of(row.engine);
+        let o = &self.others;
         if row.old {
-            p.unpack_cycles *= self.old_unpacking;
+            p.unpack_cycles *= o.old_unpacking;
+        }
+        if row.early {
+            p.product_us *= o.early_ik;
+            p.attention_us *= o.early_ik;
+            p.light_us *= o.early_ik;
         }
         if row.copied {
-            p.link_share *= self.copied_reductions;
+            p.link_share *= o.copied_link;
+            p.reduction_latencies *= o.copied_latency;
         }
         p
     }
 
-    fn value(&mut self, i: usize) -> (&mut f64, (f64, f64)) {
-        match i.checked_sub(CONSTANTS.len()) {
-            None => ((CONSTANTS[i].of)(&mut self.llama), CONSTANTS[i].within),
-            Some(0) => (&mut self.ik.fixed, (0.3, 2.0)),
-            Some(1) => (&mut self.ik.matrix, (0.5, 3.0)),
-            Some(2) => (&mut self.ik.reduction, (0.2, 3.0)),
-            Some(3) => (&mut self.ik.link, (0.5, 5.0)),
-            Some(4) => (&mut self.old_unpacking, (0.5, 16.0)),
-            Some(_) => (&mut self.copied_reductions, (0.1, 1.0)),
+    fn value(&mut self, number: Number) -> (&mut f64, (f64, f64)) {
+        match number {
+            Number::Constant(i) => ((CONSTANTS[i].of)(&mut self.llama), CONSTANTS[i].within),
+            Number::Other(i) => {
+                let (_, of, within) = Others::ALL[i];
+                (of(&mut self.others), within)
+            }
+            Number::Reads(class) => (&mut self.llama.classes.of_mut(class).reads, (0.3, 3.0)),
+            Number::Products(class) => (&mut self.llama.classes.of_mut(class).products, (0.3, 3.0)),
         }
     }
 
@@ -160,19 +244,33 @@ impl Profiles {
 
     /// What the fit makes small: the mean error, of which large ones count almost by their size and small ones by their
     /// square. Some published rows are wrong by factors.
-    fn loss(&self, cases: &[&Case]) -> f64 {
-        const SCALE: f64 = 0.3;
-        let errors = self.errors(cases, &[Phase::Decode, Phase::Prompt]);
-        let each = errors
-            .iter()
-            .map(|e| (1.0 + (e / SCALE).powi(2)).sqrt() - 1.0);
-        each.sum::<f64>() / errors.len().max(1) as f64
+    fn loss(&self, weighed: &Weighed<'_>) -> f64 {
+        const SCALE: f64 = 0.2;
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (c, weight) in &weighed.cases {
+            let profile = self.of_row(&c.row);
+            for (phase, counts) in [(Phase::Decode, 1.0), (Phase::Prompt, 0.5)] {
+                let Some(e) = c.error(phase, &profile) else {
+                    continue;
+                };
+                let shared = phase == Phase::Decode && c.row.mode == SplitMode::Tensor;
+                let w = weight * counts * if shared { 3.0 } else { 1.0 };
+                sum += w * ((1.0 + (e / SCALE).powi(2)).sqrt() - 1.0);
+                weights += w;
+            }
+        }
+        let far = |x: f64| (x.ln() / CLASS_SPREAD).powi(2);
+        let classes = weighed.classes.iter().map(|c| self.llama.classes.of(*c));
+        let prior: f64 = classes.map(|f| far(f.reads) + far(f.products)).sum();
+        (sum + 0.1 * prior) / weights.max(1.0)
     }
 
     /// The profiles fitted to the cases, from these on. Calls `tell` with the loss after every round.
     #[must_use]
     pub fn fitted(mut self, cases: &[&Case], tell: &mut dyn FnMut(f64)) -> Profiles {
-        let mut best = self.loss(cases);
+        let weighed = Weighed::new(cases);
+        let numbers = weighed.numbers();
+        let mut best = self.loss(&weighed);
         let mut state = 12_u64;
         let mut random = move || {
             state = state
@@ -181,31 +279,31 @@ impl Profiles {
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
         let mut step = 0.2_f64;
-        while step > 0.004 {
+        while step > 0.006 {
             let before = best;
             for _ in 0..TRIES {
                 let mut next = self;
-                for i in 0..NUMBERS {
-                    let (value, (low, high)) = next.value(i);
-                    let moved = if random() < 0.3 {
+                for &n in &numbers {
+                    let (value, (low, high)) = next.value(n);
+                    let moved = if random() < 0.1 {
                         2.0 * random() - 1.0
                     } else {
                         0.0
                     };
                     *value = (*value * (2.0 * step * moved).exp()).clamp(low, high);
                 }
-                let loss = next.loss(cases);
+                let loss = next.loss(&weighed);
                 if loss < best {
                     (self, best) = (next, loss);
                 }
             }
-            for i in 0..NUMBERS {
+            for &n in &numbers {
                 for factor in [step.exp(), (-step).exp()] {
                     loop {
                         let mut next = self;
-                        let (value, (low, high)) = next.value(i);
+                        let (value, (low, high)) = next.value(n);
                         *value = (*value * factor).clamp(low, high);
-                        let loss = next.loss(cases);
+                        let loss = next.loss(&weighed);
                         if loss >= best - 1e-7 {
                             break;
                         }
@@ -214,7 +312,7 @@ impl Profiles {
                 }
             }
             tell(best);
-            if before - best < 1e-4 {
+            if before - best < 2e-4 {
                 step /= 2.0;
             }
         }

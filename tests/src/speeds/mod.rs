@@ -1,5 +1,6 @@
 //! Published speeds against the cost model: the rows, their estimates, and the fit of the model's constants.
 
+pub mod cross;
 pub mod fit;
 pub mod rows;
 
@@ -43,6 +44,14 @@ impl Case {
         &self.row.placement.topology
     }
 
+    /// The bill of a phase.
+    pub fn bill(&self, phase: Phase) -> &Bill {
+        match phase {
+            Phase::Decode => &self.decode,
+            Phase::Prompt => &self.prompt,
+        }
+    }
+
     /// The measured speed in tokens per second.
     pub fn measured(&self, phase: Phase) -> Option<f64> {
         match phase {
@@ -78,7 +87,10 @@ impl Case {
 }
 
 /// The header of a specification, as a file that is deleted once it is mapped.
-fn header(spec: &str) -> GgufFile {
+///
+/// # Panics
+/// When the specification is none, or the file cannot be written.
+pub fn header(spec: &str) -> GgufFile {
     // Tests run side by side in one process.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let quantise = |_: DType, _: &[f32], _: &mut Vec<u8>| Ok(());
@@ -156,15 +168,6 @@ pub fn cases(rows: Vec<Row>) -> Vec<Case> {
         });
     }
     out
-}
-
-/// Whether a row is of the half that constants are fitted on: a choice by a seed.
-pub fn is_fitted_on(row: &Row) -> bool {
-    const SEED: u64 = 12;
-    let mut x = (row.id ^ (SEED << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)) & 1 == 0
 }
 
 /// Two rows that differ in the way of dividing alone: layer by layer, and with shared tensors.

@@ -8,15 +8,20 @@ use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_cache_type, parse_devices, parse_overrides,
     parse_tensor_split,
 };
-use tpc_passes::machine::{DeviceProfile, Engine, LinkKind};
+use tpc_core::topology::TopologyFile;
+use tpc_passes::machine::{Backend, DeviceProfile, Engine, LinkKind};
 
 /// A row that can be planned.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Its number in the data.
     pub id: u64,
+    /// Who published it: rows of one source share their machine and their mistakes.
+    pub source: String,
     /// The engine.
     pub engine: Engine,
+    /// Its back end.
+    pub back_end: Backend,
     /// The specification of the model's header.
     pub spec: String,
     /// The model's name.
@@ -37,6 +42,8 @@ pub struct Row {
     pub unfused: bool,
     /// Whether the engine is from before 2025: its products with quantised weights had other kernels.
     pub old: bool,
+    /// Whether ik_llama.cpp is from before September 2025, when each op was launched by itself.
+    pub early: bool,
     /// Whether reductions are made of copies between devices: llama.cpp has a kernel for them since April 2026.
     pub copied: bool,
     /// Measured tokens per second.
@@ -63,11 +70,15 @@ pub enum LeftOut {
 }
 
 /// What names stand for.
-struct Names(Json);
+struct Names {
+    json: Json,
+    /// Cards that the table does not have, by name.
+    own: BTreeMap<String, &'static Card>,
+}
 
 impl Names {
     fn spec(&self, model: &str) -> Option<&str> {
-        let models = self.0["models"].as_array()?;
+        let models = self.json["models"].as_array()?;
         let of = |m: &&Json| {
             let names = m["names"].as_array().into_iter().flatten();
             names.filter_map(Json::as_str).any(|n| model.starts_with(n))
@@ -76,7 +87,10 @@ impl Names {
     }
 
     fn card(&self, name: &str) -> Option<&'static Card> {
-        let aliases = self.0["cards"].as_object()?;
+        if let Some(card) = self.own.get(name) {
+            return Some(card);
+        }
+        let aliases = self.json["cards"].as_object()?;
         let alias = aliases.iter().find(|(a, _)| {
             a.as_str() == name || (a.starts_with("gfx") && name.starts_with(a.as_str()))
         });
@@ -85,7 +99,7 @@ impl Names {
     }
 
     fn element_type(&self, spec: &str, quant: &str) -> Option<&str> {
-        let named = self.0["types"][quant].as_str()?;
+        let named = self.json["types"][quant].as_str()?;
         Some(if spec.starts_with("gpt-oss") {
             "mxfp4_moe"
         } else {
@@ -94,7 +108,7 @@ impl Names {
     }
 
     fn host_gbs(&self, host: &str) -> Option<f64> {
-        let hosts = self.0["hosts"].as_array()?;
+        let hosts = self.json["hosts"].as_array()?;
         let says = |h: &&Json| h["says"].as_str().is_some_and(|s| host.contains(s));
         hosts.iter().find(says)?["gbs"].as_f64()
     }
@@ -110,7 +124,7 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path:?}: {e}"))
     };
-    let names = Names(json("names.json"));
+    let names = names(json("names.json"));
     let (mut rows, mut left) = (Vec::new(), BTreeMap::new());
     for r in json("rows.json").as_array().into_iter().flatten() {
         match row(&names, r) {
@@ -121,6 +135,24 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
         }
     }
     (rows, left)
+}
+
+/// The names, with the cards that they describe.
+fn names(json: Json) -> Names {
+    let described = json["own_cards"].as_array().into_iter().flatten();
+    let cards: Vec<&str> = described.filter_map(Json::as_str).collect();
+    let text = format!(
+        "Topology(cards: [{}], devices: [(card: \"RTX 3090\")])",
+        cards.join(", ")
+    );
+    let file = TopologyFile::from_ron(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    // Rows hold cards of the table, which is never freed; neither are these few.
+    let own = file.cards.into_iter().map(|c| {
+        let card: &'static Card = Box::leak(Box::new(c));
+        (card.name.clone(), card)
+    });
+    let own = own.collect();
+    Names { json, own }
 }
 
 fn text<'a>(r: &'a Json, key: &str) -> &'a str {
@@ -161,9 +193,13 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     let tokens = prompt.min(ubatch);
     let batches = (prompt.min(2048) as f64 / tokens as f64).round().max(1.0);
     let engine = Engine::from_name(text(r, "engine")).ok_or(LeftOut::Model)?;
-    let copied = engine == Engine::LlamaCpp
-        && text(r, "source_date") < "2026-05"
-        && !text(r, "note").contains("internal all-reduce");
+    let copied = match engine {
+        Engine::LlamaCpp => {
+            text(r, "source_date") < "2026-05" && !text(r, "note").contains("internal all-reduce")
+        }
+        _ => text(r, "note").contains("before the PR"),
+    };
+    let early = engine == Engine::IkLlamaCpp && text(r, "source_date") < "2025-09";
     let old = matches!(text(r, "source_date").get(..4), Some("2023" | "2024"));
     let mut placement = placement(names, r, &cards)?;
     placement.split_mode = mode;
@@ -175,7 +211,9 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     placement.ctx_size = Some(sizes.into_iter().find(|&n| n >= cells).unwrap_or(cells));
     Ok(Row {
         id: r["id"].as_u64().unwrap_or(0),
+        source: text(r, "source").to_owned(),
         engine,
+        back_end: Backend::from_name(text(r, "backend")).unwrap_or_default(),
         spec: format!("{spec},type={element},header=1"),
         model: model.to_owned(),
         cards,
@@ -186,6 +224,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
         batches,
         unfused: r["flash_attn"].as_bool().map_or(old, |on| !on),
         old,
+        early,
         copied,
         decode: r["decode_tps"].as_f64(),
         prompt: r["prompt_tps"]
@@ -211,7 +250,7 @@ fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placeme
     t.devices = cards.iter().map(|c| c.profile(&c.name)).collect();
     // Rows are measured: they did fit. What counts is their speed.
     t.devices.iter_mut().for_each(|d| d.memory = None);
-    let peer = r["p2p"] == Json::Bool(true) || text(r, "engine") == "ik_llama.cpp";
+    let peer = r["p2p"] == Json::Bool(true);
     let way = peer
         .then_some(LinkKind::PciePeer)
         .filter(|_| cards[0].fabric.is_none() || n == 2);
@@ -222,6 +261,7 @@ fn placement(names: &Names, r: &Json, cards: &[&'static Card]) -> Result<Placeme
         t.link.bandwidth *= (slot.bandwidth() / usual).min(1.0);
     }
     t.host_link = cards::host_link(cards[0]);
+    out.tensor_split = parse_tensor_split(text(r, "shares"), n).ok();
     let kv = text(r, "kv_type");
     let kv = if kv.is_empty() { "f16" } else { kv };
     out.cache_type_k = parse_cache_type("-ctk", kv)

@@ -32,6 +32,7 @@ fn machine(gigabytes: &[f64]) -> Topology {
         bandwidth: 9e11,
         flops: 7e13,
         processor: None,
+        class: tpc_passes::machine::CardClass::Unknown,
     };
     Topology {
         devices: gigabytes.iter().map(device).collect(),
@@ -87,6 +88,9 @@ fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (Compiled, Coun
         origin: Origin::File(file),
         limits,
         watch: &|| (),
+        engine: base.engine,
+        implied_shares: false,
+        vet: &|_, _| true,
     };
     let found = advisor.counsel(base, &compiled);
     (compiled, found)
@@ -184,6 +188,9 @@ fn report(file: &GgufFile, placement: &Placement, limits: Limits) -> (Compiled, 
         origin: Origin::File(file),
         limits,
         watch: &|| (),
+        engine: placement.engine,
+        implied_shares: false,
+        vet: &|_, _| true,
     };
     let report = plan_report_with_advice("m", placement, &compiled, &advisor);
     (compiled, report)

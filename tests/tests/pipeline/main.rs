@@ -2,6 +2,7 @@
 
 mod advice;
 mod alike;
+mod calibrate;
 mod campaign;
 mod captures;
 mod catalogue;

@@ -2,6 +2,7 @@
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
+use tpc_models::{RopeScaling, Stretch};
 
 use crate::output::Failure;
 
@@ -11,7 +12,8 @@ pub(crate) fn beyond_training(file: &GgufFile, each: usize) -> Option<Diagnostic
     let architecture = metadata.get_str("general.architecture").ok().flatten()?;
     let trained = metadata.get_u64(&format!("{architecture}.context_length"));
     let trained = trained.ok().flatten().filter(|&n| n > 0)?;
-    if each as u64 <= trained {
+    let stretch = RopeScaling::of_file(file.header()).of_context();
+    if each as u64 <= stretch.map_or(trained, Stretch::reach) {
         return None;
     }
     let message =

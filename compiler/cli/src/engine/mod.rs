@@ -22,6 +22,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions};
@@ -273,6 +274,17 @@ pub(super) fn names_cards(args: &PlacementArgs) -> bool {
 pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {
     let kinds: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
     cards::no_processor(&kinds)
+}
+
+/// Fails if a tensor has a type that tpc has no kernels for.
+///
+/// # Errors
+/// TPC0412.
+pub(super) fn can_run(file: &GgufFile) -> Result<(), Failure> {
+    match ForeignTypes::of_file(file.header()) {
+        Some(foreign) => Err(Failure::findings(vec![foreign.refusal()])),
+        None => Ok(()),
+    }
 }
 
 /// The plan of a model, which must be proved.

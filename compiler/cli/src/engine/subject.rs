@@ -48,8 +48,10 @@ impl SubjectArgs {
         let Some(named) = artefact::named(&self.model, self.weights.as_deref()) else {
             artefact::no_second(self.weights.as_deref())?;
             let placement = placement()?;
+            let file = input::open_whole(&self.model)?;
+            super::can_run(&file)?;
             return Ok(Opened {
-                file: input::with_data(input::open_whole(&self.model)?, &self.model)?,
+                file: input::with_data(file, &self.model)?,
                 name: self.model.clone(),
                 asked: None,
                 source: Source::Model(Box::new(placement)),

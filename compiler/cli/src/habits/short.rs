@@ -25,6 +25,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("-devd", "--device-draft"),
     ("-mm", "--mmproj"),
     ("-mmdev", "--mmproj-device"),
+    ("-kvu", "--kv-unified"),
     ("--gpu-layers", "--n-gpu-layers"),
     ("-pg", "--pg"),
     ("-sys", "--system-prompt"),

@@ -1,6 +1,7 @@
 //! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
 
 mod clients;
+mod cures;
 mod files;
 mod line;
 mod meta;
@@ -19,16 +20,19 @@ use crate::config::{self, Config};
 use crate::input::Model;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
-use crate::source::{Unproved, read_capture};
+use crate::source::{Cures, Source, Unproved, read_capture};
 pub(crate) use clients::{VerdictArgs, verdicts};
-use print::Checked;
+pub(crate) use print::Checked;
 use subject::{EngineLine, Subject};
-use tpc_core::placement::Placement;
+use tpc_core::placement::{DeviceList, Placement};
 use tpc_diag::{Diagnostic, Severity, codes as common, message};
+use tpc_ggml::engines::Backend;
 use tpc_ggml::llama_cpp::{Maker, Program, Test};
 use tpc_gguf::GgufFile;
+use tpc_lint::format::EngineFacts;
 use tpc_lint::{
-    Capture, Command, File, Finding, Policy, graph_of, lint_command, lint_file, lint_graph, merged,
+    Capture, Command, File, Finding, Policy, for_llama_cpp, graph_of, lint_command, lint_file,
+    lint_graph, merged,
 };
 use tpc_models::Lowered;
 
@@ -92,6 +96,8 @@ pub(super) struct Args {
 struct Findings {
     findings: Vec<Finding>,
     devices: Vec<usize>,
+    /// The back ends of the devices that were planned for last.
+    backends: Vec<Option<Backend>>,
 }
 
 /// A model's file, and its graph if it has one.
@@ -165,6 +171,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     let defaults = subject.source.defaults();
     for list in subject.devices.clone().map_err(Failure::usage)?.lists {
         let mut placement = subject.placement.placement_on(&list, defaults)?;
+        if let (Some(line), Some(opened)) = (&subject.line, &opened) {
+            placement.stretch = tpc_lint::stretch(&line.command, opened.file.header());
+        }
         let is_implied = subject.line.is_some() && subject::is_open(&placement);
         if is_implied {
             placement.tensor_split = Some(subject::shares_of_memory(&placement));
@@ -174,6 +183,10 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         }
         let notes = placement.notes.clone();
         found.devices.push(placement.devices.len());
+        found.backends = match &subject.line {
+            Some(engine) => engine.backends(&placement),
+            None => placement.backends(),
+        };
         let here = match args.target {
             Some(Target::GgmlMeta) => {
                 let caches = subject.placement.cache_types()?;
@@ -181,7 +194,12 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                 meta::findings(subject.source.graph(), architecture, &placement, caches)?
             }
             None => {
-                let mut found = on_devices(subject, opened.as_ref(), &placement)?;
+                let machine = On {
+                    list: &list,
+                    placement: &placement,
+                    is_implied,
+                };
+                let mut found = on_devices(subject, opened.as_ref(), &machine)?;
                 // Nobody asked for these shares.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
                 // Its sequences are parts of a batch, each with the whole context that was asked for.
@@ -210,18 +228,50 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     Ok(())
 }
 
+/// The devices that a subject is planned for.
+struct On<'a> {
+    list: &'a DeviceList,
+    placement: &'a Placement,
+    /// Whether nobody gave the placement's shares.
+    is_implied: bool,
+}
+
+/// The findings in a plan, with cures that are checked as edits of a command line of llama.cpp.
+fn of_plan(
+    subject: &Subject,
+    opened: Option<&Opened<'_>>,
+    on: &On<'_>,
+    source: &Source,
+) -> Vec<Diagnostic> {
+    let path = subject.source.path();
+    let report = match (&subject.line, opened) {
+        (Some(engine), Some(opened)) => {
+            let line = cures::Checked::new(subject, engine, on.list, opened.view(), on.placement);
+            let cures = Cures {
+                engine: line.engine(),
+                implied_shares: on.is_implied,
+                vet: &|advice, _| line.holds(advice),
+            };
+            source.report_with(&path, on.placement, &cures)
+        }
+        _ => source.report(&path, on.placement),
+    };
+    let mut found = report.diagnostics;
+    // The lints of command lines say the same, with the line's own options.
+    found.retain(|d| subject.line.is_none() || !tpc_lint::is_of_command(d.code));
+    fitted(subject, found)
+}
+
 /// The findings in a plan, and in what llama.cpp would do in its place.
 fn on_devices(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
-    placement: &Placement,
+    on: &On<'_>,
 ) -> Result<Vec<Diagnostic>, Failure> {
+    let placement = on.placement;
     let planned = subject.source.compile(placement);
     let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
-        Ok(s) => fitted(
-            subject,
-            s.report(&subject.source.path(), placement).diagnostics,
-        ),
+        Ok(source) => of_plan(subject, opened, on, &source),
         // An unusable option or file spoils every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,
@@ -234,17 +284,22 @@ fn on_devices(
             backends: &backends,
             file: opened.view(),
             placement,
-            equivalent: &engine.equivalent,
+            equivalent: &engine.with_tpc,
             assumed: engine.assumed,
         }));
     }
     Ok(out)
 }
 
-/// The findings in a plan of what llama.cpp may change: a model that does not fit is a note where it fits it by itself.
+/// The findings in a plan as they are for the line's program. What llama.cpp does not load is an error; a model that does not
+/// fit is a note if llama.cpp fits it by itself.
 fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
         return found;
+    };
+    let found = match line.maker {
+        Maker::LlamaCpp => for_llama_cpp(found),
+        Maker::IkLlamaCpp => found,
     };
     let fitted = line.fitted();
     if !fitted.any() || line.maker == Maker::IkLlamaCpp {
@@ -361,7 +416,9 @@ fn check(
     let label = subject.line.as_ref().map(|l| l.label.as_str());
     let label = label.filter(|l| !l.is_empty());
     let label = label.map_or_else(String::new, |l| format!(" {l}"));
+    let engine = subject.line.as_ref().map(|l| l.build);
     Ok(Checked {
+        engine: engine.map(|build| EngineFacts::new(build, &found.backends)),
         path: format!("{}{label}", subject.source.path()),
         devices: found.devices,
         findings,
@@ -370,26 +427,30 @@ fn check(
     })
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(command) = &args.rpc_command {
-        return clients::run(args, command);
-    }
+/// Lints all that the arguments name.
+pub(super) fn checked(args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let files = subjects(args, &config)?;
     let lines = subject::lines(args)?;
-    let checked: Vec<Checked> = match lines.as_slice() {
+    match lines.as_slice() {
         [] => {
             let all = files.iter();
             all.map(|f| check(args, &config, f.as_deref(), None))
-                .collect::<Result<_, _>>()?
+                .collect()
         }
         lines => {
             let file = files.first().and_then(Option::as_deref);
             let all = lines.iter();
-            all.map(|l| check(args, &config, file, Some(l)))
-                .collect::<Result<_, _>>()?
+            all.map(|l| check(args, &config, file, Some(l))).collect()
         }
-    };
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(command) = &args.rpc_command {
+        return clients::run(args, command);
+    }
+    let checked = checked(args)?;
     print::print(args.format, &checked, &[])?;
     finish(args, &checked)
 }

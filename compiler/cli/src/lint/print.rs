@@ -7,18 +7,20 @@ use crate::output::{self, Failure};
 use tpc_core::report::PlanReport;
 use tpc_diag::Diagnostic;
 use tpc_lint::Finding;
-use tpc_lint::format::{LintReport, Summary, github, sarif};
+use tpc_lint::format::{EngineFacts, LintReport, Summary, github, sarif};
 
 /// What was found in a file.
-pub(super) struct Checked {
-    pub(super) path: String,
+pub(crate) struct Checked {
+    pub(crate) path: String,
     /// The numbers of devices that were planned for.
-    pub(super) devices: Vec<usize>,
-    pub(super) findings: Vec<Finding>,
+    pub(crate) devices: Vec<usize>,
+    pub(crate) findings: Vec<Finding>,
     /// The command of tpc for the same as a command line of llama.cpp.
-    pub(super) equivalent: Option<String>,
+    pub(crate) equivalent: Option<String>,
+    /// The release of the engine that the command line is for.
+    pub(crate) engine: Option<EngineFacts>,
     /// The status of a file or an option that is unusable.
-    pub(super) failed: Option<u8>,
+    pub(crate) failed: Option<u8>,
 }
 
 /// The object for several files. Keys may be added, never changed.
@@ -51,6 +53,7 @@ impl Checked {
             devices: &self.devices,
             summary,
             findings: &self.findings,
+            engine: self.engine.as_ref(),
             equivalent: self.equivalent.as_deref(),
         }
     }

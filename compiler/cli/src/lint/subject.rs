@@ -30,10 +30,12 @@ pub(super) struct EngineLine {
     pub(super) command: CommandLine,
     /// The `tpc plan` command that asks for the same.
     pub(super) equivalent: String,
-    /// The files that it loads in addition to the model, as far as they are here.
-    pub(super) beside: Request,
+    /// The same for tpc's own engine.
+    pub(super) with_tpc: String,
     /// The release whose limits count.
     pub(super) build: &'static Build,
+    /// The files that it loads in addition to the model, as far as they are here.
+    pub(super) beside: Request,
     /// Whether the number of devices is an assumption, since nothing says it.
     pub(super) assumed: bool,
     /// What tells it from the others of a benchmark with lists.
@@ -130,6 +132,7 @@ impl Subject {
             placement,
             line: Some(EngineLine {
                 equivalent: same.shell(&machine),
+                with_tpc: same.for_tpc().shell(&machine),
                 build: args.placement.build_of(command.maker),
                 command,
                 beside,

@@ -1,6 +1,7 @@
 //! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page; what changed since an earlier plan; and
 //! several plans side by side.
 
+mod calibrate;
 mod earlier;
 mod formats;
 mod one;
@@ -14,6 +15,7 @@ use crate::output::Failure;
 use crate::source::SourceArgs;
 use formats::Format;
 use tpc_core::report::{Detail, PlanReport};
+use tpc_diag::{Diagnostic, codes};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -38,6 +40,13 @@ pub(super) struct Args {
     /// Say what changed since an earlier plan, which `--format json` printed. Differences are no errors.
     #[arg(long, value_name = "OLD.json", conflicts_with = "why")]
     diff: Option<PathBuf>,
+    /// Fit the machine's speeds to what was measured on it: the output of llama-bench (md, json, jsonl, csv) or a log of
+    /// llama-server.
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
+    /// Keep the calibration in a topology file: that of --topology with it, or a new one.
+    #[arg(long, value_name = "FILE.ron", requires = "calibrate")]
+    write_topology: Option<PathBuf>,
     /// Give a plan that is not proved (TPC0391), with a warning.
     #[arg(long)]
     allow_unproved: bool,
@@ -82,6 +91,8 @@ pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanRepo
         why: Vec::new(),
         html: None,
         diff: None,
+        calibrate: None,
+        write_topology: None,
         allow_unproved: false,
         placement: placement.clone(),
         beside: BesideArgs::default(),
@@ -102,6 +113,13 @@ pub(super) fn table(plan: &PlanReport) -> Result<String, Failure> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match Job::all(args).as_slice() {
         [one] => one::run(args, one),
+        _ if args.write_topology.is_some() => {
+            let message = "--write-topology is for one plan, and these are several";
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--write-topology", message);
+            Err(Failure::usage(d.help(
+                "give one model, one list of devices and one context",
+            )))
+        }
         several => several::run(args, several),
     }
 }

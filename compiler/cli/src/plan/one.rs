@@ -3,7 +3,7 @@
 use tpc_ir::Value;
 
 use super::formats::{Format, write_page, write_refusal_page};
-use super::{Args, Job, earlier};
+use super::{Args, Job, calibrate, earlier};
 use crate::output::{self, Failure};
 use crate::source::{Source, Unproved};
 use tpc_core::pipeline::Compiled;
@@ -25,6 +25,8 @@ impl Plan {
         if let Some(model) = job.source.model()? {
             placement = args.beside.on(placement, &model.file)?;
         }
+        let calibrated = calibrate::apply(args, job, &mut placement)?;
+        placement.notes.extend(calibrated);
         let unproved = match args.allow_unproved {
             true => Unproved::Warning,
             false => Unproved::Error,

@@ -10,6 +10,7 @@ mod captures;
 mod cards;
 mod commands;
 mod contract;
+mod cures;
 mod deployments;
 mod devices;
 mod diff;

@@ -14,9 +14,12 @@ use tpc_passes::layers::{Prologue, Section};
 use tpc_passes::machine::Workload;
 use tpc_passes::place::PlaceOverride;
 
-use super::space::{Offload, Point, Shared};
+use super::moves::Move;
+use super::placed::{Placed, add};
+use super::shares::{Shared, Shares, counted};
+use super::space::{Offload, Point};
 use crate::pipeline::{Compiled, Estimate, Prepared, Sketch, Stored};
-use crate::placement::{HostExperts, Placement, Unit, by_layers, overridden, resolve};
+use crate::placement::{HostExperts, Placement, overridden, resolve};
 use tpc_diag::Diagnostic;
 
 /// Microseconds of a decoded token, and of a token of a prompt.
@@ -37,6 +40,14 @@ impl Times {
     /// The time of a generated token with the tokens of prompts that come with it.
     pub(super) fn per_token(self) -> f64 {
         self.decode + Workload::PROMPT_WEIGHT * self.prompt
+    }
+
+    /// So many times these times.
+    pub(super) fn times(self, factor: f64) -> Times {
+        Times {
+            decode: self.decode * factor,
+            prompt: self.prompt * factor,
+        }
     }
 
     /// These times and a part of the way to others.
@@ -86,9 +97,18 @@ pub(super) struct Load {
     /// Per section.
     pub(super) units: Vec<Stored>,
     /// Per device, what overrides put there whole.
-    pinned: Vec<f64>,
+    pub(super) pinned: Vec<f64>,
     /// What overrides put on the host.
-    host: f64,
+    pub(super) host: f64,
+}
+
+/// The room of every device for what it stores.
+#[derive(Clone, Debug)]
+pub(super) struct Rooms {
+    /// Beside what overrides put there.
+    pub(super) before_compute: Vec<f64>,
+    /// Beside intermediate values, too.
+    pub(super) all: Vec<f64>,
 }
 
 impl Leaves {
@@ -273,7 +293,7 @@ impl Compute {
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     /// Per device, its part of what its stage stores.
-    parts: Vec<Stored>,
+    pub(super) parts: Vec<Stored>,
     /// Per device, the memory of intermediate values as a part of what [`Compute`] says.
     compute: Vec<f64>,
     /// The times with nothing on the host.
@@ -281,6 +301,21 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Devices that hold whole layers, in this time.
+    pub(super) fn whole(devices: usize, times: Times) -> Known {
+        let all = Stored {
+            experts: 1.0,
+            weights: 1.0,
+            caches: 1.0,
+            states: 1.0,
+        };
+        Known {
+            parts: vec![all; devices],
+            compute: vec![1.0; devices],
+            times,
+        }
+    }
+
     /// What a sketch tells.
     pub(super) fn of(sketch: &Sketch, shared: &Shared, devices: usize) -> Known {
         let mut parts = vec![Stored::default(); devices];
@@ -333,17 +368,6 @@ pub(super) struct Extremes {
     pub(super) layers: Option<Times>,
 }
 
-/// A configuration, with what it stores and what is known of its way to divide.
-#[derive(Clone, Copy)]
-pub(super) struct Placed<'a> {
-    pub(super) known: &'a Known,
-    pub(super) shared: &'a Shared,
-    pub(super) base: &'a Placement,
-    pub(super) point: &'a Point,
-    pub(super) load: &'a Load,
-    pub(super) offload: Offload,
-}
-
 /// The bound on configurations.
 pub(super) struct Bound {
     pub(super) compute: Compute,
@@ -353,70 +377,132 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Whether a configuration fits, by what is known of its way to divide.
+    /// A bound that knows nothing of any way to divide.
+    pub(super) fn new(compute: Compute) -> Bound {
+        Bound {
+            compute,
+            known: Vec::new(),
+            extremes: Extremes {
+                none: Times::default(),
+                experts: None,
+                kv: None,
+                layers: None,
+            },
+        }
+    }
+
+    /// Whether a configuration fits, by what is known of its way to divide. Of memory that the host shares with devices only a
+    /// draft tells.
     pub(super) fn fits(&self, it: &Placed<'_>) -> bool {
         let (_, host) = it.load.divided(it.offload);
-        let room = it.base.topology.host.usable_memory();
+        let devices = it.base.devices.len();
+        let room = it.base.topology.usable_host_memory(devices);
         room.is_none_or(|room| host <= room) && self.fits_devices(it)
     }
 
     /// Whether a configuration fits on the devices, whatever the host has.
     pub(super) fn fits_devices(&self, it: &Placed<'_>) -> bool {
-        let Placed {
-            known,
-            shared,
-            base,
-            point,
-            load,
-            offload,
-        } = *it;
-        let (units, _) = load.divided(offload);
-        let topology = &base.topology;
-        let compute = self.compute.bytes(point);
-        let room: Vec<f64> = (0..base.devices.len())
-            .map(|d| {
-                let usable = topology.device(d).usable_memory().unwrap_or(f64::INFINITY);
-                usable - load.pinned[d] - compute * known.compute[d]
-            })
-            .collect();
-        let stages = &shared.way.stages;
-        let holds = |stage: usize, stored: &Stored| {
-            stages[stage].iter().all(|&d| {
-                let part = &known.parts[d];
-                let own = part.experts * stored.experts
-                    + part.weights * stored.weights
-                    + part.caches * stored.caches
-                    + part.states * stored.states;
-                own <= room[d] || own <= 0.0
-            })
-        };
-        match shared.shares.as_ref().or(base.tensor_split.as_ref()) {
-            Some(shares) if stages.len() > 1 => {
-                let sums = stages
-                    .iter()
-                    .map(|stage| stage.iter().map(|&d| shares[d]).sum());
-                let sums: Vec<f64> = sums.collect();
-                let bytes = units.iter().map(|u| Unit {
-                    bytes: u.total() as u64,
-                });
-                let bytes: Vec<Unit> = bytes.collect();
-                let mut held = vec![Stored::default(); stages.len()];
-                for (unit, stage) in units.iter().zip(by_layers(&bytes, &sums)) {
-                    add(&mut held[stage], unit);
-                }
-                held.iter()
-                    .enumerate()
-                    .all(|(stage, stored)| holds(stage, stored))
+        let (units, _) = it.load.divided(it.offload);
+        let rooms = self.rooms(it);
+        match it.shares() {
+            Some(shares) if it.shared.way.stages.len() > 1 => {
+                it.holds_all(&rooms.all, &units, &it.by_shares(&units, shares))
             }
-            _ => in_order(&units, stages.len(), &holds),
+            _ => in_order(&units, it.shared.way.stages.len(), &|stage, stored| {
+                it.holds(&rooms.all, stage, stored)
+            }),
         }
     }
 
-    /// The estimated times of a point.
+    /// The room of every device.
+    fn rooms(&self, it: &Placed<'_>) -> Rooms {
+        let compute = self.compute.bytes(it.point);
+        let usable = |d: usize| {
+            let usable = it.base.topology.device(d).usable_memory();
+            usable.unwrap_or(f64::INFINITY) - it.load.pinned[d]
+        };
+        let before_compute: Vec<f64> = (0..it.base.devices.len()).map(usable).collect();
+        let taken = before_compute.iter().zip(&it.known.compute);
+        Rooms {
+            all: taken.map(|(room, part)| room - compute * part).collect(),
+            before_compute,
+        }
+    }
+
+    /// The layers of each device that fit, if a way counts them for each configuration and they differ from what was asked.
+    pub(super) fn counted(&self, it: &Placed<'_>, drafting: u64) -> Option<Vec<f64>> {
+        if it.shared.shares != Shares::Counted {
+            return None;
+        }
+        let (units, _) = it.load.divided(it.offload);
+        let rooms = self.rooms(it);
+        let holds = |stages: &[usize]| it.holds_all(&rooms.all, &units, stages);
+        let counts = counted(&units, &rooms, drafting, &holds);
+        let asked = it.base.tensor_split.as_deref();
+        let same = |asked| it.by_shares(&units, asked) == it.by_shares(&units, &counts);
+        (!asked.is_some_and(same)).then_some(counts)
+    }
+
+    /// The first `n` moves of layers to the host, each of which relieves the fullest device that any can relieve, and what is
+    /// stored after them.
+    pub(super) fn moved<'m>(
+        &self,
+        it: &Placed<'_>,
+        moves: &'m [Move],
+        n: usize,
+    ) -> (Vec<&'m Move>, Load) {
+        let mut load = it.load.clone();
+        if n == 0 {
+            return (Vec::new(), load);
+        }
+        let (units, _) = load.divided(it.offload);
+        let stages = it.stages_of(&units);
+        let mut left: Vec<&Move> = moves.iter().collect();
+        let mut out = Vec::new();
+        while out.len() < n {
+            let now = Placed { load: &load, ..*it };
+            let fullness = self.fullness(&now, &stages);
+            let mut order: Vec<usize> = (0..fullness.len()).collect();
+            order.sort_by(|&a, &b| fullness[b].total_cmp(&fullness[a]));
+            let relieves = |m: &Move, d: usize| {
+                let unit = usize::try_from(m.layer)
+                    .unwrap_or(usize::MAX)
+                    .saturating_add(1);
+                let stage = stages.get(unit).map(|&s| &it.shared.way.stages[s]);
+                m.pinned[d] > 0.0 || m.leaves_layer() && stage.is_some_and(|s| s.contains(&d))
+            };
+            let next = order
+                .iter()
+                .find_map(|&d| left.iter().position(|m| relieves(m, d)));
+            let Some(next) = next else { break };
+            let next = left.remove(next);
+            next.apply(&mut load);
+            out.push(next);
+        }
+        (out, load)
+    }
+
+    /// The part of its memory that each device needs.
+    fn fullness(&self, it: &Placed<'_>, stages: &[usize]) -> Vec<f64> {
+        let (units, _) = it.load.divided(it.offload);
+        let rooms = self.rooms(it).all;
+        let held = it.held(&units, stages);
+        let mut out = vec![0.0; rooms.len()];
+        for (members, stored) in it.shared.way.stages.iter().zip(&held) {
+            for &d in members {
+                let usable = it.base.topology.device(d).usable_memory();
+                let usable = usable.unwrap_or(f64::INFINITY).max(1.0);
+                out[d] = (usable - rooms[d] + it.own(d, stored)) / usable;
+            }
+        }
+        out
+    }
+
+    /// The estimated times of a point. What is known of its way has as much on the host as `floor` says.
     pub(super) fn times(
         &self,
         point: &Point,
-        offload: Offload,
+        (offload, floor): (Offload, Offload),
         load: &Load,
         asked_ubatch: u64,
     ) -> Times {
@@ -429,30 +515,28 @@ impl Bound {
         let mut out = self.known[point.way].times;
         if let Some(all) = experts {
             let inner = &load.units[1..load.units.len() - 1];
-            let with = |units: &[Stored]| units.iter().filter(|u| u.experts > 0.0).count() as f64;
-            let gone = usize::try_from(offload.experts)
-                .unwrap_or(usize::MAX)
-                .min(inner.len());
-            out = out.changed(none, all, with(&inner[..gone]) / with(inner).max(1.0));
+            let of_first = |n: u64| {
+                let n = usize::try_from(n).unwrap_or(usize::MAX).min(inner.len());
+                inner[..n].iter().filter(|u| u.experts > 0.0).count() as f64
+            };
+            let least = of_first(floor.experts);
+            let gone = (of_first(offload.experts) - least).max(0.0);
+            let left = of_first(u64::MAX) - least;
+            out = out.changed(none, all, gone / left.max(1.0));
         }
-        if let Some(all) = kv.filter(|_| offload.kv) {
+        if let Some(all) = kv.filter(|_| offload.kv && !floor.kv) {
             out = out.changed(none, all, 1.0);
         }
         if let Some(all) = layers {
-            let part = offload.layers as f64 / (load.units.len() - 1) as f64;
-            out = out.towards(all, part.min(1.0));
+            let all_layers = (load.units.len() - 1) as u64;
+            let gone = offload.layers.saturating_sub(floor.layers) as f64;
+            let left = all_layers.saturating_sub(floor.layers) as f64;
+            out = out.towards(all, (gone / left.max(1.0)).min(1.0));
         }
         // Weights are read once per batch: at worst, a prompt takes as long per batch as before.
         out.prompt *= asked_ubatch as f64 / point.ubatch.max(1) as f64;
         out
     }
-}
-
-fn add(to: &mut Stored, unit: &Stored) {
-    to.experts += unit.experts;
-    to.weights += unit.weights;
-    to.caches += unit.caches;
-    to.states += unit.states;
 }
 
 /// Whether consecutive units can be divided among so many stages, each of which holds what it can.
@@ -520,6 +604,7 @@ mod tests {
                 experts,
                 layers,
                 kv,
+                moves: 0,
             });
             let kept: f64 = kept.iter().map(Stored::total).sum();
             assert_eq!(kept + host, 31.0);

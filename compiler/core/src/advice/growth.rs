@@ -2,11 +2,13 @@
 
 use super::Advisor;
 use super::bound::in_order;
+use super::effort::{Costs, Effort};
 use crate::pipeline::{Stored, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
+use tpc_passes::machine::Link;
 
 /// Drafts that the search for a number of devices takes at most.
-pub(super) const DRAFTS: usize = 3;
+const DRAFTS: usize = 3;
 
 /// A number of devices that suffices for all as it was asked.
 #[derive(Clone, Debug)]
@@ -29,7 +31,8 @@ pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
     (units, taken): (&[Stored], f64),
-    drafts: usize,
+    (insts, layers): (usize, u64),
+    effort: &mut Effort,
 ) -> Option<Growth> {
     let mode = match base.split_mode {
         SplitMode::Tensor => SplitMode::Tensor,
@@ -39,8 +42,12 @@ pub(super) fn growth(
         return None;
     }
     let first = (base.devices.len() + 1..=MAX_DEVICES).find(|&n| suffice(base, n, units, taken))?;
-    let counts = (0..drafts.min(DRAFTS)).map(|more| first + more);
+    let sharing = if mode == SplitMode::Tensor { first } else { 1 };
+    let work = Costs::of(insts, layers, (sharing, first)).draft;
+    let affordable = usize::try_from(effort.left() / work).unwrap_or(DRAFTS);
+    let counts = (0..affordable.min(DRAFTS)).map(|more| first + more);
     let counts: Vec<usize> = counts.filter(|&n| n <= MAX_DEVICES).collect();
+    effort.spend(counts.len(), work * counts.len() as u64);
     // The bound is a lower one: the first that is planned and fits.
     let tried = in_parallel(counts, |n| {
         let placement = Placement {
@@ -86,6 +93,11 @@ pub(super) fn grown(base: &Placement, n: usize) -> Placement {
             ..base.devices[largest].clone()
         });
         out.topology.devices.push(topology.device(largest).clone());
+        // A machine whose devices share its memory has no place for more of them.
+        if topology.pool_of(largest).is_some() {
+            out.topology.away.push(d);
+            out.topology.link = Link::network();
+        }
     }
     out
 }

@@ -9,23 +9,37 @@
 //! is named, unless one that gives up less is as fast.
 
 mod bound;
+mod change;
+mod class;
+mod effort;
 mod growth;
+mod learning;
+mod moves;
+mod naming;
+mod placed;
 mod price;
 mod search;
+mod shares;
 mod space;
+mod trial;
 
+pub use change::Change;
+pub use effort::Limits;
 pub use growth::Growth;
 pub use price::{Advice, Shortfall};
-pub use search::Limits;
-pub use space::Change;
+
+use tpc_passes::machine::Engine;
 
 use crate::pipeline::{Compiled, Origin};
 use crate::placement::Placement;
-use search::Search;
-use space::Class;
+use class::Class;
+use search::{Purpose, Search};
 
 /// What is called after every plan that the search has tried.
 pub type Watch<'a> = dyn Fn() + Sync + 'a;
+
+/// A check of an advice and its plan, which may reword the advice: whether it is shown.
+pub type Vet<'a> = dyn Fn(&mut Advice, &Compiled) -> bool + Sync + 'a;
 
 /// Whoever gives advice about the plans of one model.
 #[derive(Clone, Copy)]
@@ -36,12 +50,19 @@ pub struct Advisor<'a> {
     pub limits: Limits,
     /// What is called after every plan that was tried.
     pub watch: &'a Watch<'a>,
+    /// The engine that the advice is for: no advice asks for a tensor split that it refuses.
+    pub engine: Engine,
+    /// Whether the placement's shares are what the engine does by itself under `-sm layer`, and nobody gave them.
+    pub implied_shares: bool,
+    /// The last check of an advice, which may reword it: whether it is shown.
+    pub vet: &'a Vet<'a>,
 }
 
 /// What to do about a plan that does not fit.
 #[derive(Clone, Debug, Default)]
 pub struct Counsel {
-    /// Configurations that fit, the fastest first; none of them gives up more than another without being faster.
+    /// Configurations that fit: first those that give up nothing, then the others, the fastest first; none of them gives up more
+    /// than another without being faster.
     pub advice: Vec<Advice>,
     /// How many devices of the same kind suffice for all as it was asked.
     pub growth: Option<Growth>,
@@ -56,7 +77,7 @@ pub struct Counsel {
 impl Advisor<'_> {
     /// The configurations under which a model fits that does not fit as `compiled` under `placement`.
     pub fn counsel(&self, placement: &Placement, compiled: &Compiled) -> Counsel {
-        let Some(mut search) = Search::new(self, placement, compiled, true) else {
+        let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {
                 complete: true,
                 ..Counsel::default()
@@ -69,15 +90,15 @@ impl Advisor<'_> {
             advice,
             growth,
             shortfall,
-            tried: search.tried(),
-            complete: search.is_complete(),
+            tried: search.effort.tried,
+            complete: search.effort.complete,
         }
     }
 
     /// A configuration that gives up nothing and is faster than `compiled` by more than estimates err; `None` where the
     /// search finds none.
     pub fn faster(&self, placement: &Placement, compiled: &Compiled) -> Option<Advice> {
-        let mut search = Search::new(self, placement, compiled, false)?;
+        let mut search = Search::new(self, placement, compiled, Purpose::Speed)?;
         let now = price::per_token(&compiled.estimate);
         let best = search.fastest(&[Class::default()]).into_iter().next()?;
         let margin = 1.0 + compiled.estimate.error.max(price::LEAST_ERROR);

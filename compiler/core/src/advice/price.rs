@@ -2,7 +2,7 @@
 
 use tpc_passes::machine::Workload;
 
-use super::space::Change;
+use super::change::Change;
 use crate::format::bytes;
 use crate::pipeline::Estimate;
 use crate::placement::{Placement, SplitMode};
@@ -76,6 +76,17 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
     for change in changes {
         match change {
             Change::Mode(_) | Change::MainDevice(_) | Change::Shares(_) => {}
+            Change::Overrides {
+                layers, experts, ..
+            } => {
+                on_host = true;
+                let what = if *experts {
+                    "experts"
+                } else {
+                    "feed-forward weights"
+                };
+                out.push(format!("{what} of {layers} more layers on the host"));
+            }
             Change::HostExperts(0) => out.push("all experts on the devices".to_owned()),
             Change::HostExperts(n) => {
                 on_host = true;

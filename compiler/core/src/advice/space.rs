@@ -1,150 +1,36 @@
-//! The space of configurations: what may differ from what was asked for, and how people type it.
-
-use std::fmt;
+//! The space of configurations: what may differ from what was asked for.
 
 use tpc_ir::DType;
 
-use crate::pipeline::{Way, ways};
-use crate::placement::{HostExperts, Placement, SplitMode};
-
-/// A change of what was asked for. Shown as the option that people type in its place.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// Another split mode.
-    Mode(SplitMode),
-    /// Another device for a model that is not split.
-    MainDevice(usize),
-    /// Other shares of the devices.
-    Shares(Vec<f64>),
-    /// The experts of the first layers on the host.
-    HostExperts(u64),
-    /// So many layers on the devices, of so many; the output counts as one.
-    GpuLayers {
-        /// On the devices.
-        kept: u64,
-        /// In all.
-        all: u64,
-    },
-    /// The caches on the host.
-    KvOnHost,
-    /// Other types of the K and the V cache.
-    Caches {
-        /// What was asked for.
-        asked: [DType; 2],
-        /// What they are now.
-        types: [DType; 2],
-    },
-    /// A smaller context.
-    Context {
-        /// What was asked for.
-        asked: u64,
-        /// What it is now.
-        cells: u64,
-    },
-    /// Fewer sequences.
-    Sequences {
-        /// What was asked for.
-        asked: u64,
-        /// What they are now.
-        count: u64,
-    },
-    /// Smaller batches.
-    Batch(u64),
-}
-
-impl Change {
-    /// Changes a placement.
-    pub fn apply(&self, to: &mut Placement) {
-        match self {
-            Change::Mode(mode) => to.split_mode = *mode,
-            Change::MainDevice(d) => to.main_device = Some(*d),
-            Change::Shares(shares) => to.tensor_split = Some(shares.clone()),
-            Change::HostExperts(n) => to.host_experts = HostExperts::First(*n),
-            Change::GpuLayers { kept, .. } => to.n_gpu_layers = Some(*kept),
-            Change::KvOnHost => to.kv_on_host = true,
-            Change::Caches { types, .. } => [to.cache_type_k, to.cache_type_v] = *types,
-            Change::Context { cells, .. } => to.ctx_size = Some(*cells),
-            Change::Sequences { count, .. } => to.parallel = *count,
-            Change::Batch(n) => to.ubatch_size = *n,
-        }
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Change::Mode(mode) => write!(f, "-sm {}", mode.name()),
-            Change::MainDevice(d) => write!(f, "-mg {d}"),
-            Change::Shares(shares) => {
-                let shown: Vec<String> = shares.iter().map(ToString::to_string).collect();
-                write!(f, "-ts {}", shown.join(","))
-            }
-            Change::HostExperts(n) => write!(f, "-ncmoe {n}"),
-            Change::GpuLayers { kept, .. } => write!(f, "-ngl {kept}"),
-            Change::KvOnHost => f.write_str("-nkvo"),
-            Change::Caches { types: [k, v], .. } => write!(f, "-ctk {k} -ctv {v}"),
-            Change::Context { cells, .. } => write!(f, "-c {cells}"),
-            Change::Sequences { count, .. } => write!(f, "-np {count}"),
-            Change::Batch(n) => write!(f, "-ub {n}"),
-        }
-    }
-}
-
-/// The sorts of things that a configuration gives up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Class {
-    /// Context.
-    pub(super) context: bool,
-    /// Precision of the caches.
-    pub(super) caches: bool,
-    /// Sequences.
-    pub(super) sequences: bool,
-}
-
-impl Class {
-    /// All classes of a placement's configurations; those that give up less first.
-    pub(super) fn all(placement: &Placement) -> Vec<Class> {
-        let bit = |n: u32, i: u32| n & (1 << i) != 0;
-        let mut out: Vec<Class> = (0..8)
-            .map(|n| Class {
-                context: bit(n, 1),
-                caches: bit(n, 0),
-                sequences: bit(n, 2),
-            })
-            .filter(|c| !c.sequences || placement.parallel > 1)
-            .collect();
-        out.sort_by_key(|c| c.count());
-        out
-    }
-
-    fn count(self) -> usize {
-        [self.context, self.caches, self.sequences]
-            .into_iter()
-            .filter(|&given| given)
-            .count()
-    }
-
-    /// Whether all that this gives up is given up by the other as well.
-    pub(super) fn is_within(self, other: Class) -> bool {
-        (!self.context || other.context)
-            && (!self.caches || other.caches)
-            && (!self.sequences || other.sequences)
-    }
-}
+use super::change::Change;
+use super::class::Class;
+use super::moves::{Move, Moves};
+use super::shares::Shared;
+use crate::placement::{Override, Placement, SplitMode};
 
 /// The order in which more and more goes to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
-    /// Experts go before whole layers.
-    pub(super) experts: bool,
+    pub(super) first: First,
     /// The caches are on the host.
     pub(super) kv: bool,
     /// Everything is there at once: a small model may be faster without any step from the host to a device.
     pub(super) all: bool,
 }
 
+/// What goes to the host first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum First {
+    /// Layers that the user's own `-ot` moves, and nothing else.
+    Moves,
+    /// Experts, then whole layers.
+    Experts,
+    /// Whole layers.
+    Layers,
+}
+
 /// What is on the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Offload {
     /// The experts of the first layers, so many of them.
     pub(super) experts: u64,
@@ -152,6 +38,8 @@ pub(super) struct Offload {
     pub(super) layers: u64,
     /// The caches.
     pub(super) kv: bool,
+    /// Layers that edits of `-ot` move.
+    pub(super) moves: u64,
 }
 
 /// A configuration.
@@ -169,12 +57,13 @@ pub(super) struct Point {
     pub(super) ubatch: u64,
 }
 
-/// A way to divide, with shares of its own where they are changed.
-#[derive(Clone, Debug)]
-pub(super) struct Shared {
-    pub(super) way: Way,
-    /// The shares instead of those that were asked for.
+/// The edits of a configuration that follow from what it stores.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Edits {
+    /// Other shares.
     pub(super) shares: Option<Vec<f64>>,
+    /// Other overrides, and the number of layers that they move.
+    pub(super) overrides: Option<(Vec<Override>, usize)>,
 }
 
 /// The types of both caches that are tried, the most precise first.
@@ -199,42 +88,19 @@ pub(super) struct Space<'a> {
     pub(super) caches: Vec<[DType; 2]>,
     /// Whether speeds are those at a part of the context that was asked for, instead of those at depth 0.
     pub(super) filled: bool,
+    /// Whether nobody gave the shares of the placement, which hold for a split by layers alone.
+    pub(super) implied_shares: bool,
+    /// What stays on the host at least.
+    pub(super) floor: Offload,
+    /// Whether what was asked to be on the host stays there.
+    pub(super) keeps_host: bool,
+    /// Whether the devices and the host share one memory: nothing that goes from the one to the other frees any.
+    pub(super) is_pooled: bool,
+    /// The layers that edits of `-ot` can move.
+    pub(super) moves: Moves,
 }
 
-impl<'a> Space<'a> {
-    /// The ways to divide among the devices of a placement that have a word of their own. Groups in sequence have none: they
-    /// are strategies of `auto` alone, which decides about them anew with every change.
-    pub(super) fn ways(base: &Placement) -> Vec<Shared> {
-        let auto = Placement {
-            split_mode: SplitMode::Auto,
-            ..base.clone()
-        };
-        let all = ways(&auto).into_iter();
-        let all = all.filter(|w| w.mode != SplitMode::Hybrid);
-        let plain = |way: &Way| Shared {
-            way: way.clone(),
-            shares: None,
-        };
-        let mut all: Vec<Way> = all.collect();
-        if base.split_mode == SplitMode::None {
-            // The device that was asked for, beside the roomiest.
-            for way in ways(base) {
-                if !all.contains(&way) {
-                    all.push(way);
-                }
-            }
-        }
-        let mut out: Vec<Shared> = all.iter().map(plain).collect();
-        if let Some(shares) = by_memory(base) {
-            let shared = all.into_iter().filter(|w| w.mode != SplitMode::None);
-            out.extend(shared.map(|way| Shared {
-                way,
-                shares: Some(shares.clone()),
-            }));
-        }
-        out
-    }
-
+impl Space<'_> {
     /// The pairs of cache types that are tried: those asked for, and smaller ones.
     pub(super) fn cache_types(base: &Placement) -> Vec<[DType; 2]> {
         let asked = [base.cache_type_k, base.cache_type_v];
@@ -255,47 +121,88 @@ impl<'a> Space<'a> {
 
     /// The chains that a configuration can follow.
     pub(super) fn chains(&self) -> Vec<Chain> {
+        if self.is_pooled {
+            return vec![Chain {
+                first: self.usual(),
+                kv: self.base.kv_on_host,
+                all: false,
+            }];
+        }
         let kv = match self.has_caches && !self.base.kv_on_host {
             true => vec![false, true],
             false => vec![self.base.kv_on_host],
         };
-        let experts = match self.has_experts {
-            true => vec![true, false],
-            false => vec![false],
-        };
+        let mut firsts = vec![self.usual()];
+        if self.has_experts {
+            firsts.push(First::Layers);
+        }
         let pairs = kv
             .into_iter()
-            .flat_map(|kv| experts.iter().map(move |&e| (e, kv)));
-        let chain = |(experts, kv)| Chain {
-            experts,
+            .flat_map(|kv| firsts.iter().map(move |&first| (first, kv)));
+        let chain = |(first, kv)| Chain {
+            first,
             kv,
             all: false,
         };
+        let kv = self.base.kv_on_host;
         let all = Chain {
-            experts: false,
-            kv: self.base.kv_on_host,
+            first: First::Layers,
+            kv,
             all: true,
         };
-        pairs.map(chain).chain([all]).collect()
+        let moves = (!self.moves.all.is_empty()).then_some((First::Moves, kv));
+        let moves = moves.map(chain);
+        moves
+            .into_iter()
+            .chain(pairs.map(chain))
+            .chain([all])
+            .collect()
+    }
+
+    /// What goes to the host first where nobody says otherwise.
+    pub(super) fn usual(&self) -> First {
+        match self.has_experts {
+            true => First::Experts,
+            false => First::Layers,
+        }
+    }
+
+    /// The first position of a chain: what was asked for stays on the host.
+    pub(super) fn first_level(&self, chain: Chain) -> u64 {
+        match chain.first {
+            _ if chain.all => self.last_level(chain),
+            First::Moves => 0,
+            First::Experts => self.floor.experts,
+            First::Layers => self.floor.layers,
+        }
     }
 
     /// The last position of a chain: everything is on the host.
     pub(super) fn last_level(&self, chain: Chain) -> u64 {
         let layers = self.n_block + 1;
-        layers + if chain.experts { self.n_block } else { 0 }
+        match chain.first {
+            First::Experts if self.is_pooled => self.floor.experts,
+            First::Layers if self.is_pooled => self.floor.layers,
+            First::Moves => self.moves.all.len() as u64,
+            First::Experts => layers + self.n_block,
+            First::Layers => layers,
+        }
     }
 
     /// What is on the host at a point.
     pub(super) fn offload(&self, point: &Point) -> Offload {
-        let before = if point.chain.experts { self.n_block } else { 0 };
-        Offload {
-            experts: match point.chain.experts {
-                true => point.level.min(self.n_block),
-                false => 0,
-            },
-            layers: point.level.saturating_sub(before),
-            kv: point.chain.kv,
+        let mut out = self.floor;
+        out.kv = point.chain.kv;
+        match point.chain.first {
+            First::Moves => out.moves = point.level,
+            First::Experts => {
+                out.experts = out.experts.max(point.level.min(self.n_block));
+                let behind = point.level.saturating_sub(self.n_block);
+                out.layers = out.layers.max(behind);
+            }
+            First::Layers => out.layers = out.layers.max(point.level),
         }
+        out
     }
 
     /// The contexts of a class: the one asked for, or the powers of two below it.
@@ -349,10 +256,10 @@ impl<'a> Space<'a> {
     }
 
     /// What a point changes.
-    pub(super) fn changes(&self, point: &Point) -> Vec<Change> {
+    pub(super) fn changes(&self, point: &Point, edits: &Edits) -> Vec<Change> {
         let base = self.base;
         let mut out = Vec::new();
-        let Shared { way, shares } = &self.ways[point.way];
+        let way = &self.ways[point.way].way;
         if way.mode != base.split_mode && base.devices.len() > 1 {
             out.push(Change::Mode(way.mode));
         }
@@ -360,7 +267,15 @@ impl<'a> Space<'a> {
             .main_device()
             .filter(|&d| d != base.main_device.unwrap_or(0));
         out.extend(main.map(Change::MainDevice));
-        out.extend(shares.clone().map(Change::Shares));
+        out.extend(edits.shares.clone().map(Change::Shares));
+        if let Some((all, layers)) = edits.overrides.clone() {
+            let experts = self.moves.experts;
+            out.push(Change::Overrides {
+                all,
+                layers,
+                experts,
+            });
+        }
         let offload = self.offload(point);
         if offload.experts != base.host_experts.count(self.n_block) {
             out.push(Change::HostExperts(offload.experts));
@@ -391,14 +306,31 @@ impl<'a> Space<'a> {
         out
     }
 
-    /// The placement at a point.
-    pub(super) fn placement(&self, point: &Point) -> Placement {
+    /// The placement at a point with these changes.
+    pub(super) fn placement(&self, point: &Point, changes: &[Change]) -> Placement {
         let mut out = self.base.clone();
-        self.changes(point).iter().for_each(|c| c.apply(&mut out));
-        if self.filled {
-            out.depth = (self.cells / FILLED).min(point.cells);
+        if self.implied_shares && self.ways[point.way].way.mode != SplitMode::Layer {
+            out.tensor_split = None;
         }
+        changes.iter().for_each(|c| c.apply(&mut out));
+        out.depth = self.depth(point.cells);
         out
+    }
+
+    /// The depth at which speeds are estimated for a context.
+    pub(super) fn depth(&self, cells: u64) -> u64 {
+        match self.filled {
+            true => (self.cells / FILLED).min(cells),
+            false => self.base.depth,
+        }
+    }
+
+    /// The overrides after these moves.
+    pub(super) fn overrides(&self, moves: &[&Move]) -> Option<(Vec<Override>, usize)> {
+        if moves.is_empty() {
+            return None;
+        }
+        Some((self.moves.edited(self.base, moves)?, moves.len()))
     }
 }
 
@@ -411,22 +343,4 @@ fn halves(n: u64, least: u64) -> Vec<u64> {
         at /= 2;
     }
     out
-}
-
-/// Shares in proportion to usable memory, in GiB; `None` where memory is not known or alike, or these were asked for.
-fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
-    let gib = |d: usize| {
-        let usable = placement.topology.device(d).usable_memory()?;
-        Some((usable / f64::from(1 << 30) * 10.0).round() / 10.0)
-    };
-    let shares: Option<Vec<f64>> = (0..placement.devices.len()).map(gib).collect();
-    let shares = shares.filter(|s| s.iter().all(|&x| x > 0.0))?;
-    // Without proportions, alike devices have alike shares.
-    let even = vec![shares.first()?.to_bits(); shares.len()];
-    let asked = placement.tensor_split.clone();
-    let differs = match asked {
-        Some(asked) => shares.len() > 1 && asked != shares,
-        None => shares.iter().map(|s| s.to_bits()).ne(even),
-    };
-    differs.then_some(shares)
 }

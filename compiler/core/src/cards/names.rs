@@ -25,8 +25,8 @@ pub enum Found<'a> {
 }
 
 /// Words before a name that say whose or what it is.
-const LEADING: [&str; 14] = [
-    "nvidia", "amd", "intel", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
+const LEADING: [&str; 15] = [
+    "nvidia", "amd", "intel", "apple", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
     "graphics", "rtx", "gtx", "gpu", "rx",
 ];
 
@@ -299,6 +299,26 @@ mod tests {
             ("Intel Arc B580", "Arc B580"),
             ("b580", "Arc B580"),
             ("Strix Halo", "Ryzen AI Max+ 395"),
+            ("AMD Radeon RX 580", "RX 580"),
+            ("RX 580 8GB", "RX 580"),
+            ("6900 XT", "RX 6900 XT"),
+            ("RX 6800", "RX 6800"),
+            ("MI50", "MI50"),
+            ("MI50 16GB", "MI50 16GB"),
+            ("AMD Instinct MI100", "MI100"),
+            ("Tesla M40 24GB", "M40"),
+            ("Tesla P4", "P4"),
+            ("NVIDIA CMP 170HX", "CMP 170HX"),
+            ("2080 Ti 22GB", "RTX 2080 Ti 22G"),
+            ("2080 Ti", "RTX 2080 Ti"),
+            ("4090 48GB", "RTX 4090 48G"),
+            ("4090D", "RTX 4090 D"),
+            ("RTX 4090 Laptop GPU", "RTX 4090 Laptop"),
+            ("RTX PRO 4500", "RTX PRO 4500 Blackwell"),
+            ("RTX PRO 6000 Server", "RTX PRO 6000 Server"),
+            ("Arc Pro B70", "Arc Pro B70"),
+            ("Apple M3 Ultra 256GB", "M3 Ultra 256GB"),
+            ("M4 Max 64GB", "M4 Max 64GB"),
         ] {
             match found(name) {
                 Found::Card(c) => assert_eq!(c.name, expected, "{name}"),

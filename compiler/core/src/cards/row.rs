@@ -119,12 +119,13 @@ const DRIVER_MIB: f64 = 450.0;
 impl Row {
     /// Bytes that the driver gives to a program: reported, or else what nvidia-smi says less 450 MiB, or else the nominal
     /// size less that; AMD's cards give 144 MiB less than they have, Intel's 5 %; of memory shared with the host 7 % are
-    /// firmware's and the system's.
+    /// firmware's and the system's; macOS gives a program three quarters.
     pub(super) fn memory_bytes(&self) -> f64 {
         let nominal = self.nominal_gib * 1024.0;
         let mib = match (self.runtime_mib, self.smi_mib, self.vendor) {
             (Some(mib), _, _) => f64::from(mib),
             (None, Some(mib), _) => f64::from(mib) - DRIVER_MIB,
+            (None, None, Vendor::Apple) => 0.75 * nominal,
             (None, None, _) if self.memory == MemoryRow::Shared => SHARED_SHARE * nominal,
             (None, None, Vendor::Nvidia) => nominal - DRIVER_MIB,
             (None, None, Vendor::Amd) => nominal - 144.0,

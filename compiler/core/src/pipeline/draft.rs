@@ -14,6 +14,7 @@ use super::parallel::beside;
 use super::ranking::{Candidate, Compared, Ranking};
 use super::strategies::{Strategy, strategy};
 use super::{Compiled, LeftOut, Prepared, Way, tensor_limit};
+use crate::engine_memory;
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -60,6 +61,8 @@ impl Prepared {
         let fitting = Fitting {
             model: &self.model.graph,
             placement,
+            of: &self.model,
+            cells: self.asked,
             batch,
             memory: self.memory(placement),
             budget: &budget,
@@ -93,15 +96,47 @@ impl Prepared {
         let budget = Budget::default();
         let division = divide(&self.model.graph, &strategy.request, &budget)?;
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
+        let memory = self.memory(placement);
+        let found =
+            engine_memory::footprints(&self.model, placement, &strategy.request, self.asked);
+        let memory = match found {
+            Some(found) => memory.known(found),
+            None => memory,
+        };
         Ok(Draft {
             strategy,
             division,
             candidates: Vec::new(),
             left_out: Vec::new(),
             estimate,
-            memory: self.memory(placement),
+            memory,
             budget,
         })
+    }
+}
+
+impl Prepared {
+    /// The bytes of every place as the placement's engine allocates them for the model, divided this way, without a plan;
+    /// `None` where tpc's own count serves.
+    ///
+    /// # Errors
+    /// TPC0410 when a pattern cannot be matched.
+    pub fn engine_footprints(
+        &self,
+        placement: &Placement,
+        way: &Way,
+    ) -> Result<Option<BTreeMap<Place, Footprint>>, Vec<Diagnostic>> {
+        let workload = self.workload(placement);
+        let batch = self.memory_batch(placement);
+        let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
+        let strategy = strategy(&self.model, workload, placement, &overridden, way, &batch);
+        let request = &strategy.request;
+        Ok(engine_memory::footprints(
+            &self.model,
+            placement,
+            request,
+            self.asked,
+        ))
     }
 }
 
@@ -155,6 +190,7 @@ impl Draft {
             model,
             caches,
             size,
+            ..
         } = prepared;
         let memory = self.memory;
         // Every report tells the memory.

@@ -9,10 +9,12 @@ use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
+use super::Model;
 use super::divide::{Division, Sharding, divide};
 use super::memory::Memory;
 use super::ranking::{Candidate, Ranked, mark_equals};
 use super::strategies::Strategy;
+use crate::engine_memory;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
@@ -23,6 +25,10 @@ const SHIFTS: usize = 5;
 pub(super) struct Fitting<'a> {
     pub(super) model: &'a Verified<stage::Model>,
     pub(super) placement: &'a Placement,
+    /// The model with the facts of its header.
+    pub(super) of: &'a Model,
+    /// Cells of the caches that are asked for.
+    pub(super) cells: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
     pub(super) memory: Memory,
@@ -169,6 +175,11 @@ impl Fitting<'_> {
 
     fn tried(&self, request: PlanRequest, division: Division) -> Attempt {
         let memory = self.memory.of_others();
+        let found = engine_memory::footprints(self.of, self.placement, &request, self.cells);
+        let memory = match found {
+            Some(found) => memory.known(found),
+            None => memory,
+        };
         Attempt {
             fits: fits(&division.programs, &request, &memory),
             request,

@@ -27,6 +27,8 @@ pub(super) struct Memory {
     shapes: Vec<BatchShape>,
     storage: &'static dyn Target,
     found: OnceLock<BTreeMap<Place, Footprint>>,
+    /// Whether it does not depend on programs and shapes.
+    is_known: bool,
 }
 
 impl Memory {
@@ -36,6 +38,16 @@ impl Memory {
             shapes,
             storage,
             found: OnceLock::new(),
+            is_known: false,
+        }
+    }
+
+    /// The memory that an engine allocates, whatever the programs and shapes.
+    pub(super) fn known(self, found: BTreeMap<Place, Footprint>) -> Memory {
+        Memory {
+            found: OnceLock::from(found),
+            is_known: true,
+            ..self
         }
     }
 
@@ -46,6 +58,9 @@ impl Memory {
 
     /// The same for batches of one shape.
     pub(super) fn with(&self, shape: BatchShape) -> Memory {
+        if self.is_known {
+            return self.clone();
+        }
         Memory::new(vec![shape], self.storage)
     }
 

@@ -17,7 +17,7 @@ pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
 pub use engine::{LeftOut, is_on_host, tensor_failures};
 pub(crate) use origin::memory_batch_of;
-pub use origin::{CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
+pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
 pub use ranking::Candidate;

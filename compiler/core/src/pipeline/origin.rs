@@ -20,7 +20,7 @@ pub const MAX_CONTEXT: u64 = 1 << 32;
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
 /// The architecture of a captured graph, for people.
-const CAPTURE: &str = "capture";
+pub const CAPTURE: &str = "capture";
 
 /// The source of a model's graph.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,8 @@ pub struct Prepared {
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
+    /// The context that is asked for, which engines divide into cells in ways of their own.
+    pub asked: u64,
     /// The size of the model.
     pub size: ModelSize,
 }
@@ -145,6 +147,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
             geometry,
         },
         caches,
+        asked: options.n_ctx,
         size: ModelSize::of_file(file),
     })
 }
@@ -171,6 +174,7 @@ fn of_capture(
         n_embd: 0,
         n_vocab: 0,
         n_ctx_train: n_ctx,
+        stretch: None,
         window: None,
         unused: Vec::new(),
         ignored: Vec::new(),
@@ -187,6 +191,7 @@ fn of_capture(
             geometry: Geometry::default(),
         },
         caches,
+        asked: n_ctx,
         size,
     })
 }

@@ -5,7 +5,7 @@
 //! only where they could be chosen.
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
-use tpc_passes::machine::Workload;
+use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::{Estimate, estimate};
 
 use super::divide::Sharding;
@@ -109,6 +109,10 @@ impl Prepared {
             }
             None => true,
         });
+        // Plans of groups take the longest, and are made where they can fit.
+        all.retain(|way| {
+            way.mode != SplitMode::Hybrid || self.may_fit(placement, &overridden, way)
+        });
         let count = all.len();
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
@@ -154,6 +158,18 @@ impl Prepared {
             engine: placement.build_of(placement.engine).name(),
             reason,
         })
+    }
+
+    /// Whether an engine refuses to split tensors as a way asks, whichever engine the placement is for.
+    pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
+        way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
+    }
+
+    /// Whether the devices have the memory for weights and states alone, as a way divides them.
+    fn may_fit(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
+        let request = self.strategy(placement, overridden, way).request;
+        let batch = self.memory_batch(placement);
+        request.has_room(&self.model.graph, &batch, &[])
     }
 
     fn strategy(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> Strategy {

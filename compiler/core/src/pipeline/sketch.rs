@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::{Bindings, Budget, Graph, InstData, Op, Place, Value};
-use tpc_passes::plan::{Estimate, estimate};
+use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::divide::Sharding;
 use super::strategies::strategy;
-use super::{Prepared, Way};
+use super::{Compiled, Prepared, Way};
 use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
@@ -58,15 +58,19 @@ pub struct Sketch {
     pub stages: Vec<Stored>,
 }
 
+/// The tensors of experts of a model's graph.
+fn experts(graph: &Graph) -> BTreeSet<&str> {
+    let name = |v: Value| match graph.def_op(v) {
+        Op::Weight(w) => Some(w.tensor.as_str()),
+        _ => None,
+    };
+    expert_weights(graph).into_iter().filter_map(name).collect()
+}
+
 impl Prepared {
     /// The tensors of experts.
     pub fn experts(&self) -> BTreeSet<&str> {
-        let graph = &self.model.graph;
-        let name = |v: Value| match graph.def_op(v) {
-            Op::Weight(w) => Some(w.tensor.as_str()),
-            _ => None,
-        };
-        expert_weights(graph).into_iter().filter_map(name).collect()
+        experts(&self.model.graph)
     }
 
     /// Plans the model, divided this way.
@@ -81,20 +85,53 @@ impl Prepared {
         let budget = Budget::default();
         let sharding = Sharding::new(&self.model.graph, &strategy.request, &budget)?;
         let graph = sharding.rewritten.graph;
-        let mut out = Sketch {
-            estimate: estimate(&sharding.planned, &graph, &strategy.request),
-            parts: vec![Stored::default(); placement.devices.len()],
-            stages: vec![Stored::default(); way.stages.len()],
+        let estimate = estimate(&sharding.planned, &graph, &strategy.request);
+        let sizes = [placement.devices.len(), way.stages.len()];
+        Ok(Sketch::new(
+            estimate,
+            sizes,
+            &graph,
+            &self.experts(),
+            &batch,
+        ))
+    }
+}
+
+impl Compiled {
+    /// The sketch of this plan, with its speeds at another depth.
+    pub(crate) fn sketched(&self, depth: u64) -> Sketch {
+        let request = PlanRequest {
+            depth,
+            ..self.request.clone()
         };
-        let experts = self.experts();
-        for (_, data) in graph.insts() {
-            out.count(&graph, data, &experts, &batch);
-        }
-        Ok(out)
+        let estimate = estimate(&self.planned, &self.sharded, &request);
+        let stages = request.layer_placement.stages.len();
+        let (experts, batch) = (experts(&self.model.graph), self.memory_batch());
+        let sizes = [request.devices.len(), stages];
+        Sketch::new(estimate, sizes, &self.sharded, &experts, &batch)
     }
 }
 
 impl Sketch {
+    /// The sketch of a sharded graph on so many devices in so many stages.
+    fn new(
+        estimate: Estimate,
+        [devices, stages]: [usize; 2],
+        graph: &Graph,
+        experts: &BTreeSet<&str>,
+        batch: &Bindings,
+    ) -> Sketch {
+        let mut out = Sketch {
+            estimate,
+            parts: vec![Stored::default(); devices],
+            stages: vec![Stored::default(); stages],
+        };
+        for (_, data) in graph.insts() {
+            out.count(graph, data, experts, batch);
+        }
+        out
+    }
+
     /// Counts what an instruction stores on the devices of a stage.
     fn count(
         &mut self,

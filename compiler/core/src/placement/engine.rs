@@ -102,13 +102,11 @@ fn of_device(device: &DeviceSpec) -> Option<Backend> {
     }
     let card = device.card.as_deref()?;
     let card = table().cards.iter().find(|c| c.name == card)?;
-    if card.name.starts_with("Apple ") {
-        return Some(Backend::Metal);
-    }
     Some(match card.vendor? {
         Vendor::Nvidia => Backend::Cuda,
         Vendor::Amd => Backend::Rocm,
         Vendor::Intel => Backend::Sycl,
+        Vendor::Apple => Backend::Metal,
     })
 }
 

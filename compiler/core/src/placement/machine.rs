@@ -287,6 +287,7 @@ impl MachineRequest<'_> {
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
         if let Some(file) = self.file {
             out.host = file.host.clone();
+            out.calibration = file.calibration;
         }
         if self.host_memory.is_some() {
             out.host.memory = self.host_memory;

@@ -3,6 +3,7 @@
 mod devices;
 mod engine;
 mod experts;
+mod layer_pattern;
 mod machine;
 mod main_device;
 mod network;
@@ -18,6 +19,7 @@ pub use devices::{
 };
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use experts::HostExperts;
+pub use layer_pattern::{LayerPattern, layer_of};
 pub use machine::{Machine, MachineRequest};
 pub use network::Servers;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
@@ -32,9 +34,10 @@ use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use crate::beside::Beside;
+use crate::engine_memory::EngineOptions;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
-use tpc_models::{CACHE_TYPES, Drafting};
+use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
 
 /// How a model is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +99,8 @@ pub struct Placement {
     pub cache_type_v: DType,
     /// Cells of the KV cache; `None` for the model's context.
     pub ctx_size: Option<u64>,
+    /// The context that an engine's options make of the model's, where they scale the rotation.
+    pub stretch: Option<Stretch>,
     /// Largest batch of tokens.
     pub ubatch_size: u64,
     /// Sequences at once.
@@ -108,6 +113,8 @@ pub struct Placement {
     pub build: &'static Build,
     /// The back end of all devices, where it is not that of each card's maker.
     pub backend: Option<Backend>,
+    /// The options of that engine's command which change its memory.
+    pub engine_options: EngineOptions,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
     /// Fused attention: an engine that has scores in memory otherwise counts and reads them.
@@ -131,6 +138,12 @@ impl Placement {
     /// The largest batch where nobody says.
     pub const UBATCH: u64 = 512;
 
+    /// The type of a cache that only `ik_llama.cpp` has.
+    pub fn foreign_cache(&self) -> Option<DType> {
+        let caches = [self.cache_type_k, self.cache_type_v];
+        caches.into_iter().find(|t| t.is_ik())
+    }
+
     /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
@@ -145,12 +158,14 @@ impl Placement {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             ctx_size: None,
+            stretch: None,
             ubatch_size: Placement::UBATCH,
             parallel: 1,
             drafting: Drafting::None,
             engine: Engine::Tpc,
             build: EngineChoice::default().build,
             backend: None,
+            engine_options: EngineOptions::default(),
             depth: 0,
             flash_attention: true,
             servers: Servers::default(),
@@ -163,7 +178,7 @@ impl Placement {
     }
 }
 
-/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`.
+/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`, and `ik_llama.cpp` `graph`.
 ///
 /// # Errors
 /// [`Diagnostic`] TPC0400 for anything else.
@@ -172,7 +187,7 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
         "auto" => Ok(SplitMode::Auto),
         "none" => Ok(SplitMode::None),
         "layer" => Ok(SplitMode::Layer),
-        "tensor" | "row" => Ok(SplitMode::Tensor),
+        "tensor" | "row" | "graph" => Ok(SplitMode::Tensor),
         _ => {
             let message = format!("`{text}` is not a split mode");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--split-mode", message);
@@ -269,13 +284,26 @@ pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     })
 }
 
-/// Reads a cache type.
+/// Checks that an engine has caches of a type.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
+pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<(), Diagnostic> {
+    if !dtype.is_ik() || engine == Engine::IkLlamaCpp {
+        return Ok(());
+    }
+    let message = format!("only ik_llama.cpp has caches of {dtype}");
+    let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+    Err(d.help("use q8_0, q5_1 or q4_0, or plan for that engine with --engine ik_llama.cpp"))
+}
+
+/// Reads a cache type. Whether an engine has it is the business of [`check_cache_type`].
 ///
 /// # Errors
 /// [`Diagnostic`] TPC0400 for a type that caches cannot have.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
     DType::from_name(text)
-        .filter(|t| CACHE_TYPES.contains(t))
+        .filter(|t| CACHE_TYPES.contains(t) || IK_CACHE_TYPES.contains(t))
         .ok_or_else(|| {
             let known: Vec<&str> = CACHE_TYPES.iter().map(|t| t.name()).collect();
             Diagnostic::new(

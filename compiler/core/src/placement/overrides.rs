@@ -1,5 +1,7 @@
 //! `--override-tensor`: which tensors live where.
 
+use std::fmt;
+
 use fancy_regex::{Regex, RegexBuilder};
 
 use super::{DeviceKind, DeviceSpec};
@@ -49,6 +51,20 @@ impl Override {
         }
     }
 
+    /// The override with another pattern and place; `None` if the pattern is no regular expression.
+    pub fn edited(&self, pattern: &str, target: Target) -> Option<Override> {
+        Some(Override {
+            pattern: pattern.to_owned(),
+            regex: compiled(pattern, MATCH_STEPS).ok()?,
+            target,
+        })
+    }
+
+    /// The override as people type it: `PATTERN=PLACE`.
+    pub fn words(&self) -> String {
+        format!("{}={}", self.pattern, self.target)
+    }
+
     /// Whether the pattern is found anywhere in `name`.
     ///
     /// # Errors
@@ -59,6 +75,22 @@ impl Override {
             Diagnostic::new(&codes::TENSOR_OVERRIDE, "--override-tensor", message)
                 .help("use a pattern without nested repetitions and back references, or fewer such patterns: they share the steps")
         })
+    }
+}
+
+impl PartialEq for Override {
+    fn eq(&self, other: &Override) -> bool {
+        (&self.pattern, self.target) == (&other.pattern, other.target)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Host => f.write_str("CPU"),
+            Target::Device(d) => write!(f, "dev{d}"),
+            Target::Mirrored => f.write_str("mirrored"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 use tpc_models::Drafting;
 
-use super::{HostExperts, Placement, SplitMode, Target, spell_devices};
+use super::{HostExperts, Placement, SplitMode, spell_devices};
 
 /// Numbers as `-ts` takes them: without a fraction where they have none.
 pub fn shares(all: &[f64]) -> String {
@@ -40,12 +40,7 @@ impl Placement {
             put(&["-ts", &shares(split)]);
         }
         for o in &self.overrides {
-            let place = match o.target {
-                Target::Host => "CPU".to_owned(),
-                Target::Device(d) => format!("dev{d}"),
-                Target::Mirrored => "mirrored".to_owned(),
-            };
-            put(&["-ot", &format!("{}={place}", o.pattern)]);
+            put(&["-ot", &o.words()]);
         }
         match self.host_experts {
             HostExperts::NONE => {}

@@ -149,7 +149,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
         let text = "run it: not so, it does not fit; TPC0300 names options under which it does";
         out.push_str(&wrapped(text, width, 2));
     } else {
-        out.push_str(&commands(&report.commands, report.estimate.engine, width));
+        out.push_str(&commands(&report.commands, width));
     }
     out
 }
@@ -266,10 +266,7 @@ fn sureness(report: &PlanReport) -> String {
             bandwidth / 1e12
         );
     }
-    let mut out = match e.error > 0.0 {
-        true => format!("±{:.0} %, ", e.error * 100.0),
-        false => String::new(),
-    };
+    let mut out = band(report);
     let on_cards = report.machine.devices.iter().any(|d| d.processor.is_some());
     match e.engine == Engine::Tpc.name() && on_cards {
         // The profile of an engine whose kernels have not run on a card.
@@ -290,6 +287,32 @@ fn sureness(report: &PlanReport) -> String {
         );
     }
     out
+}
+
+/// The range of the speed, and what says so.
+fn band(report: &PlanReport) -> String {
+    let e = &report.estimate;
+    let Some(b) = &e.band else {
+        return String::new();
+    };
+    let range = format!("{} to {} tokens/s", speed(b.low_tps), speed(b.high_tps));
+    let measurements = match b.rows {
+        1 => "1 measurement".to_owned(),
+        n => format!("{n} measurements"),
+    };
+    let percent = b.error * 100.0;
+    if e.engine == Engine::Tpc.name() {
+        return format!("{range}, ");
+    }
+    if !e.calibrated {
+        let lacking = e.not_calibrated_for.join(" nor for ");
+        return format!("not calibrated for {lacking}: perhaps {range}, ");
+    }
+    let whose = match b.of_this_machine {
+        true => "this machine",
+        false => "such cards and models",
+    };
+    format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
 }
 
 /// The split mode, and why.
@@ -363,7 +386,7 @@ fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
 }
 
 /// The commands.
-fn commands(commands: &Commands, engine: &str, width: usize) -> String {
+fn commands(commands: &Commands, width: usize) -> String {
     let mut out = String::new();
     let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| match (
         command, reason,
@@ -379,10 +402,8 @@ fn commands(commands: &Commands, engine: &str, width: usize) -> String {
     };
     let c = commands;
     say("run it", c.tpc.as_ref(), c.tpc_reason.as_ref());
-    if engine == Engine::IkLlamaCpp.name() {
-        let (command, reason) = (c.ik_llama_cpp.as_ref(), c.ik_llama_cpp_reason.as_ref());
-        say("with ik_llama.cpp", command, reason);
-    }
+    let (command, reason) = (c.ik_llama_cpp.as_ref(), c.ik_llama_cpp_reason.as_ref());
+    say("with ik_llama.cpp", command, reason);
     let (command, reason) = (c.llama_cpp.as_ref(), c.llama_cpp_reason.as_ref());
     say("with llama.cpp", command, reason);
     say(

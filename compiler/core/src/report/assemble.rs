@@ -8,6 +8,7 @@ use tpc_passes::machine::DeviceProfile;
 
 use super::bits::BitsReport;
 use super::commands::Commands;
+use super::estimate::EstimateReport;
 use super::machine::MachineReport;
 use super::plan::{
     Collectives, DeviceReport, EngineBuildReport, MirroredReport, ModelReport, PlanReport,
@@ -22,13 +23,21 @@ impl PlanReport {
     /// The report of a plan for the model at `path`, without findings.
     pub fn new(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
         let (devices, host) = places(placement, compiled);
+        let machine = MachineReport::new(placement);
+        let estimate = EstimateReport::new(
+            &compiled.estimate,
+            &placement.topology,
+            placement.devices.len(),
+            placement.backend,
+            !machine.assumed,
+        );
         let mirrored = mirrored(compiled);
         let choice = compiled.choice();
         PlanReport {
             tpc: 1,
             model: model(path, compiled),
             verdict: "ok",
-            machine: MachineReport::new(placement),
+            machine,
             commands: Commands::new(path, &placement.machine_words(), placement, compiled),
             split_mode: compiled.mode.name(),
             devices,
@@ -42,7 +51,7 @@ impl PlanReport {
             drafts: drafts::drafts(placement, compiled),
             pool: PoolReport::new(placement, compiled),
             beside: placement.beside.clone(),
-            estimate: (&compiled.estimate).into(),
+            estimate,
             mirrored_bytes: mirrored.total(),
             mirrored,
             search: SearchReport {

@@ -14,6 +14,7 @@ pub mod describe;
 mod diff;
 mod dot;
 mod drafts;
+mod estimate;
 mod factors;
 mod html;
 mod kinds;
@@ -34,14 +35,15 @@ pub use diff::{
     TensorChange, render_diff,
 };
 pub use dot::{LayerRange, render_dot};
+pub use estimate::{BandReport, BreakdownReport, EstimateReport};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use machine::MachineReport;
 pub use plan::{
-    AdviceReport, BreakdownReport, CandidateReport, Collectives, DeviceReport, DraftBytes,
-    DraftsReport, EngineBuildReport, EstimateReport, LeftOutReport, MirroredReport, ModelReport,
-    PlanReport, Ranges, RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
+    AdviceReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,
+    EngineBuildReport, LeftOutReport, MirroredReport, ModelReport, PlanReport, Ranges,
+    RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
 };
 pub use query::values;
 pub use rewriting::render_rewriting;

@@ -10,11 +10,12 @@ use tpc_passes::machine::Engine;
 
 use super::bits::BitsReport;
 use super::commands::Commands;
+use super::estimate::EstimateReport;
 use super::machine::MachineReport;
 use super::why::report::WhyReport;
 use crate::advice::Advice;
 use crate::beside::Beside;
-use crate::pipeline::{Breakdown, Candidate, Estimate, LeftOut};
+use crate::pipeline::{Candidate, LeftOut};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, Severity};
 
@@ -364,75 +365,6 @@ pub struct DraftBytes {
     pub weights_bytes: u64,
     /// Their KV caches.
     pub kv_bytes: u64,
-}
-
-/// Estimated times, in microseconds, and speeds of one sequence.
-#[derive(Clone, Debug, Serialize)]
-pub struct EstimateReport {
-    /// The engine whose speed it is.
-    pub engine: &'static str,
-    /// Tokens in the cache when a token is decoded, and before the prompt.
-    pub depth: u64,
-    /// A batch of one token.
-    pub decode_us: f64,
-    /// A batch of the largest size.
-    pub prefill_us: f64,
-    /// One token on a single device.
-    pub baseline_single_us: f64,
-    /// Decoded tokens per second.
-    pub decode_tps: f64,
-    /// Prompt tokens per second.
-    pub prompt_tps: f64,
-    /// The relative error that such an estimate is known to have.
-    pub error: f64,
-    /// What the time of a decoded token consists of.
-    pub breakdown: BreakdownReport,
-}
-
-impl From<&Estimate> for EstimateReport {
-    fn from(e: &Estimate) -> EstimateReport {
-        EstimateReport {
-            engine: e.engine.name(),
-            depth: e.depth,
-            decode_us: e.decode_us,
-            prefill_us: e.prefill_us,
-            baseline_single_us: e.baseline_single_us,
-            decode_tps: e.decode_tps,
-            prompt_tps: e.prompt_tps,
-            error: e.error,
-            breakdown: (&e.breakdown).into(),
-        }
-    }
-}
-
-/// The parts of the time of a decoded token, in microseconds.
-#[derive(Clone, Debug, Serialize)]
-pub struct BreakdownReport {
-    /// Products with weights.
-    pub weights_us: f64,
-    /// Attention, recurrent states included.
-    pub attention_us: f64,
-    /// All other ops on the devices.
-    pub other_us: f64,
-    /// The fixed time of every kernel, and of every token.
-    pub launches_us: f64,
-    /// Collectives, and copies between devices.
-    pub collectives_us: f64,
-    /// Work of the host, and copies to and from it.
-    pub host_us: f64,
-}
-
-impl From<&Breakdown> for BreakdownReport {
-    fn from(b: &Breakdown) -> BreakdownReport {
-        BreakdownReport {
-            weights_us: b.weights_us,
-            attention_us: b.attention_us,
-            other_us: b.other_us,
-            launches_us: b.launches_us,
-            collectives_us: b.collectives_us,
-            host_us: b.host_us,
-        }
-    }
 }
 
 /// Bytes of weights held more than once, beyond the first copy.

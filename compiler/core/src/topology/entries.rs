@@ -3,13 +3,13 @@
 use ron::value::RawValue;
 use serde::Deserialize;
 use tpc_passes::machine::{
-    DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology,
+    CardClass, DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology,
 };
 
 use super::error::{Place, TopologyError};
 use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, positive, words};
 use super::{FileDevice, MAX_ENTRIES, card_named, name_of_card};
-use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE};
+use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE, class_of_name};
 use crate::units::Unit;
 
 /// An entry of a topology file: a RON struct of this name, whose fields are kept as text. None of them is required here.
@@ -43,6 +43,8 @@ pub(super) struct FileEntry<'a> {
     pub(super) host: Raw<'a>,
     #[serde(borrow, default)]
     pub(super) host_link: Raw<'a>,
+    #[serde(borrow, default)]
+    pub(super) calibration: Raw<'a>,
 }
 
 entry! {
@@ -253,6 +255,7 @@ impl DeviceEntry<'_> {
                     bandwidth: 0.0,
                     flops: 0.0,
                     processor: None,
+                    class: name.as_deref().map_or(CardClass::Unknown, class_of_name),
                 }
             }
         };

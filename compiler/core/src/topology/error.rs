@@ -70,6 +70,11 @@ impl<'a> Place<'a> {
         &self.file[self.offset..self.offset + self.len]
     }
 
+    /// The bytes of the part, from the start of the file.
+    pub(super) const fn span(self) -> (usize, usize) {
+        (self.offset, self.offset + self.len)
+    }
+
     /// The place of a value that was read from this file.
     pub(super) fn of(self, raw: &RawValue) -> Place<'a> {
         // A raw value borrows from the text that it was read from: the distance of their addresses is its offset.

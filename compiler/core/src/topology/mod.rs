@@ -3,13 +3,15 @@
 //! A device is a card by name, with what differs from the table, or states its own figures. Values are read from their text
 //! (`value`), so that a message has the line and column of the value that is wrong.
 
+mod calibration;
 mod entries;
 mod error;
 mod value;
 
-use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
+use tpc_passes::machine::{Calibration, DeviceProfile, Link, LinkKind, PairLink, Topology};
 
 use crate::cards::{Card, Found, find, short_name, table};
+use crate::placement::Placement;
 use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry};
 pub use error::TopologyError;
 use error::{Place, parse};
@@ -47,6 +49,8 @@ pub struct TopologyFile {
     pub host: DeviceProfile,
     /// The link between the host and each device, where the file states it.
     pub host_link: Option<Link>,
+    /// What was measured on the machine, where the file has it.
+    pub calibration: Option<Calibration>,
 }
 
 impl TopologyFile {
@@ -113,6 +117,7 @@ impl TopologyFile {
             Some(raw) => HostEntry::read(place.of(raw))?,
         };
         let host_link = file.host_link.map(|raw| LinkEntry::figures(place.of(raw)));
+        let calibration = file.calibration.map(|raw| calibration::read(place.of(raw)));
         Ok(TopologyFile {
             cards,
             devices,
@@ -121,6 +126,7 @@ impl TopologyFile {
             links,
             host,
             host_link: host_link.transpose()?,
+            calibration: calibration.transpose()?,
         })
     }
 
@@ -129,6 +135,75 @@ impl TopologyFile {
         let is = |d: &FileDevice| d.name.eq_ignore_ascii_case(name.trim());
         self.devices.iter().position(is)
     }
+}
+
+/// The text of a topology file with this calibration: instead of the one that it has, or as its last field. The rest of the
+/// text stays as it is.
+///
+/// # Errors
+/// When the text is no topology.
+pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String, TopologyError> {
+    let place = Place::whole(text);
+    let file: FileEntry<'_> = parse(place)?;
+    let written = calibration::written(calibration);
+    if let Some(raw) = file.calibration {
+        let (start, end) = place.of(raw).span();
+        let value = written.trim_start_matches("calibration: ");
+        let value = value.trim_end_matches(',');
+        return Ok([&text[..start], value, &text[end..]].concat());
+    }
+    // Behind the first parenthesis that is not part of a comment: fields are in any order.
+    let opening = text.match_indices('(').take(100);
+    let with = opening.map(|(at, _)| {
+        let (before, after) = text.split_at(at + 1);
+        format!("{before}\n    {written}{after}")
+    });
+    let has_it = |t: &String| {
+        let read = TopologyFile::from_ron(t);
+        read.is_ok_and(|f| f.calibration.is_some())
+    };
+    let mut with = with.filter(has_it);
+    with.next().ok_or_else(|| {
+        place
+            .wrong("there is no place for a calibration")
+            .cure("write the file as `Topology(devices: […])`")
+    })
+}
+
+/// The text of a topology file that describes a placement's devices and links.
+pub fn described(placement: &Placement) -> String {
+    let mut out = "Topology(\n    devices: [\n".to_owned();
+    let quoted = |text: &str| format!("{text:?}");
+    for (i, device) in placement.devices.iter().enumerate() {
+        let profile = placement.topology.device(i);
+        let entry = match &device.card {
+            Some(card) => format!("card: {}", quoted(card)),
+            None => {
+                let memory = profile.memory.map(|m| format!(", memory: {m:.0}"));
+                format!(
+                    "name: {}, bandwidth: {:.0}, flops: {:.0}{}",
+                    quoted(&device.name),
+                    profile.bandwidth,
+                    profile.flops,
+                    memory.unwrap_or_default()
+                )
+            }
+        };
+        out += &format!("        ({entry}),\n");
+    }
+    out += "    ],\n";
+    let link = placement.topology.link;
+    if placement.devices.len() > 1 {
+        let kind = match link.kind {
+            LinkKind::Unstated => String::new(),
+            kind => format!(", kind: {}", quoted(kind.name())),
+        };
+        out += &format!(
+            "    link: (bandwidth: {:.0}, latency_us: {:.1}{kind}),\n",
+            link.bandwidth, link.latency_us
+        );
+    }
+    out + ")\n"
 }
 
 /// Gives devices of equal names their positions.

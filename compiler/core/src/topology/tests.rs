@@ -235,7 +235,7 @@ fn fields_that_there_are_not_have_the_nearest_named() {
     refused(
         "(devices: [(card: \"3090\")], spped: 1)",
         "line 1, column 29: there is no field `spped` here",
-        "the fields are devices, cards, link, links, host, host_link",
+        "the fields are devices, cards, link, links, host, host_link, calibration",
     );
 }
 
@@ -267,4 +267,41 @@ fn texts_that_are_no_ron_are_located() {
         TopologyFile::from_ron(&format!("(devices: [{}])", "(card: \"3090\"),".repeat(65)))
             .is_err()
     );
+}
+
+#[test]
+fn calibrations_are_kept() {
+    let text = "// Two cards (of mine)\nTopology( // here (\n    devices: [(card: \"RTX 3090\", count: 2)] // no comma\n)\n";
+    let mut calibration =
+        tpc_passes::machine::Calibration::none(tpc_passes::machine::Engine::LlamaCpp);
+    (
+        calibration.bandwidth,
+        calibration.rows,
+        calibration.residual,
+    ) = (0.9, 4, 0.05);
+    calibration.ways = calibration.ways.with(tpc_passes::plan::Way::Tensor);
+    let once = super::with_calibration(text, &calibration).expect("a topology");
+    assert_eq!(read(&once).calibration, Some(calibration));
+    calibration.bandwidth = 1.1;
+    let twice = super::with_calibration(&once, &calibration).expect("a topology");
+    assert_eq!(read(&twice).calibration, Some(calibration));
+    assert_eq!(twice.matches("calibration").count(), 1);
+}
+
+#[test]
+fn bad_calibrations_are_refused() {
+    for bad in [
+        "()",
+        "(engine: \"vllm\")",
+        "(engine: \"llama.cpp\", bandwidth: 0)",
+        "(engine: \"llama.cpp\", bandwidth: 1e9)",
+        "(engine: \"llama.cpp\", rows: -1)",
+        "(engine: \"llama.cpp\", ways: \"sideways\")",
+        "(engine: \"llama.cpp\", speed: 2)",
+        "[1]",
+    ] {
+        let text = format!("Topology(devices: [(card: \"RTX 3090\")], calibration: {bad})");
+        let e = super::TopologyFile::from_ron(&text).expect_err(bad);
+        assert!(e.cure.is_some(), "{bad}: {e}");
+    }
 }

@@ -226,7 +226,8 @@ fn record(
     references: References,
     before: &[Record],
 ) -> Result<Record, CaptureError> {
-    let dtype = DType::from_name(&read.dtype).ok_or_else(|| CaptureError::ElementType {
+    let known = DType::from_name(&read.dtype).filter(|t| !t.is_ik());
+    let dtype = known.ok_or_else(|| CaptureError::ElementType {
         line,
         name: read.name.clone(),
         found: read.dtype.clone(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Basis, CacheKernels, Condition, Outcome};
+use super::{Backend, Basis, CacheKernels, Condition, MemoryFacts, Outcome};
 use crate::llama_cpp::Maker;
 
 /// A release of an engine.
@@ -30,6 +30,9 @@ pub struct Build {
     pub defaults: Defaults,
     /// Types of KV caches with attention kernels in default builds, per back end.
     pub cache_kernels: Vec<CacheKernels>,
+    /// Its memory; `None` where nothing is known of it.
+    #[serde(default)]
+    pub memory: Option<MemoryFacts>,
     /// Sums over devices in 16 bits, where it has them.
     #[serde(default)]
     pub short_sums: Option<ShortSums>,

@@ -59,8 +59,12 @@ pub enum Condition {
     CachesOnHostFewQueries,
     /// Caches on the host, with keys that are not rotated, on several devices.
     CachesOnHostUnrotated,
-    /// Projections of attention on the host.
+    /// Projections of attention on the host, or what follows their heads.
     AttentionOnHost,
+    /// A part of a feed-forward layer on the host.
+    FeedForwardTorn,
+    /// The bias behind a split sum on the host, and the sum's matrix on the devices.
+    OutputBiasOnHost,
     /// Experts on the host.
     ExpertsOnHost,
 }
@@ -88,6 +92,8 @@ impl Condition {
             | Condition::CachesOnHostFewQueries
             | Condition::CachesOnHostUnrotated => &codes::CACHES_ON_HOST,
             Condition::AttentionOnHost => &codes::ATTENTION_ON_HOST,
+            Condition::FeedForwardTorn => &codes::FEED_FORWARD_TORN,
+            Condition::OutputBiasOnHost => &codes::OUTPUT_BIAS_ON_HOST,
         }
     }
 
@@ -146,6 +152,16 @@ impl Condition {
                 false => None,
             },
             Condition::AttentionOnHost => attention_on_host(model, of).filter(|_| several),
+            Condition::FeedForwardTorn => {
+                let mut layers = model.feed_forward.iter().filter(|_| several);
+                layers.find_map(|f| f.torn(of.on_host))
+            }
+            Condition::OutputBiasOnHost => {
+                let mut biases = model.output_biases.iter().filter(|_| several);
+                let (bias, weight) =
+                    biases.find(|(bias, weight)| (of.on_host)(bias) && !(of.on_host)(weight))?;
+                Some(format!("{bias} is on the host and {weight} is not"))
+            }
         }
     }
 
@@ -179,6 +195,21 @@ impl Condition {
             }),
         }
     }
+}
+
+/// Whether the heads that a tensor of a layer follows are on several devices. A gate that is multiplied in gathers them before
+/// the output matrix.
+fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> bool {
+    if name.ends_with("ssm_out.weight") {
+        let linear = model.linear.iter().find(|l| l.layer == layer);
+        return linear.is_some_and(|l| {
+            let [keys, _] = of.devices.linear(l, 0);
+            keys.iter().filter(|&&k| k > 0).count() > 1
+        });
+    }
+    let attention = model.attention.iter().find(|a| a.layer == layer);
+    let is_output = name.ends_with("attn_output.weight");
+    attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
 /// Whether the heads of a layer are on several devices, however the rounding turns.
@@ -260,7 +291,10 @@ fn uneven_linear_heads(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
 
 fn attention_on_host(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
     let hosted = |name: &&String| (of.on_host)(name);
-    let mut names = model.projections.iter().filter(hosted);
+    let following = model.follow_heads.iter();
+    let following = following.filter(|(layer, name)| shares_heads(model, of, *layer, name));
+    let following = following.map(|(_, name)| name);
+    let mut names = model.projections.iter().chain(following).filter(hosted);
     let first = names.next()?;
     let more = match names.count() {
         0 => String::new(),

@@ -1,6 +1,7 @@
 //! The geometry of a model, as far as an engine's split of tensors depends on it: the heads of each layer, the ops on the way
 //! to its caches, and the rows that are contracted along the split.
 
+use super::FeedForward;
 use tpc_gguf::{Header, TensorInfo, TensorName};
 use tpc_ir::{DType, Graph, Op, Symbol, Value};
 
@@ -19,6 +20,12 @@ pub struct Geometry {
     pub contracted: Vec<Contracted>,
     /// The tensors by which attention and linear attention are split; norms and output matrices are not among them.
     pub projections: Vec<String>,
+    /// Its feed-forward layers.
+    pub feed_forward: Vec<FeedForward>,
+    /// The biases behind matrices whose rows are split, each with its matrix.
+    pub output_biases: Vec<(String, String)>,
+    /// Norms of queries and keys, and output matrices, by layer: they follow the heads.
+    pub follow_heads: Vec<(u32, String)>,
     /// The norms of queries and keys with a row per head.
     pub head_rows: Vec<HeadRows>,
     /// Whether embeddings of tokens are read from the output matrix, since the file has no other.
@@ -104,7 +111,7 @@ const CONTRACTED: [&str; 4] = [
 ];
 
 /// The tensors of a layer by which its attention is split.
-const PROJECTIONS: [&str; 18] = [
+const PROJECTIONS: [&str; 19] = [
     "attn_q.weight",
     "attn_k.weight",
     "attn_v.weight",
@@ -117,6 +124,7 @@ const PROJECTIONS: [&str; 18] = [
     "attn_gate.weight",
     "attn_q_b.weight",
     "attn_output_a.weight",
+    "ssm_norm.weight",
     "ssm_conv1d.weight",
     "ssm_alpha.weight",
     "ssm_beta.weight",
@@ -144,6 +152,9 @@ impl Geometry {
             has_short_convolutions: facts.any("shortconv.conv.weight"),
             contracted: facts.contracted(),
             projections: facts.projections(),
+            feed_forward: FeedForward::of(header),
+            output_biases: facts.output_biases(),
+            follow_heads: facts.follow_heads(),
             head_rows: facts.head_rows(),
             reads_output: facts.reads_output(),
         }
@@ -211,6 +222,24 @@ impl<'h> Facts<'h> {
             block.is_some_and(|(_, rest)| PROJECTIONS.contains(&rest))
         };
         tensors.filter(projects).map(|t| t.name.clone()).collect()
+    }
+
+    fn output_biases(&self) -> Vec<(String, String)> {
+        let biases = ["attn_output.bias", "ffn_down.bias"];
+        let all = biases.into_iter().flat_map(|suffix| self.of_blocks(suffix));
+        let all = all.map(|(_, t)| (t.name.clone(), t.name.replace(".bias", ".weight")));
+        all.collect()
+    }
+
+    fn follow_heads(&self) -> Vec<(u32, String)> {
+        let names = [
+            "attn_q_norm.weight",
+            "attn_k_norm.weight",
+            "attn_output.weight",
+            "ssm_out.weight",
+        ];
+        let all = names.into_iter().flat_map(|suffix| self.of_blocks(suffix));
+        all.map(|(layer, t)| (layer, t.name.clone())).collect()
     }
 
     fn head_rows(&self) -> Vec<HeadRows> {
@@ -306,7 +335,8 @@ impl<'h> Facts<'h> {
                 kv_heads: size(k, 2)?,
                 key,
                 value: size(v, 0)?,
-                normed: keys.norm == Some(key) || values.norm == size(v, 0),
+                normed: keys.is_split(graph) && keys.norm == Some(key)
+                    || values.is_split(graph) && values.norm == size(v, 0),
                 rotated: keys.rotated,
                 fused: keys.weight.is_some() && keys.weight == queries.weight,
                 gated: self.is_gated(layer, size(q, 2)? * key),
@@ -338,6 +368,16 @@ struct Way {
 }
 
 impl Way {
+    /// Whether the projection is one that is split by its name; others are whole on every device.
+    fn is_split(&self, graph: &Graph) -> bool {
+        let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
+            return false;
+        };
+        let block = TensorName::parse(&w.tensor).block();
+        let names = ["attn_k.weight", "attn_v.weight", "attn_qkv.weight"];
+        block.is_some_and(|(_, rest)| names.contains(&rest))
+    }
+
     fn back(graph: &Graph, from: Value) -> Way {
         let mut way = Way::default();
         let mut at = from;

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The engine refuses with a message.
     Refuses,
+    /// The engine splits by layers instead, and says so.
+    SplitsByLayers,
     /// The process ends while it loads the model.
     AbortsLoading,
     /// The process ends when it makes a context.
@@ -25,6 +27,7 @@ impl Outcome {
     pub const fn words(self) -> &'static str {
         match self {
             Outcome::Refuses => "refuses to load the model",
+            Outcome::SplitsByLayers => "splits by layers instead",
             Outcome::AbortsLoading => "aborts while it loads the model",
             Outcome::AbortsAtContext => "aborts when it creates the context",
             Outcome::AbortsAtPrompt => "aborts at the first prompt",
@@ -37,6 +40,7 @@ impl Outcome {
     pub const fn class(self) -> &'static str {
         match self {
             Outcome::Refuses => "refused",
+            Outcome::SplitsByLayers => "right",
             Outcome::SilentlyWrong => "wrong",
             Outcome::AbortsLoading
             | Outcome::AbortsAtContext

@@ -80,11 +80,8 @@ impl Build {
         if !self.splits(&model.arch) {
             return vec![Predicted {
                 code: &codes::NOT_LISTED,
-                outcome: Outcome::Refuses,
-                why: format!(
-                    "-sm {} is not known for {}: it would split by layers instead",
-                    split.mode, model.arch
-                ),
+                outcome: Outcome::SplitsByLayers,
+                why: format!("-sm {} is not known for {}", split.mode, model.arch),
                 says: None,
                 basis: read(),
                 only_there: false,

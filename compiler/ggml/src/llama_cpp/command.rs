@@ -52,7 +52,7 @@ const VISIBLE: [&str; 4] = [
 ];
 
 /// Whether a value switches its setting off.
-fn is_off(value: &str) -> bool {
+pub(super) fn is_off(value: &str) -> bool {
     matches!(value, "0" | "off" | "false" | "disabled")
 }
 
@@ -137,7 +137,10 @@ impl CommandLine {
             while word.starts_with('-') && words.next_if(|w| !w.starts_with('-')).is_some() {}
             return Ok(());
         };
-        let (value, missing) = argument(spec, word, words, self.maker)?;
+        let (mut value, missing) = argument(spec, word, words, self.maker)?;
+        if spec.setting == Setting::Speculation && self.maker == Maker::IkLlamaCpp {
+            value = speculation(spec, &value);
+        }
         let given = ParsedOption {
             spec,
             spelling: word.to_owned(),
@@ -219,7 +222,8 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let on_off = |is_on: bool| if is_on { "on" } else { "off" };
     let value = match spec.arity {
         Arity::Switch => on_off(!is_off(value)),
-        Arity::NegatedSwitch => on_off(is_off(value)),
+        // Its value does not matter.
+        Arity::NegatedSwitch => "off",
         Arity::One | Arity::Two | Arity::OnOffAuto => value,
     };
     Some(ParsedOption {
@@ -228,6 +232,25 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
         value: value.to_owned(),
         from_env: true,
     })
+}
+
+/// The kinds of drafting that an option of `ik_llama.cpp` names, without their parameters (`mtp:n_max=3,p_min=0.5`). Blocks of
+/// the model's own file have llama.cpp's name.
+fn speculation(spec: &OptionSpec, value: &str) -> String {
+    let mtp = "draft-mtp";
+    if spec.arity == Arity::Switch {
+        return mtp.to_owned();
+    }
+    let parts = value
+        .split(',')
+        .filter(|p| p.contains(':') || !p.contains('='));
+    let kinds: Vec<&str> = parts
+        .map(|p| match p.split(':').next().unwrap_or(p) {
+            "mtp" => mtp,
+            kind => kind,
+        })
+        .collect();
+    kinds.join(",")
 }
 
 /// The argument of an option, taken from the words behind it, and what is wrong where it is not there.

@@ -1,8 +1,8 @@
 //! The cells of the KV cache that a command line asks for, and what llama.cpp chooses by itself.
 
-use super::command::CommandLine;
+use super::command::{CommandLine, is_off};
 use super::options::Setting;
-use super::programs::Program;
+use super::programs::{Maker, Program};
 
 /// The context of a command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +84,10 @@ impl CommandLine {
     pub fn fitted(&self) -> Fitted {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
+            // It fits where it is told to.
+            _ if self.maker == Maker::IkLlamaCpp => {
+                self.value(Setting::Fit).is_some_and(|v| !is_off(v))
+            }
             Program::Bench => given(Setting::FitTarget),
             Program::General | Program::Chunks => !self.is_off(Setting::Fit),
         };
@@ -100,7 +104,9 @@ impl CommandLine {
         let layers = self.value(Setting::GpuLayers);
         Fitted {
             // With `-c 0` the whole context is asked for.
-            context: self.kind == Program::General && !given(Setting::Context),
+            context: self.kind == Program::General
+                && self.maker == Maker::LlamaCpp
+                && !given(Setting::Context),
             layers: layers.is_none_or(|l| matches!(l, "auto" | "-1"))
                 && !placed.into_iter().any(given)
                 && self.value(Setting::SplitMode) != Some("row"),
@@ -148,5 +154,7 @@ mod tests {
         assert_eq!(of("llama-server -fit off"), (false, false));
         assert_eq!(of("llama-server -sm tensor"), (false, false));
         assert_eq!(of("llama-bench"), (false, false));
+        assert_eq!(of("ik_llama-server"), (false, false));
+        assert_eq!(of("ik_llama-server --fit"), (false, true));
     }
 }

@@ -223,7 +223,15 @@ pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Opt
         | Setting::PromptTokens
         | Setting::GeneratedTokens
         | Setting::Depth => whole(i64::MIN, "a number"),
-        Setting::Other | Setting::Rope => {
+        Setting::RopeScaling => each(
+            &|word| matches!(word, "none" | "linear" | "yarn"),
+            "none, linear or yarn",
+        ),
+        Setting::Other
+        | Setting::Rope
+        | Setting::RopeFactor
+        | Setting::RopeFrequency
+        | Setting::YarnContext => {
             number(number_of(&given.spelling, program)?, i64::MIN, "a number")
         }
         _ => None,

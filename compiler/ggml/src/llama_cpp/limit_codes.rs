@@ -42,7 +42,7 @@ pub const ATTENTION_ON_HOST: Code = Code::error(
     "TPC0903",
     "attention weights on the host under llama.cpp's tensor split",
     "An `-ot` puts attention weights on the host, while `-sm tensor` splits the caches of the same layer by \
-     heads. llama.cpp aborts; it did so with every architecture that was measured. tpc computes the \
+     heads. llama.cpp aborts. Norms of the residual stream and biases of the output may be on the host. tpc computes the \
      attention of such a layer where its weights are, or copies what it needs.",
 )
 .example("`-sm tensor -ot 'blk\\.0\\.attn.*=CPU'`.")
@@ -151,10 +151,31 @@ pub const DROPPED_MODE: Code = Code::error(
 .cure("`-sm tensor` where it serves the model, else `-sm layer`.");
 
 /// An architecture that an engine's list does not have.
-pub const NOT_LISTED: Code = Code::error(
+pub const NOT_LISTED: Code = Code::warning(
     "TPC0929",
     "an architecture that ik_llama.cpp does not split by tensors",
     "ik_llama.cpp splits tensors (`-sm graph`) of the architectures that its loader lists. Others it splits by layers.",
 )
 .example("`-sm graph` with a DeepSeek model.")
 .cure("`-sm layer`.");
+
+/// A part of a feed-forward layer on the host.
+pub const FEED_FORWARD_TORN: Code = Code::error(
+    "TPC0934",
+    "a part of a feed-forward layer on the host under llama.cpp's tensor split",
+    "An `-ot` puts a matrix of a feed-forward layer on the host and leaves another on the devices. Under `-sm tensor` the \
+     product of the one is whole and the other expects a part of it: llama.cpp 0.8.0 aborts. `ffn_down` alone may be on the \
+     host, also with `ffn_up`; all three together may.",
+)
+.example("`-sm tensor -ot 'ffn_(up|gate)_exps=CPU'`.")
+.cure("the whole layer on the host (`-ot 'ffn_.*_exps=CPU'`), or `ffn_down` alone; or the `tpc` command in the help.");
+
+/// The bias behind a split sum on the host.
+pub const OUTPUT_BIAS_ON_HOST: Code = Code::error(
+    "TPC0935",
+    "the bias behind a split sum on the host under llama.cpp's tensor split",
+    "An `-ot` puts the bias of `attn_output` or `ffn_down` on the host and leaves the matrix on the devices. Under \
+     `-sm tensor` the host then gets sums that no device has finished: llama.cpp 0.8.0 aborts.",
+)
+.example("`-sm tensor -ot 'ffn_down.bias=CPU'` with StarCoder.")
+.cure("the bias with its matrix, on the devices or on the host.");

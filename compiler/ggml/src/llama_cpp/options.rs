@@ -1,4 +1,4 @@
-//! The options of llama.cpp's programs (`llama-server`, `llama-cli`), as of version 0.5.0.
+//! The options of llama.cpp's programs (`llama-server`, `llama-cli`), of versions 0.5.0 to 0.8.0.
 
 /// The setting that an option changes; several options may change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,15 @@ pub enum Setting {
     Adapter,
     /// Metadata that are changed while loading.
     OverrideKv,
-    /// The scaling of the rotation.
+    /// The kind of scaling of the rotation: none, linear or yarn.
+    RopeScaling,
+    /// The factor by which the rotation is scaled.
+    RopeFactor,
+    /// The inverse of that factor.
+    RopeFrequency,
+    /// The context before scaling.
+    YarnContext,
+    /// Other settings of the rotation.
     Rope,
     /// Tokens of a benchmark's prompts.
     PromptTokens,
@@ -271,20 +279,58 @@ pub const OPTIONS: &[OptionSpec] = &[
     ),
     option(S::OverrideKv, One, "", &["--override-kv"]),
     option(
+        S::RopeScaling,
+        One,
+        "LLAMA_ARG_ROPE_SCALING_TYPE",
+        &["--rope-scaling"],
+    ),
+    option(
+        S::RopeFactor,
+        One,
+        "LLAMA_ARG_ROPE_SCALE",
+        &["--rope-scale"],
+    ),
+    option(
+        S::RopeFrequency,
+        One,
+        "LLAMA_ARG_ROPE_FREQ_SCALE",
+        &["--rope-freq-scale"],
+    ),
+    option(
+        S::YarnContext,
+        One,
+        "LLAMA_ARG_YARN_ORIG_CTX",
+        &["--yarn-orig-ctx"],
+    ),
+    option(
         S::Rope,
         One,
-        "",
-        &[
-            "--rope-scaling",
-            "--rope-scale",
-            "--rope-freq-base",
-            "--rope-freq-scale",
-            "--yarn-orig-ctx",
-            "--yarn-ext-factor",
-            "--yarn-attn-factor",
-            "--yarn-beta-slow",
-            "--yarn-beta-fast",
-        ],
+        "LLAMA_ARG_ROPE_FREQ_BASE",
+        &["--rope-freq-base"],
+    ),
+    option(
+        S::Rope,
+        One,
+        "LLAMA_ARG_YARN_EXT_FACTOR",
+        &["--yarn-ext-factor"],
+    ),
+    option(
+        S::Rope,
+        One,
+        "LLAMA_ARG_YARN_ATTN_FACTOR",
+        &["--yarn-attn-factor"],
+    ),
+    option(
+        S::Rope,
+        One,
+        "LLAMA_ARG_YARN_BETA_SLOW",
+        &["--yarn-beta-slow"],
+    ),
+    option(
+        S::Rope,
+        One,
+        "LLAMA_ARG_YARN_BETA_FAST",
+        &["--yarn-beta-fast"],
     ),
     option(S::Other, Two, "", &["--control-vector-layer-range"]),
     option(
@@ -355,6 +401,7 @@ pub const OPTIONS: &[OptionSpec] = &[
             "--mmproj-offload",
             "--no-mmproj-offload",
             "--reuse-port",
+            "--connect",
             "--cors-credentials",
             "--no-cors-credentials",
             "--ui-mcp-proxy",
@@ -566,6 +613,8 @@ pub const OPTIONS: &[OptionSpec] = &[
             "--models-dir",
             "--models-preset",
             "--models-max",
+            "--models-memory-margin",
+            "--connect-code",
             "--reasoning-format",
             "--reasoning-effort",
             "--reasoning-budget",
@@ -591,6 +640,7 @@ pub const OPTIONS: &[OptionSpec] = &[
             "--spec-draft-ncmoe",
             "--spec-draft-n-max",
             "--spec-draft-n-min",
+            "--spec-draft-n-ubatch",
             "--draft-p-split",
             "--spec-draft-p-split",
             "--draft-p-min",

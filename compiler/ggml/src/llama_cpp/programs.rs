@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ik_options::{IK_BENCH, IK_OPTIONS};
 use super::options::{Arity, OptionSpec, Setting, option};
 use tpc_diag::suggest;
 
-use Arity::{NegatedSwitch, One, Switch};
+use Arity::{One, Switch};
 use Setting as S;
 
 /// A program, by what it makes of its options.
@@ -88,17 +89,17 @@ impl Program {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
-    /// The options that the program may have.
-    pub(super) fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
-        let (own, shared): (&[OptionSpec], &[OptionSpec]) = match self {
-            Program::Bench => (BENCH, &[]),
-            Program::General | Program::Chunks => (super::OPTIONS, OTHERS),
+    /// The options that the program may have. A maker's own come first: some take other arguments than llama.cpp's.
+    pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
+        let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
+            Program::Bench => (BENCH, &[], IK_BENCH),
+            Program::General | Program::Chunks => (super::OPTIONS, OTHERS, IK_OPTIONS),
         };
-        let more: &[OptionSpec] = match maker {
+        let first: &[OptionSpec] = match maker {
             Maker::LlamaCpp => &[],
-            Maker::IkLlamaCpp => IK_OPTIONS,
+            Maker::IkLlamaCpp => of_ik,
         };
-        own.iter().chain(shared).chain(more)
+        first.iter().chain(own).chain(shared)
     }
 }
 
@@ -127,6 +128,7 @@ const OTHERS: &[OptionSpec] = &[
             "--in-prefix-bos",
             "--kl-divergence",
             "--mtp",
+            "--nextn",
             "--multiple-choice",
             "--no-bos",
             "--no-parse-special",
@@ -230,6 +232,7 @@ const OTHERS: &[OptionSpec] = &[
             "--tensor-filter",
             "--tts-lang",
             "--tts-speaker-file",
+            "--tts-voice",
             "--val-split",
             "--video",
             "--weight-decay",
@@ -336,80 +339,5 @@ const BENCH: &[OptionSpec] = &[
             "--no-warmup",
             "--offline",
         ],
-    ),
-];
-
-/// The options that ik_llama.cpp has and llama.cpp does not.
-pub const IK_OPTIONS: &[OptionSpec] = &[
-    option(
-        S::Other,
-        One,
-        "",
-        &[
-            "--max-gpu",
-            "-mgpu",
-            "-amb",
-            "--attention-max-batch",
-            "-cuda",
-            "--cuda-params",
-            "-op",
-            "--offload-policy",
-            "-grt",
-            "--graph-reduce-type",
-            "-mla",
-            "--mla-use",
-            "--mla-attn",
-            "-ser",
-            "--smart-expert-reduction",
-        ],
-    ),
-    option(
-        S::Other,
-        Switch,
-        "",
-        &[
-            "-sas",
-            "--scheduler-async",
-            "-fmoe",
-            "--fused-moe",
-            "-no-fmoe",
-            "--no-fused-moe",
-            "-gr",
-            "--graph-reuse",
-            "-no-gr",
-            "--no-graph-reuse",
-            "-ger",
-            "--grouped-expert-routing",
-            "-no-ooae",
-            "--no-offload-only-active-experts",
-            "-ooae",
-            "--offload-only-active-experts",
-            "-no-fug",
-            "--no-fused-up-gate",
-            "-no-mmad",
-            "--no-fused-mul-multiadd",
-            "-smf16",
-            "--split-mode-f16",
-            "-smf32",
-            "--split-mode-f32",
-            "-smgs",
-            "--split-mode-graph-scheduling",
-            "-rtr",
-            "--run-time-repack",
-            "-muge",
-            "--merge-up-gate-experts",
-            "-mqkv",
-            "--merge-qkv",
-            "-khad",
-            "--k-cache-hadamard",
-            "-vhad",
-            "--v-cache-hadamard",
-        ],
-    ),
-    option(
-        S::FlashAttention,
-        NegatedSwitch,
-        "",
-        &["-no-fa", "--no-flash-attn"],
     ),
 ];

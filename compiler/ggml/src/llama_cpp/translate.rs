@@ -2,6 +2,7 @@
 
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
+use super::memory_words::memory_words;
 use super::options::Setting;
 use super::programs::Maker;
 
@@ -129,10 +130,22 @@ impl TpcCommand {
                 put(&[option, &n.to_string()]);
             }
         }
-        if line.maker == Maker::IkLlamaCpp {
-            put(&["--engine", "ik_llama.cpp"]);
+        match line.maker {
+            Maker::IkLlamaCpp => put(&["--engine", "ik_llama.cpp"]),
+            Maker::LlamaCpp => options.extend(memory_words(line)),
         }
         Some(TpcCommand { model, options })
+    }
+
+    /// The same for tpc's own engine, which has none of the other's limits.
+    #[must_use]
+    pub fn for_tpc(&self) -> TpcCommand {
+        let of_engine = self.options.iter().position(|o| o == "--engine");
+        let own = of_engine.unwrap_or(self.options.len());
+        TpcCommand {
+            model: self.model.clone(),
+            options: self.options[..own].to_vec(),
+        }
     }
 
     /// The command that plans it on the machine that these options say, quoted for a shell.
@@ -148,6 +161,9 @@ impl TpcCommand {
 mod tests {
     use super::super::devices_named;
     use super::*;
+
+    /// The words for llama.cpp's server.
+    const SERVER: &str = "--engine llama.cpp --server";
 
     fn same(line: &str) -> String {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -165,14 +181,27 @@ mod tests {
             ("llama-server -b 4096 -ub 0", "-sm layer -ub 4096"),
             ("llama-server -b 4096", "-sm layer"),
         ] {
-            assert_eq!(same(line), expected, "{line}");
+            assert_eq!(same(line), format!("{expected} {SERVER}"), "{line}");
         }
     }
 
     #[test]
     fn devices_of_a_list_are_counted_in_its_order() {
         let line = "llama-server -dev CUDA3,CUDA1 -ot a=CUDA1,b=CUDA3,c=CUDA_Host";
-        assert_eq!(same(line), "-sm layer -ot a=dev1,b=dev0,c=CPU");
+        let expected = format!("-sm layer -ot a=dev1,b=dev0,c=CPU {SERVER}");
+        assert_eq!(same(line), expected);
+    }
+
+    #[test]
+    fn what_changes_the_memory_of_the_engine_is_translated() {
+        let line = "llama-cli -fa off --swa-full -kvu -ctkd q8_0 --draft-max 5 --moe-cache-mib 512";
+        let expected = "-sm layer --engine llama.cpp -fa off --swa-full --kv-unified --cache-type-k-draft q8_0 \
+                        --spec-draft-n-max 5 --moe-cache-mib 512";
+        assert_eq!(same(line), expected);
+        assert_eq!(
+            same("ik_llama.cpp/bin/llama-server"),
+            "-sm layer --engine ik_llama.cpp"
+        );
     }
 
     #[test]
@@ -201,7 +230,7 @@ mod tests {
         let same = TpcCommand::from_line(&line, None).expect("it names a file");
         assert_eq!(
             same.shell(&["--devices".to_owned(), "2".to_owned()]),
-            r"tpc plan 'my model.gguf' --devices 2 -sm tensor -ts 3,1 -ctk q8_0 -ot 'blk\.(1|2)\.ffn=CPU,a=dev1,b=CPU' -nkvo"
+            r"tpc plan 'my model.gguf' --devices 2 -sm tensor -ts 3,1 -ctk q8_0 -ot 'blk\.(1|2)\.ffn=CPU,a=dev1,b=CPU' -nkvo --engine llama.cpp --server"
         );
     }
 }

@@ -8,7 +8,7 @@ fn exercise(header: &Header, file_len: u64) {
     for tensor in header.tensors() {
         assert!(tensor.offset >= header.data_offset);
         assert!(header.data_offset >= file_len || tensor.end() <= file_len);
-        assert_eq!(tensor.dtype.bytes(tensor.elements()), Some(tensor.bytes));
+        assert_eq!(tensor.dtype.tensor_bytes(&tensor.ne), Some(tensor.bytes));
         assert!(
             header
                 .tensor(&tensor.name)

@@ -4,7 +4,7 @@ use tpc_ir::{Code, Severity};
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::Setting;
+use tpc_ggml::llama_cpp::{ParsedOption, ROPE_SETTINGS, Setting, is_of_context, metadata_override};
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -13,8 +13,8 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0918",
         "options that change the model",
         "The command changes what the file states: its metadata (`--override-kv`) or its RoPE scaling. The plan \
-         uses the file as it is. Splits do not depend on RoPE, but a changed count (of layers, of experts used) \
-         changes the graph.",
+         uses the file as it is. Splits do not depend on RoPE, whose scaling counts for the longest context alone \
+         (TPC0312). A changed count (of layers, of experts used) changes the graph.",
     )
     .example("`--override-kv qwen3moe.expert_used_count=int:16`.")
     .cure("for RoPE none is needed; for counts, a file with the changed value.")
@@ -23,7 +23,15 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    let of_context = |value: &str| {
+        let mut parts = value.split(',');
+        parts.all(|p| metadata_override(p).is_some_and(|(name, _)| is_of_context(name)))
+    };
     for given in command.line.all(Setting::OverrideKv) {
+        if of_context(&given.value) {
+            out.push(of_rotation(command, &given.spelling, &given.value));
+            continue;
+        }
         let message = message!(
             "{} {} is ignored: the plan uses the file's own value",
             given.spelling,
@@ -32,13 +40,26 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         let d = LINT.finding(&given.spelling, message);
         out.push(d.help("write the value into the file to plan with it"));
     }
-    if let Some(given) = command.line.last(Setting::Rope) {
-        let message = message!(
-            "{} {} is ignored: the plan uses the file's own RoPE",
-            given.spelling,
-            given.value
-        );
-        let note = LINT.milder_finding(&given.spelling, message);
-        out.push(note.help("none is needed: splits do not depend on the rotation"));
+    let rope = |given: &&ParsedOption| ROPE_SETTINGS.contains(&given.spec.setting);
+    if let Some(given) = command.line.options.iter().rfind(rope) {
+        out.push(of_rotation(command, &given.spelling, &given.value));
+    }
+}
+
+/// The note on an option that changes the rotation alone.
+fn of_rotation(command: &Command<'_>, spelling: &str, value: &str) -> Diagnostic {
+    let message = message!(
+        "{} {} changes the rotation alone: the plan's sizes and splits do not depend on it",
+        spelling,
+        value
+    );
+    let note = LINT.milder_finding(spelling, message);
+    let trained = command.file.model.map_or(0, |m| m.summary.n_ctx_train);
+    match command.placement.stretch.filter(|s| s.reach() > trained) {
+        Some(stretch) => note.help(message!(
+            "none is needed: the context reaches {} tokens with it",
+            stretch.reach()
+        )),
+        None => note.help("none is needed"),
     }
 }

@@ -34,6 +34,8 @@ pub(super) static LINTS: &[&Lint] = &[
     &tensor_split::ROWS,
     &tensor_split::LINEAR,
     &tensor_split::ATTENTION,
+    &tensor_split::TORN,
+    &tensor_split::BIAS,
     &tensor_split::CACHES,
     &tensor_split::NORMED,
     &tensor_split::KV_HEADS,

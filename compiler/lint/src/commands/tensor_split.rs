@@ -36,6 +36,8 @@ lints! {
     LINEAR: UNEVEN_LINEAR_HEADS, "-sm",
         "use -sm layer with {}, or a number of devices that divides the key heads; tpc splits it: {}";
     ATTENTION: ATTENTION_ON_HOST, "-ot", "keep these tensors on the devices with {}; tpc can plan it: {}";
+    TORN: FEED_FORWARD_TORN, "-ot", "put the whole layer on the host with {}, or ffn_down alone; tpc can plan it: {}";
+    BIAS: OUTPUT_BIAS_ON_HOST, "-ot", "keep the bias with its matrix with {}; tpc can plan it: {}";
     CACHES: CACHES_ON_HOST, "-nkvo", "leave it out with {}; tpc copies to each device its heads: {}";
     NORMED: ONE_NORMED_KV_HEAD, "-sm", "use -sm layer or -sm none with {}; tpc splits it: {}";
     KV_HEADS: FEW_KV_HEADS, "-sm", "use fewer devices with {}, or a newer release; tpc splits it: {}";

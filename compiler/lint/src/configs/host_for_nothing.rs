@@ -34,7 +34,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         (
             "--n-gpu-layers",
             "raise --n-gpu-layers",
-            p.n_gpu_layers.is_some(),
+            // As many as there are keep nothing on the host.
+            p.n_gpu_layers
+                .is_some_and(|n| n <= plan.compiled.model.summary.n_block()),
         ),
         (experts.0, experts.1, !p.host_experts.is_none()),
         ("--no-kv-offload", "leave out --no-kv-offload", p.kv_on_host),

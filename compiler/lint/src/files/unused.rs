@@ -7,6 +7,7 @@ use crate::view::layered;
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
+use tpc_models::Tower;
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -26,10 +27,11 @@ pub(crate) static LINT: Lint = Lint {
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(model) = file.model else { return };
     for name in &model.summary.unused {
-        if TensorName::parse(name)
+        let drafts = TensorName::parse(name)
             .block()
-            .is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
-        {
+            .is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer);
+        // Encoders of images and sound are told at once.
+        if drafts || Tower::of(name).is_some() {
             continue;
         }
         let size = file.header().tensor(name).map_or(0, |t| t.bytes);

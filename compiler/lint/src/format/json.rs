@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::Finding;
 use tpc_diag::Severity;
+use tpc_ggml::engines::{Backend, Build};
 
 /// The object that `lint --format json` prints. Keys may be added, never changed.
 #[derive(Clone, Debug, Serialize)]
@@ -20,9 +21,46 @@ pub struct LintReport<'a> {
     pub summary: Summary,
     /// The findings.
     pub findings: &'a [Finding],
+    /// The release of the engine that the command line is for, and the source of what is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<&'a EngineFacts>,
     /// The command that plans what the other engine's command line asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalent: Option<&'a str>,
+}
+
+/// The release of an engine, and the source of the facts that findings rest on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EngineFacts {
+    /// The engine.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The month of the release.
+    pub date: &'static str,
+    /// The source of the facts.
+    pub source: &'static str,
+    /// The RPC protocol that it speaks.
+    pub rpc_protocol: Option<(u8, u8, u8)>,
+    /// The back ends of the devices, as far as they are known.
+    pub backends: Vec<Backend>,
+}
+
+impl EngineFacts {
+    /// The facts of a release, for devices of these back ends.
+    pub fn new(build: &'static Build, backends: &[Option<Backend>]) -> EngineFacts {
+        let mut known: Vec<Backend> = backends.iter().flatten().copied().collect();
+        known.sort_unstable();
+        known.dedup();
+        EngineFacts {
+            name: build.engine.name(),
+            version: &build.version,
+            date: &build.date,
+            source: &build.source,
+            rpc_protocol: build.rpc_protocol,
+            backends: known,
+        }
+    }
 }
 
 /// How many findings there are.

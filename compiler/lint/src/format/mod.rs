@@ -5,5 +5,5 @@ mod json;
 mod sarif;
 
 pub use github::github;
-pub use json::{LintReport, Summary};
+pub use json::{EngineFacts, LintReport, Summary};
 pub use sarif::sarif;

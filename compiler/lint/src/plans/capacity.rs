@@ -146,7 +146,9 @@ fn told(counsel: &Counsel) -> String {
         ([], None) => out.push(format!("nothing that was tried fits{how}")),
         ([one], _) => out.push(format!("this fits{how}: {} ({})", one.options, one.worth())),
         (several, _) => {
-            out.push(format!("each of these fits{how}; the fastest first:"));
+            out.push(format!(
+                "each of these fits{how}; first the options that give up nothing, then the fastest:"
+            ));
             let lines = several
                 .iter()
                 .map(|a| format!("  {} ({})", a.options, a.worth()));

@@ -1,10 +1,11 @@
 //! Reshapes and slices that end inside a factor.
 
-use tpc_ir::{Code, Graph, Inst, text};
+use tpc_ir::{Code, Graph, Inst, Severity, text};
 use tpc_passes::factors::{Factors, cut_reshape, through};
 
 use super::{Check, EntityKind, Lint, Plan};
 use crate::view::layered;
+use tpc_core::pipeline::CAPTURE;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, Message, Name, message};
 
@@ -18,13 +19,40 @@ pub(crate) static LINT: Lint = Lint {
          every device. The message names the op and the factor.",
     )
     .example("heads of 96 elements reshaped to blocks of 64, some of which reach from one head into the next.")
-    .cure("reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32."),
+    .cure(
+        "reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32. Where tpc has the \
+         architecture's graph itself, no option changes it, and the finding is a note.",
+    )
+    .or(Severity::Note),
     check: Check::Plan(check),
 };
+
+/// The note on an architecture whose graph tpc has itself: its user can do nothing about the ops, and needs no listing of them.
+fn of_architecture(plan: &Plan<'_>) -> Option<Diagnostic> {
+    let planned = &plan.compiled.planned;
+    let (inst, _) = planned.factors.opaque.first()?;
+    let data = planned.graph.inst(*inst);
+    let value = data.results.first()?;
+    let message = message!(
+        "{} steps of {}, such as the `{}` of {}, cannot be divided: every device computes them whole",
+        planned.factors.opaque.len().to_string(),
+        plan.compiled.model.summary.arch,
+        data.op.name(),
+        layered(&describe::name(&planned.graph, *value))
+    );
+    let note = LINT.milder_finding("", message);
+    Some(note.help("nothing: results are the same, and the speeds of the plan count it"))
+}
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let planned = &plan.compiled.planned;
     let (graph, factors) = (&planned.graph, &planned.factors);
+    if plan.compiled.model.summary.arch != CAPTURE {
+        if plan.compiled.mode.splits_tensors() {
+            out.extend(of_architecture(plan));
+        }
+        return;
+    }
     let printed = (!factors.opaque.is_empty()).then(|| text::print(graph));
     let shown = |d: Diagnostic, inst: Inst, label: String| match &printed {
         Some(printed) => d.excerpt(Excerpt::of("placed", printed, &[(inst, label)])),

@@ -3,12 +3,14 @@
 pub(super) mod capacity;
 mod chosen_mode;
 mod cut_factor;
+mod foreign_types;
 mod held_twice;
 mod idle_device;
 mod no_gain;
 mod opaque_op;
 mod round_trips;
 mod shared_kv_heads;
+mod towers;
 mod unproven;
 mod unsaturated;
 mod whole_op;
@@ -24,8 +26,13 @@ pub static CHOSEN_MODE: &Code = &chosen_mode::LINT.code;
 /// The code of a device, or the host, with too little memory.
 pub static CAPACITY: &Code = &capacity::LINT.code;
 
+/// The codes of findings that are notes for tpc, and errors for a command line of llama.cpp.
+pub(super) static ENGINE_ERRORS: [&Code; 2] = [&towers::LINT.code, &foreign_types::LINT.code];
+
 /// The lints of plans, in the order in which findings are told.
 pub(super) static LINTS: &[&Lint] = &[
+    &towers::LINT,
+    &foreign_types::LINT,
     &capacity::LINT,
     &chosen_mode::LINT,
     &whole_weight::LINT,

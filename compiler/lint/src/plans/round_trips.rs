@@ -69,6 +69,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         .filter(|_| is_known(plan))
         .map(|search| search());
     out.push(match faster {
+        _ if plan.counsel.is_some() => LINT
+            .milder_finding("host", message)
+            .help("first make the model fit: the options are with TPC0300"),
         Some(Some(a)) => LINT.finding("host", message).help(message!(
             "this fits and is faster: {}: {}",
             Quantity(a.options.clone()),

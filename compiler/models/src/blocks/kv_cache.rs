@@ -22,6 +22,9 @@ pub const CACHE_TYPES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
+/// The element types of caches that only `ik_llama.cpp` has.
+pub const IK_CACHE_TYPES: [DType; 2] = [DType::Q6_0, DType::Q8Kv];
+
 /// One of a layer's caches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CacheKind {
@@ -98,7 +101,8 @@ pub(super) fn head_size(d: &Dim) -> u64 {
 }
 
 fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), ArchError> {
-    let reason = if !CACHE_TYPES.contains(&dtype) {
+    let known = CACHE_TYPES.contains(&dtype) || IK_CACHE_TYPES.contains(&dtype);
+    let reason = if !known {
         "it cannot be written at run time"
     } else if !size.is_multiple_of(dtype.block_len()) {
         "its blocks would run across heads"

@@ -27,4 +27,4 @@ mod rope;
 mod rotation;
 mod router;
 
-pub use kv_cache::CACHE_TYPES;
+pub use kv_cache::{CACHE_TYPES, IK_CACHE_TYPES};

@@ -274,5 +274,7 @@ pub(super) const fn tag(dtype: DType) -> &'static str {
         DType::Tq2_0 => "Tq2_0",
         DType::Q1_0 => "Q1_0",
         DType::Q2_0 => "Q2_0",
+        // No kernel has the types of ik_llama.cpp: plans with them are refused before.
+        _ => "Foreign",
     }
 }

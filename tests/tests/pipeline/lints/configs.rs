@@ -3,6 +3,7 @@
 use tpc_core::placement::{HostExperts, Placement, SplitMode};
 use tpc_diag::Diagnostic;
 use tpc_ir::DType;
+use tpc_models::Stretch;
 use tpc_passes::machine::{DeviceProfile, Link, Topology};
 
 use super::Case;
@@ -40,6 +41,7 @@ fn profiles(n: usize) -> Topology {
         bandwidth: 1e12,
         flops: 2e14,
         processor: None,
+        class: tpc_passes::machine::CardClass::Unknown,
     };
     Topology {
         devices: (0..n).map(one).collect(),
@@ -70,6 +72,20 @@ pub(super) fn cases() -> Vec<Case> {
             "1",
             |p| p.ctx_size = Some(1 << 20),
             |p| p.ctx_size = Some(1 << 10),
+        ),
+        // Scaling of the rotation counts.
+        pair(
+            "TPC0312",
+            SMALL,
+            "1",
+            |p| p.ctx_size = Some(131_072),
+            |p| {
+                p.ctx_size = Some(131_072);
+                p.stretch = Some(Stretch {
+                    original: 32768,
+                    factor: 4.0,
+                });
+            },
         ),
         pair(
             "TPC0800",

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tpc_core::placement::{Placement, parse_devices};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, Severity};
 use tpc_gguf::{Endianness, GgufFile, GgufWriter, MetaValue, StrList};
 use tpc_ir::DType;
 use tpc_lint::plan_report;
-use tpc_lint::{File, graph_of, lint_file};
+use tpc_lint::{File, for_llama_cpp, graph_of, lint_file};
+use tpc_passes::machine::Engine;
 use tpc_tests::data;
 
 use super::super::support::plan;
@@ -50,10 +51,17 @@ impl Parts {
     /// A tensor of this type and shape, whose data are no zeros.
     fn tensor(&mut self, name: &str, dtype: DType, ne: &[u64]) {
         self.tensors.retain(|(n, ..)| n != name);
-        let bytes = dtype.bytes(ne.iter().product()).expect("whole blocks");
+        let bytes = dtype.tensor_bytes(ne).expect("whole blocks");
         let bytes = vec![0x11; usize::try_from(bytes).expect("a small tensor")];
         self.tensors
             .push((name.to_owned(), dtype, ne.to_vec(), bytes));
+    }
+
+    /// The tensor of this name with another type.
+    fn retype(&mut self, name: &str, dtype: DType) {
+        let found = self.tensors.iter().find(|(n, ..)| n == name);
+        let ne = found.expect("there is such a tensor").2.clone();
+        self.tensor(name, dtype, &ne);
     }
 
     fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
@@ -95,10 +103,18 @@ fn findings(parts: &Parts) -> Vec<Diagnostic> {
 
 /// The findings of a plan of the small Llama, the last of whose blocks drafts tokens or not.
 fn planned(drafts: u32) -> Vec<Diagnostic> {
+    planned_with(Engine::Tpc, |p| {
+        p.set("llama.nextn_predict_layers", drafts);
+    })
+}
+
+/// The findings of a plan of the small Llama, changed, for an engine.
+fn planned_with(engine: Engine, edit: impl FnOnce(&mut Parts)) -> Vec<Diagnostic> {
     let mut parts = Parts::of(LLAMA);
-    parts.set("llama.nextn_predict_layers", drafts);
+    edit(&mut parts);
     let path = parts.write();
-    let placement = Placement::on(parse_devices("2").expect("a count"));
+    let mut placement = Placement::on(parse_devices("2").expect("a count"));
+    placement.engine = engine;
     let (file, compiled) = plan(&path, &placement).expect("it is planned");
     drop(file);
     let _ = std::fs::remove_file(path);
@@ -106,6 +122,35 @@ fn planned(drafts: u32) -> Vec<Diagnostic> {
 }
 
 const LLAMA: &str = "llama-dense-q4_k_m.gguf";
+
+/// A weight of the small Llama whose rows are whole blocks of 256.
+const DOWN: &str = "blk.0.ffn_down.weight";
+
+/// Adds tensors of an encoder.
+fn encoder(parts: &mut Parts) {
+    for n in 0..3 {
+        parts.tensor(&format!("v.blk.{n}.attn_q.weight"), DType::F32, &[32]);
+    }
+    parts.tensor("mm.0.weight", DType::F32, &[32]);
+}
+
+#[test]
+fn an_encoder_is_one_finding_and_an_error_for_llama_cpp() {
+    let of = |engine| {
+        let found = planned_with(engine, encoder);
+        let mut of_code = found.into_iter().filter(|d| d.code == "TPC0315");
+        let only = of_code.next().expect("it is found");
+        assert_eq!(of_code.next(), None);
+        only
+    };
+    let for_tpc = of(Engine::Tpc);
+    assert!(for_tpc.message.contains("4 tensors of an image encoder"));
+    assert_eq!(for_tpc.severity, Severity::Note);
+    assert_eq!(of(Engine::LlamaCpp).severity, Severity::Error);
+    assert_eq!(of(Engine::IkLlamaCpp).severity, Severity::Error);
+    let [raised] = for_llama_cpp(vec![for_tpc]).try_into().expect("one");
+    assert_eq!(raised.severity, Severity::Error);
+}
 
 pub(super) fn cases() -> Vec<Case> {
     let case = |code, edit: fn(&mut Parts)| {
@@ -130,6 +175,22 @@ pub(super) fn cases() -> Vec<Case> {
         case("TPC0600", |p| {
             p.tensor("blk.0.foo.weight", DType::F32, &[32]);
         }),
+        // Encoders are told by their plan.
+        near(
+            "TPC0600",
+            |p| p.tensor("foo.weight", DType::F32, &[32]),
+            |p| p.tensor("v.blk.0.attn_q.weight", DType::F32, &[32]),
+        ),
+        Case::new(
+            "TPC0315",
+            || planned_with(Engine::Tpc, encoder),
+            || planned_with(Engine::Tpc, |_| ()),
+        ),
+        Case::new(
+            "TPC0316",
+            || planned_with(Engine::LlamaCpp, |p| p.retype(DOWN, DType::Iq4Ks)),
+            || planned_with(Engine::IkLlamaCpp, |p| p.retype(DOWN, DType::Iq4Ks)),
+        ),
         // Tensors of a block that is not counted are told once.
         near(
             "TPC0600",

@@ -46,6 +46,7 @@ pub(super) fn memory(bytes: f64) -> Topology {
         bandwidth: 1e12,
         flops: 2e14,
         processor: None,
+        class: tpc_passes::machine::CardClass::Unknown,
     };
     Topology {
         devices: vec![device],

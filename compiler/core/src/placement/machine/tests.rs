@@ -23,7 +23,8 @@ fn with(
         file: file.as_ref(),
         way,
         reserve: reserve.as_ref(),
-        ..MachineRequest::default()
+        host_memory: None,
+        servers: super::Servers::default(),
     }
     .machine()
 }

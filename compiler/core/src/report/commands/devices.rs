@@ -41,6 +41,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
     match vendor {
         Some(Vendor::Amd) => "ROCm",
         Some(Vendor::Intel) => "SYCL",
+        Some(Vendor::Apple) => "MTL",
         Some(Vendor::Nvidia) | None => "CUDA",
     }
 }

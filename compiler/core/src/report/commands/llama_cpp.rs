@@ -9,6 +9,7 @@ use tpc_passes::place::{LayerPlace, LayerPlacement};
 use super::devices::{buffer, devices};
 use super::path::{first_shard, is_address, path_word};
 use super::shell::ShellCommand;
+use crate::foreign_types::ForeignTypes;
 use crate::pipeline::{Compiled, tensor_limit};
 use crate::placement::{HostExperts, Placement, SplitMode, Target, overridden, resolve, shares};
 
@@ -58,6 +59,7 @@ pub(super) fn command(
     placement: &Placement,
     compiled: &Compiled,
 ) -> Result<ShellCommand, Refusal> {
+    not_loaded(family, placement, compiled)?;
     let mode = match compiled.mode {
         SplitMode::Hybrid => {
             let why = "it has no split by layers among groups that split tensors";
@@ -80,6 +82,33 @@ pub(super) fn command(
         SplitMode::None | SplitMode::Auto => "none",
     };
     words(path, placement, compiled, mode).map(ShellCommand::new)
+}
+
+/// Refuses files that the program does not load, however they are placed.
+fn not_loaded(family: Family, placement: &Placement, compiled: &Compiled) -> Result<(), Refusal> {
+    let model = &compiled.model;
+    let towers = model.summary.towers().count();
+    if towers > 0 {
+        let why = format!(
+            "it does not load a file with an encoder of images or sound beside the text model ({towers} tensors): use the \
+             publisher's text file and its mmproj file"
+        );
+        return Err(Refusal::new(why));
+    }
+    if family == Family::IkLlamaCpp {
+        return Ok(());
+    }
+    if let Some(cache) = placement.foreign_cache() {
+        let why = format!("it has no caches of {cache}, which is a type of ik_llama.cpp");
+        return Err(Refusal::new(why));
+    }
+    match ForeignTypes::of_graph(&model.graph) {
+        Some(foreign) => Err(Refusal::new(format!(
+            "it has no such types: {} are ik_llama.cpp's",
+            foreign.names()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The command with a split by layers in place of the plan's.
@@ -154,7 +183,7 @@ fn words(
         ("-ctv", placement.cache_type_v),
     ] {
         if cache != DType::F16 {
-            put(&[option, cache.name()]);
+            put(&[option, cache_name(cache)]);
         }
     }
     let ubatch = placement.ubatch_size;
@@ -191,6 +220,14 @@ fn beside_words(words: &[String]) -> Vec<String> {
         }
     }
     out
+}
+
+/// The name of a cache's type, as the programs spell it.
+const fn cache_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Q8Kv => "q8_KV",
+        other => other.name(),
+    }
 }
 
 /// The proportions (`-ts`) that divide the model as the plan does.

@@ -10,7 +10,8 @@ pub use shell::ShellCommand;
 use serde::Serialize;
 use tpc_passes::machine::Engine;
 
-use crate::pipeline::Compiled;
+use crate::foreign_types::ForeignTypes;
+use crate::pipeline::{CAPTURE, Compiled};
 use crate::placement::Placement;
 use devices::order;
 use llama_cpp::{Family, by_layers, command};
@@ -35,7 +36,7 @@ pub struct Commands {
     /// The order of devices that these assume, where the devices are unlike.
     #[serde(rename = "llama.cpp_order", skip_serializing_if = "Option::is_none")]
     pub llama_cpp_order: Option<String>,
-    /// ik_llama.cpp's server with the same placement, where that engine is asked for.
+    /// ik_llama.cpp's server with the same placement, if that engine is asked for, or no other runs the file.
     #[serde(rename = "ik_llama.cpp")]
     pub ik_llama_cpp: Option<ShellCommand>,
     /// Why ik_llama.cpp does not have it.
@@ -44,9 +45,6 @@ pub struct Commands {
     /// What the commands need besides, where the planned file is not enough.
     pub needs: Option<String>,
 }
-
-/// The architecture of a captured graph.
-const CAPTURE: &str = "capture";
 
 impl Commands {
     /// The commands for the model at `path`; `machine` has the options that say the machine.
@@ -75,9 +73,16 @@ impl Commands {
         if placement.ctx_size.is_none() {
             words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
         }
-        match is_address(path) {
-            false => out.tpc = Some(ShellCommand::new(words)),
-            true => {
+        let foreign = ForeignTypes::of_graph(&compiled.model.graph);
+        let names = (foreign.as_ref().map(ForeignTypes::names))
+            .or_else(|| placement.foreign_cache().map(|t| t.to_string()));
+        match (names, is_address(path)) {
+            (Some(names), _) => {
+                let why = format!("tpc has no kernels for the types of ik_llama.cpp yet ({names})");
+                out.tpc_reason = Some(why);
+            }
+            (None, false) => out.tpc = Some(ShellCommand::new(words)),
+            (None, true) => {
                 let why =
                     "tpc run needs the data on this machine: download the file and give its path";
                 out.tpc_reason = Some(why.to_owned());
@@ -94,7 +99,7 @@ impl Commands {
         }
         let printed = out.llama_cpp.as_ref().or(out.llama_cpp_by_layers.as_ref());
         out.llama_cpp_order = printed.and_then(|c| order(placement, c.words()));
-        if placement.engine == Engine::IkLlamaCpp {
+        if placement.engine == Engine::IkLlamaCpp || foreign.is_some() {
             match command(Family::IkLlamaCpp, path, placement, compiled) {
                 Ok(c) => out.ik_llama_cpp = Some(c),
                 Err(refusal) => out.ik_llama_cpp_reason = Some(refusal.why),
@@ -106,7 +111,7 @@ impl Commands {
     /// The same for a file without weights: the commands need the model that it describes.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
-        if self.tpc.is_some() {
+        if self.tpc.is_some() || self.ik_llama_cpp.is_some() {
             let what = "the file is a header: they need the model with its data";
             self.needs = Some(what.to_owned());
         }

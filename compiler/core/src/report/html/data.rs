@@ -154,7 +154,7 @@ impl PageData {
             report: all,
             why: why::render(&report.why, super::TEXT_WIDTH),
             places: tables.places,
-            blocks: (DType::ALL.iter())
+            blocks: (DType::ALL.iter().chain(DType::IK))
                 .filter(|t| t.block_len() > 1)
                 .map(|t| (t.name(), t.block_len()))
                 .collect(),

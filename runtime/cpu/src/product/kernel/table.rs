@@ -103,14 +103,8 @@ macro_rules! with_layout {
             DType::Iq2S => of!(Iq2S),
             DType::Iq3Xxs => of!(Iq3Xxs),
             DType::Iq3S => of!(Iq3S),
-            DType::F32
-            | DType::F16
-            | DType::Bf16
-            | DType::F64
-            | DType::I8
-            | DType::I16
-            | DType::I32
-            | DType::I64 => None,
+            // Plain types, and those of ik_llama.cpp.
+            _ => None,
         }
     }};
 }

@@ -107,12 +107,18 @@ function tiles() {
   const held = causes.filter(([k]) => x[k]).map(([k, w]) => `${w} ${bytes(x[k])}`).join(", ");
   const [twice, twiceUnit] = bytes(PLAN.mirrored_bytes).split(" ");
   return h("div", { class: "tiles card" },
-    tile("Per token, estimated", figure, unit, `${significant(e.decode_tps)} tokens/s at depth ${grouped(e.depth)}${e.error ? `, ±${Math.round(100 * e.error)} %` : ""}, by the profile of ${e.engine}`,
+    tile("Per token, estimated", figure, unit, `${significant(e.decode_tps)} tokens/s at depth ${grouped(e.depth)}${band(e)}, by the profile of ${e.engine}`,
       DEVICES.length > 1 && `${speed(ratio)} (${time(e.baseline_single_us)})`),
     tile("Per prompt batch", pre, preUnit, `${grouped(prefill.tokens)} tokens at once; ${grouped(e.prompt_tps)} tokens/s`),
     tile("Fullest device", full, fullUnit, room === null ? `${shown(fullest.name)}; its memory is not given` : `${shown(fullest.name)}: ${percent(fullest.total_bytes / Math.max(1, room))} of ${bytes(room)}`, `${bytes(sum(places.map((p) => p.total_bytes)))} in all`),
     tile("Collectives per token", grouped(all), "", all ? `${kinds}${per ? `; ${per} in most layers` : ""}` : "devices need none", `${plural(c.copies, "copy", "copies")}; ${bytes(c.bytes)} moved`),
     tile("Held more than once", twice, twiceUnit, `${percent(PLAN.mirrored_bytes / Math.max(1, m.bytes))} of the model`, held));
+}
+
+function band(e) {
+  if (!e.band) return "";
+  const range = `${significant(e.band.low_tps)} to ${significant(e.band.high_tps)}`;
+  return e.calibrated ? `, in nine of ten cases ${range}` : `, not calibrated for ${e.not_calibrated_for.join(" nor for ")}: perhaps ${range}`;
 }
 
 function speed(ratio) {

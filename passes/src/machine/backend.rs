@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// A back end of ggml.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize,
+)]
 pub enum Backend {
     /// NVIDIA's cards.
+    #[default]
     #[serde(rename = "CUDA")]
     Cuda,
     /// AMD's cards by HIP.

@@ -1,0 +1,70 @@
+//! Findings in a command line of llama.cpp as a function: `tpc lint -- llama-server …` for programs.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use crate::habits;
+use crate::lint;
+use crate::output::Failure;
+use tpc_diag::Diagnostic;
+use tpc_lint::Finding;
+use tpc_lint::format::EngineFacts;
+
+/// The findings in a command line of llama.cpp, for one model.
+#[derive(Clone, Debug)]
+pub struct LineVerdict {
+    /// The model's file, with the test of a benchmark behind it where the line has several.
+    pub model: String,
+    /// The numbers of devices that were planned for.
+    pub devices: Vec<usize>,
+    /// The release that the line is for, and the source of the facts.
+    pub engine: EngineFacts,
+    /// The findings; each diagnostic has a code, a severity, a message and a cure.
+    pub findings: Vec<Finding>,
+    /// The `tpc plan` command that asks for the same.
+    pub equivalent: Option<String>,
+}
+
+impl LineVerdict {
+    /// Whether the engine refuses the line, fails on it, or has too little memory for it.
+    pub fn has_errors(&self) -> bool {
+        let mut all = self.findings.iter();
+        all.any(|f| f.diagnostic.severity == tpc_diag::Severity::Error)
+    }
+}
+
+/// The arguments of `tpc lint`.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, args_override_self = true)]
+struct LintOnly {
+    #[command(flatten)]
+    args: lint::Args,
+}
+
+/// Returns the findings in a command line of llama.cpp or ik_llama.cpp: one verdict, or one per test of a benchmark.
+///
+/// `line` has the words of the command, with any environment variables before the program. `machine` has the options that
+/// stand before the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. Nothing is printed, and no
+/// settings file is read but the one that `--config` names or that lies in the folder or above it.
+///
+/// # Errors
+/// The diagnostics of a line or an option that cannot be read.
+pub fn lint_line(line: &[String], machine: &[String]) -> Result<Vec<LineVerdict>, Vec<Diagnostic>> {
+    let given = machine.iter().cloned().chain(["--".to_owned()]);
+    let words: Vec<String> = given.chain(line.iter().cloned()).collect();
+    let words = habits::normalise(words.into_iter().map(OsString::from));
+    let only = LintOnly::try_parse_from(words).map_err(|e| vec![crate::usage(&e)])?;
+    let checked = lint::checked(&only.args).map_err(|f: Failure| f.diagnostics)?;
+    let verdict = |one: lint::Checked| {
+        let engine = one.engine.clone()?;
+        Some(LineVerdict {
+            model: one.path,
+            devices: one.devices,
+            engine,
+            findings: one.findings,
+            equivalent: one.equivalent,
+        })
+    };
+    Ok(checked.into_iter().filter_map(verdict).collect())
+}

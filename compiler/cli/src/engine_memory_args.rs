@@ -1,0 +1,59 @@
+//! The options of an engine's command that change its memory.
+
+use clap::Args;
+use tpc_ir::DType;
+
+use super::output::Failure;
+use super::values::{self, Parsed};
+use tpc_core::engine_memory::EngineOptions;
+
+/// The options. They count with `--engine llama.cpp`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub(super) struct EngineMemoryArgs {
+    /// Plan the memory of the engine's server: the logits of last tokens alone, and without -np four slots in one cache.
+    #[arg(long)]
+    server: bool,
+    /// The engine's sequences share one cache.
+    #[arg(long)]
+    kv_unified: bool,
+    /// The engine's caches of layers with a window have a cell per token of the context.
+    #[arg(long)]
+    swa_full: bool,
+    /// Type of the K cache of the engine's draft [-ctkd; default: f16].
+    #[arg(long, alias = "spec-draft-type-k", value_name = "TYPE", value_parser = values::cache_type_k())]
+    cache_type_k_draft: Option<Parsed<DType>>,
+    /// Type of the V cache of the engine's draft [-ctvd; default: f16].
+    #[arg(long, alias = "spec-draft-type-v", value_name = "TYPE", value_parser = values::cache_type_v())]
+    cache_type_v_draft: Option<Parsed<DType>>,
+    /// Tokens that the engine drafts at once [default: 3].
+    #[arg(long, value_name = "N", value_parser = values::drafted_tokens())]
+    spec_draft_n_max: Option<Parsed<u64>>,
+    /// Memory of devices for experts that are on the host, in MiB.
+    #[arg(long, value_name = "N", value_parser = values::expert_cache())]
+    moe_cache_mib: Option<Parsed<u64>>,
+}
+
+fn given<T: Clone>(value: Option<&Parsed<T>>) -> Result<Option<T>, Failure> {
+    value.cloned().transpose().map_err(Failure::usage)
+}
+
+impl EngineMemoryArgs {
+    /// The options of the engine; `-np` may be open.
+    pub(super) fn options(&self, open_slots: bool) -> Result<EngineOptions, Failure> {
+        let default = EngineOptions::default();
+        let [k, v] = default.draft_caches;
+        let mib = given(self.moe_cache_mib.as_ref())?.unwrap_or(0);
+        Ok(EngineOptions {
+            unified: self.kv_unified,
+            serves: self.server,
+            open_slots,
+            whole_windows: self.swa_full,
+            draft_caches: [
+                given(self.cache_type_k_draft.as_ref())?.unwrap_or(k),
+                given(self.cache_type_v_draft.as_ref())?.unwrap_or(v),
+            ],
+            drafted_tokens: given(self.spec_draft_n_max.as_ref())?,
+            expert_cache: mib.saturating_mul(1 << 20),
+        })
+    }
+}

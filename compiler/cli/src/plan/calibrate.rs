@@ -1,0 +1,123 @@
+//! `--calibrate`: the speeds of a machine by what its user measured, and the topology file that keeps them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Args, Job};
+use crate::input;
+use crate::output::{self, Failure};
+use crate::progress::Progress;
+use tpc_core::calibration::{Calibrated, LogBuffer, MAX_BYTES, calibrate, read};
+use tpc_core::format::{bytes, printable};
+use tpc_core::pipeline::Origin;
+use tpc_core::placement::Placement;
+use tpc_core::topology::{described, with_calibration};
+use tpc_diag::{Diagnostic, codes};
+
+/// Calibrates the placement's machine by the file that is given, and says so. Without one nothing changes.
+pub(super) fn apply(
+    args: &Args,
+    job: &Job,
+    placement: &mut Placement,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let Some(path) = &args.calibrate else {
+        return Ok(Vec::new());
+    };
+    let name = input::shown(path);
+    let file = input::read_file(path, MAX_BYTES)?;
+    let text = String::from_utf8_lossy(&file);
+    let mut reading = read(&name, &text).map_err(Failure::from_diagnostics)?;
+    let (buffers, further) = (std::mem::take(&mut reading.buffers), reading.further);
+    let Some(model) = job.source.model()? else {
+        let message = "--calibrate is for models: a capture is not what was measured";
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--calibrate", message);
+        return Err(Failure::usage(
+            d.help("give the model's file instead of --graph"),
+        ));
+    };
+    let progress = Progress::start("planning what was measured".to_owned());
+    let found = calibrate(&name, reading, Origin::File(&model.file), placement)
+        .map_err(Failure::from_diagnostics)?;
+    drop(progress);
+    placement.engine = found.calibration.engine;
+    placement.topology.calibration = Some(found.calibration);
+    let mut out = vec![note(&name, &found, &buffers, further)];
+    if let Some(target) = &args.write_topology {
+        write(target, job, placement)?;
+    }
+    out.extend(found.left_out);
+    Ok(out)
+}
+
+/// What was fitted, by how many rows, and how well it reproduces them.
+fn note(name: &str, found: &Calibrated, buffers: &[LogBuffer], further: usize) -> Diagnostic {
+    let c = &found.calibration;
+    let factors = [
+        ("reading", c.bandwidth),
+        ("the arithmetic of prompts", c.compute),
+        ("fixed times", c.launches),
+        ("the time of reductions", c.reductions),
+        ("the step between stages", c.handover),
+    ];
+    let changed: Vec<String> = factors
+        .iter()
+        .filter(|(_, f)| (f - 1.0).abs() > 0.005)
+        .map(|(what, f)| format!("{what} × {f:.2}"))
+        .collect();
+    let changed = match changed.as_slice() {
+        [] => "nothing differs from the profile".to_owned(),
+        some => some.join(", "),
+    };
+    let percent = |x: f64| format!("{:.0} %", x * 100.0);
+    let engine = c.engine.name();
+    let rows = match c.rows {
+        1 => "1 measurement".to_owned(),
+        n => format!("{n} measurements"),
+    };
+    let prompts = match c.prompt_residual {
+        x if found.rows.iter().all(|r| r.row.name().starts_with("tg")) || x <= 0.0 => String::new(),
+        x => format!(", prompts within {}", percent(x)),
+    };
+    let mut message = format!(
+        "{engine} on this machine, by {rows} of {name}: {changed}; decoding is estimated within {}{prompts}",
+        percent(c.residual)
+    );
+    if further > 0 {
+        message += &format!("; {further} further lines cannot be used");
+    }
+    let mut held: BTreeMap<&str, f64> = BTreeMap::new();
+    for b in buffers {
+        *held.entry(&b.device).or_default() += b.mib;
+    }
+    if !held.is_empty() {
+        let each = held
+            .iter()
+            .map(|(d, mib)| format!("{} {}", printable(d), bytes((mib * 1048576.0) as u64)));
+        message += &format!("; its buffers: {}", each.collect::<Vec<_>>().join(", "));
+    }
+    let d = Diagnostic::new(&codes::CALIBRATED, "--calibrate", message);
+    d.help("--write-topology FILE.ron keeps it, --topology FILE.ron uses it")
+}
+
+/// Writes the topology file that was given, or one that describes the devices, with the calibration.
+fn write(target: &Path, job: &Job, placement: &Placement) -> Result<(), Failure> {
+    let Some(calibration) = &placement.topology.calibration else {
+        return Ok(());
+    };
+    let given = job.placement.topology_bytes()?;
+    let text = match given {
+        Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        None => described(placement),
+    };
+    let text = with_calibration(&text, calibration).map_err(|e| {
+        let name = target.display().to_string();
+        let d = Diagnostic::new(&codes::TOPOLOGY_FILE, &name, e.to_string());
+        Failure::usage(
+            d.help(
+                e.cure
+                    .unwrap_or_else(|| "`tpc explain TPC0403` shows one".to_owned()),
+            ),
+        )
+    })?;
+    output::replace(target, text.as_bytes())
+}

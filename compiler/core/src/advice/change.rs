@@ -1,0 +1,106 @@
+//! A change of what was asked for, as the option that people type in its place.
+
+use std::fmt;
+
+use tpc_ggml::llama_cpp::quoted;
+use tpc_ir::DType;
+
+use crate::placement::{HostExperts, Override, Placement, SplitMode};
+
+/// A change of what was asked for. Shown as the option that people type in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Another split mode.
+    Mode(SplitMode),
+    /// Another device for a model that is not split.
+    MainDevice(usize),
+    /// Other shares of the devices.
+    Shares(Vec<f64>),
+    /// Other overrides in place of all that were given: feed-forward weights of more layers are on the host.
+    Overrides {
+        /// The overrides.
+        all: Vec<Override>,
+        /// The number of layers that go to the host.
+        layers: usize,
+        /// Whether only experts go there.
+        experts: bool,
+    },
+    /// The experts of the first layers on the host.
+    HostExperts(u64),
+    /// So many layers on the devices, of so many; the output counts as one.
+    GpuLayers {
+        /// On the devices.
+        kept: u64,
+        /// In all.
+        all: u64,
+    },
+    /// The caches on the host.
+    KvOnHost,
+    /// Other types of the K and the V cache.
+    Caches {
+        /// What was asked for.
+        asked: [DType; 2],
+        /// What they are now.
+        types: [DType; 2],
+    },
+    /// A smaller context.
+    Context {
+        /// What was asked for.
+        asked: u64,
+        /// What it is now.
+        cells: u64,
+    },
+    /// Fewer sequences.
+    Sequences {
+        /// What was asked for.
+        asked: u64,
+        /// What they are now.
+        count: u64,
+    },
+    /// Smaller batches.
+    Batch(u64),
+}
+
+impl Change {
+    /// Changes a placement.
+    pub fn apply(&self, to: &mut Placement) {
+        match self {
+            Change::Mode(mode) => to.split_mode = *mode,
+            Change::MainDevice(d) => to.main_device = Some(*d),
+            Change::Shares(shares) => to.tensor_split = Some(shares.clone()),
+            Change::Overrides { all, .. } => to.overrides.clone_from(all),
+            Change::HostExperts(n) => to.host_experts = HostExperts::First(*n),
+            Change::GpuLayers { kept, .. } => to.n_gpu_layers = Some(*kept),
+            Change::KvOnHost => to.kv_on_host = true,
+            Change::Caches { types, .. } => [to.cache_type_k, to.cache_type_v] = *types,
+            Change::Context { cells, .. } => to.ctx_size = Some(*cells),
+            Change::Sequences { count, .. } => to.parallel = *count,
+            Change::Batch(n) => to.ubatch_size = *n,
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Mode(mode) => write!(f, "-sm {}", mode.name()),
+            Change::MainDevice(d) => write!(f, "-mg {d}"),
+            Change::Shares(shares) => {
+                let shown: Vec<String> = shares.iter().map(ToString::to_string).collect();
+                write!(f, "-ts {}", shown.join(","))
+            }
+            Change::Overrides { all, .. } => {
+                let words = |o: &Override| format!("-ot {}", quoted(&o.words()));
+                let words: Vec<String> = all.iter().map(words).collect();
+                f.write_str(&words.join(" "))
+            }
+            Change::HostExperts(n) => write!(f, "-ncmoe {n}"),
+            Change::GpuLayers { kept, .. } => write!(f, "-ngl {kept}"),
+            Change::KvOnHost => f.write_str("-nkvo"),
+            Change::Caches { types: [k, v], .. } => write!(f, "-ctk {k} -ctv {v}"),
+            Change::Context { cells, .. } => write!(f, "-c {cells}"),
+            Change::Sequences { count, .. } => write!(f, "-np {count}"),
+            Change::Batch(n) => write!(f, "-ub {n}"),
+        }
+    }
+}

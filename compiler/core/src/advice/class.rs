@@ -1,0 +1,45 @@
+//! The sorts of things that configurations give up.
+
+use crate::placement::Placement;
+
+/// The sorts of things that a configuration gives up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Class {
+    /// Context.
+    pub(super) context: bool,
+    /// Precision of the caches.
+    pub(super) caches: bool,
+    /// Sequences.
+    pub(super) sequences: bool,
+}
+
+impl Class {
+    /// All classes of a placement's configurations; those that give up less first.
+    pub(super) fn all(placement: &Placement) -> Vec<Class> {
+        let bit = |n: u32, i: u32| n & (1 << i) != 0;
+        let mut out: Vec<Class> = (0..8)
+            .map(|n| Class {
+                context: bit(n, 1),
+                caches: bit(n, 0),
+                sequences: bit(n, 2),
+            })
+            .filter(|c| !c.sequences || placement.parallel > 1)
+            .collect();
+        out.sort_by_key(|c| c.count());
+        out
+    }
+
+    fn count(self) -> usize {
+        [self.context, self.caches, self.sequences]
+            .into_iter()
+            .filter(|&given| given)
+            .count()
+    }
+
+    /// Whether all that this gives up is given up by the other as well.
+    pub(super) fn is_within(self, other: Class) -> bool {
+        (!self.context || other.context)
+            && (!self.caches || other.caches)
+            && (!self.sequences || other.sequences)
+    }
+}

@@ -1,0 +1,93 @@
+//! The work of a search: what each step takes, in units that do not depend on the machine.
+
+/// The limits of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Work, in units of about a microsecond of one processor.
+    pub steps: u64,
+}
+
+impl Default for Limits {
+    /// About one and a half seconds of one processor's time. What is found does not depend on the machine.
+    fn default() -> Limits {
+        Limits { steps: 1_500_000 }
+    }
+}
+
+/// The work of each sort of plan for one way to divide.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Costs {
+    /// A plan without programs.
+    pub(super) sketch: u64,
+    /// A plan with its programs and their memory.
+    pub(super) draft: u64,
+    /// The proof of a plan.
+    pub(super) proof: u64,
+}
+
+impl Costs {
+    /// The work for a model of so many instructions and layers, whose tensors are shared by `sharing` of `devices` devices. The
+    /// constants are measured: `cargo run --release -p tpc-tests --bin step-cost`.
+    pub(super) fn of(insts: usize, layers: u64, (sharing, devices): (usize, usize)) -> Costs {
+        let insts = insts as f64;
+        let (sharing, devices) = (sharing as f64, devices as f64);
+        // The search for splits takes longer the more instructions a layer has.
+        let of_layer = insts / layers.max(1) as f64;
+        let [sketch, draft, proof] = match sharing > 1.0 {
+            true => [
+                12.0 + 0.13 * of_layer,
+                8.0 + 0.13 * of_layer + 4.5 * sharing,
+                2.0 + 1.7 * sharing,
+            ],
+            false => [12.0, 15.0 + 0.3 * devices, 2.0 + 0.25 * devices],
+        };
+        let units = |per_inst: f64| (insts * per_inst) as u64 + 1;
+        Costs {
+            sketch: units(sketch),
+            draft: units(draft),
+            proof: units(proof),
+        }
+    }
+}
+
+/// What is left of the work of a search.
+#[derive(Clone, Debug)]
+pub(super) struct Effort {
+    left: u64,
+    /// Plans that were made.
+    pub(super) tried: usize,
+    /// Whether nothing was left out for want of work.
+    pub(super) complete: bool,
+}
+
+impl Effort {
+    pub(super) const fn new(limits: Limits) -> Effort {
+        Effort {
+            left: limits.steps,
+            tried: 0,
+            complete: true,
+        }
+    }
+
+    pub(super) const fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Whether there is enough left for plans of so much work, which is taken.
+    pub(super) fn take(&mut self, plans: usize, work: u64) -> bool {
+        let enough = work <= self.left;
+        if enough {
+            self.left -= work;
+            self.tried += plans;
+        } else {
+            self.complete = false;
+        }
+        enough
+    }
+
+    /// Takes work that was done, however much is left.
+    pub(super) fn spend(&mut self, plans: usize, work: u64) {
+        self.left = self.left.saturating_sub(work);
+        self.tried += plans;
+    }
+}

@@ -1,0 +1,196 @@
+//! The advice of drafts: proved, checked once more, and in the order in which it is shown.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::{Device, Place};
+use tpc_passes::footprint::Footprint;
+
+use super::change::Change;
+use super::class::Class;
+use super::price::{Advice, Shortfall, price};
+use super::search::{FASTER, Search, has_as_much};
+use super::space::{Chain, Point};
+use super::trial::{Found, Trying};
+use crate::pipeline::in_parallel;
+use crate::placement::SplitMode;
+
+/// Points that are named.
+const NAMED: usize = 5;
+/// The drafts of the smallest configurations where nothing fits.
+const SHORT: usize = 12;
+
+impl Search<'_> {
+    /// The drafts worth naming, proved: none that is slower than one that gives up less.
+    pub(super) fn name(&self, mut found: Vec<Found>) -> Vec<Advice> {
+        found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
+        let class = |f: &Found| self.space.class(&f.point);
+        let worth = |f: &Found| {
+            !found.iter().any(|other| {
+                other.changes != f.changes
+                    && class(other).is_within(class(f))
+                    && class(other) != class(f)
+                    && other.us_per_token <= f.us_per_token * FASTER
+                    && has_as_much(&other.point, &f.point)
+            })
+        };
+        let keep: Vec<bool> = found.iter().map(worth).collect();
+        let mut kept: Vec<Found> = found
+            .into_iter()
+            .zip(keep)
+            .filter_map(|(f, k)| k.then_some(f))
+            .collect();
+        let mut seen: Vec<Vec<Change>> = Vec::new();
+        kept.retain(|f| {
+            let is_new = !seen.contains(&f.changes);
+            seen.push(f.changes.clone());
+            is_new
+        });
+        kept.truncate(NAMED);
+        let ranks: Vec<_> = kept.iter().map(|f| self.rank(f)).collect();
+        let proved = in_parallel(kept, |f| self.proved(f));
+        let mut out: Vec<_> = ranks.into_iter().zip(proved).collect();
+        out.sort_by(|(a, x), (b, y)| {
+            let time = |a: &Option<Advice>| a.as_ref().map_or(f64::INFINITY, |a| a.us_per_token);
+            a.cmp(b).then(time(x).total_cmp(&time(y)))
+        });
+        out.into_iter().filter_map(|(_, advice)| advice).collect()
+    }
+
+    /// The order in which advice is shown: what gives up nothing comes before what gives up context, precision or sequences; of
+    /// the former, what moves nothing to the host in the mode that was asked for comes first.
+    fn rank(&self, found: &Found) -> (bool, bool) {
+        let asked = self.space.base.split_mode;
+        let is_other = |c: &Change| match c {
+            Change::Shares(_) => false,
+            Change::Mode(_) => asked != SplitMode::Auto,
+            _ => true,
+        };
+        let gives_up = self.space.class(&found.point) != Class::default();
+        (gives_up, gives_up || found.changes.iter().any(is_other))
+    }
+
+    /// The advice of a draft; `None` where its plan is not proved, or the last check rejects it.
+    fn proved(&self, found: Found) -> Option<Advice> {
+        if !found.draft.fits() {
+            return None;
+        }
+        let changes = found.changes;
+        let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let prints = found.draft.footprints();
+        let host = prints.get(&Place::Host).map_or(0, Footprint::total);
+        let used = |d: usize| {
+            let usable = self.space.base.topology.device(d).usable_memory()?;
+            let print = prints.get(&Place::Device(Device::new(d)));
+            Some(print.map_or(0, Footprint::total) as f64 / usable.max(1.0))
+        };
+        let fullest = (0..self.space.base.devices.len())
+            .filter_map(used)
+            .reduce(f64::max);
+        let mode = found.draft.mode();
+        let us_per_token = found.us_per_token;
+        let depth = found.placement.depth;
+        let compiled = found.draft.proved(found.prepared);
+        if compiled.proof.is_err() || words.is_empty() {
+            return None;
+        }
+        let mut out = Advice {
+            options: words.join(" "),
+            price: price(&changes, host),
+            changes,
+            placement: found.placement,
+            mode,
+            decode_tps: compiled.estimate.decode_tps,
+            prompt_tps: compiled.estimate.prompt_tps,
+            depth,
+            fullest,
+            host_bytes: host,
+            us_per_token,
+        };
+        (self.advisor.vet)(&mut out, &compiled).then_some(out)
+    }
+
+    /// What the smallest configurations lack: the least of them.
+    pub(super) fn shortfall(&mut self) -> Option<Shortfall> {
+        let space = &self.space;
+        let smallest = |level: u64, chain: Chain| Point {
+            way: 0,
+            chain,
+            level,
+            caches: if space.has_caches {
+                space.caches.len() - 1
+            } else {
+                0
+            },
+            cells: *space
+                .contexts(Class {
+                    context: true,
+                    ..Class::default()
+                })
+                .last()
+                .unwrap_or(&space.cells),
+            parallel: 1,
+            ubatch: *space.batches().last().unwrap_or(&space.base.ubatch_size),
+        };
+        let mut points = Vec::new();
+        for chain in space.chains() {
+            let last = space.last_level(chain);
+            let point = smallest(0, chain);
+            let load = self.leaves[point.caches].load(&point, space.base.devices.len());
+            // Between full devices and a full host.
+            let full = self.level_of_devices(&self.bound.known[0], &point, &load);
+            let first = space.first_level(chain);
+            for level in [full, full + 1, last, first] {
+                points.push(smallest(level.min(last), chain));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        points.retain(|p| seen.insert((space.offload(p), p.cells)));
+        // One at least, or nothing is said.
+        let most = self.effort.left() / self.costs[0].draft.max(1);
+        points.truncate(usize::try_from(most).unwrap_or(SHORT).clamp(1, SHORT));
+        self.effort
+            .spend(points.len(), self.costs[0].draft * points.len() as u64);
+        let found = in_parallel(points, |p| {
+            let found = self.draft(&self.bound.known[0], &p, Trying::Once)?;
+            let (place, bytes) = lacks(&found)?;
+            let words: Vec<String> = found.changes.iter().map(ToString::to_string).collect();
+            Some(Shortfall {
+                place,
+                bytes,
+                options: words.join(" "),
+            })
+        });
+        found.into_iter().flatten().min_by_key(|s| s.bytes)
+    }
+}
+
+/// The place that lacks most, and how much all of them lack.
+fn lacks(found: &Found) -> Option<(String, u64)> {
+    let topology = &found.placement.topology;
+    let prints = found.draft.footprints();
+    let bytes = |place: Place| prints.get(&place).map_or(0, Footprint::total);
+    let of_device = |d: usize| bytes(Place::Device(Device::new(d)));
+    let devices = found.placement.devices.len();
+    let over = |total: u64, usable: f64| total.saturating_sub(usable as u64);
+    let mut all: Vec<(u64, String)> = Vec::new();
+    for (d, spec) in found.placement.devices.iter().enumerate() {
+        let usable = topology.device(d).usable_memory();
+        all.extend(usable.map(|usable| (over(of_device(d), usable), spec.name.clone())));
+    }
+    // A host that shares its memory with devices holds theirs, too.
+    let pooled = topology.host_pool(devices).map_or(0, |pool| {
+        let shared = pool.devices.iter().map(|&d| of_device(d));
+        shared.fold(0, u64::saturating_add)
+    });
+    let on_host = bytes(Place::Host).saturating_add(pooled);
+    let usable = topology.usable_host_memory(devices);
+    all.extend(usable.map(|usable| (over(on_host, usable), "host".to_owned())));
+    all.retain(|(over, _)| *over > 0);
+    let sum = all
+        .iter()
+        .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
+    let (most, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
+    // The same bytes are missing on a device and in the memory that it shares.
+    let is_shared = topology.host_is_shared(devices);
+    Some((name, if is_shared { most } else { sum }))
+}

@@ -1,0 +1,105 @@
+//! A configuration with what it stores: which stage holds which layers, and what each device holds of them.
+
+use super::bound::{Known, Load};
+use super::shares::{Shared, Shares};
+use super::space::{Offload, Point};
+use crate::pipeline::Stored;
+use crate::placement::{Placement, Unit, by_bytes, by_layers};
+
+/// A configuration, with what it stores and what is known of its way to divide.
+#[derive(Clone, Copy)]
+pub(super) struct Placed<'a> {
+    pub(super) known: &'a Known,
+    pub(super) shared: &'a Shared,
+    pub(super) base: &'a Placement,
+    pub(super) point: &'a Point,
+    pub(super) load: &'a Load,
+    pub(super) offload: Offload,
+}
+
+impl Placed<'_> {
+    /// The shares by which layers are counted.
+    pub(super) fn shares(&self) -> Option<&[f64]> {
+        match &self.shared.shares {
+            Shares::Asked => self.base.tensor_split.as_deref(),
+            Shares::Given(shares) => Some(shares),
+            Shares::Counted => None,
+        }
+    }
+
+    /// A device's part of what its stage stores.
+    pub(super) fn own(&self, device: usize, stored: &Stored) -> f64 {
+        let part = &self.known.parts[device];
+        part.experts * stored.experts
+            + part.weights * stored.weights
+            + part.caches * stored.caches
+            + part.states * stored.states
+    }
+
+    /// Whether the devices of a stage have the room for what it stores.
+    pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &Stored) -> bool {
+        self.shared.way.stages[stage].iter().all(|&d| {
+            let own = self.own(d, stored);
+            own <= rooms[d] || own <= 0.0
+        })
+    }
+
+    /// Whether all stages have the room for their units.
+    pub(super) fn holds_all(&self, rooms: &[f64], units: &[Stored], stages: &[usize]) -> bool {
+        let held = self.held(units, stages);
+        held.iter()
+            .enumerate()
+            .all(|(stage, stored)| self.holds(rooms, stage, stored))
+    }
+
+    /// What every stage stores.
+    pub(super) fn held(&self, units: &[Stored], stages: &[usize]) -> Vec<Stored> {
+        let mut held = vec![Stored::default(); self.shared.way.stages.len()];
+        for (unit, &stage) in units.iter().zip(stages) {
+            add(&mut held[stage], unit);
+        }
+        held
+    }
+
+    /// The stage of every unit by these shares of the devices.
+    pub(super) fn by_shares(&self, units: &[Stored], shares: &[f64]) -> Vec<usize> {
+        by_layers(&whole(units), &self.sums(shares))
+    }
+
+    /// The sum of a figure per device over the devices of each stage.
+    fn sums(&self, of: &[f64]) -> Vec<f64> {
+        let stages = self.shared.way.stages.iter();
+        stages
+            .map(|stage| stage.iter().map(|&d| of[d]).sum())
+            .collect()
+    }
+
+    /// The stage of every unit.
+    pub(super) fn stages_of(&self, units: &[Stored]) -> Vec<usize> {
+        match self.shares() {
+            _ if self.shared.way.stages.len() == 1 => vec![0; units.len()],
+            Some(shares) => self.by_shares(units, shares),
+            None => {
+                let memory = |d: usize| self.base.topology.device(d).usable_memory();
+                let memory: Option<Vec<f64>> = (0..self.base.devices.len()).map(memory).collect();
+                let memory = memory.unwrap_or_else(|| vec![1.0; self.base.devices.len()]);
+                by_bytes(&whole(units), &self.sums(&memory))
+            }
+        }
+    }
+}
+
+/// Units in whole bytes.
+fn whole(units: &[Stored]) -> Vec<Unit> {
+    let unit = |u: &Stored| Unit {
+        bytes: u.total() as u64,
+    };
+    units.iter().map(unit).collect()
+}
+
+pub(super) fn add(to: &mut Stored, unit: &Stored) {
+    to.experts += unit.experts;
+    to.weights += unit.weights;
+    to.caches += unit.caches;
+    to.states += unit.states;
+}

@@ -1,0 +1,126 @@
+//! The ways to divide a model with their shares: those that were asked for, others in proportion to memory, and layers counted
+//! until they fit.
+
+use super::bound::Rooms;
+use crate::pipeline::{Stored, Way, ways};
+use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, by_layers};
+
+/// The shares of a way to divide.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shares {
+    /// The shares that were asked for, or none.
+    Asked,
+    /// These shares.
+    Given(Vec<f64>),
+    /// The number of layers of each device is chosen for each configuration.
+    Counted,
+}
+
+/// A way to divide, with its shares.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) way: Way,
+    pub(super) shares: Shares,
+}
+
+/// The ways to divide among the devices of a placement that have a word of their own, those of the mode that was asked for
+/// first. Groups in sequence have none: they are strategies of `auto` alone, which decides about them anew with every
+/// change.
+pub(super) fn shared_ways(base: &Placement) -> Vec<Shared> {
+    let auto = Placement {
+        split_mode: SplitMode::Auto,
+        ..base.clone()
+    };
+    // Tensors that are pinned to devices need these.
+    let pinned = |o: &Override| matches!(o.target, Target::Device(_));
+    let pins = base.overrides.iter().any(pinned) && base.devices.len() > 1;
+    let has_word = |w: &Way| match w.mode {
+        SplitMode::Hybrid => false,
+        SplitMode::None => !pins,
+        _ => true,
+    };
+    let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
+    if base.split_mode == SplitMode::None {
+        // The device that was asked for, beside the roomiest.
+        for way in ways(base) {
+            if !all.contains(&way) {
+                all.push(way);
+            }
+        }
+    }
+    let is_asked = |way: &Way| way.mode == base.split_mode;
+    all.sort_by_key(|way| !is_asked(way));
+    let plain = |way: &Way| Shared {
+        way: way.clone(),
+        shares: Shares::Asked,
+    };
+    let mut out: Vec<Shared> = all.iter().map(plain).collect();
+    for way in all {
+        // Without proportions, layers are divided by bytes.
+        let shares = match way.mode {
+            SplitMode::Layer => base.tensor_split.is_some().then_some(Shares::Counted),
+            SplitMode::Tensor => by_memory(base).map(Shares::Given),
+            _ => None,
+        };
+        let shared = shares.map(|shares| Shared { way, shares });
+        out.extend(shared);
+    }
+    out
+}
+
+/// Shares in proportion to usable memory, in GiB; `None` where memory is not known or alike, or these were asked for.
+fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
+    let gib = |d: usize| {
+        let usable = placement.topology.device(d).usable_memory()?;
+        Some((usable / f64::from(1 << 30) * 10.0).round() / 10.0)
+    };
+    let shares: Option<Vec<f64>> = (0..placement.devices.len()).map(gib).collect();
+    let mut shares = shares.filter(|s| s.iter().all(|&x| x > 0.0))?;
+    let alike = |s: &[f64]| s.windows(2).all(|w| w[0].to_bits() == w[1].to_bits());
+    if alike(&shares) {
+        shares.fill(1.0);
+    }
+    let differs = match &placement.tensor_split {
+        Some(asked) if alike(asked) => !alike(&shares),
+        Some(asked) => *asked != shares,
+        // Without proportions, alike devices have alike shares.
+        None => !alike(&shares),
+    };
+    (shares.len() > 1 && differs).then_some(shares)
+}
+
+/// The layers of each device, the output counted as one, that fit what the devices have room for; of several the fullest
+/// device is as empty as can be. `drafting` are blocks behind the last layer that count as layers.
+pub(super) fn counted(
+    units: &[Stored],
+    rooms: &Rooms,
+    drafting: u64,
+    holds: &dyn Fn(&[usize]) -> bool,
+) -> Vec<f64> {
+    let bytes: Vec<Unit> = units
+        .iter()
+        .map(|u| Unit {
+            bytes: u.total() as u64,
+        })
+        .collect();
+    let first = bytes.iter().position(|u| u.bytes > 0).unwrap_or(0).max(1);
+    let by = |room: &[f64]| {
+        let room: Vec<f64> = room.iter().map(|r| r.max(0.0)).collect();
+        let stages = by_bytes(&bytes, &room);
+        let mut counts = vec![0.0; room.len()];
+        for &stage in stages.iter().skip(first) {
+            counts[stage] += 1.0;
+        }
+        if let [.., last, _] = stages.as_slice() {
+            counts[*last] += drafting as f64;
+        }
+        counts
+    };
+    let sums = |counts: &[f64]| counts.iter().sum::<f64>() > 0.0;
+    // As a plan without proportions divides them, if that fits.
+    let whole = by(&rooms.before_compute);
+    if sums(&whole) && holds(&by_layers(&bytes, &whole)) {
+        return whole;
+    }
+    by(&rooms.all)
+}

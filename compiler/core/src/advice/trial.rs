@@ -1,0 +1,387 @@
+//! Trials: points are drafted, and what a draft needs corrects the bound for the next.
+
+use std::collections::BTreeSet;
+
+use super::bound::Known;
+use super::change::Change;
+use super::class::Class;
+use super::effort::Costs;
+use super::price::{Advice, per_token};
+use super::search::{CELLS, FASTER, Search, Timed, has_as_much, milder};
+use super::space::{Chain, Point};
+use crate::pipeline::{Draft, Prepared, in_parallel};
+use crate::placement::{Placement, SplitMode};
+
+/// The drafts that a full effort takes: memory is priced higher, then shares are shifted.
+const FULL: u64 = 5;
+/// Drafts that correct the bound for one class.
+const DRAFTED: u64 = 6;
+/// Drafts of a full effort that look for the least on the host.
+const SHIFTED: u64 = 4;
+/// Points of each class that may be drafted.
+const KEPT: usize = 3;
+/// The work that is left is so many times that of sketches, if points are sketched.
+const SKETCHED: u64 = 4;
+/// Levels that are tried beyond that of a point with its caches on the host when they are moved back to the devices.
+const MOVED: u64 = 4;
+
+/// How hard a draft tries to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trying {
+    /// One plan, divided as its point says.
+    Once,
+    /// All that a plan for its placement tries.
+    Full,
+}
+
+/// The work that a class may still do.
+struct Allowed {
+    work: u64,
+    drafts: u64,
+    /// Plans that were made.
+    made: usize,
+    /// Work that was done.
+    spent: u64,
+    /// Whether the work did not suffice.
+    short: bool,
+}
+
+impl Allowed {
+    fn new(work: u64) -> Allowed {
+        Allowed {
+            work,
+            drafts: DRAFTED,
+            made: 0,
+            spent: 0,
+            short: false,
+        }
+    }
+
+    /// Whether the work suffices for so many plans, which are counted. The first one is always made.
+    fn take(&mut self, plans: u64, work: u64) -> bool {
+        let is_first = self.made == 0 && plans == 1;
+        let enough = is_first || self.spent + work <= self.work;
+        if enough {
+            self.spent += work;
+            self.made += 1;
+        }
+        self.short |= !enough;
+        enough
+    }
+
+    /// Whether there is work for one more draft that corrects the bound.
+    fn take_draft(&mut self, costs: Costs) -> bool {
+        let enough = self.drafts > 0 && self.take(1, costs.draft);
+        self.drafts = self.drafts.saturating_sub(1);
+        enough
+    }
+}
+
+/// A draft that fits, with its point.
+pub(super) struct Found {
+    pub(super) point: Point,
+    pub(super) changes: Vec<Change>,
+    pub(super) placement: Placement,
+    pub(super) prepared: Prepared,
+    pub(super) draft: Draft,
+    pub(super) us_per_token: f64,
+}
+
+impl Search<'_> {
+    /// The fastest points of these classes, each planned and proved.
+    pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
+        let points = self.starts(classes);
+        // Each class gets as much as is left for it, in rounds of as many as there are processors for.
+        let mut found: Vec<Found> = Vec::new();
+        let mut rest = points.as_slice();
+        while !rest.is_empty() {
+            let each = self.effort.left() / rest.len() as u64;
+            let mut n = rest.len().min(ROUND);
+            let dearest = |of: &[Timed]| of.first().map_or(0, |p| self.dear(p));
+            let cost: u64 = rest[..n].iter().map(|(_, of)| dearest(of)).sum();
+            if cost > self.effort.left() {
+                n = 1;
+            }
+            // One at least is tried, whatever the limits are.
+            if dearest(&rest[0].1) > self.effort.left() && !found.is_empty() {
+                self.effort.complete = false;
+                break;
+            }
+            let (now, later) = rest.split_at(n);
+            let tried = in_parallel(now.to_vec(), |(class, of)| {
+                let mut allowed = Allowed::new(each);
+                let found = self.first_that_fits(class, &of, &mut allowed);
+                (found, allowed)
+            });
+            for (one, allowed) in tried {
+                self.effort.spend(allowed.made, allowed.spent);
+                self.effort.complete &= !allowed.short;
+                if let Some(one) = &one {
+                    // Its proof is to come.
+                    self.effort.spend(0, self.costs[one.point.way].proof);
+                }
+                found.extend(one);
+            }
+            rest = later;
+        }
+        let found = self.with_shares_shifted(found);
+        self.name(found)
+    }
+
+    /// The points that each class begins with, in the mode that was asked for and, where these are faster by the bound, in
+    /// others.
+    fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<Timed>)> {
+        let asked = self.space.base.split_mode;
+        let mut points: Vec<(Class, Vec<Timed>)> = Vec::new();
+        for &class in classes {
+            let all = self.candidates(class);
+            let is_own = |(p, _): &Timed| self.space.ways[p.way].way.mode == asked;
+            let (own, others): (Vec<Timed>, Vec<Timed>) = all.into_iter().partition(is_own);
+            for best in [own, others] {
+                // What the bound takes for no faster than a point that gives up less is not tried.
+                let idle = points.iter().any(|(other, of)| {
+                    let times = of.first().zip(best.first());
+                    other.is_within(class)
+                        && times
+                            .is_some_and(|(a, b)| a.1 <= b.1 * FASTER && has_as_much(&a.0, &b.0))
+                });
+                if !idle && !best.is_empty() {
+                    points.push((class, best.into_iter().take(KEPT).collect()));
+                }
+            }
+        }
+        self.sketched(points)
+    }
+
+    /// These points in the order of their sketches, where there is work for sketches.
+    fn sketched(&mut self, mut points: Vec<(Class, Vec<Timed>)>) -> Vec<(Class, Vec<Timed>)> {
+        let all = points.iter().flat_map(|(_, of)| of.iter().map(|p| p.0));
+        let all: Vec<Point> = all.collect();
+        let beside = self.effort.left() / SKETCHED * (SKETCHED - 1);
+        if !self.affords(&all, beside) {
+            return points;
+        }
+        let mut sketches = self.sketches(&all).into_iter();
+        for (_, of) in &mut points {
+            for (_, time) in of.iter_mut() {
+                if let Some(sketch) = sketches.next().flatten() {
+                    *time = per_token(&sketch.estimate);
+                }
+            }
+            of.sort_by(|a, b| a.1.total_cmp(&b.1));
+        }
+        points
+    }
+
+    /// The work of a draft and a proof of a point.
+    fn dear(&self, (point, _): &Timed) -> u64 {
+        let costs = self.costs[point.way];
+        costs.draft + costs.proof
+    }
+
+    /// A draft of a point, whether it fits or not.
+    pub(super) fn draft(&self, known: &Known, point: &Point, trying: Trying) -> Option<Found> {
+        let changes = self.changes(known, point)?;
+        let placement = self.space.placement(point, &changes);
+        let prepared = self.advisor.origin.prepare(&placement).ok()?;
+        let draft = match trying {
+            Trying::Once => prepared.draft_once(&placement, &self.space.ways[point.way].way),
+            Trying::Full => prepared.draft(&placement),
+        };
+        let draft = draft.ok()?;
+        (self.advisor.watch)();
+        let asked = Placement {
+            engine: self.advisor.engine,
+            ..placement.clone()
+        };
+        if draft.is_refused(&prepared, &asked) {
+            return None;
+        }
+        Some(Found {
+            point: *point,
+            us_per_token: per_token(draft.estimate()),
+            changes,
+            placement,
+            prepared,
+            draft,
+        })
+    }
+
+    /// The draft of the first of these points that fits, corrected so that it is as mild as can be.
+    fn first_that_fits(
+        &self,
+        class: Class,
+        points: &[Timed],
+        allowed: &mut Allowed,
+    ) -> Option<Found> {
+        let mut best: Option<Found> = None;
+        for (start, time) in points {
+            // By the bound, the rest is slower than what is found.
+            if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
+                break;
+            }
+            let found = self.corrected(class, start, allowed);
+            let found = found.and_then(|f| self.with_caches_moved_back(f, allowed));
+            let faster = |f: &Found| {
+                best.as_ref()
+                    .is_none_or(|b| f.us_per_token < b.us_per_token)
+            };
+            if let Some(found) = found.filter(faster) {
+                best = Some(found);
+            }
+        }
+        best
+    }
+
+    /// A draft whose caches are on the host, with its caches on the devices instead and a little more of the rest on the host,
+    /// where that fits and is no slower. The bound is not exact enough to tell.
+    fn with_caches_moved_back(&self, found: Found, allowed: &mut Allowed) -> Option<Found> {
+        if !found.point.chain.kv || self.space.base.kv_on_host {
+            return Some(found);
+        }
+        let (point, time) = (found.point, found.us_per_token);
+        let costs = self.costs[point.way];
+        let known = &self.bound.known[point.way];
+        let chain = Chain {
+            kv: false,
+            ..point.chain
+        };
+        let last = self.space.last_level(chain);
+        for more in [1, MOVED] {
+            if !allowed.take(2, costs.draft) {
+                break;
+            }
+            let level = (point.level + more).min(last);
+            let moved = Point {
+                chain,
+                level,
+                ..point
+            };
+            let moved = self.draft(known, &moved, Trying::Once);
+            match moved.filter(|moved| moved.draft.fits()) {
+                Some(moved) if moved.us_per_token <= time * FASTER => return Some(moved),
+                Some(_) => break,
+                None => {}
+            }
+        }
+        Some(found)
+    }
+
+    /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
+    fn corrected(&self, class: Class, start: &Point, allowed: &mut Allowed) -> Option<Found> {
+        let costs = self.costs[start.way];
+        let mut known = self.bound.known[start.way].clone();
+        let mut best: Option<Found> = None;
+        let mut tried: BTreeSet<Point> = BTreeSet::new();
+        let mut at = self.mildest(class, &known, start)?;
+        let last = self.space.last_level(start.chain);
+        // Where the bound is wrong again and again, steps grow.
+        let mut step = 1;
+        while tried.insert(at) && allowed.take_draft(costs) {
+            let Some(found) = self.draft(&known, &at, Trying::Once) else {
+                break;
+            };
+            let fits = found.draft.fits();
+            known.learn(self.bound.compute, &at, found.draft.footprints());
+            if fits && best.as_ref().is_none_or(|b| milder(&at, &b.point)) {
+                best = Some(found);
+            }
+            let restart = Point {
+                cells: start.cells.min(at.cells),
+                ..*start
+            };
+            let next = self.mildest(class, &known, &restart);
+            at = match next {
+                Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
+                _ if fits => break,
+                // The bound is wrong about this one: a little more than it says.
+                _ if class.context && at.cells > 2 * CELLS && step == 1 => Point {
+                    cells: (at.cells - at.cells / 16) / CELLS * CELLS,
+                    ..at
+                },
+                _ if at.level < last => Point {
+                    level: (at.level + step).min(last),
+                    ..at
+                },
+                _ => break,
+            };
+            if !fits {
+                step *= 2;
+            }
+            if best.is_some() && !fits {
+                break;
+            }
+        }
+        // Devices that differ may need shares that shift.
+        if best.is_some() || !self.may_shift(start.way) || !allowed.take(FULL, FULL * costs.draft) {
+            return best;
+        }
+        let known = &self.bound.known[start.way];
+        let at = self.mildest(class, known, start)?;
+        let found = self.draft(known, &at, Trying::Full)?;
+        found.draft.fits().then_some(found)
+    }
+
+    /// Whether a plan of this way may shift the shares of the devices to fit.
+    fn may_shift(&self, way: usize) -> bool {
+        use super::shares::Shares;
+        let shared = &self.space.ways[way];
+        let asked = self.space.base.tensor_split.is_some() && !self.space.implied_shares;
+        shared.way.mode == SplitMode::Tensor && shared.shares == Shares::Asked && !asked
+    }
+
+    /// The drafts with less on the host, where the devices differ and shares that shift make room for it; of as many as the
+    /// limits allow, the fastest first.
+    fn with_shares_shifted(&mut self, mut found: Vec<Found>) -> Vec<Found> {
+        if !self.space.devices_differ() {
+            return found;
+        }
+        found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
+        let shifts = |f: &Found| {
+            let level = self.space.first_level(f.point.chain);
+            self.may_shift(f.point.way) && f.point.level > level
+        };
+        let (shifted, mut out): (Vec<Found>, Vec<Found>) = found.into_iter().partition(shifts);
+        let mut taken = Vec::new();
+        for f in shifted {
+            let work = SHIFTED * FULL * self.costs[f.point.way].draft;
+            let plans = usize::try_from(SHIFTED).unwrap_or(0);
+            taken.push((self.effort.take(plans, work), f));
+        }
+        out.extend(in_parallel(taken, |(is_taken, f)| match is_taken {
+            true => self.shifted(f),
+            false => f,
+        }));
+        out
+    }
+
+    /// The draft with the least on the host between nothing and its own.
+    fn shifted(&self, mut best: Found) -> Found {
+        let known = &self.bound.known[best.point.way];
+        let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);
+        for _ in 0..SHIFTED {
+            if low >= high {
+                break;
+            }
+            let level = (low + high) / 2;
+            let point = Point {
+                level,
+                ..best.point
+            };
+            let found = self.draft(known, &point, Trying::Full);
+            match found.filter(|f| f.draft.fits()) {
+                Some(fits) => {
+                    high = level;
+                    if fits.us_per_token < best.us_per_token {
+                        best = fits;
+                    }
+                }
+                None => low = level + 1,
+            }
+        }
+        best
+    }
+}
+
+/// Classes that are tried at once.
+const ROUND: usize = 2;

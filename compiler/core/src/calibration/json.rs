@@ -1,0 +1,73 @@
+//! llama-bench's `-o json` and `-o jsonl`.
+
+use serde_json::Value;
+
+use super::csv;
+use super::reading::Reading;
+
+/// Reads an array of rows, or one row a line.
+pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
+    if text.trim_start().starts_with('[') {
+        match serde_json::from_str::<Vec<Value>>(text) {
+            Ok(rows) => {
+                // The reader of JSON keeps no lines: a row is at the line of its speed.
+                let mut lines = text
+                    .lines()
+                    .enumerate()
+                    .filter(|(_, l)| l.contains("\"avg_ts\""));
+                for value in rows {
+                    let line = lines.next().map_or(1, |(i, _)| i + 1);
+                    row(file, line, &value, out);
+                }
+            }
+            Err(e) => {
+                let wrong = format!("no JSON: {}", reason(&e));
+                let cure = "expected the whole array that `llama-bench -o json` prints";
+                out.complain(file, e.line(), &wrong, cure);
+            }
+        }
+        return;
+    }
+    for (i, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        match serde_json::from_str::<Value>(line) {
+            Ok(value) => row(file, i + 1, &value, out),
+            Err(e) => {
+                let wrong = format!("no JSON: {}", reason(&e));
+                out.complain(file, i + 1, &wrong, "expected one object a line");
+            }
+        }
+    }
+}
+
+/// Why a text is no JSON, without the position, which counts from the line.
+fn reason(e: &serde_json::Error) -> String {
+    let text = e.to_string();
+    text.split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn row(file: &str, line: usize, value: &Value, out: &mut Reading) {
+    let Some(object) = value.as_object() else {
+        let cure =
+            "expected an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
+        return out.complain(file, line, "the row is no object", cure);
+    };
+    let pairs: Vec<(&str, String)> = object
+        .iter()
+        .filter_map(|(k, v)| {
+            let text = match v {
+                Value::String(s) => s.clone(),
+                Value::Number(n) => n.to_string(),
+                Value::Bool(b) => b.to_string(),
+                _ => return None,
+            };
+            Some((k.as_str(), text))
+        })
+        .collect();
+    csv::row(file, line, pairs.iter().map(|(k, v)| (*k, v.as_str())), out);
+}

@@ -1,0 +1,71 @@
+//! A measured speed.
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// A prompt of this many tokens.
+    Prompt(u64),
+    /// The generation of this many tokens.
+    Generation(u64),
+}
+
+/// One measured speed, with the options that its row states.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Its line in the file, from 1.
+    pub line: usize,
+    /// What is measured.
+    pub test: Test,
+    /// Tokens in the cache before.
+    pub depth: u64,
+    /// Tokens per second.
+    pub speed: f64,
+    /// Elements of the model's tensors.
+    pub params: Option<f64>,
+    /// Layers on the devices.
+    pub gpu_layers: Option<u64>,
+    /// Layers whose experts stay on the host.
+    pub host_experts: Option<u64>,
+    /// llama.cpp's word for how the model is divided.
+    pub split_mode: Option<String>,
+    /// The devices' shares.
+    pub shares: Option<Vec<f64>>,
+    /// Largest batch of a prompt.
+    pub ubatch: Option<u64>,
+    /// Types of the caches.
+    pub cache_types: [Option<String>; 2],
+    /// The number of devices, where it is stated.
+    pub devices: Option<usize>,
+}
+
+impl Measured {
+    /// A row that states nothing but its test and speed.
+    pub const fn new(line: usize, test: Test, speed: f64) -> Measured {
+        Measured {
+            line,
+            test,
+            depth: 0,
+            speed,
+            params: None,
+            gpu_layers: None,
+            host_experts: None,
+            split_mode: None,
+            shares: None,
+            ubatch: None,
+            cache_types: [None, None],
+            devices: None,
+        }
+    }
+
+    /// The test, as llama-bench names it.
+    pub fn name(&self) -> String {
+        let test = match self.test {
+            Test::Prompt(n) => format!("pp{n}"),
+            Test::Generation(n) => format!("tg{n}"),
+        };
+        match self.depth {
+            0 => test,
+            depth => format!("{test} @ d{depth}"),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What a user measured: llama-bench's output or a server's log, the factors of the machine that follow from it, and the
+//! bands around estimates.
+
+mod bands;
+mod csv;
+mod fit;
+mod json;
+mod log;
+mod markdown;
+mod measured;
+mod reading;
+
+pub use bands::{Band, BandTable, Cell, CellKey, LEAST_ROWS, Seen, band_of, table as band_table};
+pub use fit::{Calibrated, Reproduced, calibrate};
+pub use measured::{Measured, Test};
+pub use reading::{LogBuffer, MAX_BYTES, MAX_ROWS, Reading, read};
+
+#[cfg(test)]
+mod tests;

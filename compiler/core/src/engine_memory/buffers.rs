@@ -1,0 +1,135 @@
+//! The sizes of a graph's buffers: tensors live from their op to their last reader, and ops write over operands that
+//! nothing else reads.
+
+use super::allocator::Allocator;
+use super::tensor::{Id, Kind, Tensors};
+
+/// A graph with the place of each tensor, ready to be allocated.
+pub(super) struct Scheduled {
+    pub(super) graph: Tensors,
+    /// Tensors that are allocated before the first op.
+    pub(super) first: Vec<Id>,
+}
+
+/// The state of a tensor while its graph is followed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Live {
+    readers: u32,
+    views: u32,
+    is_held: bool,
+    start: u64,
+    buffer: usize,
+}
+
+struct Following<'a> {
+    graph: &'a Tensors,
+    live: Vec<Live>,
+    buffers: Vec<Allocator>,
+}
+
+/// The bytes of each place's buffer, the host's last.
+pub(super) fn sizes(scheduled: &Scheduled, alignments: &[u64]) -> Vec<u64> {
+    let graph = &scheduled.graph;
+    let mut all = Following {
+        graph,
+        live: vec![Live::default(); graph.all.len()],
+        buffers: alignments.iter().map(|&a| Allocator::new(a)).collect(),
+    };
+    let place = |id: Id| graph.all[id].place.unwrap_or(0);
+    for &id in &scheduled.first {
+        all.allocate(id, place(id));
+    }
+    for &id in &graph.order {
+        let t = &graph.all[id];
+        if let (Some(root), true) = (t.root, t.kind != Kind::Held) {
+            all.live[root].views += 1;
+        }
+        for &source in &t.sources {
+            all.live[source].readers += 1;
+            if graph.all[source].kind == Kind::Input {
+                all.allocate(source, place(source));
+            }
+        }
+    }
+    for &id in &graph.order {
+        for &source in &graph.all[id].sources {
+            all.allocate(source, place(id));
+        }
+        all.allocate(id, place(id));
+        for &source in &graph.all[id].sources {
+            all.read(source);
+        }
+    }
+    all.buffers.iter().map(Allocator::most).collect()
+}
+
+impl Following<'_> {
+    /// Gives a tensor memory in this buffer, if it has none.
+    fn allocate(&mut self, id: Id, buffer: usize) {
+        let t = &self.graph.all[id];
+        if t.is_stored() || t.root.is_some() || self.live[id].is_held {
+            return;
+        }
+        let over = (t.kind == Kind::InPlace).then(|| {
+            let mut sources = t.sources.iter().copied();
+            sources.find(|&s| self.is_last_read(s) && self.fits(s, id))
+        });
+        let live = match over.flatten() {
+            Some(source) => {
+                let from = self.live[source];
+                self.live[source].is_held = false;
+                let (old, new) = (self.graph.all[source].bytes, t.bytes);
+                let buffer = &mut self.buffers[from.buffer];
+                let (old, new) = (buffer.rounded(old), buffer.rounded(new));
+                if old > new {
+                    buffer.release(from.start + new, old - new);
+                }
+                from
+            }
+            None => Live {
+                start: self.buffers[buffer].allocate(t.bytes),
+                buffer,
+                ..Live::default()
+            },
+        };
+        let now = &mut self.live[id];
+        (now.start, now.buffer, now.is_held) = (live.start, live.buffer, true);
+    }
+
+    /// Whether one op alone reads a tensor that has memory of its own.
+    fn is_last_read(&self, id: Id) -> bool {
+        let (t, live) = (&self.graph.all[id], self.live[id]);
+        live.is_held && t.root.is_none() && !t.is_output && live.readers == 1 && live.views == 0
+    }
+
+    fn fits(&self, source: Id, id: Id) -> bool {
+        let (source, t) = (&self.graph.all[source], &self.graph.all[id]);
+        source.layout == t.layout && source.contiguous && t.contiguous
+    }
+
+    /// Counts a read, and gives back memory that nothing reads any more.
+    fn read(&mut self, id: Id) {
+        self.live[id].readers -= 1;
+        if self.live[id].readers > 0 || self.live[id].views > 0 {
+            return;
+        }
+        match self.graph.all[id].root {
+            Some(root) => {
+                let live = &mut self.live[root];
+                live.views = live.views.saturating_sub(1);
+                if live.views == 0 && live.readers == 0 {
+                    self.release(root);
+                }
+            }
+            None => self.release(id),
+        }
+    }
+
+    fn release(&mut self, id: Id) {
+        let live = self.live[id];
+        if live.is_held && !self.graph.all[id].is_output {
+            self.live[id].is_held = false;
+            self.buffers[live.buffer].release(live.start, self.graph.all[id].bytes);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The sizes of each layer's heads, by which the engine divides tensors.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::{Graph, InstData, Op, Value};
+
+/// The sizes of a layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LayerGeometry {
+    /// Elements of a head of the recurrence's keys, if the layer is recurrent.
+    pub(super) recurrent: Option<u64>,
+    /// Heads of the recurrence's keys and values.
+    pub(super) recurrent_heads: [u64; 2],
+    /// Whether attention has a window.
+    pub(super) has_window: bool,
+    /// Query heads.
+    pub(super) heads: u64,
+    /// Query heads per key head.
+    pub(super) group: u64,
+    /// Elements of a key and of a value head.
+    pub(super) head_size: [u64; 2],
+    /// The layer that has the cache.
+    pub(super) cache_of: u32,
+}
+
+impl LayerGeometry {
+    /// Layers of one kind are rounded in turns.
+    const fn kind(&self) -> (bool, bool) {
+        (self.recurrent.is_some(), self.has_window)
+    }
+}
+
+/// The layers of a model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Geometry {
+    layers: BTreeMap<u32, LayerGeometry>,
+    /// The elements of a block and of a row of the weights, by name.
+    rows: BTreeMap<String, [u64; 2]>,
+}
+
+impl Geometry {
+    /// The layers of a model's graph.
+    pub(super) fn of_graph(graph: &Graph) -> Geometry {
+        let mut out = Geometry::default();
+        let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
+        for (_, data) in graph.insts() {
+            if let Op::Weight(w) = &data.op {
+                let v = data.results[0];
+                let block = graph.value(v).ty.dtype.block_len();
+                out.rows.insert(w.tensor.clone(), [block, dims(v, 0)]);
+            }
+            let Some(layer) = data.layer else { continue };
+            let geometry = out.layers.entry(layer).or_insert(LayerGeometry {
+                cache_of: layer,
+                ..LayerGeometry::default()
+            });
+            match &data.op {
+                Op::FlashAttn(_) => attention(graph, data, geometry),
+                Op::GatedDeltaNet(_) => {
+                    let [k, v] = [data.operands[1], data.operands[2]];
+                    geometry.recurrent = Some(dims(k, 0));
+                    geometry.recurrent_heads = [dims(k, 1), dims(v, 1)];
+                }
+                Op::SsmConv(_) | Op::SsmScan(_) if geometry.recurrent.is_none() => {
+                    geometry.recurrent = Some(1);
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    pub(super) fn layer(&self, layer: u32) -> LayerGeometry {
+        self.layers.get(&layer).copied().unwrap_or_default()
+    }
+
+    /// The layers before this one that are of its kind.
+    pub(super) fn turn(&self, layer: u32) -> usize {
+        let kind = self.layer(layer).kind();
+        let before = self.layers.range(..layer);
+        before.filter(|(_, g)| g.kind() == kind).count()
+    }
+
+    /// The elements of a block and of a row of the first of these tensors of a layer that the file has.
+    pub(super) fn rows(&self, layer: u32, tensors: &[&str]) -> [u64; 2] {
+        let name = |t: &&str| self.rows.get(&format!("blk.{layer}.{t}")).copied();
+        tensors.iter().find_map(name).unwrap_or([1, 0])
+    }
+}
+
+fn attention(graph: &Graph, data: &InstData, geometry: &mut LayerGeometry) {
+    let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
+    let [q, k, v] = [0, 1, 2].map(|i| data.operands[i]);
+    geometry.heads = dims(q, 2);
+    geometry.group = (dims(q, 2) / dims(k, 2).max(1)).max(1);
+    geometry.head_size = [dims(k, 0), dims(v, 0)];
+    let mut cache = k;
+    loop {
+        let def = graph.inst(graph.value(cache).def.0);
+        match (&def.op, def.operands.first()) {
+            (Op::State(_), _) => {
+                let cells = &graph.value(cache).ty;
+                geometry.has_window =
+                    (cells.dims.iter()).any(|d| d.mentions(tpc_ir::Symbol::NCtxSwa));
+                break;
+            }
+            (Op::SetRows(_), Some(&next)) => {
+                geometry.cache_of = def.layer.unwrap_or(geometry.cache_of);
+                cache = next;
+            }
+            (Op::Reshape(_) | Op::Permute(_) | Op::Slice(_), Some(&next)) => cache = next,
+            _ => break,
+        }
+    }
+}

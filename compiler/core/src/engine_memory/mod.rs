@@ -1,0 +1,222 @@
+//! The memory of a plan as the engine that it is for allocates it.
+//!
+//! tpc's own programs say what tpc allocates. Another engine keeps other weights on the host, has other caches, and reserves
+//! its buffers for its own graph. This module follows llama.cpp:
+//!
+//! - `slots` counts the cells of the caches and the tokens of a batch;
+//! - `split` cuts tensors among the devices of a tensor split, by `geometry`, the sizes of the layers' heads;
+//! - `build` makes the engine's graph from the model's, in the `order` of the engine's evaluation;
+//! - `schedule` gives its ops places and copies what another place reads; `buffers` follows it with the engine's `allocator`.
+//!
+//! [`MemoryFacts`] has the numbers that differ between releases.
+
+mod allocator;
+mod buffers;
+mod build;
+mod geometry;
+mod options;
+mod order;
+mod schedule;
+mod slots;
+mod split;
+mod stored;
+mod tensor;
+
+pub use options::EngineOptions;
+
+use std::collections::BTreeMap;
+
+use tpc_ggml::engines::{BackendMemory, MemoryFacts};
+use tpc_ir::{Device, Graph, Output, Place, Value};
+use tpc_passes::footprint::Footprint;
+use tpc_passes::layers::Prologue;
+use tpc_passes::machine::Engine;
+use tpc_passes::place::LayerPlacement;
+use tpc_passes::plan::PlanRequest;
+
+use crate::pipeline::Model;
+use crate::placement::Placement;
+use geometry::Geometry;
+use schedule::Scheduler;
+use slots::Slots;
+use stored::{Owner, Places};
+use tpc_models::Drafting;
+
+/// The architecture's name of a captured graph, whose tensors have no names that the engine's rules know.
+const CAPTURE: &str = "capture";
+
+/// The facts about an engine's memory; `None` where tpc's own count serves.
+pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
+    match placement.engine {
+        Engine::LlamaCpp => placement.build.memory.as_ref(),
+        Engine::Tpc | Engine::IkLlamaCpp => None,
+    }
+}
+
+/// A model placed on devices.
+struct Placed<'a> {
+    facts: &'a MemoryFacts,
+    model: &'a Model,
+    graph: &'a Graph,
+    placement: &'a Placement,
+    layers: &'a LayerPlacement,
+    places: Places<'a>,
+}
+
+/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The caches
+/// have `cells` cells.
+pub(crate) fn footprints(
+    model: &Model,
+    placement: &Placement,
+    request: &PlanRequest,
+    cells: u64,
+) -> Option<BTreeMap<Place, Footprint>> {
+    let facts = facts(placement)?;
+    if model.summary.arch == CAPTURE {
+        return None;
+    }
+    let graph: &Graph = &model.graph;
+    let layers = &request.layer_placement;
+    let geometry = Geometry::of_graph(graph);
+    let shares: Vec<f64> = match layers.stages.as_slice() {
+        [_] => request.stage_device_weights(0),
+        _ => Vec::new(),
+    };
+    let placed = Placed {
+        facts,
+        model,
+        graph,
+        placement,
+        layers,
+        places: Places {
+            facts,
+            graph,
+            layers,
+            geometry: &geometry,
+            prologue: Prologue::of_graph(graph),
+            arch: model.summary.arch,
+            n_layer: model.summary.n_layer,
+            shares: &shares,
+            states_on_host: placement.kv_on_host,
+        },
+    };
+    let slots = Slots::new(facts, placement, model.summary.window, cells);
+    let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
+    out.insert(Place::Host, Footprint::default());
+    for d in 0..request.devices.len() {
+        out.insert(Place::Device(Device::new(d)), Footprint::default());
+    }
+    placed.places.count(&slots, placement, &mut out);
+    let wanted = |is: fn(&str) -> bool| -> Vec<Value> {
+        let named = graph.outputs.iter().filter_map(|o| match o {
+            Output::Named(name, v) if is(name) => Some(*v),
+            _ => None,
+        });
+        named.collect()
+    };
+    let main = order::order(graph, &wanted(|n| !n.starts_with("draft")), &[]);
+    placed.compute(
+        &slots,
+        &main,
+        &wanted(|n| !n.starts_with("draft")),
+        &mut out,
+    );
+    if placement.drafting != Drafting::None {
+        let wanted = wanted(|n| n.starts_with("draft"));
+        let order = order::order(graph, &wanted, &main);
+        placed.compute(&slots.of_draft(), &order, &wanted, &mut out);
+    }
+    placed.add_expert_cache(&mut out);
+    Some(out)
+}
+
+impl Placed<'_> {
+    /// Adds the buffers of a graph of these instructions.
+    fn compute(
+        &self,
+        slots: &Slots,
+        order: &[tpc_ir::Inst],
+        outputs: &[Value],
+        out: &mut BTreeMap<Place, Footprint>,
+    ) {
+        let back_end = self.facts.of(&self.placement.backends());
+        // Devices that share tensors are one to the scheduler.
+        let host = self.layers.stages.len();
+        let place = |v: Value| match self.places.owner(v) {
+            Owner::Host => Some(host),
+            Owner::Stage(s) => Some(s),
+            Owner::Device(d) => {
+                let stage = self.layers.stages.iter().position(|s| s.contains(&d));
+                Some(stage.unwrap_or(0))
+            }
+        };
+        let settings = build::Settings {
+            graph: self.graph,
+            batch: slots.batch(),
+            flash_attention: self.placement.flash_attention,
+            copies_caches: back_end.copies_caches && slots.batch().get(tpc_ir::Symbol::NTokens) > 1,
+            mixes_batches: !(self.facts.tokens_alone.iter()).any(|a| a == self.model.summary.arch),
+            snapshots: slots.snapshots,
+            value_width: self.places.value_width(),
+            place: &place,
+            output: match self.places.section(self.layers.epilogue) {
+                Owner::Host => host,
+                Owner::Stage(s) | Owner::Device(s) => s,
+            },
+        };
+        let graph = build::build(&settings, order, outputs);
+        let scheduler = Scheduler {
+            facts: self.facts,
+            back_end,
+            host,
+            is_pipeline: self.is_pipeline(back_end),
+        };
+        let scheduled = scheduler.schedule(graph);
+        let mut alignments = vec![self.facts.device_alignment; host];
+        alignments.push(self.facts.host_alignment);
+        let sizes = buffers::sizes(&scheduled, &alignments);
+        for (stage, &bytes) in self.layers.stages.iter().zip(&sizes) {
+            for &d in stage {
+                let print = out.entry(Place::Device(Device::new(d))).or_default();
+                print.compute = print.compute.saturating_add(bytes);
+            }
+        }
+        let print = out.entry(Place::Host).or_default();
+        print.compute = print.compute.saturating_add(sizes[host]);
+    }
+
+    /// Whether the engine keeps several batches underway: all layers are on several devices, one after another.
+    fn is_pipeline(&self, back_end: BackendMemory) -> bool {
+        let all = self.layers.layers.iter().chain([&self.layers.epilogue]);
+        let on_devices = all
+            .into_iter()
+            .all(|p| self.places.section(*p) != Owner::Host);
+        back_end.pipelines
+            && self.layers.stages.len() > 1
+            && on_devices
+            && !self.placement.kv_on_host
+            && self.layers.overrides.is_empty()
+            && self.placement.engine_options.expert_cache == 0
+    }
+
+    /// Adds the devices' cache of experts that are on the host, divided like the layers.
+    fn add_expert_cache(&self, out: &mut BTreeMap<Place, Footprint>) {
+        let bytes = self.placement.engine_options.expert_cache;
+        let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+        for place in &self.layers.layers {
+            if let Owner::Stage(s) = self.places.section(*place) {
+                for &d in &self.layers.stages[s] {
+                    *counts.entry(d).or_default() += 1;
+                }
+            }
+        }
+        let all: u64 = counts.values().sum();
+        for (d, n) in counts {
+            let print = out.entry(Place::Device(Device::new(d))).or_default();
+            let part = u128::from(bytes) * u128::from(n) / u128::from(all.max(1));
+            print.compute = print
+                .compute
+                .saturating_add(u64::try_from(part).unwrap_or(u64::MAX));
+        }
+    }
+}

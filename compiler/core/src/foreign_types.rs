@@ -1,0 +1,91 @@
+//! Element types of a file that only `ik_llama.cpp` runs.
+
+use std::collections::BTreeSet;
+
+use tpc_diag::{Diagnostic, codes};
+use tpc_gguf::Header;
+use tpc_ir::{DType, Graph, Op};
+
+/// The tensors with types of `ik_llama.cpp`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignTypes {
+    /// The first of the tensors.
+    pub first: String,
+    /// The type of the first.
+    pub first_type: DType,
+    /// The number of tensors.
+    pub count: usize,
+    /// The types.
+    pub types: BTreeSet<DType>,
+}
+
+impl ForeignTypes {
+    fn of<'a>(tensors: impl Iterator<Item = (&'a str, DType)>) -> Option<ForeignTypes> {
+        let mut found = tensors.filter(|(_, dtype)| dtype.is_ik());
+        let (first, first_type) = found.next()?;
+        let mut out = ForeignTypes {
+            first: first.to_owned(),
+            first_type,
+            count: 1,
+            types: BTreeSet::from([first_type]),
+        };
+        for (_, dtype) in found {
+            out.count += 1;
+            out.types.insert(dtype);
+        }
+        Some(out)
+    }
+
+    /// Those of a model's weights; `None` if there are none.
+    pub fn of_graph(graph: &Graph) -> Option<ForeignTypes> {
+        ForeignTypes::of(graph.insts().filter_map(|(_, data)| match &data.op {
+            Op::Weight(w) => {
+                let value = data.results.first()?;
+                Some((w.tensor.as_str(), graph.value(*value).ty.dtype))
+            }
+            _ => None,
+        }))
+    }
+
+    /// Those of a file's tensors; `None` if there are none.
+    pub fn of_file(header: &Header) -> Option<ForeignTypes> {
+        let tensors = header.tensors().iter();
+        ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))
+    }
+
+    /// The names of the types, such as `iq3_k, iq4_k`.
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.types.iter().map(|t| t.name()).collect();
+        names.join(", ")
+    }
+
+    /// The tensors in words: `1 tensor`, `56 tensors`.
+    pub fn tensors(&self) -> String {
+        match self.count {
+            1 => "1 tensor".to_owned(),
+            n => format!("{n} tensors"),
+        }
+    }
+
+    /// The refusal to run such a file.
+    pub fn refusal(&self) -> Diagnostic {
+        let ForeignTypes {
+            first,
+            first_type,
+            count,
+            ..
+        } = self;
+        let others = match count - 1 {
+            0 => String::new(),
+            1 => "; 1 other tensor has a type of ik_llama.cpp, too".to_owned(),
+            n => format!("; {n} other tensors have types of ik_llama.cpp, too"),
+        };
+        let message = format!(
+            "tpc does not run {first}: its type {first_type} is one of ik_llama.cpp{others}"
+        );
+        Diagnostic::new(&codes::FOREIGN_TYPE, first.as_str(), message).help(
+            "tpc plan --engine ik_llama.cpp has the command that runs it with ik_llama.cpp; for tpc, get a file of another \
+             type, such as q4_k",
+        )
+    }
+}

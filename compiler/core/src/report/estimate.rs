@@ -1,0 +1,123 @@
+//! The estimate of a plan, and how sure it is.
+
+use serde::Serialize;
+use tpc_passes::machine::{Backend, Engine, Topology};
+
+use crate::calibration::band_table;
+use crate::pipeline::{Breakdown, Estimate};
+
+/// Estimated times, in microseconds, and speeds of one sequence.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateReport {
+    /// The engine whose speed it is.
+    pub engine: &'static str,
+    /// Tokens in the cache when a token is decoded, and before the prompt.
+    pub depth: u64,
+    /// A batch of one token.
+    pub decode_us: f64,
+    /// A batch of the largest size.
+    pub prefill_us: f64,
+    /// One token on a single device.
+    pub baseline_single_us: f64,
+    /// Decoded tokens per second.
+    pub decode_tps: f64,
+    /// Prompt tokens per second.
+    pub prompt_tps: f64,
+    /// The relative error by which strategies are told apart.
+    pub error: f64,
+    /// The speeds that `decode_tps` stands for; `None` for devices of which nobody says anything.
+    pub band: Option<BandReport>,
+    /// Whether estimates of this kind were measured, so that the band is the error that was seen.
+    pub calibrated: bool,
+    /// The kinds that nobody measured.
+    pub not_calibrated_for: Vec<String>,
+    /// What the time of a decoded token consists of.
+    pub breakdown: BreakdownReport,
+}
+
+/// The speeds that an estimate stands for: nine of ten measured ones were within, of as many times as it is calibrated.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BandReport {
+    /// Half its width, as |ln(estimated / measured)|.
+    pub error: f64,
+    /// The least decoded tokens per second.
+    pub low_tps: f64,
+    /// The most.
+    pub high_tps: f64,
+    /// The measurements that it was seen on.
+    pub rows: usize,
+    /// Whether these are of the machine itself: it is calibrated.
+    pub of_this_machine: bool,
+}
+
+impl EstimateReport {
+    /// The estimate of a plan for a machine; `named` where somebody named it.
+    pub fn new(
+        e: &Estimate,
+        topology: &Topology,
+        devices: usize,
+        back_end: Option<Backend>,
+        named: bool,
+    ) -> EstimateReport {
+        let mut band = band_table().of_estimate(e, topology, devices, back_end);
+        if e.engine == Engine::Tpc {
+            // Its profile is a design target.
+            band.not_calibrated_for
+                .insert(0, "tpc's own kernels".to_owned());
+        }
+        let [low_tps, high_tps] = band.range(e.decode_tps);
+        let report = BandReport {
+            error: band.error,
+            low_tps,
+            high_tps,
+            rows: band.rows,
+            of_this_machine: topology
+                .calibration_for(e.engine)
+                .is_some_and(|c| c.ways.has(e.way)),
+        };
+        EstimateReport {
+            engine: e.engine.name(),
+            depth: e.depth,
+            decode_us: e.decode_us,
+            prefill_us: e.prefill_us,
+            baseline_single_us: e.baseline_single_us,
+            decode_tps: e.decode_tps,
+            prompt_tps: e.prompt_tps,
+            error: e.error,
+            band: named.then_some(report),
+            calibrated: named && band.is_calibrated(),
+            not_calibrated_for: band.not_calibrated_for,
+            breakdown: (&e.breakdown).into(),
+        }
+    }
+}
+
+/// The parts of the time of a decoded token, in microseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct BreakdownReport {
+    /// Products with weights.
+    pub weights_us: f64,
+    /// Attention, recurrent states included.
+    pub attention_us: f64,
+    /// All other ops on the devices.
+    pub other_us: f64,
+    /// The fixed time of every kernel, and of every token.
+    pub launches_us: f64,
+    /// Collectives, and copies between devices.
+    pub collectives_us: f64,
+    /// Work of the host, and copies to and from it.
+    pub host_us: f64,
+}
+
+impl From<&Breakdown> for BreakdownReport {
+    fn from(b: &Breakdown) -> BreakdownReport {
+        BreakdownReport {
+            weights_us: b.weights_us,
+            attention_us: b.attention_us,
+            other_us: b.other_us,
+            launches_us: b.launches_us,
+            collectives_us: b.collectives_us,
+            host_us: b.host_us,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The numbers of a release that its memory depends on.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Backend, Basis};
+
+/// The memory rules of a release.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryFacts {
+    /// Cells of a cache are counted in steps of this many.
+    pub cell_step: u64,
+    /// The alignment of tensors on devices, in bytes.
+    pub device_alignment: u64,
+    /// The alignment of tensors on the host, in bytes.
+    pub host_alignment: u64,
+    /// Rows of a batch from which on a device computes products with weights of the host.
+    pub offload_rows: u64,
+    /// Copies of the inputs of each device in a pipeline.
+    pub pipeline_copies: usize,
+    /// Tokens drafted at once if the command does not say it.
+    pub drafted_tokens: u64,
+    /// The smallest step by which a tensor split cuts rows of feed-forward matrices, in elements.
+    pub split_step: u64,
+    /// Architectures whose batches hold tokens alone. Others have room for tokens and embeddings in one batch.
+    pub tokens_alone: Vec<String>,
+    /// Back ends that differ from plain ones.
+    pub backends: Vec<BackendMemory>,
+    /// The evidence.
+    pub basis: Basis,
+}
+
+/// What a back end does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackendMemory {
+    /// The back end.
+    pub backend: Backend,
+    /// Copies run beside computation, so that layers on several devices form a pipeline.
+    pub pipelines: bool,
+    /// Large batches compute on a device although the weights are on the host.
+    pub offloads: bool,
+    /// Attention to a quantised cache reads a copy of it in f16.
+    pub copies_caches: bool,
+}
+
+impl MemoryFacts {
+    /// The rules of devices of these back ends: those of the one that all share, or plain ones.
+    pub fn of(&self, backends: &[Option<Backend>]) -> BackendMemory {
+        let known = backends.first().copied().flatten();
+        let shared = known.filter(|b| backends.iter().all(|x| *x == Some(*b)));
+        let found = self.backends.iter().find(|m| Some(m.backend) == shared);
+        found.copied().unwrap_or(BackendMemory {
+            backend: shared.unwrap_or(Backend::Cpu),
+            pipelines: false,
+            offloads: true,
+            copies_caches: false,
+        })
+    }
+}

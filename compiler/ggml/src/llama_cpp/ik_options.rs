@@ -1,0 +1,331 @@
+//! The options of `ik_llama.cpp` that llama.cpp does not have, or that take other arguments there.
+//!
+//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and what its programs of 2025 and 2026 parse. Where releases differ, an option
+//! that any of them has is known.
+
+use super::options::{Arity, OptionSpec, Setting, option};
+
+use Arity::{NegatedSwitch, OnOffAuto, One, Switch, Two};
+use Setting as S;
+
+/// The options of `llama-server`, `llama-cli` and the other programs that share their reader.
+pub const IK_OPTIONS: &[OptionSpec] = &[
+    option(S::Fit, Switch, "", &["--fit"]),
+    option(
+        S::FlashAttention,
+        NegatedSwitch,
+        "",
+        &["-no-fa", "--no-fa", "--no-flash-attn"],
+    ),
+    option(S::Draft, One, "", &["-draft", "--draft-params"]),
+    // Blocks of the model's own file draft.
+    option(
+        S::Speculation,
+        Switch,
+        "",
+        &["-mtp", "--multi-token-prediction"],
+    ),
+    option(
+        S::Adapter,
+        Two,
+        "",
+        &["--lora-scaled", "--control-vector-scaled"],
+    ),
+    option(S::Other, Two, "", &["--spec-replace"]),
+    option(S::Other, OnOffAuto, "", &["--context-shift"]),
+    option(
+        S::Other,
+        One,
+        "",
+        &[
+            // The graph, and what devices hold of it.
+            "--max-gpu",
+            "-mgpu",
+            "-amb",
+            "--attention-max-batch",
+            "--attn-max-batch",
+            "-cuda",
+            "--cuda-params",
+            "-op",
+            "--offload-policy",
+            "-grt",
+            "--graph-reduce-type",
+            "-gap",
+            "--graph-attn-precision",
+            "-mla",
+            "--mla-use",
+            "--mla-attn",
+            "-ser",
+            "--smart-expert-reduction",
+            "-fdn",
+            "--fused-delta-net",
+            "-mea",
+            "--max-extra-alloc",
+            "-wgt",
+            "--worst-graph-tokens",
+            "--fit-margin",
+            "-gfm",
+            "--gpu-fit-margin",
+            "--prefetch-experts-threads",
+            "-dsatk",
+            "--dsa-top-k",
+            // Caches.
+            "-ictk",
+            "--indexer-cache-type-k",
+            "-ctk-first",
+            "--cache-type-k-first",
+            "-ctk-last",
+            "--cache-type-k-last",
+            "-ctv-first",
+            "--cache-type-v-first",
+            "-ctv-last",
+            "--cache-type-v-last",
+            "-crs",
+            "--cache-ram-similarity",
+            "-cram-n-min",
+            "--cache-ram-n-min",
+            "-ctx-ckpt",
+            "-ctx-ckpt-i",
+            "--ctx-checkpoints-interval",
+            "-ctx-ckpt-t",
+            "--ctx-checkpoints-tolerance",
+            "-ctx-ckpt-e",
+            "--ctx-checkpoints-eviction",
+            // Drafts.
+            "-ps",
+            "--p-split",
+            "--spec-ckpt-mode",
+            "--recurrent-ckpt-mode",
+            "-mtprot",
+            "--mtp-requantize-output-tensor",
+            "--suffix-min-match-len",
+            "--suffix-max-depth",
+            "--suffix-corpus",
+            // Threads, samplers, templates, the server.
+            "-tm",
+            "--threads-mtmd",
+            "--mtmd-kq-type",
+            "--tfs",
+            "--allowlist-pieces",
+            "--allowlist-unicode-rule",
+            "--allowlist-keyword",
+            "--allowlist-keyword-delay",
+            "--banned-n",
+            "--banned-string-file",
+            "--expiring-logit-bias-file",
+            "--cfg-negative-prompt",
+            "--cfg-negative-prompt-file",
+            "--cfg-scale",
+            "--reasoning-tokens",
+            "--log-format",
+            "-ld",
+            "--logdir",
+            "--sql-save-file",
+            "--sqlite-zstd-ext-file",
+            "--webui",
+            "-nrep",
+            "--n-repetitions",
+        ],
+    ),
+    option(
+        S::Other,
+        Switch,
+        "",
+        &[
+            "-sas",
+            "--scheduler-async",
+            "-fmoe",
+            "--fused-moe",
+            "-no-fmoe",
+            "--no-fmoe",
+            "--no-fused-moe",
+            "-gr",
+            "--graph-reuse",
+            "-no-gr",
+            "--no-gr",
+            "--no-graph-reuse",
+            "-ger",
+            "--grouped-expert-routing",
+            "-no-ooae",
+            "--no-ooae",
+            "--no-offload-only-active-experts",
+            "-ooae",
+            "--offload-only-active-experts",
+            "-no-fug",
+            "--no-fug",
+            "--no-fused-up-gate",
+            "-no-mmad",
+            "--no-mmad",
+            "--no-fused-mul-multiadd",
+            "-smf16",
+            "--split-mode-f16",
+            "-smf32",
+            "--split-mode-f32",
+            "-smgs",
+            "--split-mode-graph-scheduling",
+            "-rtr",
+            "--run-time-repack",
+            "-muge",
+            "--merge-up-gate-experts",
+            "--merge-up-gate-exps",
+            "-mqkv",
+            "--merge-qkv",
+            "-khad",
+            "--k-cache-hadamard",
+            "-vhad",
+            "--v-cache-hadamard",
+            "-rcache",
+            "--rope-cache",
+            "-thp",
+            "--transparent-huge-pages",
+            "--defer-experts",
+            "--prefetch-experts",
+            "-dsa",
+            "--dsa",
+            "-fidx",
+            "--fused-indexer-topk",
+            "-no-fidx",
+            "--no-fused-indexer-topk",
+            "--swa-compress",
+            "-vq",
+            "--validate-quants",
+            "-dkvc",
+            "--dump-kv-cache",
+            "--print-overrides",
+            "--spec-autotune",
+            "--penalize-nl",
+            "--adaptive-updt-w-cur",
+            "--parallel-tool-calls",
+            "--send-done",
+            "--chatml",
+            "--all-logits",
+            "-lsim",
+            "--layer-similarity",
+            "--hide-imatrix",
+            "--log-enable",
+            "--log-new",
+            "--log-append",
+            "--log-test",
+        ],
+    ),
+];
+
+/// The options of its `llama-bench`, where a switch takes 0 or 1.
+pub(super) const IK_BENCH: &[OptionSpec] = &[
+    option(S::Fit, One, "", &["--fit"]),
+    option(
+        S::Other,
+        One,
+        "",
+        &[
+            "-tgb",
+            "--threads-gen-batch",
+            "-mla",
+            "--mla-attn",
+            "-amb",
+            "--attn-max-batch",
+            "-gr",
+            "--graph-reuse",
+            "-ser",
+            "--smart-expert-reduction",
+            "-w",
+            "--warmup",
+            "-rtr",
+            "--run-time-repack",
+            "-cuda",
+            "--cuda-params",
+            "-mqkv",
+            "--merge-qkv",
+            "-muge",
+            "--merge-up-gate-exps",
+            "--merge-up-gate-experts",
+            "-rcache",
+            "--rope-cache",
+            "-thp",
+            "--transparent-huge-pages",
+            "-fmoe",
+            "--fused-moe",
+            "-ger",
+            "--grouped-expert-routing",
+            "-no-fug",
+            "--no-fused-up-gate",
+            "-no-ooae",
+            "--no-offload-only-active-experts",
+            "-sas",
+            "--scheduler-async",
+            "--fit-margin",
+            "--max-gpu",
+            "--print-overrides",
+            "-khad",
+            "--k-cache-hadamard",
+            "-vhad",
+            "--v-cache-hadamard",
+            "-smgs",
+            "--split-mode-graph-scheduling",
+            "-grt",
+            "--graph-reduce-type",
+        ],
+    ),
+    option(S::Other, Switch, "", &["--defer-experts"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::command::CommandLine;
+    use super::super::testing::read;
+    use super::*;
+
+    fn unknown(line: &str) -> Vec<String> {
+        read(line).unknown
+    }
+
+    #[test]
+    fn every_spelling_belongs_to_one_option() {
+        for options in [IK_OPTIONS, IK_BENCH] {
+            let mut seen = std::collections::BTreeSet::new();
+            for name in options.iter().flat_map(|f| f.names) {
+                assert!(name.starts_with('-') && seen.insert(name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_its_users_are_read() {
+        for line in [
+            "--fit --fit-margin 6000 --gpu-fit-margin 0,3072 --context-shift off -cmoe -c 65536",
+            "-sm graph -smgs -muge -mqkv -khad -amb 512 -mla 3 -ger -fa on -np 1",
+            "-rtr -fmoe -ser 6,1 -op 27,0,29,0 -cuda fa-offset=0.5 -grt q8_0 -mea 128 -wgt 1",
+            "-mtp --draft-max 3 --spec-type mtp:n_max=2 -ctkd q8_0 -ictk q8_0 -cram 16384 -crs 0.6",
+            "-fa -rtr --no-mmap --webui llamacpp -vq --lora-scaled a.gguf 0.5",
+        ] {
+            let line = format!("ik_llama-server {line}");
+            assert_eq!(unknown(&line), Vec::<String>::new(), "{line}");
+        }
+        let bench =
+            "ik_llama.cpp/build/bin/llama-bench -fmoe 1 -rtr 1 -mla 3 -amb 512 --fit 1 -tgb 4,16";
+        assert_eq!(unknown(bench), Vec::<String>::new());
+        assert_eq!(unknown("ik_llama-server --fit-mragin 6"), ["--fit-mragin"]);
+        assert_eq!(unknown("llama-server --fit-margin 6"), ["--fit-margin"]);
+    }
+
+    #[test]
+    fn arguments_are_those_of_its_programs() {
+        let value = |line: &str, setting| {
+            let line: CommandLine = read(line);
+            line.value(setting).map(str::to_owned)
+        };
+        let fit = value("ik_llama-server --fit -c 4096", S::Fit);
+        assert_eq!(fit.as_deref(), Some("on"));
+        let context = value("ik_llama-server --fit -c 4096", S::Context);
+        assert_eq!(context.as_deref(), Some("4096"));
+        let context = value("ik_llama-server --context-shift -c 4096", S::Context);
+        assert_eq!(context.as_deref(), Some("4096"));
+        let drafts = value(
+            "ik_llama-server --spec-type mtp:n_max=2,p_min=0.5",
+            S::Speculation,
+        );
+        assert_eq!(drafts.as_deref(), Some("draft-mtp"));
+        let drafts = value("ik_llama-server -mtp", S::Speculation);
+        assert_eq!(drafts.as_deref(), Some("draft-mtp"));
+    }
+}

@@ -1,0 +1,118 @@
+//! What measurements on one machine say about it.
+
+use serde::Serialize;
+
+use super::{Engine, EngineProfile, Topology};
+use crate::plan::Way;
+
+/// Factors by which one machine differs from the profile of an engine, fitted to its user's own measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Calibration {
+    /// The engine that was measured.
+    #[serde(serialize_with = "name")]
+    pub engine: Engine,
+    /// On the speed of reading weights and caches.
+    pub bandwidth: f64,
+    /// On the arithmetic of prompts.
+    pub compute: f64,
+    /// On fixed times.
+    pub launches: f64,
+    /// On the time of reductions.
+    pub reductions: f64,
+    /// On the time from stage to stage.
+    pub handover: f64,
+    /// Measured rows.
+    pub rows: u32,
+    /// The error of decoding that remains, as |ln(estimated / measured)|.
+    pub residual: f64,
+    /// The same of prompts.
+    pub prompt_residual: f64,
+    /// How devices worked together when they were measured.
+    #[serde(skip)]
+    pub ways: Ways,
+}
+
+/// A set of ways in which devices work together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways(u8);
+
+impl Ways {
+    /// Whether a way is among them.
+    pub const fn has(self, way: Way) -> bool {
+        self.0 & (1 << way as u8) != 0
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(self, way: Way) -> Ways {
+        Ways(self.0 | (1 << way as u8))
+    }
+}
+
+fn name<S: serde::Serializer>(engine: &Engine, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(engine.name())
+}
+
+impl Calibration {
+    /// A machine that is as the profile says.
+    pub const fn none(engine: Engine) -> Calibration {
+        Calibration {
+            engine,
+            bandwidth: 1.0,
+            compute: 1.0,
+            launches: 1.0,
+            reductions: 1.0,
+            handover: 1.0,
+            rows: 0,
+            residual: 0.0,
+            prompt_residual: 0.0,
+            ways: Ways(0),
+        }
+    }
+
+    /// The least and the largest factor that a file may state.
+    pub const WITHIN: (f64, f64) = (0.05, 20.0);
+
+    /// The profile of the machine.
+    pub fn applied(&self, profile: &EngineProfile) -> EngineProfile {
+        let mut p = *profile;
+        p.bandwidth_share *= self.bandwidth;
+        p.bytes_per_cycle *= self.bandwidth;
+        p.scattered_bytes_per_cycle *= self.bandwidth;
+        p.matrix_share *= self.compute;
+        p.attention_share *= self.compute;
+        p.unpack_cycles /= self.compute;
+        for fixed in [
+            &mut p.product_us,
+            &mut p.attention_us,
+            &mut p.recurrent_us,
+            &mut p.shared_recurrent_us,
+            &mut p.light_us,
+            &mut p.token_us,
+        ] {
+            *fixed *= self.launches;
+        }
+        p.reduction_latencies *= self.reductions;
+        p.link_share /= self.reductions;
+        p.handover_us *= self.handover;
+        p
+    }
+}
+
+impl EngineProfile {
+    /// The profile of an engine on a machine: with what was measured there.
+    pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
+        let profile = EngineProfile::of(engine);
+        match topology.calibration_for(engine) {
+            Some(calibration) => calibration.applied(profile),
+            None => *profile,
+        }
+    }
+}
+
+impl Topology {
+    /// What was measured with an engine on the machine.
+    pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
+        self.calibration.as_ref().filter(|c| c.engine == engine)
+    }
+}

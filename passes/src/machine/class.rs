@@ -1,0 +1,181 @@
+//! Classes of devices: the generations whose kernels differ.
+
+use serde::Serialize;
+
+use super::Backend;
+
+/// The generation of a device, as far as engines have other kernels or limits for it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, serde::Deserialize,
+)]
+pub enum CardClass {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// NVIDIA's cards before Pascal.
+    OldNvidia,
+    /// Pascal with fast 16-bit arithmetic and without dot products of 8-bit integers: P100.
+    PascalHbm,
+    /// Pascal with slow 16-bit arithmetic: P40, GTX 10.
+    Pascal,
+    /// Volta: V100.
+    Volta,
+    /// Turing: RTX 20, T4.
+    Turing,
+    /// Ampere with graphics memory: RTX 30, A6000.
+    AmpereGddr,
+    /// Ampere with stacked memory: A100.
+    AmpereHbm,
+    /// Ada: RTX 40, L40S.
+    Ada,
+    /// Hopper: H100, H200.
+    Hopper,
+    /// Blackwell with graphics memory: RTX 50, RTX PRO 6000.
+    BlackwellGddr,
+    /// Blackwell with stacked memory: B200.
+    BlackwellHbm,
+    /// NVIDIA's processors that share the host's memory: GB10.
+    UnifiedNvidia,
+    /// AMD's Polaris and older: RX 580.
+    Polaris,
+    /// AMD's Vega: MI50.
+    Vega,
+    /// AMD's RX 5000.
+    Rdna1,
+    /// AMD's RX 6000.
+    Rdna2,
+    /// AMD's RX 7000.
+    Rdna3,
+    /// AMD's RX 9000 and R9700.
+    Rdna4,
+    /// AMD's accelerators with matrix cores: MI100, MI300X.
+    Cdna,
+    /// AMD's processors that share the host's memory: Strix Halo.
+    UnifiedAmd,
+    /// Intel's first Arc: A770.
+    Alchemist,
+    /// Intel's second Arc: B580, B70.
+    Battlemage,
+    /// Apple's processors.
+    Apple,
+    /// A processor that computes as a device.
+    Processor,
+}
+
+impl CardClass {
+    /// All classes.
+    pub const ALL: [CardClass; 25] = [
+        CardClass::Unknown,
+        CardClass::OldNvidia,
+        CardClass::PascalHbm,
+        CardClass::Pascal,
+        CardClass::Volta,
+        CardClass::Turing,
+        CardClass::AmpereGddr,
+        CardClass::AmpereHbm,
+        CardClass::Ada,
+        CardClass::Hopper,
+        CardClass::BlackwellGddr,
+        CardClass::BlackwellHbm,
+        CardClass::UnifiedNvidia,
+        CardClass::Polaris,
+        CardClass::Vega,
+        CardClass::Rdna1,
+        CardClass::Rdna2,
+        CardClass::Rdna3,
+        CardClass::Rdna4,
+        CardClass::Cdna,
+        CardClass::UnifiedAmd,
+        CardClass::Alchemist,
+        CardClass::Battlemage,
+        CardClass::Apple,
+        CardClass::Processor,
+    ];
+
+    /// Whether engines run ported kernels on it, which were written for processors of another maker.
+    pub const fn is_ported(self) -> bool {
+        !matches!(
+            self.usual_back_end(),
+            Backend::Cuda | Backend::Cpu | Backend::Rpc
+        )
+    }
+
+    /// Whether its devices wait for each other by way of the host, at several hundred microseconds: they are older than
+    /// the engines' kernels for reductions.
+    pub const fn waits_on_host(self) -> bool {
+        matches!(
+            self,
+            CardClass::OldNvidia | CardClass::PascalHbm | CardClass::Pascal | CardClass::Polaris
+        )
+    }
+
+    /// Operations per unit and cycle, where a processor of the class has no matrix units and its units are as good as any
+    /// other's: what tells the units of one that nobody counts.
+    pub const fn operations_per_cycle(self) -> Option<f64> {
+        match self {
+            CardClass::Polaris | CardClass::Rdna1 | CardClass::Pascal => Some(128.0),
+            _ => None,
+        }
+    }
+
+    /// Devices of the class, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            CardClass::Unknown => "devices of an unknown class",
+            CardClass::OldNvidia => "NVIDIA cards before Pascal",
+            CardClass::PascalHbm => "Pascal cards with HBM (P100)",
+            CardClass::Pascal => "Pascal cards",
+            CardClass::Volta => "Volta cards",
+            CardClass::Turing => "Turing cards",
+            CardClass::AmpereGddr => "Ampere cards with GDDR",
+            CardClass::AmpereHbm => "Ampere cards with HBM",
+            CardClass::Ada => "Ada cards",
+            CardClass::Hopper => "Hopper cards",
+            CardClass::BlackwellGddr => "Blackwell cards with GDDR",
+            CardClass::BlackwellHbm => "Blackwell cards with HBM",
+            CardClass::UnifiedNvidia => "NVIDIA processors with shared memory",
+            CardClass::Polaris => "AMD cards of the Polaris generation or older",
+            CardClass::Vega => "Vega cards",
+            CardClass::Rdna1 => "RDNA1 cards",
+            CardClass::Rdna2 => "RDNA2 cards",
+            CardClass::Rdna3 => "RDNA3 cards",
+            CardClass::Rdna4 => "RDNA4 cards",
+            CardClass::Cdna => "CDNA cards",
+            CardClass::UnifiedAmd => "AMD processors with shared memory",
+            CardClass::Alchemist => "Intel Arc A cards",
+            CardClass::Battlemage => "Intel Arc B cards",
+            CardClass::Apple => "Apple processors",
+            CardClass::Processor => "processors",
+        }
+    }
+
+    /// The back end that people run llama.cpp with on such a device, as far as one is usual.
+    pub const fn usual_back_end(self) -> Backend {
+        match self {
+            CardClass::Unknown
+            | CardClass::OldNvidia
+            | CardClass::PascalHbm
+            | CardClass::Pascal
+            | CardClass::Volta
+            | CardClass::Turing
+            | CardClass::AmpereGddr
+            | CardClass::AmpereHbm
+            | CardClass::Ada
+            | CardClass::Hopper
+            | CardClass::BlackwellGddr
+            | CardClass::BlackwellHbm
+            | CardClass::UnifiedNvidia => Backend::Cuda,
+            // ROCm's libraries have no kernels for these.
+            CardClass::Polaris | CardClass::Rdna1 => Backend::Vulkan,
+            CardClass::Vega
+            | CardClass::Rdna2
+            | CardClass::Rdna3
+            | CardClass::Rdna4
+            | CardClass::Cdna
+            | CardClass::UnifiedAmd => Backend::Rocm,
+            CardClass::Alchemist | CardClass::Battlemage => Backend::Sycl,
+            CardClass::Apple => Backend::Metal,
+            CardClass::Processor => Backend::Cpu,
+        }
+    }
+}

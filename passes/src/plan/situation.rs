@@ -1,0 +1,80 @@
+//! The situation of an estimate: what decides how far it may be from the truth.
+
+use serde::{Deserialize, Serialize};
+
+/// How devices work together.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub enum Way {
+    /// On one device.
+    #[default]
+    Alone,
+    /// Layer by layer.
+    Layer,
+    /// With shared tensors.
+    Tensor,
+    /// With weights on the host.
+    Host,
+}
+
+impl Way {
+    /// All ways.
+    pub const ALL: [Way; 4] = [Way::Alone, Way::Layer, Way::Tensor, Way::Host];
+
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Alone => "alone",
+            Way::Layer => "layer",
+            Way::Tensor => "tensor",
+            Way::Host => "host",
+        }
+    }
+
+    /// The way, in words that follow the name of a card.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Way::Alone => "without a split",
+            Way::Layer => "under a layer split",
+            Way::Tensor => "under a tensor split",
+            Way::Host => "with weights on the host",
+        }
+    }
+}
+
+/// The kind of a model, by what its tokens cost.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub enum ModelKind {
+    /// Every weight is read for a token.
+    #[default]
+    Dense,
+    /// Each token has experts.
+    Mixture,
+    /// Most layers keep a recurrent state, and no token has experts.
+    Hybrid,
+    /// Less than 2 GB of weights are read for a token, and no token has experts: launches decide.
+    Small,
+}
+
+impl ModelKind {
+    /// All kinds.
+    pub const ALL: [ModelKind; 4] = [
+        ModelKind::Dense,
+        ModelKind::Mixture,
+        ModelKind::Hybrid,
+        ModelKind::Small,
+    ];
+
+    /// Models of the kind, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            ModelKind::Dense => "dense models",
+            ModelKind::Mixture => "mixtures of experts",
+            ModelKind::Hybrid => "recurrent models",
+            ModelKind::Small => "models of less than 2 GB",
+        }
+    }
+}
