@@ -162,7 +162,7 @@ pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
         "nvswitch" => LinkKind::NvSwitch,
         "pciep2p" | "pciepeer" | "p2p" => LinkKind::PciePeer,
         "pcie" | "pciehost" | "host" => LinkKind::PcieHost,
-        "network" | "ethernet" | "lan" | "infiniband" => LinkKind::Network,
+        "network" => LinkKind::Network,
         "unstated" => LinkKind::Unstated,
         _ => return None,
     })
