@@ -28,6 +28,9 @@ pub struct Build {
     pub tensor_split: TensorSplit,
     /// Its defaults.
     pub defaults: Defaults,
+    /// Options that it has no longer.
+    #[serde(default)]
+    pub removed_options: Vec<RemovedOption>,
     /// Types of KV caches with attention kernels in default builds, per back end.
     pub cache_kernels: Vec<CacheKernels>,
     /// Its memory; `None` where nothing is known of it.
@@ -50,6 +53,16 @@ pub struct DroppedMode {
     pub says: String,
     /// The evidence.
     pub basis: Basis,
+}
+
+/// An option that a release has no longer: the program stops at it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemovedOption {
+    /// Its spellings.
+    pub names: Vec<String>,
+    /// The option that replaces it.
+    pub instead: String,
 }
 
 /// The split of tensors over devices.

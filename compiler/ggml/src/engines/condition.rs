@@ -61,6 +61,8 @@ pub enum Condition {
     CachesOnHostUnrotated,
     /// Projections of attention on the host, or what follows their heads.
     AttentionOnHost,
+    /// Output matrices of attention on the host.
+    AttentionOutputOnHost,
     /// A part of a feed-forward layer on the host.
     FeedForwardTorn,
     /// The bias behind a split sum on the host, and the sum's matrix on the devices.
@@ -76,6 +78,7 @@ impl Condition {
             Condition::AnySplit
             | Condition::Devices(_)
             | Condition::ExpertsOnHost
+            | Condition::AttentionOutputOnHost
             | Condition::OneKvHeadWithoutCache => &codes::MEASURED_FAILURE,
             Condition::RowsOfOneBlock => &codes::ROWS_OF_ONE_BLOCK,
             Condition::OneNormedKvHead => &codes::ONE_NORMED_KV_HEAD,
@@ -109,6 +112,13 @@ impl Condition {
             }
             Condition::ExpertsOnHost => hosted_experts(model, of)
                 .then(|| format!("{} was run with experts on the host and failed", model.arch)),
+            Condition::AttentionOutputOnHost => {
+                let mut outputs = model.follow_heads.iter().filter(|_| several);
+                let (_, name) = outputs.find(|(_, name)| {
+                    name.ends_with("attn_output.weight") && (of.on_host)(name)
+                })?;
+                Some(format!("{name} is on the host, and {} was run so", model.arch))
+            }
             Condition::RowsOfOneBlock => rows_of_one_block(model, of).filter(|_| several),
             Condition::UnevenHeadRows => uneven_head_rows(model, of).filter(|_| several),
             Condition::EmbeddingsOfOutput => (model.reads_output && several).then(|| {

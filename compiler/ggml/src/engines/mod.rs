@@ -23,7 +23,7 @@ mod registry;
 mod shares;
 
 pub use basis::Basis;
-pub use build::{Build, Defaults, DroppedMode, Failure, ShortSums, TensorSplit};
+pub use build::{Build, Defaults, DroppedMode, Failure, RemovedOption, ShortSums, TensorSplit};
 pub use cache_kernels::{CacheKernel, CacheKernels};
 pub use condition::{Condition, SplitUse};
 pub use feed_forward::FeedForward;

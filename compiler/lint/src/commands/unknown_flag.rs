@@ -5,7 +5,7 @@ use tpc_ir::Code;
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::suggest::nearest;
 use tpc_diag::{Diagnostic, message};
-use tpc_ggml::llama_cpp::{IK_OPTIONS, Maker, OPTIONS, OptionSpec};
+use tpc_ggml::llama_cpp::{IK_OPTIONS, Maker, OPTIONS, OptionSpec, Program};
 
 /// The declaration of the lint.
 pub(crate) static LINT: Lint = Lint {
@@ -33,7 +33,31 @@ const SLIPS: [(&str, &str); 5] = [
 /// Options of tpc that are not llama.cpp's.
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
+/// Options that the release has no longer.
+fn removed(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    // A benchmark has options of its own.
+    let is_bench = command.line.kind == Program::Bench;
+    let given = command.line.options.iter();
+    for given in given.filter(|o| !o.from_env && !is_bench) {
+        let gone = command.build.removed_options.iter();
+        let mut gone = gone.filter(|r| r.names.contains(&given.spelling));
+        if let Some(r) = gone.next() {
+            let message = message!(
+                "{} has no option `{}` any more: the program stops",
+                command.build.name(),
+                given.spelling
+            );
+            let help = message!(
+                "write {}; `--engine` before the `--` names an older release",
+                r.instead
+            );
+            out.push(LINT.finding(&given.spelling, message).help(help));
+        }
+    }
+}
+
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+    removed(command, out);
     let has = |name: &str, options: &[OptionSpec]| options.iter().any(|o| o.names.contains(&name));
     for word in &command.line.unknown {
         let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());

@@ -188,8 +188,8 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         Case::new(
             "TPC0316",
-            || planned_with(Engine::LlamaCpp, |p| p.retype(DOWN, DType::Iq4Ks)),
-            || planned_with(Engine::IkLlamaCpp, |p| p.retype(DOWN, DType::Iq4Ks)),
+            || planned_with(Engine::LlamaCpp, |p| p.retype(DOWN, DType::Q6_0)),
+            || planned_with(Engine::IkLlamaCpp, |p| p.retype(DOWN, DType::Q6_0)),
         ),
         // Tensors of a block that is not counted are told once.
         near(
