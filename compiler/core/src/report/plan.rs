@@ -101,7 +101,7 @@ impl From<&LeftOut> for LeftOutReport {
             name: l.name.clone(),
             engine: l.engine.clone(),
             code: l.reason.code.id,
-            reason: format!("{}: {}", l.reason.outcome.words(), l.reason.why),
+            reason: l.reason.does(),
             basis: l.reason.basis.to_string(),
         }
     }

@@ -25,13 +25,20 @@ pub struct Predicted {
 }
 
 impl Predicted {
+    /// What the engine does, as words behind its name: the end of the run and the cause.
+    pub fn does(&self) -> String {
+        match self.outcome {
+            Outcome::Refuses | Outcome::SplitsByLayers => self.why.clone(),
+            ends => format!("{}: {}", ends.words(), self.why),
+        }
+    }
+
     /// The finding's message: the engine, its end, the cause and the evidence.
     pub fn message(&self, build: &Build) -> String {
         format!(
-            "{} {}: {} ({}{})",
+            "{} {} ({}{})",
             build.name(),
-            self.outcome.words(),
-            self.why,
+            self.does(),
             self.basis,
             match (&self.basis, self.only_there) {
                 (Basis::Measured { .. }, false) => "; all back ends share the code",
@@ -60,7 +67,7 @@ impl Build {
             return vec![Predicted {
                 code: &codes::REFUSED_BY_NAME,
                 outcome: Outcome::Refuses,
-                why: format!("it refuses -sm {} for {} by name", split.mode, model.arch),
+                why: format!("refuses -sm {} for {} by name", split.mode, model.arch),
                 says: None,
                 basis: read(),
                 only_there: false,
@@ -71,7 +78,7 @@ impl Build {
             return vec![Predicted {
                 code: &codes::MANY_DEVICES,
                 outcome: Outcome::Refuses,
-                why: format!("it splits tensors among at most {most} devices, not {n}"),
+                why: format!("splits tensors among at most {most} devices, not {n}"),
                 says: None,
                 basis: read(),
                 only_there: false,
@@ -81,7 +88,10 @@ impl Build {
             return vec![Predicted {
                 code: &codes::NOT_LISTED,
                 outcome: Outcome::SplitsByLayers,
-                why: format!("-sm {} is not known for {}", split.mode, model.arch),
+                why: format!(
+                    "splits {} by layers instead: -sm {} is not known for it",
+                    model.arch, split.mode
+                ),
                 says: None,
                 basis: read(),
                 only_there: false,

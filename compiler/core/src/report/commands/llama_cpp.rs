@@ -37,7 +37,7 @@ pub(super) struct Refusal {
 impl From<Predicted> for Refusal {
     fn from(p: Predicted) -> Refusal {
         Refusal {
-            why: format!("it {}: {} ({})", p.outcome.words(), p.why, p.code),
+            why: format!("it {} ({})", p.does(), p.code),
             layers_instead: true,
         }
     }
