@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Runs llama.cpp with split tensors on small models, a row per job: the evidence for tests/data/engines/geometry-*.jsonl.
 
-    LLAMA_CPP=~/llama.cpp tests/engine/geometry.py JOBS.jsonl >> tests/data/engines/geometry-0.8.0.jsonl
+    LLAMA_CPP=~/llama.cpp tests/engine/geometry.py JOBS.jsonl >> geometry.jsonl
 
 A job is a line {"spec", "devices", "options"}: a specification of `tpc synth`, a number of devices, and options of
-geometry.cpp. A row adds "result" and "build". The devices are the processor, several times, under ggml's own split of
-tensors; options that put a tensor or a cache on the host need servers: --rpc starts one ggml-rpc-server per device.
+geometry.cpp. A line of tests/data/engines/geometry-*.jsonl is one, too: its runs are made again. A row is
+{"spec", "runs": [[devices, options, result]]}. The devices are the processor, several
+times, under ggml's own split of tensors; options that put a tensor or a cache on the host need servers: --rpc starts one ggml-rpc-server per device.
 
 LLAMA_CPP    llama.cpp's sources
 LLAMA_BUILD  its build, with -DGGML_RPC=ON [default: $LLAMA_CPP/build]
-VERSION      its version, as rows name it: 0.8.0
 TPC          the program [default: target/release/tpc]
 """
 
@@ -90,16 +90,24 @@ def first_line(text):
     return (telling or lines or ["no message"])[0][:160]
 
 
+def jobs(path):
+    """The jobs of a file: one a line, or the runs of a line."""
+    for line in open(path):
+        job = json.loads(line)
+        for devices, options, _ in job.get("runs", []):
+            yield {"spec": job["spec"], "devices": devices, "options": options}
+        if "runs" not in job:
+            yield job
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     source, build, tpc = environment()
-    version = os.environ.get("VERSION") or sys.exit("VERSION is llama.cpp's version, such as 0.8.0")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         program = compiled(source, build, folder)
-        for line in open(sys.argv[1]):
-            job = json.loads(line)
+        for job in jobs(sys.argv[1]):
             model = folder / "model.gguf"
             model.unlink(missing_ok=True)
             made = subprocess.run([tpc, "synth", job["spec"], "-o", str(model)], capture_output=True, text=True)
@@ -110,7 +118,8 @@ def main():
             if result is None:
                 print(f"{job['spec']}: llama.cpp does not load this file alone", file=sys.stderr)
                 continue
-            print(json.dumps({**job, "result": result, "build": version}, separators=(",", ":")), flush=True)
+            row = {"spec": job["spec"], "runs": [[job["devices"], job["options"], result]]}
+            print(json.dumps(row, separators=(",", ":")), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::Way;
 use super::{Engine, EngineProfile, Topology};
-use crate::plan::Way;
 
 /// Factors by which one machine differs from the profile of an engine, fitted to its user's own measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

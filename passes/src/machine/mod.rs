@@ -17,6 +17,7 @@ mod pool;
 mod profile;
 mod speed;
 mod topology;
+mod way;
 mod work;
 mod workload;
 
@@ -32,5 +33,6 @@ pub use pool::Pool;
 pub use profile::{ClassFactor, ClassFactors, EngineProfile, ErrorBand, Ring};
 pub use speed::{KernelTime, Speed};
 pub use topology::{DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology};
+pub use way::Way;
 pub(crate) use work::{Parts, work};
 pub use workload::Workload;

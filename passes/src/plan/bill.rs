@@ -9,8 +9,8 @@ use tpc_ir::{Bindings, DType, Graph, Group, Inst, Interval, Op, Place};
 use super::layer_group::{LayerGroup, Signature};
 use super::price::Pricer;
 use super::timeline::transfer;
-use super::{Breakdown, ModelKind, PlanRequest, Planned, SplitOption, Way};
-use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology};
+use super::{Breakdown, ModelKind, PlanRequest, Planned, SplitOption};
+use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
 use crate::place::group_of;
 
 /// Bytes of weights that a small model reads for a token, at most.

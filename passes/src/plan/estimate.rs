@@ -4,8 +4,8 @@ use std::ops::Add;
 
 use tpc_ir::Graph;
 
-use super::{Bill, ModelKind, PlanRequest, Planned, Way};
-use crate::machine::{Engine, EngineProfile};
+use super::{Bill, ModelKind, PlanRequest, Planned};
+use crate::machine::{Engine, EngineProfile, Way};
 
 /// Batches of a prompt whose speed is estimated: llama.cpp's default of four physical batches in a logical one.
 const PROMPT_BATCHES: f64 = 4.0;

@@ -36,7 +36,7 @@ pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use ranges::{ChainCuts, chain, proportional};
 pub use request::PlanRequest;
-pub use situation::{ModelKind, Way};
+pub use situation::ModelKind;
 pub use timeline::{Event, is_copy_of_input, roofline, timeline};
 pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 

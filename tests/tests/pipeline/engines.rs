@@ -87,14 +87,30 @@ fn geometry(spec: &str) -> Geometry {
     Geometry::new(model.header(), lowered.as_ref().map(|l| &l.graph))
 }
 
+/// The runs of a line of the repository's file.
+fn runs(line: &str) -> Vec<Row> {
+    let of: Value = serde_json::from_str(line).expect("a line of runs");
+    let text = |v: &Value| v.as_str().expect("a text").to_owned();
+    let run = |run: &Value| Row {
+        spec: text(&of["spec"]),
+        devices: run[0].as_u64().expect("devices") as usize,
+        options: text(&run[1]),
+        result: text(&run[2]),
+        build: "0.8.0".to_owned(),
+    };
+    of["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(run)
+        .collect()
+}
+
 /// The rows of the repository, and those of `shared` where it is there.
 fn rows() -> Vec<Row> {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file of rows");
     let own = read(tpc_tests::data().join("engines/geometry-0.8.0.jsonl"));
-    let own = own
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("a row"));
-    let mut out: Vec<Row> = own.map(|row| Row::new(&row)).collect();
+    let mut out: Vec<Row> = own.lines().flat_map(runs).collect();
     for name in ["geometry-0.8.0.json", "geometry-0.8.0-meta-cpu.json"] {
         let beside = tpc_tests::shared().map(|s| s.join("peer").join(name));
         if let Some(path) = beside.filter(|p| p.exists()) {

@@ -100,6 +100,26 @@ struct Findings {
     backends: Vec<Option<Backend>>,
 }
 
+impl Findings {
+    /// Leaves out what does not concern the devices that were asked for: one device shares nothing, and devices that share
+    /// evenly are not told of others that do not.
+    fn keep_shared(&mut self, opened: &Option<Opened<'_>>) {
+        let shares_evenly = |n: usize| match opened {
+            Some(opened) => !tpc_lint::is_uneven(&opened.view(), n),
+            None => n == 1,
+        };
+        if self.devices.iter().all(|&n| shares_evenly(n)) {
+            let is_shared = |f: &Finding| f.diagnostic.code == tpc_lint::UNEVEN;
+            self.findings.retain(|f| !is_shared(f));
+        }
+        if self.devices.len() == 1 {
+            for f in &mut self.findings {
+                f.devices.clear();
+            }
+        }
+    }
+}
+
 /// A model's file, and its graph if it has one.
 struct Opened<'s> {
     file: &'s GgufFile,
@@ -211,20 +231,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
         };
         Finding::join(&mut found.findings, placement.devices.len(), here);
     }
-    // Who has one device shares nothing, and who shares evenly is not told of others who do not.
-    let shares_evenly = |n: usize| match &opened {
-        Some(opened) => !tpc_lint::is_uneven(&opened.view(), n),
-        None => n == 1,
-    };
-    if found.devices.iter().all(|&n| shares_evenly(n)) {
-        let is_shared = |f: &Finding| f.diagnostic.code == tpc_lint::UNEVEN;
-        found.findings.retain(|f| !is_shared(f));
-    }
-    if found.devices.len() == 1 {
-        for f in &mut found.findings {
-            f.devices.clear();
-        }
-    }
+    found.keep_shared(&opened);
     Ok(())
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use tpc_passes::machine::Way;
 use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
-use tpc_passes::plan::{Estimate, ModelKind, Way};
+use tpc_passes::plan::{Estimate, ModelKind};
 
 /// The rows that a kind needs at least to have a band of its own.
 pub const LEAST_ROWS: usize = 4;

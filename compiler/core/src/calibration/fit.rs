@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::Symbol;
+use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine, EngineProfile, Topology};
-use tpc_passes::plan::{Bill, Way};
+use tpc_passes::plan::Bill;
 
 use super::measured::{Measured, Test};
 use super::reading::Reading;

@@ -1,8 +1,8 @@
 //! The calibration of a topology file: what its user measured.
 
 use serde::Deserialize;
+use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine};
-use tpc_passes::plan::Way;
 
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};

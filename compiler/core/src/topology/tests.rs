@@ -279,7 +279,7 @@ fn calibrations_are_kept() {
         calibration.rows,
         calibration.residual,
     ) = (0.9, 4, 0.05);
-    calibration.ways = calibration.ways.with(tpc_passes::plan::Way::Tensor);
+    calibration.ways = calibration.ways.with(tpc_passes::machine::Way::Tensor);
     let once = super::with_calibration(text, &calibration).expect("a topology");
     assert_eq!(read(&once).calibration, Some(calibration));
     calibration.bandwidth = 1.1;

@@ -11,7 +11,9 @@ use super::path::{first_shard, is_address, path_word};
 use super::shell::ShellCommand;
 use crate::foreign_types::ForeignTypes;
 use crate::pipeline::{Compiled, tensor_limit};
-use crate::placement::{HostExperts, Placement, SplitMode, Target, overridden, resolve, shares};
+use crate::placement::{
+    HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
+};
 
 /// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
@@ -124,6 +126,26 @@ pub(super) fn by_layers(
     words.filter(|_| fits).map(ShellCommand::new)
 }
 
+/// The overrides of tensors, as the program takes them.
+fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
+    let word = |o: &Override| {
+        if o.pattern.contains(',') {
+            let why = format!("it ends the pattern of -ot {} at the comma", o.pattern);
+            return Err(Refusal::new(why));
+        }
+        let place = match o.target {
+            Target::Host => "CPU".to_owned(),
+            Target::Device(d) => buffer(&placement.devices, d)?,
+            Target::Mirrored => {
+                let why = "its -ot has no place for a tensor that is whole on every device";
+                return Err(Refusal::new(why));
+            }
+        };
+        Ok(format!("{}={place}", o.pattern))
+    };
+    placement.overrides.iter().map(word).collect()
+}
+
 /// The words of the command in this split mode.
 fn words(
     path: &str,
@@ -154,20 +176,8 @@ fn words(
     let everything = if all > 99 { 999 } else { 99 };
     let layers = placement.n_gpu_layers.filter(|&l| l < all);
     put(&["-ngl", &layers.unwrap_or(everything).to_string()]);
-    for o in &placement.overrides {
-        if o.pattern.contains(',') {
-            let why = format!("it ends the pattern of -ot {} at the comma", o.pattern);
-            return Err(Refusal::new(why));
-        }
-        let place = match o.target {
-            Target::Host => "CPU".to_owned(),
-            Target::Device(d) => buffer(&placement.devices, d)?,
-            Target::Mirrored => {
-                let why = "its -ot has no place for a tensor that is whole on every device";
-                return Err(Refusal::new(why));
-            }
-        };
-        put(&["-ot", &format!("{}={place}", o.pattern)]);
+    for word in override_words(placement)? {
+        put(&["-ot", &word]);
     }
     match placement.host_experts {
         HostExperts::NONE => {}
