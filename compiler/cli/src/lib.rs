@@ -65,7 +65,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Plan the layouts of a model on devices: splits, memory, transfers, times.
-    Plan(plan::Args),
+    Plan(Box<plan::Args>),
     /// Find mistakes in a model file, a captured graph, options, or a command line of llama.cpp.
     Lint(lint::Args),
     /// Show the metadata, tensors, types and bytes of a GGUF file, or what is in an artefact.

@@ -329,7 +329,15 @@ pub(crate) fn documented(json: &Json) {
         "decode_tps",
         "prompt_tps",
     ];
-    let other = ["engine", "depth", "error", "breakdown"];
+    let other = [
+        "engine",
+        "depth",
+        "error",
+        "breakdown",
+        "band",
+        "calibrated",
+        "not_calibrated_for",
+    ];
     keys(&json["estimate"], &[&times[..], &other].concat());
     let parts = [
         "weights_us",

@@ -75,7 +75,7 @@ fn split(line: &str) -> Vec<String> {
 }
 
 fn is_option(word: &str) -> bool {
-    word.starts_with('-') && word[1..].starts_with(|c: char| c.is_ascii_alphabetic())
+    word.starts_with('-') && !word[1..].starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// A line with options in place of those of the same name.

@@ -235,7 +235,7 @@ const UNDERSTOOD: &[Row] = &[
         "weighs groups",
     ),
     (
-        "plan {m} -c 4k -md draft.gguf --draft-max 8",
+        "plan {m} -c 4k --draft-max 8",
         0,
         "TPC0420",
         "planned by itself",

@@ -23,7 +23,7 @@ impl Search<'_> {
     fn way_of(&self, compiled: &Compiled, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
-        if purpose == Purpose::Speed && !(nothing && !base.kv_on_host) {
+        if purpose == Purpose::Speed && (!nothing || base.kv_on_host) {
             return None;
         }
         if !self.space.keeps_host {
@@ -69,7 +69,7 @@ impl Search<'_> {
         let none = Times::of(&none.estimate);
         self.learn_extremes(plain, none, reserve);
         self.learn_ways(&mut sketches, reserve);
-        self.keep_known(sketches, none, own.map(|_| compiled));
+        self.keep_known(&sketches, none, own.map(|_| compiled));
         (!self.bound.known.is_empty()).then_some(())
     }
 
@@ -123,10 +123,10 @@ impl Search<'_> {
     /// Sketches the other ways that there is work for.
     fn learn_ways(&mut self, sketches: &mut [Option<Sketch>], reserve: u64) {
         let mut points = Vec::new();
-        for way in 0..sketches.len() {
+        for (way, sketch) in sketches.iter().enumerate() {
             let shared = &self.space.ways[way];
             // Layers that are counted otherwise are as fast.
-            let is_known = sketches[way].is_some() || shared.shares == Shares::Counted;
+            let is_known = sketch.is_some() || shared.shares == Shares::Counted;
             if is_known {
                 continue;
             }
@@ -147,7 +147,7 @@ impl Search<'_> {
     /// Keeps the ways of which something is known.
     fn keep_known(
         &mut self,
-        sketches: Vec<Option<Sketch>>,
+        sketches: &[Option<Sketch>],
         none: Times,
         compiled: Option<&Compiled>,
     ) {

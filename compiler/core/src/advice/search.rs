@@ -184,11 +184,6 @@ impl<'a> Search<'a> {
         let mut out: Vec<Timed> = Vec::new();
         for way in 0..space.ways.len() {
             for chain in space.chains() {
-                // One edit at a time: patterns give layers away under the shares that were asked for.
-                let is_counted = space.ways[way].shares == Shares::Counted;
-                if is_counted && chain.first == First::Moves {
-                    continue;
-                }
                 let timed = |(point, load): &(Point, Load)| {
                     let point = Point {
                         way,
@@ -368,7 +363,9 @@ impl<'a> Search<'a> {
 /// Whether the host holds what a plan gives it, as far as its memory is known.
 fn host_fits(base: &Placement, compiled: &Compiled) -> bool {
     let prints = compiled.footprints();
-    let host = prints.get(&tpc_ir::Place::Host).map_or(0, |p| p.total());
+    let host = prints
+        .get(&tpc_ir::Place::Host)
+        .map_or(0, tpc_passes::footprint::Footprint::total);
     let usable = base.topology.usable_host_memory(base.devices.len());
     usable.is_none_or(|usable| host as f64 <= usable)
 }

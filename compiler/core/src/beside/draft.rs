@@ -131,7 +131,7 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let count = placement.devices.len();
     let (mut devices, mut host) = weights(file, &places, count);
     let cells = placement.ctx_size.unwrap_or(0);
-    let types = [placement.cache_type_k, placement.cache_type_v].map(|t| t.element_bytes());
+    let types = [placement.cache_type_k, placement.cache_type_v].map(tpc_ir::DType::element_bytes);
     for b in (0..n).filter(|&b| has_keys(file, b)) {
         let kv = cache(file, b, cells, types);
         let part = |bytes| Part {

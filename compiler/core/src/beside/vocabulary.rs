@@ -33,7 +33,24 @@ pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
         let list = f.header().metadata().get_array_str("tokenizer.ggml.tokens");
         list.ok().flatten().cloned()
     };
-    compared(&tokens(model)?, &tokens(draft)?)
+    match (tokens(model), tokens(draft)) {
+        (Some(model), Some(draft)) => compared(&model, &draft),
+        // A header without its tokens still says how many there are.
+        _ => counted(size(model)?, size(draft)?),
+    }
+}
+
+/// The number of tokens that a header states.
+fn size(file: &GgufFile) -> Option<usize> {
+    let metadata = file.header().metadata();
+    let arch = metadata.get_str("general.architecture").ok().flatten()?;
+    let size = metadata.get_u64(&format!("{arch}.vocab_size"));
+    usize::try_from(size.ok().flatten()?).ok()
+}
+
+/// Numbers of tokens that differ by more than llama.cpp takes.
+fn counted(model: usize, draft: usize) -> Option<Difference> {
+    (model.abs_diff(draft) > MOST_MORE).then_some(Difference::Count(model, draft))
 }
 
 fn compared(model: &StrList, draft: &StrList) -> Option<Difference> {
@@ -41,8 +58,8 @@ fn compared(model: &StrList, draft: &StrList) -> Option<Difference> {
     if a == 0 || b == 0 {
         return None;
     }
-    if a.abs_diff(b) > MOST_MORE {
-        return Some(Difference::Count(a, b));
+    if let Some(differs) = counted(a, b) {
+        return Some(differs);
     }
     let mut pairs = model.iter().zip(draft.iter()).enumerate().skip(FIRST);
     let (i, (x, y)) = pairs.find(|(_, (x, y))| x != y)?;

@@ -76,6 +76,8 @@ const STARTS: &[(&str, CardClass)] = &[
     ("gtx7", CardClass::OldNvidia),
     ("gtx9", CardClass::OldNvidia),
     ("teslam", CardClass::OldNvidia),
+    ("m40", CardClass::OldNvidia),
+    ("m60", CardClass::OldNvidia),
     ("teslak", CardClass::OldNvidia),
     ("gtx10", CardClass::Pascal),
     ("p4", CardClass::Pascal),

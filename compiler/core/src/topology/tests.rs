@@ -170,7 +170,7 @@ fn values_that_make_no_sense_are_located_and_cured() {
     refused(
         "(devices: [(card: \"RTX 6000\")])",
         "line 1, column 19: `RTX 6000` is several cards",
-        "write one of Quadro RTX 6000, RTX 6000 Ada, RTX PRO 6000, RTX PRO 6000 Max-Q",
+        "write one of Quadro RTX 6000, RTX 6000 Ada, RTX PRO 6000, RTX PRO 6000 Max-Q, RTX PRO 6000 Server",
     );
     refused(
         "(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])",
