@@ -238,7 +238,7 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k --draft-max 8",
         0,
         "TPC0420",
-        "planned by itself",
+        "tokens are drafted at once",
     ),
     (
         "plan {m} -c 4k --devices 2 -sm row",
