@@ -5,7 +5,7 @@ use tpc_ir::DType;
 
 use super::output::Failure;
 use super::values::{self, Parsed};
-use tpc_core::engine_memory::EngineOptions;
+use tpc_core::placement::EngineOptions;
 
 /// The options. They count with `--engine llama.cpp`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

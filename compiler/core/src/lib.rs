@@ -3,7 +3,6 @@
 //! - [`cards`]: graphics cards by name, with what they have and how they are linked.
 //! - [`placement`]: what the user asks for, and where each layer therefore is.
 //! - [`pipeline`]: the passes in order.
-//! - [`engine_memory`]: the memory of a plan as another engine allocates it.
 //! - [`advice`]: configurations that fit where the one asked for does not.
 //! - [`beside`]: files that are loaded in addition to the model.
 //! - [`shrink`]: the same model with small sizes, to be run.
@@ -18,7 +17,6 @@ pub mod advice;
 pub mod beside;
 pub mod calibration;
 pub mod cards;
-pub mod engine_memory;
 pub mod foreign_types;
 pub mod format;
 pub mod golden;

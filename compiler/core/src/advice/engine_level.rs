@@ -42,7 +42,7 @@ impl Search<'_> {
     fn engine_fits(&self, known: &Known, point: &Point) -> Option<bool> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);
-        crate::engine_memory::facts(&placement)?;
+        crate::pipeline::engine_memory::facts(&placement)?;
         let prepared = self.advisor.origin.prepare(&placement).ok()?;
         let way = &self.space.ways[point.way].way;
         let prints = prepared.engine_footprints(&placement, way).ok()??;

@@ -15,7 +15,7 @@ use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;
 
 /// Points that are named.
-const NAMED: usize = 5;
+const NAMED: usize = 8;
 /// The drafts of the smallest configurations where nothing fits.
 const SHORT: usize = 12;
 

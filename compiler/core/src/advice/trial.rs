@@ -18,6 +18,8 @@ const FULL: u64 = 5;
 const DRAFTED: u64 = 6;
 /// Drafts of a full effort that look for the least on the host.
 const SHIFTED: u64 = 4;
+/// The part of another's time by the bound under which a point is surely faster: the bound errs.
+const CLEARLY: f64 = 0.85;
 /// Points of each class that may be drafted.
 const KEPT: usize = 3;
 /// The work that is left is so many times that of sketches, if points are sketched.
@@ -138,12 +140,12 @@ impl Search<'_> {
             let is_own = |(p, _): &Timed| self.space.ways[p.way].way.mode == asked;
             let (own, others): (Vec<Timed>, Vec<Timed>) = all.into_iter().partition(is_own);
             for best in [own, others] {
-                // What the bound takes for no faster than a point that gives up less is not tried.
+                // What the bound takes for clearly slower than a point that gives up less is not tried.
                 let idle = points.iter().any(|(other, of)| {
                     let times = of.first().zip(best.first());
                     other.is_within(class)
                         && times
-                            .is_some_and(|(a, b)| a.1 <= b.1 * FASTER && has_as_much(&a.0, &b.0))
+                            .is_some_and(|(a, b)| a.1 <= b.1 * CLEARLY && has_as_much(&a.0, &b.0))
                 });
                 if !idle && !best.is_empty() {
                     points.push((class, best.into_iter().take(KEPT).collect()));
@@ -294,6 +296,11 @@ impl Search<'_> {
             let next = next.map(|next| self.by_engine(&known, next));
             at = match next {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
+                // The bound may be too strict: a little less than it says.
+                _ if fits && at.level > self.space.first_level(at.chain) => Point {
+                    level: at.level - 1,
+                    ..at
+                },
                 _ if fits => break,
                 // The bound is wrong about this one: a little more than it says.
                 _ if class.context && at.cells > 2 * CELLS && step == 1 => Point {

@@ -2,16 +2,7 @@
 
 use tpc_gguf::{GgufFile, StrList};
 
-/// How the tokens of a draft differ from the model's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// The kinds of their tokenizers: the model's, the draft's.
-    Kind(String, String),
-    /// The numbers of their tokens: the model's, the draft's.
-    Count(usize, usize),
-    /// A token: its number, the model's text, the draft's.
-    Token(usize, String, String),
-}
+use crate::placement::Difference;
 
 /// The most by which the numbers of tokens may differ, as llama.cpp has it.
 const MOST_MORE: usize = 128;

@@ -11,10 +11,10 @@ use tpc_passes::plan::PlanRequest;
 
 use super::Model;
 use super::divide::{Division, Sharding, divide};
+use super::engine_memory;
 use super::memory::Memory;
 use super::ranking::{Candidate, Ranked, mark_equals};
 use super::strategies::Strategy;
-use crate::engine_memory;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 

@@ -3,6 +3,7 @@
 mod divide;
 mod draft;
 mod engine;
+pub mod engine_memory;
 mod fitting;
 mod memory;
 mod origin;

@@ -1,7 +1,9 @@
 //! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
 
+mod beside;
 mod devices;
 mod engine;
+mod engine_options;
 mod experts;
 mod layer_pattern;
 mod machine;
@@ -14,10 +16,12 @@ mod shares;
 mod stages;
 mod words;
 
+pub use beside::{Beside, Difference, Part};
 pub use devices::{
     DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
 };
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
+pub use engine_options::EngineOptions;
 pub use experts::HostExperts;
 pub use layer_pattern::{LayerPattern, layer_of};
 pub use machine::{Machine, MachineRequest};
@@ -33,8 +37,6 @@ use tpc_ir::DType;
 use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::{Engine, LinkKind, Topology};
 
-use crate::beside::Beside;
-use crate::engine_memory::EngineOptions;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};

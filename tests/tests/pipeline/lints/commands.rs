@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tpc_core::beside::{Beside, Difference, Part};
 use tpc_core::placement::{
     HostExperts, Placement, parse_cache_type, parse_devices, parse_overrides,
 };
@@ -67,6 +68,9 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     };
     placement.cache_type_k = kind(Setting::CacheK);
     placement.cache_type_v = kind(Setting::CacheV);
+    if command.value(Setting::Draft) == Some("other-tokens.gguf") {
+        placement.beside = vec![draft_with_other_tokens()];
+    }
     placement.kv_on_host = command.is_off(Setting::KvOffload);
     let named = command.value(Setting::Devices).unwrap_or_default();
     let backends: Vec<Option<Backend>> = named.split(',').map(Backend::of_device).collect();
@@ -86,6 +90,18 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
         equivalent: "tpc plan …",
         assumed: devices_named(&command).is_none(),
     })
+}
+
+/// A draft that has other tokens than its model.
+fn draft_with_other_tokens() -> Beside {
+    Beside {
+        what: "draft",
+        file: "other-tokens.gguf".to_owned(),
+        devices: vec![Part::default(); 2],
+        host: Part::default(),
+        words: Vec::new(),
+        difference: Some(Difference::Count(1000, 2000)),
+    }
 }
 
 /// A model whose linear attention is not shared alike by three devices.
@@ -279,6 +295,31 @@ pub(super) fn cases() -> Vec<Case> {
             "llama-cli -sm tensor",
             "codeshell:layers=2,embd=64,heads=4,kv_heads=2,head_dim=16,ff=64,vocab=64,type=f32",
             llama,
+        ),
+        case(
+            "TPC0934",
+            llama,
+            "llama-cli -sm tensor -ot ffn_(up|gate)=CPU",
+            "llama-cli -sm tensor -ot ffn_.*=CPU",
+        ),
+        case(
+            "TPC0935",
+            "gpt2-dense-f16",
+            "llama-cli -sm tensor -ot ffn_down.bias=CPU",
+            "llama-cli -sm tensor -ot ffn_down=CPU",
+        ),
+        case(
+            "TPC0932",
+            llama,
+            "llama-cli --spec-type draft-simple -md other-tokens.gguf",
+            "llama-cli --spec-type draft-simple -md draft.gguf",
+        ),
+        case("TPC0930", llama, "llama-cli -fa off", "llama-cli -fa on"),
+        case(
+            "TPC0931",
+            llama,
+            "llama-cli -sm tensor --rpc 10.0.0.2:50052,10.0.0.3:50052",
+            "llama-cli -sm tensor --rpc 10.0.0.2:50052",
         ),
         models(
             "TPC0929",

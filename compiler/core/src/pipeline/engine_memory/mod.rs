@@ -14,15 +14,12 @@ mod allocator;
 mod buffers;
 mod build;
 mod geometry;
-mod options;
 mod order;
 mod schedule;
 mod slots;
 mod split;
 mod stored;
 mod tensor;
-
-pub use options::EngineOptions;
 
 use std::collections::BTreeMap;
 
@@ -34,7 +31,7 @@ use tpc_passes::machine::Engine;
 use tpc_passes::place::LayerPlacement;
 use tpc_passes::plan::PlanRequest;
 
-use crate::pipeline::Model;
+use super::Model;
 use crate::placement::Placement;
 use geometry::Geometry;
 use schedule::Scheduler;

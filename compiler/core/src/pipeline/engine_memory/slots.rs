@@ -2,7 +2,7 @@
 
 use tpc_ir::{Bindings, Symbol, Window};
 
-use super::options::EngineOptions;
+use crate::placement::EngineOptions;
 use crate::placement::Placement;
 use tpc_ggml::engines::MemoryFacts;
 use tpc_models::Drafting;

@@ -1,0 +1,86 @@
+//! The memory of files that are loaded in addition to the model.
+
+use serde::Serialize;
+
+/// How the tokens of a draft differ from the model's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The kinds of their tokenizers: the model's, the draft's.
+    Kind(String, String),
+    /// The numbers of their tokens: the model's, the draft's.
+    Count(usize, usize),
+    /// A token: its number, the model's text, the draft's.
+    Token(usize, String, String),
+}
+
+/// Bytes of a file's content at one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Weights.
+    pub weights: u64,
+    /// KV caches and other states.
+    pub kv: u64,
+    /// Buffers for intermediate values.
+    pub compute: u64,
+}
+
+impl Part {
+    /// All of them.
+    pub const fn total(self) -> u64 {
+        self.weights
+            .saturating_add(self.kv)
+            .saturating_add(self.compute)
+    }
+
+    pub(crate) const fn weights(bytes: u64) -> Part {
+        Part {
+            weights: bytes,
+            kv: 0,
+            compute: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Part) {
+        self.weights = self.weights.saturating_add(other.weights);
+        self.kv = self.kv.saturating_add(other.kv);
+        self.compute = self.compute.saturating_add(other.compute);
+    }
+}
+
+/// The memory of a file that is loaded in addition to the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Beside {
+    /// `draft`, `mmproj`, `lora` or `control vector`.
+    pub what: &'static str,
+    /// The file.
+    pub file: String,
+    /// Per device.
+    pub devices: Vec<Part>,
+    /// On the host.
+    pub host: Part,
+    /// The options that ask for it.
+    #[serde(skip)]
+    pub words: Vec<String>,
+    /// How a draft's tokens differ from the model's.
+    #[serde(skip)]
+    pub difference: Option<Difference>,
+}
+
+impl Beside {
+    pub(crate) fn none(what: &'static str, file: &str, devices: usize) -> Beside {
+        Beside {
+            what,
+            file: file.to_owned(),
+            devices: vec![Part::default(); devices],
+            host: Part::default(),
+            words: Vec::new(),
+            difference: None,
+        }
+    }
+
+    /// All its bytes.
+    pub fn total(&self) -> u64 {
+        let devices = self.devices.iter().map(|p| p.total());
+        devices.fold(self.host.total(), u64::saturating_add)
+    }
+}
