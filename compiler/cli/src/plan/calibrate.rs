@@ -11,7 +11,8 @@ use tpc_core::calibration::{Calibrated, LogBuffer, MAX_BYTES, calibrate, read};
 use tpc_core::format::{bytes, printable};
 use tpc_core::pipeline::Origin;
 use tpc_core::placement::Placement;
-use tpc_core::topology::{described, with_calibration};
+use tpc_core::placement::described;
+use tpc_core::topology::with_calibration;
 use tpc_diag::{Diagnostic, codes};
 
 /// Calibrates the placement's machine by the file that is given, and says so. Without one nothing changes.

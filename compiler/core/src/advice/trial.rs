@@ -59,6 +59,11 @@ impl Allowed {
         }
     }
 
+    /// Whether so much work is left.
+    fn has(&self, work: u64) -> bool {
+        self.spent.saturating_add(work) <= self.work
+    }
+
     /// Whether the work suffices for so many plans, which are counted. The first one is always made.
     fn take(&mut self, plans: u64, work: u64) -> bool {
         let is_first = self.made == 0 && plans == 1;
@@ -318,6 +323,20 @@ impl Search<'_> {
             }
             if best.is_some() && !fits {
                 break;
+            }
+        }
+        // Memory that is priced higher, or shares that shift, may keep more on the devices.
+        let first = self.space.first_level(start.chain);
+        let is_more = best.as_ref().is_some_and(|b| b.point.level > first);
+        if is_more && self.may_shift(start.way) && allowed.has(FULL * costs.draft) {
+            allowed.take(FULL, FULL * costs.draft);
+            let at = Point {
+                level: first,
+                ..*start
+            };
+            let found = self.draft(&self.bound.known[start.way], &at, Trying::Full);
+            if let Some(found) = found.filter(|f| f.draft.fits()) {
+                return Some(found);
             }
         }
         // Devices that differ may need shares that shift.

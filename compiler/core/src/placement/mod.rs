@@ -1,6 +1,7 @@
 //! The user's placement: devices and their weights, places of layers and tensors, cache types, batch sizes.
 
 mod beside;
+mod described;
 mod devices;
 mod engine;
 mod engine_options;
@@ -17,6 +18,7 @@ mod stages;
 mod words;
 
 pub use beside::{Beside, Difference, Part};
+pub use described::described;
 pub use devices::{
     DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
 };

@@ -11,7 +11,6 @@ mod value;
 use tpc_passes::machine::{Calibration, DeviceProfile, Link, LinkKind, PairLink, Topology};
 
 use crate::cards::{Card, Found, find, short_name, table};
-use crate::placement::Placement;
 use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry};
 pub use error::TopologyError;
 use error::{Place, parse};
@@ -168,42 +167,6 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
             .wrong("there is no place for a calibration")
             .cure("write the file as `Topology(devices: […])`")
     })
-}
-
-/// The text of a topology file that describes a placement's devices and links.
-pub fn described(placement: &Placement) -> String {
-    let mut out = "Topology(\n    devices: [\n".to_owned();
-    let quoted = |text: &str| format!("{text:?}");
-    for (i, device) in placement.devices.iter().enumerate() {
-        let profile = placement.topology.device(i);
-        let entry = match &device.card {
-            Some(card) => format!("card: {}", quoted(card)),
-            None => {
-                let memory = profile.memory.map(|m| format!(", memory: {m:.0}"));
-                format!(
-                    "name: {}, bandwidth: {:.0}, flops: {:.0}{}",
-                    quoted(&device.name),
-                    profile.bandwidth,
-                    profile.flops,
-                    memory.unwrap_or_default()
-                )
-            }
-        };
-        out += &format!("        ({entry}),\n");
-    }
-    out += "    ],\n";
-    let link = placement.topology.link;
-    if placement.devices.len() > 1 {
-        let kind = match link.kind {
-            LinkKind::Unstated => String::new(),
-            kind => format!(", kind: {}", quoted(kind.name())),
-        };
-        out += &format!(
-            "    link: (bandwidth: {:.0}, latency_us: {:.1}{kind}),\n",
-            link.bandwidth, link.latency_us
-        );
-    }
-    out + ")\n"
 }
 
 /// Gives devices of equal names their positions.

@@ -1,0 +1,41 @@
+//! A placement's machine as a topology file.
+
+use tpc_passes::machine::LinkKind;
+
+use super::Placement;
+
+/// The text of a topology file that describes a placement's devices and links.
+pub fn described(placement: &Placement) -> String {
+    let mut out = "Topology(\n    devices: [\n".to_owned();
+    let quoted = |text: &str| format!("{text:?}");
+    for (i, device) in placement.devices.iter().enumerate() {
+        let profile = placement.topology.device(i);
+        let entry = match &device.card {
+            Some(card) => format!("card: {}", quoted(card)),
+            None => {
+                let memory = profile.memory.map(|m| format!(", memory: {m:.0}"));
+                format!(
+                    "name: {}, bandwidth: {:.0}, flops: {:.0}{}",
+                    quoted(&device.name),
+                    profile.bandwidth,
+                    profile.flops,
+                    memory.unwrap_or_default()
+                )
+            }
+        };
+        out += &format!("        ({entry}),\n");
+    }
+    out += "    ],\n";
+    let link = placement.topology.link;
+    if placement.devices.len() > 1 {
+        let kind = match link.kind {
+            LinkKind::Unstated => String::new(),
+            kind => format!(", kind: {}", quoted(kind.name())),
+        };
+        out += &format!(
+            "    link: (bandwidth: {:.0}, latency_us: {:.1}{kind}),\n",
+            link.bandwidth, link.latency_us
+        );
+    }
+    out + ")\n"
+}
