@@ -145,10 +145,12 @@ impl Search<'_> {
             let is_own = |(p, _): &Timed| self.space.ways[p.way].way.mode == asked;
             let (own, others): (Vec<Timed>, Vec<Timed>) = all.into_iter().partition(is_own);
             for best in [own, others] {
-                // What the bound takes for clearly slower than a point that gives up less is not tried.
+                // A point clearly slower, by its bound, than one of another class that gives up less is
+                // not tried.
                 let idle = points.iter().any(|(other, of)| {
                     let times = of.first().zip(best.first());
-                    other.is_within(class)
+                    *other != class
+                        && other.is_within(class)
                         && times
                             .is_some_and(|(a, b)| a.1 <= b.1 * CLEARLY && has_as_much(&a.0, &b.0))
                 });
