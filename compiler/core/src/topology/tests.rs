@@ -210,7 +210,7 @@ fn values_that_make_no_sense_are_located_and_cured() {
     refused(
         "(devices: [(card: \"3090\")], link: \"ethernet\")",
         "line 1, column 35: `ethernet` is no kind of link",
-        "write one of nvswitch, nvlink, pcie-p2p, pcie",
+        "write one of nvswitch, nvlink, pcie-p2p, pcie, network",
     );
     refused(
         "(devices: [(card: \"4090\", name: \"x\"), (card: \"4090\", name: \"y\")], links: [(a: 0, b: 1, link: \"nvlink\")])",

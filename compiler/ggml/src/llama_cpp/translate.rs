@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_changes_the_memory_of_the_engine_is_translated() {
         let line = "llama-cli -fa off --swa-full -kvu -ctkd q8_0 --draft-max 5 --moe-cache-mib 512";
-        let expected = "-sm layer --engine llama.cpp -fa off --swa-full --kv-unified --cache-type-k-draft q8_0 \
+        let expected = "-sm layer -fa off --engine llama.cpp --swa-full --kv-unified --cache-type-k-draft q8_0 \
                         --spec-draft-n-max 5 --moe-cache-mib 512";
         assert_eq!(same(line), expected);
         assert_eq!(
