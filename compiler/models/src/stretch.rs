@@ -65,7 +65,7 @@ impl RopeScaling {
         }
     }
 
-    /// True if nothing is said.
+    /// Whether the model sets no RoPE scaling.
     pub fn is_empty(&self) -> bool {
         *self == RopeScaling::default()
     }

@@ -100,7 +100,7 @@ impl Calibration {
 }
 
 impl EngineProfile {
-    /// The profile of an engine on a machine: with what was measured there.
+    /// The profile of an engine on a machine, with the constants measured on that machine.
     pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
         let profile = EngineProfile::of(engine);
         match topology.calibration_for(engine) {

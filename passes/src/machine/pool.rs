@@ -26,7 +26,7 @@ impl Topology {
         self.away.contains(&device)
     }
 
-    /// The pool of the host and those of `devices` devices that share its memory; `None` where none does.
+    /// The pool of the host and those of `devices` devices that share its memory; `None` if no device does.
     ///
     /// A host whose memory is stated has the whole pool in that figure.
     pub fn host_pool(&self, devices: usize) -> Option<Pool> {

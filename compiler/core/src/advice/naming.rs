@@ -145,7 +145,7 @@ impl Search<'_> {
         }
         let mut seen = BTreeSet::new();
         points.retain(|p| seen.insert((space.offload(p), p.cells)));
-        // One at least, or nothing is said.
+        // At least one is drafted, so that the advice is never empty.
         let most = self.effort.left() / self.costs[0].draft.max(1);
         points.truncate(usize::try_from(most).unwrap_or(SHORT).clamp(1, SHORT));
         self.effort

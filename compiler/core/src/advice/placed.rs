@@ -1,4 +1,4 @@
-//! A configuration with what it stores: which stage holds which layers, and what each device holds of them.
+//! A configuration with its layers placed: the layers of each stage, and each device's part of them.
 
 use super::bound::{Known, Load};
 use super::shares::{Shared, Shares};

@@ -255,7 +255,7 @@ impl<'a> Search<'a> {
         Some((load, Edits { shares, overrides }))
     }
 
-    /// What a point changes, by what is known.
+    /// The changes that lead from the user's configuration to a point.
     pub(super) fn changes(&self, known: &Known, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);

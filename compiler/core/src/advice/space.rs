@@ -1,4 +1,4 @@
-//! The space of configurations: what may differ from what was asked for.
+//! The configurations that a search may try: each setting that may change, with its other values.
 
 use tpc_ir::DType;
 

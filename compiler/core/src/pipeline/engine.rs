@@ -18,8 +18,8 @@ pub struct LeftOut {
     pub reason: Predicted,
 }
 
-/// The reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first; none where
-/// nothing is known against it.
+/// The reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first. The list is
+/// empty if tpc knows of no failure.
 pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Predicted> {
     if engine == Engine::Tpc {
         return Vec::new();

@@ -122,7 +122,7 @@ fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, Dev
 }
 
 impl PoolReport {
-    /// The memory that the host shares with devices; `None` where it shares none.
+    /// The memory that the host shares with devices; `None` if the host shares no memory.
     fn new(placement: &Placement, compiled: &Compiled) -> Option<PoolReport> {
         let pool = placement.topology.host_pool(placement.devices.len())?;
         let (devices, host) = places(placement, compiled);

@@ -33,7 +33,7 @@ pub struct Build {
     pub removed_options: Vec<RemovedOption>,
     /// Types of KV caches with attention kernels in default builds, per back end.
     pub cache_kernels: Vec<CacheKernels>,
-    /// Its memory; `None` where nothing is known of it.
+    /// Memory facts of the release; `None` if nobody has measured or read them.
     #[serde(default)]
     pub memory: Option<MemoryFacts>,
     /// Sums over devices in 16 bits, where it has them.
@@ -94,7 +94,7 @@ pub struct TensorSplit {
 pub struct Failure {
     /// The condition.
     pub when: Condition,
-    /// The architectures for which it holds; all where none are listed.
+    /// The architectures for which it holds. An empty list means all architectures.
     #[serde(default)]
     pub archs: Vec<String>,
     /// The end of the run.

@@ -57,7 +57,8 @@ fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
 }
 
 impl Build {
-    /// The reasons why a run that splits a model's tensors fails, the one that ends it first; none where it is right.
+    /// The reasons why a run that splits a model's tensors fails, the one that ends it first. The list is empty if
+    /// the run is right.
     pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Predicted> {
         let split = &self.tensor_split;
         let read = || Basis::Read {

@@ -84,7 +84,7 @@ impl CommandLine {
     pub fn fitted(&self) -> Fitted {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
-            // It fits where it is told to.
+            // ik_llama.cpp fits the model only if `--fit` is given.
             _ if self.maker == Maker::IkLlamaCpp => {
                 self.value(Setting::Fit).is_some_and(|v| !is_off(v))
             }

@@ -62,7 +62,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The back ends that the line runs on; CUDA where nothing says.
+/// The back ends that the line runs on; CUDA if the line names none.
 fn back_ends(command: &Command<'_>) -> Vec<Backend> {
     let known: Vec<Backend> = command.backends.iter().flatten().copied().collect();
     match known.is_empty() {
