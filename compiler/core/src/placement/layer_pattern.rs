@@ -89,10 +89,21 @@ fn split_at_dot(pattern: &str, at: usize) -> Option<(&str, &str)> {
 
 /// The position of the dot behind the numbers at the start of a text, outside of groups.
 fn end_of_numbers(text: &str) -> Option<usize> {
+    let is_dot = |rest: &str| DOTS.iter().any(|dot| rest.starts_with(dot));
+    end_of_part(text, is_dot).filter(|end| *end < text.len())
+}
+
+/// Whether a part of a pattern closes the groups that it opens, and has no alternatives outside of groups.
+fn closes(text: &str) -> bool {
+    end_of_part(text, |_| false).is_some()
+}
+
+/// The first position outside of groups at which the rest of a text is an end, or else the length of the text. `None` if the
+/// groups before it are not balanced, or if it has alternatives outside of groups.
+fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     let (mut depth, mut in_class, mut escaped) = (0_i32, false, false);
     for (i, c) in text.char_indices() {
-        let outside = depth == 0 && !in_class && !escaped;
-        if outside && DOTS.iter().any(|dot| text[i..].starts_with(dot)) {
+        if depth == 0 && !in_class && !escaped && is_end(&text[i..]) {
             return Some(i);
         }
         match c {
@@ -103,7 +114,6 @@ fn end_of_numbers(text: &str) -> Option<usize> {
             '[' => in_class = true,
             '(' => depth += 1,
             ')' => depth -= 1,
-            // An alternative that ends the pattern's part.
             '|' if depth == 0 => return None,
             _ => {}
         }
@@ -111,29 +121,7 @@ fn end_of_numbers(text: &str) -> Option<usize> {
             return None;
         }
     }
-    None
-}
-
-/// Whether a part of a pattern closes the groups that it opens, and has no alternatives outside of groups.
-fn closes(text: &str) -> bool {
-    let (mut depth, mut in_class, mut escaped) = (0_i32, false, false);
-    for c in text.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            ']' => in_class = false,
-            _ if in_class => {}
-            '[' => in_class = true,
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            '|' if depth == 0 => return false,
-            _ => {}
-        }
-        if depth < 0 {
-            return false;
-        }
-    }
-    depth == 0
+    (depth == 0).then_some(text.len())
 }
 
 /// Numbers as alternatives in which runs within a ten are classes: `[4-9]`, `1[0-9]`.
