@@ -7,8 +7,12 @@ use super::output::Failure;
 use super::values::{self, Parsed};
 use tpc_core::placement::EngineOptions;
 
+/// The heading of the options in help, by which the reader of habits knows them.
+pub(super) const HEADING: &str = "Memory of llama.cpp (with --engine llama.cpp)";
+
 /// The options. They count with `--engine llama.cpp`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = HEADING)]
 pub(super) struct EngineMemoryArgs {
     /// Plan the memory of the engine's server: the logits of last tokens alone, and without -np four slots in one cache.
     #[arg(long)]

@@ -18,7 +18,7 @@ use clap::{Arg, ArgAction, Command};
 use tpc_diag::{Diagnostic, codes as common, suggest};
 use tpc_ggml::llama_cpp::Arity;
 
-use super::codes;
+use super::{codes, engine_memory_args};
 use misplaced::misplaced;
 use repeated::{Given, overridden};
 use running::Running;
@@ -76,6 +76,8 @@ pub(super) fn words(words: Vec<OsString>, command: &Command) -> Result<Said, Dia
         said: Said::default(),
         ignored: Vec::new(),
         undone: Vec::new(),
+        engine_memory: Vec::new(),
+        names_engine: false,
         given: Vec::new(),
         repository: None,
         file: None,
@@ -153,6 +155,10 @@ struct Reader<'c> {
     ignored: Vec<(String, &'static str)>,
     /// Options that ask for what is not done.
     undone: Vec<(String, &'static str)>,
+    /// Options for the memory of llama.cpp, as they were given.
+    engine_memory: Vec<String>,
+    /// Whether `--engine` was given.
+    names_engine: bool,
     /// Options of the subcommand that have one value.
     given: Vec<Given>,
     repository: Option<String>,
@@ -220,6 +226,11 @@ impl Reader<'_> {
 
     /// Keeps where the words of an option stand, from `start` on.
     fn took(&mut self, own: Option<&Arg>, start: usize) {
+        if own.is_some_and(|a| a.get_help_heading() == Some(engine_memory_args::HEADING)) {
+            let text = self.said.arguments[start..].join(" ".as_ref());
+            self.engine_memory.push(text.to_string_lossy().into_owned());
+        }
+        self.names_engine |= own.is_some_and(|a| a.get_long() == Some("engine"));
         let words = start..self.said.arguments.len();
         let given = own.and_then(|arg| Given::new(self.command, arg, words));
         self.given.extend(given);
@@ -471,6 +482,11 @@ impl Reader<'_> {
 
     /// The notes about what has no influence, and about what is not done.
     fn told(&mut self) {
+        if !self.names_engine {
+            let why = "the option counts with --engine llama.cpp alone";
+            let options = self.engine_memory.drain(..).map(|option| (option, why));
+            self.ignored.extend(options);
+        }
         let help = "leave them out, or not: the result is the same";
         self.said.notes.extend(note(&self.ignored, help));
         let help = "leave them out: tpc does not do what they ask for";

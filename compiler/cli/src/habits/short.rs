@@ -26,6 +26,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("-mm", "--mmproj"),
     ("-mmdev", "--mmproj-device"),
     ("-kvu", "--kv-unified"),
+    ("-swa-full", "--swa-full"),
     ("--gpu-layers", "--n-gpu-layers"),
     ("-pg", "--pg"),
     ("-sys", "--system-prompt"),

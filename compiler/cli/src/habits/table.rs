@@ -141,18 +141,7 @@ pub(super) const HABITS: &[Habit] = &[
     habit(Ignored(FITTING), OnOffAuto, "-fit --fit"),
     habit(Ignored(FITTING), Switch, "--no-fit -no-fit"),
     habit(Ignored(FITTING), One, "-fitc --fit-ctx"),
-    habit(
-        Ignored(
-            "the cache of a sliding window has the window's cells only; llama.cpp then takes more (TPC0919)",
-        ),
-        Switch,
-        "--swa-full -swa-full",
-    ),
-    habit(
-        Ignored(UNIFIED),
-        Switch,
-        "-kvu --kv-unified -no-kvu --no-kv-unified",
-    ),
+    habit(Ignored(UNIFIED), Switch, "-no-kvu --no-kv-unified"),
     habit(Ignored(UNIFIED), One, "--kv-unified-per-slot"),
     habit(
         Ignored(DRAFTING),
@@ -173,19 +162,19 @@ pub(super) const HABITS: &[Habit] = &[
     ),
     habit(
         Ignored(DRAFTING),
-        One,
-        "-ctkd --cache-type-k-draft --spec-draft-type-k -ctvd --cache-type-v-draft --spec-draft-type-v",
-    ),
-    habit(
-        Ignored(DRAFTING),
         Switch,
         "-cmoed --cpu-moe-draft --spec-draft-cpu-moe",
     ),
     habit(
-        Ignored("how many tokens are drafted at once is not planned"),
+        Means("--spec-draft-n-max"),
         One,
-        "--draft --draft-n --draft-max --spec-draft-n-max --draft-min --draft-n-min --spec-draft-n-min \
-         --draft-p-split --spec-draft-p-split --draft-p-min --spec-draft-p-min --spec-draft-sampling",
+        "--draft --draft-n --draft-max",
+    ),
+    habit(
+        Ignored("how many tokens are drafted at least, and how sure of them, changes no memory"),
+        One,
+        "--draft-min --draft-n-min --spec-draft-n-min \
+         --spec-draft-n-ubatch --draft-p-split --spec-draft-p-split --draft-p-min --spec-draft-p-min --spec-draft-sampling",
     ),
     habit(
         Ignored(
@@ -263,7 +252,7 @@ pub(super) const HABITS: &[Habit] = &[
     habit(
         Ignored(LOADING),
         One,
-        "-lm --load-mode -lzm --lazy-mode --moe-cache-mib -hft --hf-token",
+        "-lm --load-mode -lzm --lazy-mode -hft --hf-token",
     ),
     habit(
         Unplanned(SAMPLING),
@@ -317,12 +306,12 @@ pub(super) const HABITS: &[Habit] = &[
          --ui-config --webui-config --ui-config-file --webui-config-file --tools --tools-runtime \
          --mcp-servers-config --mcp-servers-json --api-key --api-key-file --ssl-key-file --ssl-cert-file -to \
          --timeout --sse-ping-interval --slot-save-path --media-path --models-dir --models-preset \
-         --models-max -sps --slot-prompt-similarity --sleep-idle-seconds --pooling --embd-normalize",
+         --models-max --models-memory-margin --connect-code -sps --slot-prompt-similarity --sleep-idle-seconds --pooling --embd-normalize",
     ),
     habit(
         Ignored(SERVER),
         Switch,
-        "--reuse-port --cors-credentials --no-cors-credentials --ui-mcp-proxy --webui-mcp-proxy \
+        "--reuse-port --connect --cors-credentials --no-cors-credentials --ui-mcp-proxy --webui-mcp-proxy \
          --no-ui-mcp-proxy --no-webui-mcp-proxy -ag --agent -no-ag --no-agent --ui --webui --no-ui --no-webui \
          --embedding --embeddings --rerank --reranking --metrics --props --slots --no-slots --models-autoload \
          --no-models-autoload -cb --cont-batching -nocb --no-cont-batching --context-shift --no-context-shift",
