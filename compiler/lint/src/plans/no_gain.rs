@@ -23,6 +23,18 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
+/// A time in milliseconds: two decimals, or as many as its third digit needs.
+fn milliseconds(us: f64) -> String {
+    let decimals = if us < 100.0 {
+        4
+    } else if us < 1e3 {
+        3
+    } else {
+        2
+    };
+    format!("{:.decimals$}", us / 1e3)
+}
+
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let (report, asked) = (plan.report, plan.placement.split_mode);
     if report.devices.len() < 2 || matches!(asked, SplitMode::Auto | SplitMode::None) {
@@ -40,9 +52,9 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if room && slower && !on_host && !to_host {
         let message = message!(
             "{} ms per token on {} devices, but {} ms on one",
-            Quantity(format!("{:.2}", e.decode_us / 1e3)),
+            Quantity(milliseconds(e.decode_us)),
             report.devices.len(),
-            Quantity(format!("{:.2}", e.baseline_single_us / 1e3))
+            Quantity(milliseconds(e.baseline_single_us))
         );
         let help = match plan.faster {
             None => "use -sm none, or fewer devices; -sm auto compares".into(),
