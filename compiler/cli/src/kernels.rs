@@ -10,7 +10,6 @@ use tpc_diag::{Diagnostic, Severity, codes};
 use tpc_ir::program::Program;
 use tpc_runtime::Options;
 
-use crate::engine;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 
@@ -72,8 +71,7 @@ pub(super) struct Kernels {
 /// # Errors
 /// When a kernel does not compile, or spills.
 pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels, Failure> {
-    let modules =
-        modules(program, Options::default()).map_err(|e| engine::execution_failure(&e))?;
+    let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {
         Ok(nvrtc) => nvrtc,
         Err(e @ NvrtcError::Missing { .. }) => {

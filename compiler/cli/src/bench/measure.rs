@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tpc_runtime::{Batch, ExecError, KernelTime, Logits, TokenPos};
 
 use super::compare::Compared;
-use crate::engine::Model;
 use crate::progress::Progress;
+use tpc_engine::AnySession;
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +133,8 @@ pub(super) fn spread(sample: &[f64]) -> (f64, f64) {
 }
 
 /// A model that is measured.
-pub(super) struct Bench<'m> {
-    pub(super) model: &'m mut dyn Model,
+pub(super) struct Bench<'m, 'a> {
+    pub(super) model: &'m mut AnySession<'a>,
     pub(super) n_vocab: u32,
     /// The most tokens of a batch.
     pub(super) batch: usize,
@@ -150,7 +150,7 @@ pub(super) enum Warmup {
     None,
 }
 
-impl Bench<'_> {
+impl Bench<'_, '_> {
     /// Runs a test once to warm up and then `repetitions` times.
     ///
     /// # Errors

@@ -15,10 +15,11 @@ use clap::ValueEnum;
 use tpc_core::pipeline::ModelSize;
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
+use tpc_engine::{ExecutorKind, ExecutorOptions, Loader, PreparedModel};
 use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Ready, SubjectArgs};
+use crate::execution::{self, ExecutionArgs, SubjectArgs};
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use compare::Other;
@@ -104,7 +105,7 @@ pub(super) struct Args {
     )]
     format: Format,
     #[command(flatten)]
-    engine: EngineArgs,
+    engine: ExecutionArgs,
     #[command(flatten)]
     placement: PlacementArgs,
 }
@@ -157,7 +158,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
     let mut opened = (args.subject).open(&args.placement, || {
-        engine::placement(&args.placement, defaults, executor)
+        execution::placement(&args.placement, defaults, executor)
     })?;
     let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
@@ -166,40 +167,39 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
-    let loading = Loading {
+    let loader = Loader {
         name: args.subject.path(),
         file: &opened.file,
-        subject: &ready,
-        cells: usize::MAX,
+        model: &ready,
+        ctx_size: usize::MAX,
         batch: (ready.ubatch)
             .min(longest.saturating_mul(sequences))
             .max(sequences),
         // Of a batch that ends one prompt and begins others, each has logits.
         outputs: sequences,
         sequences,
-        executor,
-        threads: args.engine.threads(ready.n_devices())?,
-        profile: args.profile,
-        edges: args.engine.edges(),
-        verbose: args.engine.verbose(),
+        executor: ExecutorOptions {
+            profile: args.profile,
+            ..(args.engine).executor_options(executor, ready.n_devices())?
+        },
     };
-    if longest > loading.each() {
+    if longest > loader.sequence_ctx_size() {
         let message = format!(
             "a test needs {longest} cells, and the context has {} for a sequence",
-            loading.each()
+            loader.sequence_ctx_size()
         );
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--ctx-size", message);
         return Err(Failure::usage(d.help("leave -c out, or make it larger")));
     }
-    if let Some(d) = engine::beyond_training(&opened.file, longest) {
+    if let Some(d) = execution::beyond_training(&opened.file, longest) {
         output::diagnostic(&d);
     }
-    let mut model = loading.load()?;
-    let subject = subject(args, &ready, executor, &loading);
+    let mut model = execution::load(loader, &args.engine)?;
+    let subject = subject(args, &ready, &loader);
     let mut bench = Bench {
-        model: model.as_mut(),
+        model: &mut model,
         n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
-        batch: loading.batch,
+        batch: loader.batch,
         sequences,
         warmup: match args.no_warmup {
             true => Warmup::None,
@@ -250,7 +250,7 @@ fn report(
 
 /// Runs the tests, each after a run that is not counted; beside another program those that both have.
 fn measure(
-    bench: &mut Bench<'_>,
+    bench: &mut Bench<'_, '_>,
     tests: &[Test],
     other: Option<&Other<'_>>,
     args: &Args,
@@ -264,26 +264,26 @@ fn measure(
     }
     let each = tests.iter().map(|&test| {
         let measured = bench.measure(test, args.repetitions, &progress);
-        let measured = measured.map_err(|e| engine::execution_failure(&e))?;
+        let measured = measured?;
         progress.aside(|| printer.row(&measured))?;
         Ok(measured)
     });
     each.collect()
 }
 
-fn subject(args: &Args, ready: &Ready, executor: ExecutorKind, loading: &Loading<'_>) -> Subject {
+fn subject(args: &Args, ready: &PreparedModel, loader: &Loader<'_>) -> Subject {
     Subject {
         model: ready.name.clone(),
         file: args.subject.path().display().to_string(),
         size: ready.size,
-        backend: executor.name(),
+        backend: loader.executor.kind.name(),
         devices: ready.devices.clone(),
         n_devices: ready.n_devices(),
-        ubatch: loading.batch,
+        ubatch: loader.batch,
         cache_types: ready.cache_types.clone(),
-        threads: match executor {
+        threads: match loader.executor.kind {
             ExecutorKind::Reference => 1,
-            _ => loading.threads,
+            _ => loader.executor.threads,
         },
         split_mode: ready.split_mode.clone(),
     }

@@ -1,5 +1,6 @@
 //! From a model file to verified programs.
 
+mod cells;
 mod divide;
 mod draft;
 mod engine;
@@ -14,6 +15,7 @@ mod size;
 mod sketch;
 mod strategies;
 
+pub use cells::{CacheSizes, SequenceCells};
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
 pub use engine::{LeftOut, is_on_host, tensor_failures};
@@ -22,7 +24,7 @@ pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
 pub use ranking::Candidate;
-pub use size::{CacheSizes, ModelSize};
+pub use size::ModelSize;
 pub use sketch::{Sketch, Stored};
 use strategies::main_device;
 pub use strategies::{Way, ways};

@@ -19,7 +19,6 @@ use tpc_diag::{Diagnostic, codes::COMMAND_LINE};
 use super::measure::{Bench, Measured, Test};
 use super::table::{Column, markdown};
 use crate::codes::OTHER_PROGRAM;
-use crate::engine;
 use crate::output::Failure;
 use crate::progress::Progress;
 use child::Signals;
@@ -135,16 +134,15 @@ impl<'a> Other<'a> {
     /// Those of the model; TPC0427 where the other program fails; TPC0400 where no test is common.
     pub(super) fn measure(
         &self,
-        bench: &mut Bench<'_>,
+        bench: &mut Bench<'_, '_>,
         tests: &[Test],
         rounds: u64,
         progress: &Progress,
     ) -> Result<Vec<Measured>, Failure> {
-        let failed = |e| engine::execution_failure(&e);
         let tests = self.common(tests)?;
         let mut out = Vec::new();
         for &test in &tests {
-            bench.once(test).map_err(failed)?;
+            bench.once(test)?;
             let mut measured = Measured::new(test, bench.sequences);
             measured.other = Some(Compared {
                 command: self.command.to_owned(),
@@ -159,7 +157,7 @@ impl<'a> Other<'a> {
                 theirs = Some(self.speeds()?);
             }
             for measured in &mut out {
-                let (time, _) = bench.once(measured.test).map_err(failed)?;
+                let (time, _) = bench.once(measured.test)?;
                 measured.times.push(time);
                 progress.advance(1);
             }
