@@ -45,10 +45,10 @@ pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
-    BatchRun, Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
+    Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
     ProgramInterpreter, Traffic, Transfers, eval, knows,
 };
-pub use run::{Batches, NextPhase, ProgramRun};
+pub use run::{BatchRun, Batches, NextPhase};
 pub use session::{
     Batch, KvCells, Logits, ReferenceSession, SaveError, SequenceText, Session, SessionConfig,
     TokenPos,

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 /// The memories of all places.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
+pub(crate) struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
 
 impl Memories {
     pub(super) fn store(&mut self, place: Place, value: Value, tensor: Arc<Tensor>) {

@@ -17,7 +17,9 @@ mod schedule;
 mod stale;
 mod transfers;
 
-pub use interpreter::{BatchRun, Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
+pub(crate) use memories::Memories;
+
+pub use interpreter::{Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
 pub use ops::{Gelu, OpContext, Options, eval, knows};
 pub use programs::ProgramInterpreter;
 pub use transfers::{Traffic, Transfers};

@@ -67,7 +67,10 @@ pub(super) trait Model {
     fn n_drafts(&self) -> usize;
 
     /// Removes all sequences and clears all states.
-    fn clear(&mut self);
+    ///
+    /// # Errors
+    /// Those of [`Session::clear`].
+    fn clear(&mut self) -> Result<(), ExecError>;
 
     /// Removes a sequence.
     fn remove_sequence(&mut self, seq: u32);
@@ -117,7 +120,7 @@ pub(super) trait Model {
     fn take_profile(&mut self) -> Vec<KernelTime>;
 }
 
-impl<E: Executor> Model for Session<E> {
+impl<E: Executor + ?Sized> Model for Session<E> {
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         Session::step(self, batch)
     }
@@ -130,8 +133,8 @@ impl<E: Executor> Model for Session<E> {
         Session::n_drafts(self)
     }
 
-    fn clear(&mut self) {
-        Session::clear(self);
+    fn clear(&mut self) -> Result<(), ExecError> {
+        Session::clear(self)
     }
 
     fn remove_sequence(&mut self, seq: u32) {
@@ -424,7 +427,7 @@ impl<'a> Loading<'a> {
             ..CpuOptions::with_threads(self.threads)
         };
         let executor = CpuExecutor::new(program, weights, options);
-        let session = executor.and_then(|e| Session::with_executor(e, config));
+        let session = executor.and_then(|e| Session::with_executor(Box::new(e), config));
         session.map_err(|e| match &e {
             // What is too large is mostly the caches.
             ExecError::Size { .. } => {
@@ -459,7 +462,7 @@ impl<'a> Loading<'a> {
         if self.verbose {
             cards::tell_apart(executor.apart());
         }
-        Session::with_executor(executor, config).map_err(|e| execution_failure(&e))
+        Session::with_executor(Box::new(executor), config).map_err(|e| execution_failure(&e))
     }
 
     /// The program of a plan for the executor, which is verified.

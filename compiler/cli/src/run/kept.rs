@@ -130,7 +130,7 @@ impl KeptArgs {
                 Ok(())
             }
             _ => {
-                model.clear();
+                model.clear().map_err(|e| execution_failure(&e))?;
                 Err(execution_failure(&ExecError::StateFile {
                     what: "it has not one text, or another one than its caches".into(),
                 }))

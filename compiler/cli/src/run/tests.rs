@@ -97,8 +97,9 @@ impl Model for Oracle {
         self.drafts
     }
 
-    fn clear(&mut self) {
+    fn clear(&mut self) -> Result<(), ExecError> {
         self.texts.clear();
+        Ok(())
     }
 
     fn remove_sequence(&mut self, seq: u32) {

@@ -17,7 +17,8 @@ use tpc_ir::{Bindings, Symbol, TensorType};
 use tpc_op_cases::Random;
 use tpc_passes::assemble;
 use tpc_runtime::{
-    Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter, Shape, Tensor,
+    BatchRun, Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter,
+    Shape, Tensor,
 };
 
 /// Each collective, with uneven parts, and copies between host and devices in both directions.
@@ -80,7 +81,7 @@ fn weights() -> MemoryWeights {
 fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
     let sizes = Bindings::default().with(Symbol::NTokens, tokens);
     let mut outputs = Outputs::new(executor.interface());
-    let mut batch = executor.begin(&sizes);
+    let mut batch = BatchRun::new(&sizes);
     let mut host = |_: &InputKind, ty: &TensorType| -> Result<Tensor, ExecError> {
         let dims = Shape::of(ty, &sizes)?.dims;
         let random = Random::new("x", tokens);

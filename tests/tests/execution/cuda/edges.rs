@@ -38,7 +38,7 @@ fn kernels_that_start_early_have_the_same_bits() {
             let session = subject.session_with(driver, edges);
             let mut session = session.unwrap_or_else(|e| panic!("{model}: {e}"));
             let mut logits = whole(&mut session, &subject.tokens);
-            session.clear();
+            session.clear().expect("states are cleared");
             logits.extend(one_by_one(&mut session, &subject.tokens, 0));
             let bits: Vec<u64> = logits.into_iter().map(f64::to_bits).collect();
             let known = first.get_or_insert_with(|| bits.clone());

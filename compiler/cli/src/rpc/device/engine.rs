@@ -6,54 +6,10 @@ use tpc_core::placement::{DeviceKind, Placement};
 use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError};
 use tpc_ir::program::Program;
-use tpc_ir::{Bindings, DType, Value};
-use tpc_runtime::{ExecError, Executor, Host, Interface, Outputs, WeightSource};
+use tpc_runtime::{ExecError, Executor, WeightSource};
 
 use crate::engine::{EngineArgs, ExecutorKind, cards, execution_failure};
 use crate::output::Failure;
-
-/// An executor with its program.
-pub(super) trait Engine {
-    /// The interface of the program.
-    fn interface(&self) -> &Interface;
-
-    /// Runs a batch of these sizes.
-    fn run(&mut self, sizes: &Bindings, host: &mut dyn Host) -> Result<(), ExecError>;
-
-    /// [`Executor::output`].
-    fn output(&self, output: usize) -> Option<(DType, Vec<u8>)>;
-
-    /// [`Executor::state`].
-    fn state(&self, state: Value) -> Option<&[u8]>;
-
-    /// [`Executor::state_mut`].
-    fn state_mut(&mut self, state: Value) -> Option<&mut [u8]>;
-}
-
-impl<E: Executor> Engine for E {
-    fn interface(&self) -> &Interface {
-        Executor::interface(self)
-    }
-
-    fn run(&mut self, sizes: &Bindings, host: &mut dyn Host) -> Result<(), ExecError> {
-        let mut run = self.begin(sizes);
-        self.run_phase(&mut run, host, &mut Outputs::unread())?;
-        self.commit();
-        Ok(())
-    }
-
-    fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
-        Executor::output(self, output)
-    }
-
-    fn state(&self, state: Value) -> Option<&[u8]> {
-        Executor::state(self, state)
-    }
-
-    fn state_mut(&mut self, state: Value) -> Option<&mut [u8]> {
-        Executor::state_mut(self, state)
-    }
-}
 
 /// The executor that a server's programs run on.
 #[derive(Clone, Debug)]
@@ -98,7 +54,7 @@ impl Engines {
         &self,
         program: Program,
         weights: &dyn WeightSource,
-    ) -> Result<Box<dyn Engine>, ExecError> {
+    ) -> Result<Box<dyn Executor>, ExecError> {
         let program = Arc::new(program);
         match self.kind {
             ExecutorKind::Cpu | ExecutorKind::Reference => {
@@ -122,7 +78,7 @@ impl Engines {
         driver: Result<Bound<D>, DriverError>,
         program: Arc<Program>,
         weights: &dyn WeightSource,
-    ) -> Result<Box<dyn Engine>, ExecError> {
+    ) -> Result<Box<dyn Executor>, ExecError> {
         let driver = driver.map_err(tpc_cuda::executor::error)?;
         let options = CudaOptions {
             edges: self.options.edges(),

@@ -11,10 +11,12 @@ use tpc_ir::program::{BatchShape, Target, verify::verify};
 use tpc_ir::{Bindings, DType, Interval, Op, RANK, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::assemble;
 use tpc_rpc::{Recorded, Refusal, Span};
-use tpc_runtime::{ExecError, Host, Slot, WeightData, WeightSource, pack};
+use tpc_runtime::{
+    BatchRun, ExecError, Executor, Host, Outputs, Slot, WeightData, WeightSource, pack,
+};
 
 use super::elements::{scatter, store, supply};
-use super::engine::{Engine, Engines};
+use super::engine::Engines;
 use super::memory::Memory;
 use super::reads::read_inputs;
 use super::times::Times;
@@ -81,7 +83,7 @@ pub(super) struct Plan {
 /// A graph that is ready to run.
 pub(super) struct Loaded {
     plan: Plan,
-    engine: Box<dyn Engine>,
+    engine: Box<dyn Executor>,
     /// The largest sizes that it has memory for.
     shape: BatchShape,
     parts: Vec<StatePart>,
@@ -343,7 +345,7 @@ impl Loaded {
             };
             let cut = pack(&at.name, data, part.intervals(at.ne).as_deref())?;
             let gaps = || gaps(&at.name);
-            let to = self.engine.state_mut(part.value).ok_or_else(gaps)?;
+            let to = self.engine.state_mut(part.value)?.ok_or_else(gaps)?;
             to.copy_from_slice(cut.bytes.get(..to.len()).ok_or_else(gaps)?);
         }
         Ok(())
@@ -354,7 +356,7 @@ impl Loaded {
         for part in &self.parts {
             let at = &bound.states[part.state];
             let gaps = || gaps(&at.name);
-            let local = self.engine.state(part.value).ok_or_else(gaps)?;
+            let local = self.engine.state(part.value)?.ok_or_else(gaps)?;
             let whole = memory.bytes_mut(at.span);
             match part.intervals(at.ne) {
                 Some(parts) => scatter((at.dtype, at.ne), &parts, local, whole),
@@ -375,11 +377,17 @@ impl Loaded {
             memory,
             located: &bound.inputs,
         };
-        times.within(|| self.engine.run(&bound.sizes, &mut host))?;
+        times.within(|| {
+            let mut run = BatchRun::new(&bound.sizes);
+            self.engine
+                .run_phase(&mut run, &mut host, &mut Outputs::unread())?;
+            self.engine.commit();
+            Ok::<(), ExecError>(())
+        })?;
         for (i, at) in bound.results.iter().enumerate() {
             let Some(at) = at else { continue };
             let gaps = || gaps("a result");
-            let (dtype, packed) = self.engine.output(i).ok_or_else(gaps)?;
+            let (dtype, packed) = self.engine.output(i)?.ok_or_else(gaps)?;
             if dtype != at.dtype {
                 return Err(gaps());
             }
