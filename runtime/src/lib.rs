@@ -28,6 +28,7 @@ mod codes;
 mod error;
 mod executor;
 mod frame;
+mod memories;
 mod profile;
 pub mod quant;
 pub mod reference;
@@ -36,6 +37,7 @@ mod session;
 mod slot;
 mod states;
 mod tensor;
+mod transfers;
 mod weights;
 
 pub use checksum::Checksum;
@@ -46,7 +48,7 @@ pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
     Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
-    ProgramInterpreter, Traffic, Transfers, eval, knows,
+    ProgramInterpreter, eval, knows,
 };
 pub use run::{BatchRun, Batches, NextPhase};
 pub use session::{
@@ -56,4 +58,5 @@ pub use session::{
 pub use slot::{Slot, SlotMemory};
 pub use states::{CellKind, Rotation, StateInfo};
 pub use tensor::{Data, Shape, Tensor};
+pub use transfers::{Traffic, Transfers};
 pub use weights::{MemoryWeights, PackedWeight, WeightData, WeightSource, pack};

@@ -4,7 +4,8 @@ use tpc_ir::program::Program;
 use tpc_ir::{Bindings, Symbol};
 
 use crate::error::ExecError;
-use crate::reference::{Memories, Transfers};
+use crate::memories::Memories;
+use crate::transfers::Transfers;
 
 /// The number of batches that an executor has begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

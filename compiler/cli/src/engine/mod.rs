@@ -26,7 +26,8 @@ use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions};
-use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError, Edges};
+use tpc_cuda::{Bound, CudaExecutor, CudaOptions, Driver, DriverError, Edges};
+use tpc_cuda_emulator::Build;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::program::{Program, Target, verify};
@@ -460,7 +461,7 @@ impl<'a> Loading<'a> {
             CudaExecutor::with_code(program, weights, driver, options, &self.subject.prebuilt);
         let executor = executor.map_err(|e| execution_failure(&e))?;
         if self.verbose {
-            cards::tell_apart(executor.apart());
+            cards::tell_apart(executor.no_peer_access());
         }
         Session::with_executor(Box::new(executor), config).map_err(|e| execution_failure(&e))
     }

@@ -70,7 +70,7 @@ pub struct CudaExecutor<D: Driver> {
     /// The states whose host copies may differ from the device.
     changed: Vec<Value>,
     batches: Batches,
-    apart: Vec<(u32, u32)>,
+    no_peer_access: Vec<(u32, u32)>,
 }
 
 impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
@@ -109,13 +109,13 @@ impl<D: Driver> CudaExecutor<D> {
     ) -> Result<CudaExecutor<D>, ExecError> {
         ready::able(&program, &driver)?;
         let infos = driver.devices().to_vec();
-        let mut apart = BTreeSet::new();
+        let mut no_peer_access = BTreeSet::new();
         let mut reach = |reader: usize, owner: usize| {
             let [from, to] = [reader, owner].map(|d| Device(d as u32));
             match driver.grant(from, to) {
                 Ok(()) => Ok(true),
                 Err(DriverError::NoPeerAccess { .. }) => {
-                    apart.insert((infos[reader].card, infos[owner].card));
+                    no_peer_access.insert((infos[reader].card, infos[owner].card));
                     Ok(false)
                 }
                 Err(e) => Err(error(e)),
@@ -162,7 +162,7 @@ impl<D: Driver> CudaExecutor<D> {
             hosted,
             graphs,
             faults,
-            apart: apart.into_iter().collect(),
+            no_peer_access: no_peer_access.into_iter().collect(),
             batches: Batches::default(),
             program,
         })
@@ -174,8 +174,8 @@ impl<D: Driver> CudaExecutor<D> {
     }
 
     /// The pairs of cards that exchange through memory of the host: the first does not reach the memory of the second.
-    pub fn apart(&self) -> &[(u32, u32)] {
-        &self.apart
+    pub fn no_peer_access(&self) -> &[(u32, u32)] {
+        &self.no_peer_access
     }
 
     /// The views of a batch of these sizes, written where they have changed.

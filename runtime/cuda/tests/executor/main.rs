@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use tpc_cuda::{
-    Bound, Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver,
-    EmulatedOptions, Links,
-};
+use tpc_cuda::{Bound, CudaExecutor, CudaOptions, CudaTarget, DriverError};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions, Links};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Program, verify};
 use tpc_ir::text::parse;
@@ -167,9 +165,9 @@ fn devices_may_be_one_card() {
         let found = run(&mut executor, 5);
         let near = |(f, w): (&f64, &f64)| (f - w).abs() <= 1e-5 * w.abs().max(1.0);
         assert!(found.iter().zip(&wanted).all(near), "{cards:?}");
-        let apart = executor.apart();
-        assert!(apart.iter().all(|(a, b)| a != b), "{apart:?}");
-        assert_eq!(apart.is_empty(), cards == [0, 0, 0], "{apart:?}");
+        let pairs = executor.no_peer_access();
+        assert!(pairs.iter().all(|(a, b)| a != b), "{pairs:?}");
+        assert_eq!(pairs.is_empty(), cards == [0, 0, 0], "{pairs:?}");
     }
     let Some(driver) = emulated(Links::Peers, 0) else {
         return;

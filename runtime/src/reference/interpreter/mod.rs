@@ -17,16 +17,16 @@ use tpc_ir::{
     Bindings, Graph, Inst, InstData, Interval, Output, Place, TensorType, Value, Verified,
 };
 
-use super::memories::Memories;
 use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_rows;
 use super::schedule::{Schedule, Step};
-use super::transfers::Transfers;
 use crate::error::ExecError;
 use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::memories::Memories;
 use crate::run::BatchRun;
 use crate::slot::{Slot, input_tensor};
 use crate::tensor::{Data, Shape, Tensor};
+use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
 /// The bytes that a place stores from batch to batch.

@@ -1,6 +1,7 @@
 //! Kernels that start before the one before them has ended: logits have the same bits, in every order that is tried.
 
-use tpc_cuda::{Build, Edges};
+use tpc_cuda::Edges;
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_tests::goldens;
 

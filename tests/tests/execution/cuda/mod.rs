@@ -13,10 +13,8 @@ use std::sync::Arc;
 
 use tpc_core::golden::distance;
 use tpc_core::placement::Placement;
-use tpc_cuda::{
-    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, Edges, EmulatedDriver,
-    EmulatedOptions,
-};
+use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DriverError, Edges};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_runtime::{ExecError, Session};
 
 use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tpc_core::placement::{DeviceKind, Placement};
 use tpc_cpu::{CpuExecutor, CpuOptions};
-use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError};
+use tpc_cuda::{Bound, CudaExecutor, CudaOptions, Driver, DriverError};
+use tpc_cuda_emulator::Build;
 use tpc_ir::program::Program;
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
