@@ -6,9 +6,9 @@ use tpc_core::placement::DeviceKind;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::Prebuilt;
 use tpc_cuda::{
-    Bound, Build, CudaDriver, CudaExecutor, CudaOptions, CudaTarget, Driver, DriverError, Edges,
-    EmulatedDriver,
+    Bound, CudaDriver, CudaExecutor, CudaOptions, CudaTarget, Driver, DriverError, Edges,
 };
+use tpc_cuda_emulator::{Build, EmulatedDriver};
 use tpc_ir::program::{Program, Target};
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
@@ -164,7 +164,7 @@ impl ExecutorOptions {
             ..CudaOptions::with_threads(self.threads)
         };
         let executor = CudaExecutor::with_code(program, weights, driver, options, kernels)?;
-        let no_peer_access = executor.apart().to_vec();
+        let no_peer_access = executor.no_peer_access().to_vec();
         Ok(LoadedExecutor {
             executor: Box::new(executor),
             no_peer_access,

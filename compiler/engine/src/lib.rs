@@ -29,5 +29,5 @@ pub use error::{Error, ErrorKind, execution_diagnostic};
 pub use executor::{ExecutorKind, ExecutorOptions, LoadedExecutor, threads};
 pub use loader::{AnySession, Loader};
 pub use observer::Observer;
-pub use prepared::{PreparedModel, check_types, plan, program};
+pub use prepared::{PreparedModel, check_types, plan, program, sequences};
 pub use vocabulary::check_tokens;

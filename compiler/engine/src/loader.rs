@@ -8,7 +8,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::program::Program;
 use tpc_ir::program::verify::{ProgramError, verify};
 use tpc_ir::{Verified, stage};
-use tpc_runtime::{ExecError, Executor, Session, SessionConfig};
+use tpc_runtime::{ExecError, Executor, Interpreter, Options, Session, SessionConfig};
 
 use crate::devices::cards;
 use crate::error::{Error, execution_diagnostic};
@@ -18,7 +18,7 @@ use crate::prepared::{Code, PreparedModel, lay_out};
 use crate::weights::FileWeights;
 
 /// A session on any executor.
-pub type AnySession<'a> = Session<Box<dyn Executor + 'a>>;
+pub type AnySession<'a> = Session<dyn Executor + 'a>;
 
 /// The parts of a session.
 #[derive(Clone, Copy)]
@@ -64,7 +64,9 @@ impl<'a> Loader<'a> {
                 Code::Planned(programs) => programs,
                 Code::Program(program) => &program.graph,
             };
-            return Ok(Session::new(graph, &weights, config)?.boxed());
+            let interpreter = Interpreter::new(graph, &weights, Options::default())?;
+            let executor: Box<dyn Executor + 'a> = Box::new(interpreter);
+            return Ok(Session::with_executor(executor, config)?);
         }
         if self.executor.kind == ExecutorKind::Cuda {
             cards::no_processor(&self.model.kinds)?;

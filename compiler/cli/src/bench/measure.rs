@@ -182,7 +182,7 @@ impl Bench<'_, '_> {
     /// # Errors
     /// Those of the model.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
-        self.model.clear();
+        self.model.clear()?;
         let mut tokens = Tokens {
             state: 1,
             n_vocab: self.n_vocab,

@@ -32,7 +32,7 @@ use tpc_text::{Sampler, Tokenizer};
 
 use crate::args::{Defaults, PlacementArgs};
 use crate::execution::{self, ExecutionArgs, Opened, SubjectArgs};
-use crate::output::{self, Console, Failure};
+use crate::output::{self, Failure};
 use asker::{Asker, tokenizer};
 use chat::Ended;
 use interrupt::{INTERRUPTED, Interrupt};

@@ -54,10 +54,10 @@ mod tests {
             time: Duration::from_secs(4),
             ..Step::default()
         });
-        let line = line(&speed, Duration::from_millis(1500));
+        let text = line(&speed, Duration::from_millis(1500));
         let expected = "prompt 10 tokens, 5.00 t/s; generated 3 tokens, 0.50 t/s; \
                         1 of 3 drafted tokens accepted; loaded in 1.50 s";
-        assert_eq!(line, expected);
+        assert_eq!(text, expected);
         let none = line(&Speed::default(), Duration::ZERO);
         assert_eq!(
             none,

@@ -80,9 +80,9 @@ impl<'t> Stream<'t> {
     }
 
     /// Prints the text that was kept.
-    pub(super) fn print(&mut self) -> Result<ControlFlow<()>, Error> {
+    pub(super) fn print(&mut self) -> Result<(), Error> {
         self.to = To::Output;
-        self.written()
+        self.written().map(|_| ())
     }
 
     fn written(&mut self) -> Result<ControlFlow<()>, Error> {

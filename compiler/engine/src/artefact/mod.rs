@@ -42,6 +42,7 @@ pub struct Mismatch {
     pub found: String,
     /// What is here.
     pub wanted: String,
+    /// The code of the finding.
     pub code: &'static Code,
 }
 
@@ -145,6 +146,7 @@ fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
 pub struct TargetDevices {
     /// The list as `--devices` gives it.
     pub text: String,
+    /// The kind of each device.
     pub kinds: Vec<DeviceKind>,
     /// The memory of each that a plan may use, where it is known.
     pub memory: Vec<Option<u64>>,

@@ -2,7 +2,8 @@
 
 use tpc_core::cards::{Found, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
-use tpc_cuda::{Bound, Build, CudaDriver, DriverError, EmulatedDriver, EmulatedOptions, kept};
+use tpc_cuda::{Bound, CudaDriver, DriverError, kept};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;

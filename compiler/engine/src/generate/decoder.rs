@@ -47,7 +47,7 @@ pub trait Decoder {
     fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError>;
 }
 
-impl<E: Executor> Decoder for Session<E> {
+impl<E: Executor + ?Sized> Decoder for Session<E> {
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         Session::step(self, batch)
     }

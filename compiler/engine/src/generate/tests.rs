@@ -7,7 +7,7 @@ use tpc_runtime::{Batch, Data, ExecError, Tensor};
 use tpc_text::{Sampler, Settings};
 
 use super::*;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 
 const VOCAB: usize = 31;
 
@@ -161,7 +161,10 @@ fn answers(
         speed: Speed::default(),
         buffers: Buffers::default(),
     };
-    generator.run(&mut slots, |_, _| Ok(())).ok().unwrap();
+    generator
+        .run(&mut slots, |_, _| Ok::<(), Error>(()))
+        .ok()
+        .unwrap();
     (slots, generator.speed)
 }
 

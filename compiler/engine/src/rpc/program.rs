@@ -11,7 +11,9 @@ use tpc_ir::program::{BatchShape, Target, verify::verify};
 use tpc_ir::{Bindings, DType, Interval, Op, RANK, Symbol, TensorType, Value, Verified, stage};
 use tpc_passes::assemble;
 use tpc_rpc::{Recorded, Refusal, Span};
-use tpc_runtime::{ExecError, Executor, Host, Outputs, Slot, WeightData, WeightSource, pack};
+use tpc_runtime::{
+    BatchRun, ExecError, Executor, Host, Outputs, Slot, WeightData, WeightSource, pack,
+};
 
 use super::elements::{scatter, store, supply};
 use super::executors::Executors;
@@ -345,7 +347,7 @@ impl Loaded {
             };
             let cut = pack(&at.name, data, part.intervals(at.ne).as_deref())?;
             let gaps = || gaps(&at.name);
-            let to = self.executor.state_mut(part.value).ok_or_else(gaps)?;
+            let to = self.executor.state_mut(part.value)?.ok_or_else(gaps)?;
             to.copy_from_slice(cut.bytes.get(..to.len()).ok_or_else(gaps)?);
         }
         Ok(())
@@ -356,7 +358,7 @@ impl Loaded {
         for part in &self.parts {
             let at = &bound.states[part.state];
             let gaps = || gaps(&at.name);
-            let local = self.executor.state(part.value).ok_or_else(gaps)?;
+            let local = self.executor.state(part.value)?.ok_or_else(gaps)?;
             let whole = memory.bytes_mut(at.span);
             match part.intervals(at.ne) {
                 Some(parts) => scatter((at.dtype, at.ne), &parts, local, whole),
@@ -382,7 +384,7 @@ impl Loaded {
         for (i, at) in bound.results.iter().enumerate() {
             let Some(at) = at else { continue };
             let gaps = || gaps("a result");
-            let (dtype, packed) = self.executor.output(i).ok_or_else(gaps)?;
+            let (dtype, packed) = self.executor.output(i)?.ok_or_else(gaps)?;
             if dtype != at.dtype {
                 return Err(gaps());
             }
@@ -398,7 +400,7 @@ fn run(
     sizes: &Bindings,
     host: &mut dyn Host,
 ) -> Result<(), ExecError> {
-    let mut batch = executor.begin(sizes);
+    let mut batch = BatchRun::new(sizes);
     executor.run_phase(&mut batch, host, &mut Outputs::unread())?;
     executor.commit();
     Ok(())

@@ -38,7 +38,7 @@ impl SessionFile {
     ///
     /// # Errors
     /// Returns an error if the file is of another model, is damaged, or has more than one text. The session is empty then.
-    pub fn load<E: Executor>(
+    pub fn load<E: Executor + ?Sized>(
         &self,
         session: &mut Session<E>,
         slot: &mut Slot<'_, impl TokenSink>,
@@ -53,7 +53,7 @@ impl SessionFile {
                 Ok(())
             }
             _ => {
-                session.clear();
+                session.clear()?;
                 Err(Error::from(ExecError::StateFile {
                     what: "it has not one text, or another one than its caches".into(),
                 }))
@@ -66,7 +66,7 @@ impl SessionFile {
 ///
 /// # Errors
 /// Returns an error if the session keeps no states, or the writer fails.
-pub fn save<E: Executor>(
+pub fn save<E: Executor + ?Sized>(
     session: &Session<E>,
     slot: &Slot<'_, impl TokenSink>,
     (model, turns): (&GgufFile, Option<&[Message]>),
@@ -82,7 +82,7 @@ pub fn save<E: Executor>(
 ///
 /// # Errors
 /// Returns the executor's error if it keeps no states.
-pub fn check<E: Executor>(session: &Session<E>) -> Result<(), Error> {
+pub fn check<E: Executor + ?Sized>(session: &Session<E>) -> Result<(), Error> {
     match session.save(0, &[], &mut std::io::sink()) {
         Err(SaveError::Exec(e)) => Err(Error::from(e)),
         // Nothing is written.

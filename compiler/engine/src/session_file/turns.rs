@@ -16,7 +16,7 @@ const MAGIC: &[u8; 8] = b"tpcturns";
 const END: usize = 24;
 
 /// The bytes behind a session.
-pub fn written(turns: &[Message]) -> Vec<u8> {
+pub(super) fn written(turns: &[Message]) -> Vec<u8> {
     let turns: Vec<[&str; 2]> = turns
         .iter()
         .map(|m| [m.role.as_str(), m.content.as_str()])
@@ -30,7 +30,7 @@ pub fn written(turns: &[Message]) -> Vec<u8> {
 }
 
 /// The session of a file, and the turns behind it. What is not whole is left to the session's own checksum.
-pub fn read(bytes: &[u8]) -> (&[u8], Option<Vec<Message>>) {
+pub(super) fn read(bytes: &[u8]) -> (&[u8], Option<Vec<Message>>) {
     parse(bytes).map_or((bytes, None), |(session, turns)| (session, Some(turns)))
 }
 

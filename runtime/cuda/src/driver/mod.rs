@@ -4,12 +4,8 @@
 //! only order: two nodes that no path joins may run at the same time, or in any order.
 
 mod bound;
-#[expect(
-    unsafe_code,
-    reason = "it runs compiled code on stacks and in memory of its own"
-)]
-pub mod emulated;
 mod error;
+mod fault;
 mod folders;
 mod graph;
 mod module;
@@ -20,6 +16,7 @@ use std::fmt;
 
 pub use bound::Bound;
 pub use error::{DriverError, HostError};
+pub use fault::{Fault, FaultKind};
 pub use folders::kept;
 pub use graph::{
     Args, CopyNode, Edge, EdgeKind, Endpoint, GraphSpec, HostWork, KernelNode, Node, SetNode, Side,

@@ -1,7 +1,7 @@
 //! Attention whose cells several blocks share: any depth, any types of caches, any heads, the same bits alone and with others.
 
-use tpc_cuda::Build;
 use tpc_cuda::kernels::Kernel;
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 use tpc_op_cases::{Arg, CACHES, Case, Random, Stored, difference, expected, operands};

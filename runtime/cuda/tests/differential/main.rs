@@ -10,9 +10,9 @@ use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
 use tpc_cuda::{
-    Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, Memory, Module, Work, node,
+    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, node,
 };
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Dim};
 use tpc_op_cases::{

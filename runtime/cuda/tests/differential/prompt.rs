@@ -2,7 +2,8 @@
 //! other tokens there are.
 
 use tpc_cuda::kernels::Kernel;
-use tpc_cuda::{Build, Device, Driver, Module};
+use tpc_cuda::{Device, Driver, Module};
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_op_cases::{CACHES, Case, Random, Stored, difference, expected, operands};
 use tpc_runtime::{Data, Shape};

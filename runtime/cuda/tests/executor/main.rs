@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use tpc_cuda::{
-    Bound, Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver,
-    EmulatedOptions, Links,
-};
+use tpc_cuda::{Bound, CudaExecutor, CudaOptions, CudaTarget, DriverError};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions, Links};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Program, verify};
 use tpc_ir::text::parse;
@@ -17,7 +15,8 @@ use tpc_ir::{Bindings, Symbol, TensorType};
 use tpc_op_cases::Random;
 use tpc_passes::assemble;
 use tpc_runtime::{
-    Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter, Shape, Tensor,
+    BatchRun, Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter,
+    Shape, Tensor,
 };
 
 /// Each collective, with uneven parts, and copies between host and devices in both directions.
@@ -80,7 +79,7 @@ fn weights() -> MemoryWeights {
 fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
     let sizes = Bindings::default().with(Symbol::NTokens, tokens);
     let mut outputs = Outputs::new(executor.interface());
-    let mut batch = executor.begin(&sizes);
+    let mut batch = BatchRun::new(&sizes);
     let mut host = |_: &InputKind, ty: &TensorType| -> Result<Tensor, ExecError> {
         let dims = Shape::of(ty, &sizes)?.dims;
         let random = Random::new("x", tokens);
@@ -166,9 +165,9 @@ fn devices_may_be_one_card() {
         let found = run(&mut executor, 5);
         let near = |(f, w): (&f64, &f64)| (f - w).abs() <= 1e-5 * w.abs().max(1.0);
         assert!(found.iter().zip(&wanted).all(near), "{cards:?}");
-        let apart = executor.apart();
-        assert!(apart.iter().all(|(a, b)| a != b), "{apart:?}");
-        assert_eq!(apart.is_empty(), cards == [0, 0, 0], "{apart:?}");
+        let pairs = executor.no_peer_access();
+        assert!(pairs.iter().all(|(a, b)| a != b), "{pairs:?}");
+        assert_eq!(pairs.is_empty(), cards == [0, 0, 0], "{pairs:?}");
     }
     let Some(driver) = emulated(Links::Peers, 0) else {
         return;

@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
 use tpc_cuda::{
-    Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, Memory, Module, Work, node,
+    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, node,
 };
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_ir::program::StoredFormat;

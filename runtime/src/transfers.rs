@@ -29,7 +29,7 @@ pub struct Transfers {
 
 impl Transfers {
     /// The counter of a transfer; `None` for other ops.
-    pub(super) fn counter(&mut self, op: &Op) -> Option<&mut Traffic> {
+    pub(crate) fn counter(&mut self, op: &Op) -> Option<&mut Traffic> {
         match op.category() {
             OpCategory::Copy => Some(&mut self.copy),
             OpCategory::Collective(collective) => Some(match collective {

@@ -1,9 +1,10 @@
 //! A driver with kernels in it, and arrays on its devices.
 
 use tpc_cuda::{
-    Args, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, KernelNode, Memory, Module, ModuleHandle, Work,
+    Args, Device, Driver, DriverError, Endpoint, Function, GraphSpec, KernelNode, Memory, Module,
+    ModuleHandle, Work,
 };
+use tpc_cuda_emulator::{EmulatedDriver, EmulatedOptions};
 
 /// A driver with one module on each of its devices.
 pub(crate) struct Rig {

@@ -123,12 +123,12 @@ impl RawKernel {
 
 /// The kinds of accesses, as bits.
 pub(super) mod kind {
-    pub(in super::super) const LOAD: u32 = 1;
-    pub(in super::super) const STORE: u32 = 2;
-    pub(in super::super) const ACQUIRE: u32 = 4;
-    pub(in super::super) const RELEASE: u32 = 8;
-    pub(in super::super) const SYSTEM: u32 = 16;
-    pub(in super::super) const UNALIGNED: u32 = 32;
+    pub(crate) const LOAD: u32 = 1;
+    pub(crate) const STORE: u32 = 2;
+    pub(crate) const ACQUIRE: u32 = 4;
+    pub(crate) const RELEASE: u32 = 8;
+    pub(crate) const SYSTEM: u32 = 16;
+    pub(crate) const UNALIGNED: u32 = 32;
 }
 
 type Thread = *mut ThreadHead;

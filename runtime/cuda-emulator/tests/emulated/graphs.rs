@@ -1,9 +1,9 @@
 //! Graphs run as their edges say, with the results of the kernels.
 
 use tpc_cuda::{
-    Args, Build, CopyNode, Driver, DriverError, EmulatedOptions, Endpoint, FaultKind, GraphSpec,
-    Memory, SetNode, Work,
+    Args, CopyNode, Driver, DriverError, Endpoint, FaultKind, GraphSpec, Memory, SetNode, Work,
 };
+use tpc_cuda_emulator::{Build, EmulatedOptions};
 
 use crate::support::{Rig, at, rig};
 

@@ -10,15 +10,15 @@ use crate::tensor::Tensor;
 
 /// The memories of all places.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
+pub(crate) struct Memories(BTreeMap<Place, BTreeMap<Value, Arc<Tensor>>>);
 
 impl Memories {
-    pub(super) fn store(&mut self, place: Place, value: Value, tensor: Arc<Tensor>) {
+    pub(crate) fn store(&mut self, place: Place, value: Value, tensor: Arc<Tensor>) {
         self.0.entry(place).or_default().insert(value, tensor);
     }
 
     /// The value as the memory of `place` has it.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         graph: &Graph,
         place: Place,
@@ -32,7 +32,7 @@ impl Memories {
         })
     }
 
-    pub(super) fn free(&mut self, graph: &Graph, value: Value) {
+    pub(crate) fn free(&mut self, graph: &Graph, value: Value) {
         if let Some(m) = self.0.get_mut(&graph.value(value).place) {
             m.remove(&value);
         }

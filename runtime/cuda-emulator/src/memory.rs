@@ -1,9 +1,9 @@
 //! Memories of emulated devices and of the host.
 
 use memmap2::{MmapMut, MmapOptions};
+use tpc_cuda::{Device, DriverError, Endpoint, Memory, Side};
 
 use super::checks::Cell;
-use crate::driver::{Device, DriverError, Endpoint, Memory, Side};
 
 /// A range that was allocated.
 pub(super) struct Allocation {

@@ -2,13 +2,15 @@
 
 use std::ffi::c_void;
 
+use tpc_cuda::FaultKind;
+
 use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind};
 use super::block::Block;
 use super::checked::Access;
 use super::checks::{Actor, Checks};
 use super::copies::{copies_commit, copies_wait, copy};
 use super::engine::Engine;
-use super::fault::{FaultKind, RawFault, Where};
+use super::fault::{RawFault, Where};
 use super::fiber::switch;
 
 /// The table that every module is given.

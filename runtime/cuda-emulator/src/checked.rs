@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use tpc_cuda::{Endpoint, FaultKind, Side};
+
 use super::abi::{ThreadHead, kind};
 use super::block::Block;
 use super::checks::{Actor, Cell, Checks, Conflict, Reach};
 use super::engine::{Engine, Prepared, Task};
-use super::fault::{FaultKind, RawFault, Where};
+use super::fault::{RawFault, Where};
 use super::memory::Memories;
-use crate::driver::graph::{Endpoint, Side};
 
 /// What the checks of an engine need.
 pub(super) struct Watch {

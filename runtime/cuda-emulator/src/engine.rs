@@ -4,17 +4,17 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tpc_cuda::{Args, CopyNode, Device, EdgeKind, FaultKind, HostError, HostWork, SetNode};
+
 use super::abi::{BlockHead, kind};
 use super::block::Block;
 use super::checked::Watch;
 use super::checks::Reach;
-use super::fault::{FaultKind, RawFault, Where};
+use super::fault::{RawFault, Where};
 use super::fiber::Stacks;
 use super::image::{Image, Kernel};
 use super::random::Random;
 use super::turns::{Outcome, index, run_block};
-use crate::driver::graph::{Args, CopyNode, EdgeKind, HostWork, SetNode};
-use crate::driver::{Device, HostError};
 
 /// How often all that wait look in vain before they are said to wait for ever.
 const PATIENCE: u32 = 256;

@@ -1,4 +1,6 @@
-//! Devices that are emulated by the CPU.
+//! # CUDA devices that the CPU emulates
+//!
+//! [`EmulatedDriver`] is a [`Driver`] that needs no card.
 //!
 //! The host's C++ compiler compiles the same sources that a card would run. A CUDA thread is a fiber: it runs until it waits for
 //! others, which is all that a kernel can see of the order of threads. Each device has memory of its own. The edges of a graph
@@ -8,6 +10,11 @@
 //! at: bounds, device, alignment, and whether another access to the same bytes could come before or after it. The order that
 //! the checks know is that of the edges, of barriers, and of flags that are released and acquired. A program in which they find
 //! no race behaves on any memory as if its accesses came one by one, so stores need not be delayed to see what a card would do.
+
+#![expect(
+    unsafe_code,
+    reason = "it runs compiled code on stacks and in memory of its own"
+)]
 
 mod abi;
 mod block;
@@ -30,14 +37,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub use compiler::Build;
-pub use fault::{Fault, FaultKind};
 
-use super::graph::{GraphSpec, KernelNode, Side, Work};
-use super::kept;
-use super::{
-    Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Function, Graph, Memory, Module,
-    ModuleHandle,
+use tpc_cuda::{
+    Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Fault, Function, Graph, GraphSpec,
+    KernelNode, Memory, Module, ModuleHandle, Side, Work, kept,
 };
+
 use checked::Watch;
 use checks::{Checks, Reach};
 use compiler::Compiler;

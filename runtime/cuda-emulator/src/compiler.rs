@@ -5,9 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
-
-use crate::driver::DriverError;
-use crate::kernels::PRELUDE;
+use tpc_cuda::DriverError;
+use tpc_cuda::kernels::PRELUDE;
 
 /// How kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

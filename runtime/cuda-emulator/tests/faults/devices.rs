@@ -212,7 +212,7 @@ KERNEL(k, u32 *count) {
         spec.push("meets", work, &[]);
         spec
     };
-    let few = |blocks_at_once| tpc_cuda::EmulatedOptions {
+    let few = |blocks_at_once| tpc_cuda_emulator::EmulatedOptions {
         blocks_at_once,
         ..checked(1, 4)
     };

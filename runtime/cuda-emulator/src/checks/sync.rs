@@ -2,16 +2,11 @@
 
 use super::known::Known;
 use super::{Actor, BlockClocks, Checks};
-use crate::driver::emulated::abi::kind;
+use crate::abi::kind;
 
 impl Checks {
     /// Notes what an atomic makes known and learns. Its access is noted apart.
-    pub(in crate::driver::emulated) fn atomic(
-        &mut self,
-        actor: &mut Actor<'_>,
-        address: usize,
-        of: u32,
-    ) {
+    pub(crate) fn atomic(&mut self, actor: &mut Actor<'_>, address: usize, of: u32) {
         let device = actor.device;
         let Some((clocks, thread)) = &mut actor.thread else {
             return;
@@ -56,7 +51,7 @@ impl Checks {
     }
 
     /// A thread's fence: 0 for its block, 1 for its device, 2 for the system.
-    pub(in crate::driver::emulated) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
+    pub(crate) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
         if let Some(pending) = clocks.threads[thread].pending.take() {
             clocks.learn(thread, &pending);
         }
@@ -66,11 +61,7 @@ impl Checks {
     }
 
     /// A thread has waited for the end of nodes.
-    pub(in crate::driver::emulated) fn ended(
-        clocks: &mut BlockClocks,
-        thread: usize,
-        nodes: &[usize],
-    ) {
+    pub(crate) fn ended(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
         let known = Known {
             nodes: nodes.iter().copied().collect(),
             ..Known::default()

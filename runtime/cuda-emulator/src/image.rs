@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libloading::Library;
+use tpc_cuda::{Args, DriverError};
 
 use super::abi::{Calls, RawKernel};
 use super::calls::CALLS;
 use super::engine::addresses;
-use crate::driver::DriverError;
-use crate::driver::graph::Args;
 
 /// A loaded module.
 pub(super) struct Image {

@@ -1,9 +1,11 @@
 //! Runs the threads of a block until they wait.
 
+use tpc_cuda::FaultKind;
+
 use super::block::Block;
 use super::calls::thread_main;
 use super::engine::{Engine, Task};
-use super::fault::{FaultKind, RawFault, Where};
+use super::fault::{RawFault, Where};
 use super::fiber::{head, overrun, prepare, switch};
 
 /// What became of a block.

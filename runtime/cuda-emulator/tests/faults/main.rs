@@ -9,7 +9,8 @@ mod memory;
 #[path = "../support/mod.rs"]
 mod support;
 
-use tpc_cuda::{Build, DriverError, EmulatedOptions, Fault, FaultKind, GraphSpec};
+use tpc_cuda::{DriverError, Fault, FaultKind, GraphSpec};
+use tpc_cuda_emulator::{Build, EmulatedOptions};
 
 use support::{Rig, rig};
 

@@ -1,8 +1,7 @@
 //! What emulated devices do not have is told, as it would be of cards.
 
-use tpc_cuda::{
-    Args, Device, Driver, DriverError, EmulatedOptions, Endpoint, GraphSpec, Links, Side,
-};
+use tpc_cuda::{Args, Device, Driver, DriverError, Endpoint, GraphSpec, Side};
+use tpc_cuda_emulator::{EmulatedOptions, Links};
 
 use crate::support::{at, rig};
 
