@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tpc_core::cards::{Found, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
-use tpc_cuda::{Bound, CudaDriver, DriverError, kept};
+use tpc_cuda::{CudaDriver, DeviceMap, DriverError, cache_dir};
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_diag::{Diagnostic, codes};
 
@@ -82,9 +82,9 @@ pub(super) fn no_processor(kinds: &[DeviceKind]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Where there is no driver, or no such card.
-pub(crate) fn real(kinds: &[DeviceKind]) -> Result<Bound<CudaDriver>, DriverError> {
+pub(crate) fn real(kinds: &[DeviceKind]) -> Result<DeviceMap<CudaDriver>, DriverError> {
     let numbers = numbers(kinds);
-    Bound::new(CudaDriver::new(&numbers, kept("cubins")?)?, &numbers)
+    DeviceMap::new(CudaDriver::new(&numbers, cache_dir("cubins")?)?, &numbers)
 }
 
 /// As many emulated devices as there are cards among them.
@@ -94,7 +94,7 @@ pub(crate) fn real(kinds: &[DeviceKind]) -> Result<Bound<CudaDriver>, DriverErro
 pub(crate) fn emulated(
     kinds: &[DeviceKind],
     build: Build,
-) -> Result<Bound<EmulatedDriver>, DriverError> {
+) -> Result<DeviceMap<EmulatedDriver>, DriverError> {
     let numbers = numbers(kinds);
     let mut cards = numbers.clone();
     cards.sort_unstable();
@@ -106,7 +106,7 @@ pub(crate) fn emulated(
         build,
         ..EmulatedOptions::default()
     })?;
-    Bound::new(driver, &places)
+    DeviceMap::new(driver, &places)
 }
 
 /// Says which cards do not reach each other's memory.

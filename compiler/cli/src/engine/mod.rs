@@ -26,7 +26,7 @@ use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{Compiled, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions};
-use tpc_cuda::{Bound, CudaExecutor, CudaOptions, Driver, DriverError, Edges};
+use tpc_cuda::{CudaExecutor, CudaOptions, DeviceMap, Driver, DriverError, Edges};
 use tpc_cuda_emulator::Build;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
@@ -443,10 +443,10 @@ impl<'a> Loading<'a> {
     /// A session on the devices of a driver.
     fn on_cuda<D: Driver>(
         &self,
-        driver: Result<Bound<D>, DriverError>,
+        driver: Result<DeviceMap<D>, DriverError>,
         weights: &FileWeights<'_>,
         config: SessionConfig,
-    ) -> Result<Session<CudaExecutor<Bound<D>>>, Failure> {
+    ) -> Result<Session<CudaExecutor<DeviceMap<D>>>, Failure> {
         let failed = |e: DriverError| execution_failure(&tpc_cuda::executor::error(e));
         let driver = driver.map_err(failed)?;
         let program = match &self.subject.code {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tpc_artefact::Artefact;
 use tpc_core::pipeline::{Compiled, ModelSize};
 use tpc_core::placement::{DeviceKind, Placement, spell_devices};
-use tpc_cuda::executor::Prebuilt;
+use tpc_cuda::executor::PrebuiltCode;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::InputKind;
@@ -158,7 +158,7 @@ pub(crate) struct Ready {
     /// The executor that an artefact is for.
     executor: Option<String>,
     /// The kernels of an artefact.
-    pub(super) prebuilt: Prebuilt,
+    pub(super) prebuilt: PrebuiltCode,
     pub(crate) n_vocab: usize,
     /// The number of further tokens that it drafts.
     pub(crate) n_draft: usize,
@@ -210,8 +210,8 @@ fn recurrent(graph: &Graph) -> bool {
 }
 
 /// The kernels of an artefact, by their source.
-fn prebuilt(artefact: &Artefact) -> Prebuilt {
-    let mut out = Prebuilt::default();
+fn prebuilt(artefact: &Artefact) -> PrebuiltCode {
+    let mut out = PrebuiltCode::default();
     for module in artefact.kernels() {
         let record = &module.record;
         let code = Arc::clone(&module.code);
@@ -257,7 +257,7 @@ impl Ready {
             cache_types: [placement.cache_type_k, placement.cache_type_v].map(|t| t.to_string()),
             kinds: placement.devices.iter().map(|d| d.kind).collect(),
             executor: None,
-            prebuilt: Prebuilt::default(),
+            prebuilt: PrebuiltCode::default(),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
             both_ways: both_ways(&compiled.model.graph),

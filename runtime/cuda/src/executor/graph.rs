@@ -13,7 +13,7 @@ use super::edges::Early;
 use super::hosted::Hosted;
 use super::launches::{Launches, Run, Task};
 use super::memory::{Faults, Frames, error};
-use super::modules::{Prebuilt, modules};
+use super::modules::{PrebuiltCode, modules};
 use super::node::node;
 use crate::driver::{Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
@@ -49,7 +49,7 @@ pub(super) fn graphs(
     (frames, faults): (&Frames, &Faults),
     hosted: &Arc<Mutex<Hosted>>,
     driver: &mut impl Driver,
-    code: (&Prebuilt, Options),
+    code: (&PrebuiltCode, Options),
     early: Early,
 ) -> Result<Vec<Vec<Graph>>, ExecError> {
     let mut source = Source {
@@ -89,7 +89,7 @@ impl Source<'_> {
     fn load(
         &mut self,
         driver: &mut impl Driver,
-        (prebuilt, options): (&Prebuilt, Options),
+        (prebuilt, options): (&PrebuiltCode, Options),
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);

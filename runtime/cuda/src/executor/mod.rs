@@ -42,7 +42,7 @@ use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
 
 pub use memory::error;
-pub use modules::{Prebuilt, SourceHash, launched, modules};
+pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use node::node;
 pub use options::{CudaOptions, CudaTarget, Edges};
 
@@ -93,7 +93,7 @@ impl<D: Driver> CudaExecutor<D> {
         driver: D,
         options: CudaOptions,
     ) -> Result<CudaExecutor<D>, ExecError> {
-        CudaExecutor::with_code(program, weights, driver, options, &Prebuilt::default())
+        CudaExecutor::with_code(program, weights, driver, options, &PrebuiltCode::default())
     }
 
     /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
@@ -105,7 +105,7 @@ impl<D: Driver> CudaExecutor<D> {
         weights: &dyn WeightSource,
         mut driver: D,
         options: CudaOptions,
-        prebuilt: &Prebuilt,
+        prebuilt: &PrebuiltCode,
     ) -> Result<CudaExecutor<D>, ExecError> {
         ready::able(&program, &driver)?;
         let infos = driver.devices().to_vec();

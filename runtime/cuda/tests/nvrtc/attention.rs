@@ -1,7 +1,7 @@
 //! Kernels of attention are compiled for every target with caches of every type, and none spills.
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, select};
-use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 use tpc_op_cases::CACHES;
@@ -60,7 +60,7 @@ fn attention_compiles_for_cards_with_every_cache() {
                 continue;
             }
             let module = instance.alone();
-            match nvrtc.compile(module.name, &whole(&module.text), target) {
+            match nvrtc.compile(module.name, &with_prelude(&module.text), target) {
                 Err(e) => failed.push(format!("{target}: {}: {e}", instance.name())),
                 Ok(compiled) => {
                     let k = &compiled.kernels[0];

@@ -6,7 +6,7 @@ use tpc_cuda::kernels::{
     Along, Fused, Head, Heads, Instance, Kept, Request, Router, Rows, Scores, Tensor, Weights,
     modules, select, select_fused,
 };
-use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale};
 use tpc_ir::program::StoredFormat;
@@ -171,7 +171,7 @@ fn kernels_of_several_ops_compile_for_cards() {
         let mine = mine.filter(|(i, _)| full || i % TARGETS.len() == t);
         let mine: BTreeSet<Instance> = mine.map(|(_, instance)| instance.clone()).collect();
         for module in modules(&mine) {
-            if let Err(e) = nvrtc.compile(module.name, &whole(&module.text), target) {
+            if let Err(e) = nvrtc.compile(module.name, &with_prelude(&module.text), target) {
                 failed.push(format!("{target}: {e}"));
             }
         }

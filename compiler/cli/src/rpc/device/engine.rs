@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tpc_core::placement::{DeviceKind, Placement};
 use tpc_cpu::{CpuExecutor, CpuOptions};
-use tpc_cuda::{Bound, CudaExecutor, CudaOptions, Driver, DriverError};
+use tpc_cuda::{CudaExecutor, CudaOptions, DeviceMap, Driver, DriverError};
 use tpc_cuda_emulator::Build;
 use tpc_ir::program::Program;
 use tpc_runtime::{ExecError, Executor, WeightSource};
@@ -76,7 +76,7 @@ impl Engines {
 
     fn on_cards<D: Driver + 'static>(
         &self,
-        driver: Result<Bound<D>, DriverError>,
+        driver: Result<DeviceMap<D>, DriverError>,
         program: Arc<Program>,
         weights: &dyn WeightSource,
     ) -> Result<Box<dyn Executor>, ExecError> {

@@ -7,19 +7,19 @@ use super::{
 
 /// Devices of a driver, each under its position in a list. Several may be one card: they have memory apart, and their launches
 /// are branches of one graph.
-pub struct Bound<D: Driver> {
+pub struct DeviceMap<D: Driver> {
     driver: D,
     /// Per device, that of the driver.
     cards: Vec<Device>,
     infos: Vec<DeviceInfo>,
 }
 
-impl<D: Driver> Bound<D> {
+impl<D: Driver> DeviceMap<D> {
     /// The cards of these numbers as devices, in their order.
     ///
     /// # Errors
     /// [`DriverError::NoDevice`] where the driver has none of that number.
-    pub fn new(driver: D, cards: &[u32]) -> Result<Bound<D>, DriverError> {
+    pub fn new(driver: D, cards: &[u32]) -> Result<DeviceMap<D>, DriverError> {
         let found = driver.devices().len();
         let info = |&card: &u32| {
             let device = Device(card);
@@ -27,7 +27,7 @@ impl<D: Driver> Bound<D> {
             info.cloned().ok_or(DriverError::NoDevice { device, found })
         };
         let infos: Result<Vec<DeviceInfo>, DriverError> = cards.iter().map(info).collect();
-        Ok(Bound {
+        Ok(DeviceMap {
             infos: infos?,
             cards: cards.iter().map(|&card| Device(card)).collect(),
             driver,
@@ -53,7 +53,7 @@ impl<D: Driver> Bound<D> {
     }
 }
 
-impl<D: Driver> Driver for Bound<D> {
+impl<D: Driver> Driver for DeviceMap<D> {
     fn devices(&self) -> &[DeviceInfo] {
         &self.infos
     }

@@ -9,7 +9,7 @@ use super::DriverError;
 ///
 /// # Errors
 /// Where the user has neither.
-pub fn kept(name: &str) -> Result<PathBuf, DriverError> {
+pub fn cache_dir(name: &str) -> Result<PathBuf, DriverError> {
     let set = |name: &str| {
         std::env::var_os(name)
             .filter(|v| !v.is_empty())
