@@ -24,4 +24,4 @@ pub use driver::{
     Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork, KernelNode,
     Memory, Module, ModuleHandle, Node, SetNode, Side, Work, cache_dir,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, node};
+pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, kernel_node};

@@ -50,7 +50,7 @@ fn attention_compiles_for_cards_with_every_cache() {
         all.push(attention([k, k], (8, 512, [128, 256, 64][i % 3])));
     }
     all.retain(|instance| !instance.name().starts_with("flash_attn"));
-    assert!(all.iter().any(|i| i.name().starts_with("flash_prompt")));
+    assert!(all.iter().any(|i| i.name().starts_with("flash_prefill")));
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
     all.retain(|instance| instance.name().contains(&only));
     let mut failed = Vec::new();
@@ -59,7 +59,7 @@ fn attention_compiles_for_cards_with_every_cache() {
             if !full && (i + i / TARGETS.len()) % TARGETS.len() != t {
                 continue;
             }
-            let module = instance.alone();
+            let module = instance.single_kernel_source();
             match nvrtc.compile(module.name, &with_prelude(&module.text), target) {
                 Err(e) => failed.push(format!("{target}: {}: {e}", instance.name())),
                 Ok(compiled) => {

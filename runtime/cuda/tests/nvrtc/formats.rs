@@ -27,7 +27,10 @@ fn products_with_every_format_compile_for_cards() {
             multiprocessors: 132,
         };
         let kernel = select(&MulMat.into(), &request).unwrap_or_else(|e| panic!("{e}"));
-        let (name, module) = (kernel.instance.name(), kernel.instance.alone());
+        let (name, module) = (
+            kernel.instance.name(),
+            kernel.instance.single_kernel_source(),
+        );
         match nvrtc.compile(name, &with_prelude(&module.text), target) {
             Ok(compiled) => println!("{name} on {target}: {:?}", compiled.kernels),
             Err(e) => failed.push(e.to_string()),

@@ -29,7 +29,7 @@ fn instance(case: &Case) -> Option<Instance> {
 
 /// What is wrong with a kernel on a target, in words.
 fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
-    let (name, module) = (instance.name(), instance.alone());
+    let (name, module) = (instance.name(), instance.single_kernel_source());
     match nvrtc.compile(name, &with_prelude(&module.text), target) {
         Err(e) => Some(format!("{name}: {e}")),
         Ok(compiled) => {

@@ -1,6 +1,6 @@
 // Products of the experts of a token, times their weights, added up in the order of slots: a block has rows of all of them at once.
 
-struct MixedParams {
+struct SumExpertsParams {
     ProductParams product;
     u32 each; // groups of rows that a block has at once
 };
@@ -8,10 +8,10 @@ struct MixedParams {
 // `E` adds what its tensors have for the expert along axis 1, `M` what its have for the result. `x` has a column for each slot, or one.
 // Tokens lie along axis 1 of the result, or along axis 2.
 template <class P, class E, class M, class I, class W, class Y, int R>
-DEVICE void mixed_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
+DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, parts, 128 * R);
     const View a = v[0], q = v[1], ids = v[2], w = v[3 + E::OPERANDS], y = v[4 + E::OPERANDS + M::OPERANDS];
-    const MixedParams p = *(const MixedParams*)params;
+    const SumExpertsParams p = *(const SumExpertsParams*)params;
     u32 lanes = p.product.lanes, lane = threadIdx.x % lanes, team = threadIdx.x / lanes, slot = team / p.each;
     u32 slots = ids.ne[0], pairs = pairs_of(a), rows = a.ne[1], once = p.each * R;
     for (u32 token = blockIdx.y; token < ids.ne[1]; token += gridDim.y) {

@@ -6,28 +6,28 @@
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, Op, Value};
 
-use super::set::{Up, is_binary};
+use super::matcher::{DefWalker, is_binary};
 
 /// The most instructions behind a sum.
 const MOST: usize = 5;
 
 /// What follows a sum at one place, one after another: sums, and norms times a tensor. The longest come first.
-fn tails(up: &Up<'_>, sum: Value) -> Vec<Vec<Inst>> {
+fn tails(defs: &DefWalker<'_>, sum: Value) -> Vec<Vec<Inst>> {
     let mut out = vec![Vec::new()];
     let mut done = 0;
     let mut ends = vec![sum];
     while done < out.len() {
         let (tail, end) = (out[done].clone(), ends[done]);
         done += 1;
-        for user in up.around.users(end) {
-            let data = up.graph().inst(*user);
+        for user in defs.context.users(end) {
+            let data = defs.graph().inst(*user);
             let mut more = vec![*user];
             let mut last = data.results.first().copied();
             if let (Op::Norm(_), Some(norm)) = (&data.op, last) {
-                let mut users = up.around.users(norm).iter();
-                let by = users.find(|u| is_binary(up.graph().inst(**u), BinaryKind::Mul));
+                let mut users = defs.context.users(norm).iter();
+                let by = users.find(|u| is_binary(defs.graph().inst(**u), BinaryKind::Mul));
                 more.extend(by);
-                last = by.map(|by| up.graph().inst(*by).results[0]);
+                last = by.map(|by| defs.graph().inst(*by).results[0]);
             } else if !is_binary(data, BinaryKind::Add) {
                 continue;
             }
@@ -42,11 +42,12 @@ fn tails(up: &Up<'_>, sum: Value) -> Vec<Vec<Inst>> {
     out
 }
 
-pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
+pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let mut out = Vec::new();
-    for (inst, data) in up.graph().insts() {
+    for (inst, data) in defs.graph().insts() {
         let Op::AllReduce(_) = &data.op else { continue };
-        let of_devices: Vec<Vec<Vec<Inst>>> = data.results.iter().map(|v| tails(up, *v)).collect();
+        let of_devices: Vec<Vec<Vec<Inst>>> =
+            data.results.iter().map(|v| tails(defs, *v)).collect();
         let most = of_devices.iter().map(Vec::len).max().unwrap_or(0);
         for way in 0..most {
             // Devices that do less end with the sum.

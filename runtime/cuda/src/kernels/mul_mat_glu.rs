@@ -3,10 +3,10 @@
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
 
-use super::kernel::{OPERANDS, Request, Selected, Tensor, float, index, kernel, real};
+use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
 use super::pointwise;
-use super::product::{THREADS, TILE, added, geometry, lanes, of_planes, product_params};
-use super::source::{Needs, tag};
+use super::product::{THREADS, TILE, epilogue, geometry, lanes, of_planes, product_params};
+use super::source::{Arguments, tag};
 
 /// Threads of a block that makes terms of its results, and the rows that it has at a time at least.
 const WITH_TERMS: (usize, usize) = (256, 32);
@@ -32,7 +32,7 @@ fn shape(lanes: usize, terms: bool) -> (usize, usize) {
 
 /// The operands are two weights alike and the terms of the activations: the first product gates the second. Of one weight the first
 /// half of the rows gates the second.
-pub(super) fn gated(op: &Glu, request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (gate, up, q) = match request.operands {
         [gate, up, q] => (gate, Some(up), q),
         [both, q] => (both, None, q),
@@ -43,28 +43,28 @@ pub(super) fn gated(op: &Glu, request: &Request<'_>) -> Selected {
         return Err("the weights differ");
     }
     let (function, numbers) = pointwise::gate(op, request.options);
-    let (lanes, rows) = (lanes(gate)?, y.most[0]);
+    let (lanes, rows) = (lanes(gate)?, y.max_dims[0]);
     let params = product_params(numbers, lanes, None)?;
-    let batches = q.most[2] * q.most[3];
-    let (kind, geometry) = if q.most[1] > 1 {
+    let batches = q.max_dims[2] * q.max_dims[3];
+    let (kind, geometry) = if q.max_dims[1] > 1 {
         let (each, wide, threads) = TILE;
         let each = if terms { WITH_TERMS.1 } else { each };
-        let columns = q.most[1].div_ceil(wide);
+        let columns = q.max_dims[1].div_ceil(wide);
         (
-            "gated_tiles",
+            "glu_tiles",
             geometry((rows, each), columns, batches, threads),
         )
     } else {
         let (threads, each) = shape(lanes, terms);
         // Columns of all batches are counted together.
-        ("gated_columns", geometry((rows, each), batches, 1, threads))
+        ("glu_columns", geometry((rows, each), batches, 1, threads))
     };
-    let template = of_planes(kind, gate.dtype, &[], Needs::Params);
+    let template = of_planes(kind, gate.dtype, &[], Arguments::Params);
     let template = template.with(function).with(tag(y.dtype));
     let template = template.with(u32::from(up.is_none()));
     let template = template.with(u32::from(terms));
     let template = match kind {
-        "gated_columns" => template.with_weights_ahead(),
+        "glu_columns" => template.with_weight_prefetch(),
         _ => template,
     };
     kernel(template, params, geometry)
@@ -72,7 +72,7 @@ pub(super) fn gated(op: &Glu, request: &Request<'_>) -> Selected {
 
 /// The same of experts, which the fourth operand names. Behind it is what is added for each expert to the first product, and to the
 /// second.
-pub(super) fn experts(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selection {
     let [gate, up, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);
     };
@@ -91,16 +91,16 @@ pub(super) fn experts(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selecte
     let lanes = lanes(gate)?;
     let params = product_params(numbers, lanes, of.window)?;
     let (threads, each) = shape(lanes, terms);
-    let template = of_planes("gated_experts", gate.dtype, &[], Needs::Faults);
-    let template = template.with(added(&types));
+    let template = of_planes("glu_experts", gate.dtype, &[], Arguments::Faults);
+    let template = template.with(epilogue(&types));
     let template = template
         .with(function)
         .with(tag(ids.dtype))
         .with(tag(y.dtype));
-    let entries = ids.most[0] * ids.most[1];
+    let entries = ids.max_dims[0] * ids.max_dims[1];
     kernel(
         template.with(u32::from(terms)),
         params,
-        geometry((gate.most[1], each), entries, 1, threads),
+        geometry((gate.max_dims[1], each), entries, 1, threads),
     )
 }

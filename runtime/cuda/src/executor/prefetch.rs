@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_ir::{Launch, Place, Value};
 
-use super::fuse::{Role, Together};
-use super::wanted::{format_of, roles};
-use crate::kernels::Fused;
+use super::fuse::{FusedLaunch, Role};
+use super::roles::{format_of, roles};
+use crate::kernels::FusedOp;
 
 /// Per launch at a place, the weight that the next launch there reads.
 #[derive(Debug, Default)]
-pub(super) struct AheadPlan(BTreeMap<(Launch, Place), Value>);
+pub(super) struct PrefetchPlan(BTreeMap<(Launch, Place), Value>);
 
-impl AheadPlan {
-    pub(super) fn new(program: &Program) -> AheadPlan {
+impl PrefetchPlan {
+    pub(super) fn new(program: &Program) -> PrefetchPlan {
         let mut out = BTreeMap::new();
         for queue in program.phases.iter().flat_map(|phase| &phase.queues) {
             let mut before: Option<Launch> = None;
@@ -31,15 +31,15 @@ impl AheadPlan {
                 }
                 let able = matches!(
                     own,
-                    Some(Together {
-                        fused: Fused::NormMul(..),
+                    Some(FusedLaunch {
+                        fused: FusedOp::NormMul(..),
                         ..
                     })
                 );
                 before = able.then_some(launch);
             }
         }
-        AheadPlan(out)
+        PrefetchPlan(out)
     }
 
     /// The weight that a launch at a place asks for.
@@ -49,24 +49,24 @@ impl AheadPlan {
 }
 
 /// What a launch does at a place, where that is one kernel of several ops.
-fn own(program: &Program, launch: Launch, place: Place) -> Option<Together> {
+fn own(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
     let own = roles(program, launch)?
         .into_iter()
         .find(|(at, _)| *at == place);
     match own {
-        Some((_, Role::Together(together))) => Some(together),
+        Some((_, Role::Fused(fused))) => Some(fused),
         Some((_, Role::Share)) | None => None,
     }
 }
 
 /// The first weight in planes that a product reads, whatever it multiplies; those of experts are not known yet.
-fn weight(program: &Program, together: &Together) -> Option<Value> {
+fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
     let known = matches!(
-        together.fused,
-        Fused::MulMatAdd | Fused::Gated(_) | Fused::Joined(_)
+        fused.fused,
+        FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_)
     );
     let planes = |v: &&Value| format_of(program, **v) == StoredFormat::Planes;
-    together
+    fused
         .operands
         .iter()
         .filter(|_| known)

@@ -6,7 +6,7 @@ enum { CHUNK = 128, WARPS = CHUNK / 32, STAGES = 3 };
 // Chunks whose parts are joined by the last of their blocks; then these are.
 enum { FAN = 16 };
 
-struct SplitParams {
+struct DecodeParams {
     float scale;
     float softcap;
     u32 sinks;
@@ -19,7 +19,7 @@ struct SplitParams {
 };
 
 // What a block works on.
-struct SplitTile : RowTile {
+struct DecodeTile : RowTile {
     u32 dv;
     // Over all KV heads: the number of the tile's first row, and the chunks of a row.
     u64 row;
@@ -27,7 +27,7 @@ struct SplitTile : RowTile {
 };
 
 // What blocks leave: of each row and chunk the values, then of each the maximum and the sum.
-struct SplitParts {
+struct DecodeParts {
     float *values, *ends;
     u32 width;
     DEVICE_MEMBER float* values_of(u64 row, u32 chunks, u32 chunk) const { return values + (row * chunks + chunk) * width; }
@@ -35,12 +35,12 @@ struct SplitParts {
 };
 
 // Chunks, every so many from one on.
-struct SplitRange {
+struct DecodeRange {
     u32 from, count, step;
 };
 
 // The next of the steps that has cells which some row sees: those with tiles of K, then those with tiles of V.
-DEVICE u32 next_step(const u32* seen, const SplitParams& p, u32 step) {
+DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     u32 keys = CHUNK / p.cells[0], end = keys + CHUNK / p.cells[1];
     for (; step < end; step++) {
         u32 of_v = step >= keys, count = p.cells[of_v], first = (step - (of_v ? keys : 0)) * count;
@@ -50,7 +50,7 @@ DEVICE u32 next_step(const u32* seen, const SplitParams& p, u32 step) {
 }
 
 // The masks of the chunk's cells where scores will be, those of a cell one after another; the cells that some row sees.
-template <class M, int R> DEVICE void load_masks(const View& mask, const SplitTile& t, u32 cell, u32 cells, float* scores, u32* seen) {
+template <class M, int R> DEVICE void load_masks(const View& mask, const DecodeTile& t, u32 cell, u32 cells, float* scores, u32* seen) {
     bool any = false;
     for (u32 r = 0; r < R; r++) {
         float m = minus_infinity();
@@ -62,7 +62,7 @@ template <class M, int R> DEVICE void load_masks(const View& mask, const SplitTi
     if (threadIdx.x % 32 == 0) seen[threadIdx.x / 32] = bits;
 }
 
-template <class Q, int R> DEVICE void load_queries(const View& q, const SplitTile& t, u32 wide, float* query) {
+template <class Q, int R> DEVICE void load_queries(const View& q, const DecodeTile& t, u32 wide, float* query) {
     for (u32 r = 0; r < R; r++) {
         const u8* from = row_of(q, t.token(r), t.head(r), t.stream);
         for (u32 i = threadIdx.x; i < wide; i += CHUNK) query[r * wide + i] = r < t.own && i < q.ne[0] ? element<Q>(q, from, i) : 0.0f;
@@ -71,7 +71,7 @@ template <class Q, int R> DEVICE void load_queries(const View& q, const SplitTil
 
 // The scores of a tile's cells. Neighbouring lanes have neighbouring cells; those that share one have every so many pieces.
 template <class K, int R>
-DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32 in, const SplitParams& p, const float* query, const float* slopes, float* scores) {
+DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32 in, const DecodeParams& p, const float* query, const float* slopes, float* scores) {
     u32 side = p.cells[0] / WARPS, slice = threadIdx.x % 32 / side, slices = 32 / side;
     u32 own = threadIdx.x / 32 * side + threadIdx.x % side, wide = (dk + 7) / 8 * 8;
     const u8* row = tile + own * staged_stride(k.bytes) + phase_of(k, cell + own);
@@ -148,7 +148,7 @@ DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 i
 }
 
 // Adds what the teams have, and leaves it to who joins the chunks.
-template <int R> DEVICE void leave_values(const SplitTile& t, u32 chunk, const SplitParts& parts, float* room, const float (*out)[8]) {
+template <int R> DEVICE void leave_values(const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* room, const float (*out)[8]) {
     u32 pieces = (t.dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
 #pragma unroll
     for (int r = 0; r < R; r++) {
@@ -171,7 +171,7 @@ template <int R> DEVICE void leave_values(const SplitTile& t, u32 chunk, const S
 
 // What a chunk gives: its values are left, maxima and sums are in `ends`.
 template <class Q, class K, class V, class M, int R>
-DEVICE void attend_chunk(const View* v, const SplitParams& p, const float* slopes, const SplitTile& t, u32 chunk, const SplitParts& parts, float* shared, float* ends) {
+DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slopes, const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* shared, float* ends) {
     SHARED(u32, seen, WARPS);
     SHARED(float, slope, R);
     const View q = v[0], mask = v[3];
@@ -243,7 +243,7 @@ DEVICE bool last_of(u32* counter, u32 count) {
 }
 
 // The maximum and the sum of each row over some chunks.
-DEVICE void join_ends(const SplitTile& t, const SplitParts& parts, const SplitRange& of, float* ends) {
+DEVICE void join_ends(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < t.own; r += WARPS) {
         const float* at = parts.ends_of(t.row + r, t.chunks, of.from);
@@ -264,7 +264,7 @@ DEVICE void join_ends(const SplitTile& t, const SplitParts& parts, const SplitRa
 }
 
 // Four values of a row over some chunks whose maximum is `top`.
-DEVICE void join_four(const SplitTile& t, const SplitParts& parts, const SplitRange& of, u32 r, u32 first, float top, float* e) {
+DEVICE void join_four(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, u32 r, u32 first, float top, float* e) {
     const float *at = parts.ends_of(t.row + r, t.chunks, of.from), *from = parts.values_of(t.row + r, t.chunks, of.from) + first;
     for (u32 j = 0; j < 4; j++) e[j] = 0.0f;
     for (u32 i = 0; i < of.count; i++) {
@@ -280,7 +280,7 @@ DEVICE void join_four(const SplitTile& t, const SplitParts& parts, const SplitRa
 }
 
 // Leaves of some chunks in a row what they are together, in the place of the first.
-DEVICE void join_chunks(const SplitTile& t, const SplitParts& parts, const SplitRange& of, float* ends) {
+DEVICE void join_chunks(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     join_ends(t, parts, of, ends);
     u32 quads = parts.width / 4;
     for (u32 i = threadIdx.x; i < t.own * quads; i += CHUNK) {
@@ -299,7 +299,7 @@ DEVICE void join_chunks(const SplitTile& t, const SplitParts& parts, const Split
 
 // The results of a tile from some chunks, and where `T` says so their terms.
 template <class S, class Y, int T>
-DEVICE void put_tile(const SplitTile& t, const SplitParts& parts, const SplitRange& of, const View* sinks, const View& y, const View& made, float* ends) {
+DEVICE void put_tile(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, const View* sinks, const View& y, const View& made, float* ends) {
     join_ends(t, parts, of, ends);
     u32 quads = parts.width / 4, all = t.own * quads;
     // All lanes of a warp go the same number of rounds.
@@ -328,14 +328,14 @@ DEVICE void put_tile(const SplitTile& t, const SplitParts& parts, const SplitRan
 }
 
 // Behind the results are the counters and the parts.
-template <class Q, class K, class V, class M, class S, class Y, int T, int R> DEVICE void flash_split(const View* v, const u8* params) {
+template <class Q, class K, class V, class M, class S, class Y, int T, int R> DEVICE void flash_decode(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     SHARED(float, ends, 2 * R);
     const View q = v[0], k = v[1];
-    const SplitParams p = *(const SplitParams*)params;
+    const DecodeParams p = *(const DecodeParams*)params;
     const View* results = v + (p.sinks ? 5 : 4);
     if (q.ne[1] == 0 || q.ne[2] == 0 || blockIdx.y >= k.ne[2] || blockIdx.z >= q.ne[3]) return;
-    SplitTile t;
+    DecodeTile t;
     t.group = q.ne[2] / k.ne[2];
     t.tokens = q.ne[1];
     t.kv = blockIdx.y;
@@ -348,11 +348,11 @@ template <class Q, class K, class V, class M, class S, class Y, int T, int R> DE
     t.own = min(rows - t.first, (u32)R);
     u64 unit = (u64)t.stream * k.ne[2] + t.kv;
     t.row = unit * rows + t.first;
-    SplitParts parts;
+    DecodeParts parts;
     parts.width = (t.dv + 3) / 4 * 4;
     parts.values = (float*)results[2 + T].at;
     parts.ends = parts.values + (u64)q.ne[3] * k.ne[2] * rows * t.chunks * parts.width;
-    attend_chunk<Q, K, V, M, R>(v, p, (const float*)(params + sizeof(SplitParams)), t, chunk, parts, shared, ends);
+    attend_chunk<Q, K, V, M, R>(v, p, (const float*)(params + sizeof(DecodeParams)), t, chunk, parts, shared, ends);
     __syncthreads();
     if (threadIdx.x < t.own) {
         float* to = parts.ends_of(t.row + threadIdx.x, t.chunks, chunk);
@@ -361,7 +361,7 @@ template <class Q, class K, class V, class M, class S, class Y, int T, int R> DE
     }
     u32 fans = (t.chunks + FAN - 1) / FAN, fan = chunk / FAN;
     u32* counters = (u32*)results[1 + T].at + (unit * tiles + tile) * (fans + 1);
-    SplitRange range = {fan * FAN, min(t.chunks - fan * FAN, (u32)FAN), 1};
+    DecodeRange range = {fan * FAN, min(t.chunks - fan * FAN, (u32)FAN), 1};
     if (!last_of(counters + fan, range.count)) return;
     if (fans > 1) {
         join_chunks(t, parts, range, ends);

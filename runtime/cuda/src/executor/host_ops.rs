@@ -6,24 +6,24 @@ use tpc_ir::Bindings;
 use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
-use super::launches::{Launches, Task};
+use super::launches::{LaunchTask, Launches};
 use super::memory::{Arenas, DeviceView};
 use super::options::CudaOptions;
 
 /// The ops of the host, with threads that run them.
 #[derive(Debug)]
-pub(super) struct Hosted {
+pub(super) struct HostLaunches {
     pub(super) ops: HostedOps,
     views: Vec<Vec<View>>,
 }
 
-impl Hosted {
+impl HostLaunches {
     pub(super) fn new(
         program: &Program,
         launches: &Launches,
         arenas: &Arenas,
         options: CudaOptions,
-    ) -> Result<Hosted, ExecError> {
+    ) -> Result<HostLaunches, ExecError> {
         let cpu = CpuOptions {
             options: options.options,
             ..CpuOptions::with_threads(options.threads)
@@ -31,7 +31,7 @@ impl Hosted {
         let first_byte = |arena| arenas.address(arena) as *mut u8;
         let ops = HostedOps::new(program, &launches.hosted, &first_byte, cpu)?;
         let views = vec![Vec::new(); launches.hosted.len()];
-        Ok(Hosted { ops, views })
+        Ok(HostLaunches { ops, views })
     }
 
     /// The views of a batch of these sizes.
@@ -42,7 +42,7 @@ impl Hosted {
         sizes: &Bindings,
     ) -> Result<(), ExecError> {
         for task in launches.tasks.iter().flatten() {
-            if let Task::Host { op, slots: range } = task {
+            if let LaunchTask::Host { op, slots: range } = task {
                 let views = slots[range.clone()].iter().map(DeviceView::on_host);
                 self.views[*op] = views.collect();
             }

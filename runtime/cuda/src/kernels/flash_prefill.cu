@@ -5,7 +5,7 @@ enum { WARPS = 4, ROWS = 16 * WARPS, WINDOW = 32 };
 // Floats from row to row where results are put in order, 32 of each row at a time.
 enum { PUT = 36 };
 
-struct PromptParams {
+struct PrefillParams {
     float scale;
     float softcap;
     u32 sinks;
@@ -18,13 +18,13 @@ struct PromptParams {
 
 // Where tiles of `C` cells lie in shared memory: rows as they are stored, K as f16, and V as f16 with the cells of a column one after
 // another, two in a word; and the second terms of wide queries. The lanes of a product read words of different banks.
-template <int D, int N, int C> struct PromptRoom {
+template <int D, int N, int C> struct PrefillRoom {
     enum { KEY = 16 * D + 8, COLUMN = C / 2 + 4 };
     u8* raw[2];
     u16* keys;
     u32* values;
     uint4* low;
-    DEVICE_MEMBER PromptRoom(u8* at, const CacheRows& k, const CacheRows& v) {
+    DEVICE_MEMBER PrefillRoom(u8* at, const CacheRows& k, const CacheRows& v) {
         raw[0] = at;
         raw[1] = raw[0] + C * staged_stride(k.bytes);
         keys = (u16*)(raw[1] + C * staged_stride(v.bytes));
@@ -35,13 +35,13 @@ template <int D, int N, int C> struct PromptRoom {
 };
 
 // The terms of a lane's elements of queries. Registers have no room for both terms of wide ones.
-template <int D> struct PromptTerms {
+template <int D> struct PrefillTerms {
     enum { SHARED_LOW = D > 8 };
     u32 high[D][4], low[SHARED_LOW ? 1 : D][4];
 };
 
 // What a lane knows of its two rows, which are eight apart.
-struct PromptRows {
+struct PrefillRows {
     const u8* seen[2];
     float power[2], slope[2], most[2], sum[2];
 };
@@ -108,7 +108,7 @@ DEVICE u32 next_seen(const u32* seen, u32 i) {
 }
 
 // The rows of queries as two terms of f16 each, and the power of two that they are to be multiplied by.
-template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t, PromptRows& rows, PromptTerms<D>& terms, uint4* shared_low) {
+template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t, PrefillRows& rows, PrefillTerms<D>& terms, uint4* shared_low) {
     u32 lane = threadIdx.x % 32, dk = q.ne[0];
     const u8* from[2];
     float into[2];
@@ -154,7 +154,7 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
 
 // K of a tile as f16, and what the scores of each cell are to be multiplied by.
 template <class K, int D, int N, int C>
-DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PromptRoom<D, N, C>& room, float* scales) {
+DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PrefillRoom<D, N, C>& room, float* scales) {
     const u32 LANES = 32 * WARPS / C;
     u32 own = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const u8* row = room.raw[0] + own * staged_stride(k.bytes) + phase_of(k, cell + own);
@@ -173,7 +173,7 @@ DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PromptRoom<D
 
 // V of a tile as f16, from a column on: 0 where no row sees a cell. `odd` are the cells with what is no finite number.
 template <class V, int D, int N, int C>
-DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 seen, const PromptRoom<D, N, C>& room, float* scales, u32* odd) {
+DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 seen, const PrefillRoom<D, N, C>& room, float* scales, u32* odd) {
     const u32 LANES = 32 * WARPS / (C / 2), HERE = 32 / LANES;
     u32 pair = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const u8* rows[2];
@@ -216,7 +216,7 @@ DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 se
 // The products of 16 rows with the keys of a tile. A lane has rows `lane / 4` and 8 below it, of cells `lane % 4 * 2` and the next one
 // of every eight.
 template <int D, int N, int C>
-DEVICE void score(const PromptTerms<D>& terms, const PromptRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
+DEVICE void score(const PrefillTerms<D>& terms, const PrefillRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
     u32 lane = threadIdx.x % 32;
 #pragma unroll
     for (u32 j = 0; j < C / 8; j++)
@@ -239,7 +239,7 @@ DEVICE void score(const PromptTerms<D>& terms, const PromptRoom<D, N, C>& room, 
 
 // Products become weights; `kept` is what earlier values are to be multiplied by.
 template <class M, int C>
-DEVICE void weigh(const View& mask, const PromptParams& p, u32 cell, u32 seen, const float* scales, PromptRows& rows, float (*s)[4], float* kept) {
+DEVICE void weigh(const View& mask, const PrefillParams& p, u32 cell, u32 seen, const float* scales, PrefillRows& rows, float (*s)[4], float* kept) {
     u32 lane = threadIdx.x % 32;
     float top[2] = {rows.most[0], rows.most[1]};
 #pragma unroll
@@ -275,7 +275,7 @@ DEVICE void weigh(const View& mask, const PromptParams& p, u32 cell, u32 seen, c
 // Adds cells of which an element is no finite number, to the rows that see them, and leaves 0 in their place: a product would take them
 // to all rows.
 template <int D, int N, int C>
-DEVICE void add_odd(u32 odd, u32 width, const PromptRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
+DEVICE void add_odd(u32 odd, u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;
     for (u32 bits = odd; bits; bits &= bits - 1) {
         u32 in = __ffs((i32)bits) - 1;
@@ -304,7 +304,7 @@ DEVICE void add_odd(u32 odd, u32 width, const PromptRoom<D, N, C>& room, const f
 
 // Adds the values of a tile, weighted.
 template <int D, int N, int C>
-DEVICE void add_values(u32 width, const PromptRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
+DEVICE void add_values(u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;
 #pragma unroll
     for (u32 k = 0; k < C / 16; k++) {
@@ -341,7 +341,7 @@ template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32
 }
 
 // What the values of a lane's rows are to be multiplied by at the end.
-template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, const PromptRows& rows, float* kept) {
+template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, const PrefillRows& rows, float* kept) {
     for (u32 h = 0; h < 2; h++) {
         float sum = rows.sum[h], most = rows.most[h], sink = minus_infinity();
         for (u32 o = 1; o < 4; o *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);
@@ -359,7 +359,7 @@ template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, con
 
 // What the cells give to the rows of a tile, for columns `from` to `from + N` of V.
 template <class Q, class K, class V, class M, int D, int N, int C>
-DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, u32 from, u8* shared, PromptRows& rows, float (*out)[4]) {
+DEVICE void attend_tile(const View* v, const PrefillParams& p, const RowTile& t, u32 from, u8* shared, PrefillRows& rows, float (*out)[4]) {
     SHARED(u32, seen, WINDOW);
     SHARED(float, scales, 2 * C);
     SHARED(u32, odd, WARPS);
@@ -373,9 +373,9 @@ DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, 
     __syncthreads();
     const CacheRows &keys = caches[0], &values = caches[1];
     const u32 cells = keys.cells;
-    PromptRoom<D, N, C> room(shared, keys, values);
+    PrefillRoom<D, N, C> room(shared, keys, values);
     u32 dk = v[0].ne[0], dv = v[2].ne[0], width = min(dv - from, (u32)N);
-    PromptTerms<D> terms;
+    PrefillTerms<D> terms;
     load_rows<Q, D>(v[0], t, rows, terms, room.low);
     // A tile is on its way while others are computed: groups of copies are K and V in turn.
     auto begin_keys = [&](u32 first, u32 i) {
@@ -422,11 +422,11 @@ DEVICE void attend_tile(const View* v, const PromptParams& p, const RowTile& t, 
 }
 
 template <class Q, class K, class V, class M, class S, class Y, int T, int D, int N, int C>
-DEVICE void flash_prompt(const View* v, const u8* params) {
+DEVICE void flash_prefill(const View* v, const u8* params) {
     DYN_SHARED(u8, shared);
     const View &q = v[0], &k = v[1], &mask = v[3];
-    const PromptParams& p = *(const PromptParams*)params;
-    const float* slopes = (const float*)(params + sizeof(PromptParams));
+    const PrefillParams& p = *(const PrefillParams*)params;
+    const float* slopes = (const float*)(params + sizeof(PrefillParams));
     const View* results = v + (p.sinks ? 5 : 4);
     if (q.ne[1] == 0 || q.ne[2] == 0 || blockIdx.y >= k.ne[2] || blockIdx.z >= q.ne[3]) return;
     RowTile t;
@@ -441,7 +441,7 @@ DEVICE void flash_prompt(const View* v, const u8* params) {
     t.first = (tiles - 1 - tile) * ROWS;
     t.own = min(all - t.first, (u32)ROWS);
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    PromptRows rows;
+    PrefillRows rows;
     for (u32 h = 0; h < 2; h++) {
         u32 r = warp * 16 + lane / 4 + 8 * h;
         bool real = r < t.own;

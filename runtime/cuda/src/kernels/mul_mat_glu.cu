@@ -1,6 +1,6 @@
 // Products that gate others: `y = f(gate · x, up · x)`, of whole weights and of those of experts.
 
-struct GatedParams {
+struct GluParams {
     Numbers numbers;
     ProductParams product;
 };
@@ -23,7 +23,7 @@ DEVICE void put_kept(const float* kept, u32 first, u32 each, u32 end, const u8* 
 // The results for one column: rows of `gate` from `matrix` on, and of `up` from `other` on; with their terms, where `T` says so.
 // `more` are the tensors that `E` adds to the first product, and behind them those for the second.
 template <class P, class E, class F, class Y, int T>
-DEVICE void gated_column(const View& gate, const View& up, u64 matrix, u64 other, const u8* column, const View* more, const Column& place, const View& y, u8* out, const u8* made, const GatedParams& p) {
+DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, const u8* column, const View* more, const Column& place, const View& y, u8* out, const u8* made, const GluParams& p) {
     SHARED(float, kept, T ? 256 : 1);
     u32 lanes = p.product.lanes, lane = threadIdx.x % lanes, team = threadIdx.x / lanes, teams = blockDim.x / lanes;
     u32 pairs = pairs_of(gate), rows = y.ne[0], each = rows_at_once<T>(teams), end = T ? groups_of_terms(rows) * 32 : rows;
@@ -46,32 +46,32 @@ DEVICE void gated_column(const View& gate, const View& up, u64 matrix, u64 other
 }
 
 // Asks for the first rows of both weights.
-template <class P, class F, class Y, int H, int T> DEVICE void gated_columns_ahead(const View* v, const u8* params) {
+template <class P, class F, class Y, int H, int T> DEVICE void glu_columns_prefetch(const View* v, const u8* params) {
     const View y = v[3 - H];
-    u32 teams = blockDim.x / ((const GatedParams*)params)->product.lanes;
+    u32 teams = blockDim.x / ((const GluParams*)params)->product.lanes;
     if (blockIdx.y != 0) return;
-    rows_ahead<P>(v[0], 0, y.ne[0], rows_at_once<T>(teams), blockIdx.x);
-    rows_ahead<P>(v[1 - H], H ? y.ne[0] : 0, y.ne[0], rows_at_once<T>(teams), blockIdx.x);
+    rows_prefetch<P>(v[0], 0, y.ne[0], rows_at_once<T>(teams), blockIdx.x);
+    rows_prefetch<P>(v[1 - H], H ? y.ne[0] : 0, y.ne[0], rows_at_once<T>(teams), blockIdx.x);
 }
 
 // `H` says that both are halves of one weight.
-template <class P, class F, class Y, int H, int T> DEVICE void gated_columns(const View* v, const u8* params) {
+template <class P, class F, class Y, int H, int T> DEVICE void glu_columns(const View* v, const u8* params) {
     const View gate = v[0], up = v[1 - H], q = v[2 - H], y = v[3 - H], made = v[3 - H + T];
-    const GatedParams p = *(const GatedParams*)params;
+    const GluParams p = *(const GluParams*)params;
     u32 batches = q.ne[2] * q.ne[3];
     for (u32 n = blockIdx.y; n < q.ne[1] * batches; n += gridDim.y) {
         u32 c = n % q.ne[1], i2 = n / q.ne[1] % q.ne[2], i3 = n / q.ne[1] / q.ne[2];
         u64 matrix = matrix_of(gate, q, i2, i3);
         Column place = {c, i2, i3};
-        gated_column<P, Alone, F, Y, T>(gate, up, matrix, matrix + (H ? y.ne[0] : 0), row_of(q, c, i2, i3), v, place, y, row_of(y, c, i2, i3), row_of(made, c, i2, i3), p);
+        glu_column<P, NoEpilogue, F, Y, T>(gate, up, matrix, matrix + (H ? y.ne[0] : 0), row_of(q, c, i2, i3), v, place, y, row_of(y, c, i2, i3), row_of(made, c, i2, i3), p);
     }
 }
 
 // The results for 8 columns: 16 rows of them at a time, 32 where there are terms.
-template <class P, class F, class Y, int H, int T> DEVICE void gated_tiles(const View* v, const u8* params) {
+template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const View* v, const u8* params) {
     SHARED(float, kept, T ? 256 : 1);
     const View gate = v[0], up = v[1 - H], q = v[2 - H], y = v[3 - H], made = v[3 - H + T];
-    const GatedParams p = *(const GatedParams*)params;
+    const GluParams p = *(const GluParams*)params;
     u32 batches = q.ne[2] * q.ne[3], each = T ? 32 : 16, rows = y.ne[0], end = T ? groups_of_terms(rows) * 32 : rows;
     for (u32 batch = blockIdx.z; batch < batches; batch += gridDim.z) {
         Column from = {0, batch % q.ne[2], batch / q.ne[2]};
@@ -105,10 +105,10 @@ template <class P, class F, class Y, int H, int T> DEVICE void gated_tiles(const
 
 // Of the experts that entries chose. The results of others are zeros, and so are their terms. `E` adds what its tensors have for the
 // expert along axis 1.
-template <class P, class E, class F, class I, class Y, int T> DEVICE void gated_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
+template <class P, class E, class F, class I, class Y, int T> DEVICE void glu_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, none, 256);
     const View gate = v[0], up = v[1], q = v[2], ids = v[3], y = v[4 + 2 * E::OPERANDS], made = v[4 + 2 * E::OPERANDS + T];
-    const GatedParams p = *(const GatedParams*)params;
+    const GluParams p = *(const GluParams*)params;
     u32 entries = ids.ne[0] * ids.ne[1], teams = blockDim.x / p.product.lanes, each = rows_at_once<T>(teams);
     u32 end = groups_of_terms(y.ne[0]) * 32;
     if (T) {
@@ -125,6 +125,6 @@ template <class P, class E, class F, class I, class Y, int T> DEVICE void gated_
         }
         const u8* column = row_of(q, entry.slot % q.ne[1], entry.token, 0);
         Column place = {(u32)expert, 0, 0};
-        gated_column<P, E, F, Y, T>(gate, up, expert * gate.ne[1], expert * gate.ne[1], column, v + 4, place, y, entry.out, terms, p);
+        glu_column<P, E, F, Y, T>(gate, up, expert * gate.ne[1], expert * gate.ne[1], column, v + 4, place, y, entry.out, terms, p);
     }
 }

@@ -20,18 +20,18 @@ const KNOWN: (u32, u32) = (9, 0);
 
 /// Finds the edges of a graph that are programmatic.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct ProgrammaticEdges {
     /// Per device, whether its kernels may start early.
     able: Vec<bool>,
     /// Per node, the device of its kernel.
     on: Vec<Option<usize>>,
 }
 
-impl Early {
+impl ProgrammaticEdges {
     /// For devices of a program.
-    pub(super) fn new(infos: &[DeviceInfo], edges: Edges) -> Early {
+    pub(super) fn new(infos: &[DeviceInfo], edges: Edges) -> ProgrammaticEdges {
         let able = |info: &DeviceInfo| edges == Edges::Programmatic && info.capability >= KNOWN;
-        Early {
+        ProgrammaticEdges {
             able: infos.iter().map(able).collect(),
             on: Vec::new(),
         }
@@ -73,12 +73,12 @@ mod tests {
 
     /// The kinds of the edges of kernels on two devices, a node of the host among them.
     fn kinds(capability: (u32, u32), edges: Edges) -> Vec<EdgeKind> {
-        let mut early = Early::new(&[info(capability), info(capability)], edges);
+        let mut found = ProgrammaticEdges::new(&[info(capability), info(capability)], edges);
         let mut spec = GraphSpec::default();
         let mut push = |device: Option<usize>, after: &[usize]| {
             let node = spec.push("node", Work::Join, after);
             if let Some(device) = device {
-                early.kernel(device, after, &mut spec);
+                found.kernel(device, after, &mut spec);
             }
             node
         };

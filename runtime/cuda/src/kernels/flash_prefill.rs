@@ -1,28 +1,28 @@
 //! Attention of many tokens: by products of a warp, for the rows of a tile at once.
 //!
 //! A block has a tile of rows, which are tokens with query heads that share a KV head, and walks the cells in tiles: K and V are read
-//! once for 64 rows. Queries are two terms of f16, scaled by a power of two for each row; K, V and weights are f16. Rows of quantised
+//! once for 64 rows. Queries are two terms of f16, scaled by a power of two for each row; K, V and weights are f16. RowSource of quantised
 //! caches that go beyond f16 are scaled by a power of two each, which the scores and the weights take back. Tiles are at fixed cells,
 //! and nothing that is done for a row depends on the others.
 
 use tpc_ir::DType;
 
 use super::attention::Attention;
-use super::kernel::{GRID, Geometry, Selected, float, kernel};
+use super::kernel::{GRID, Geometry, Selection, float, kernel};
 use super::source::Family;
 
 pub(super) const FAMILY: Family = Family {
-    name: "prompt",
+    name: "flash_prefill",
     text: concat!(
         include_str!("terms.cuh"),
         "\n#line 1 \"cache.cuh\"\n",
         include_str!("cache.cuh"),
-        "\n#line 1 \"prompt.cu\"\n",
-        include_str!("prompt.cu")
+        "\n#line 1 \"flash_prefill.cu\"\n",
+        include_str!("flash_prefill.cu")
     ),
 };
 
-/// Rows of a block.
+/// RowSource of a block.
 const ROWS: usize = 64;
 /// Threads of a block.
 const THREADS: u32 = 128;
@@ -40,7 +40,7 @@ struct Shape {
 }
 
 /// How the rows of a tile are computed.
-pub(super) struct Prompt {
+pub(super) struct FlashPrefill {
     shape: Shape,
     shared: usize,
     /// The bytes of a row of K and of V.
@@ -51,13 +51,13 @@ pub(super) struct Prompt {
     parts: usize,
 }
 
-impl Prompt {
+impl FlashPrefill {
     /// `None` where a type keeps more than f16 does, and where no block has room for it.
-    pub(super) fn of(a: &Attention<'_>) -> Option<Prompt> {
-        let [dk, tokens, heads, streams] = a.q.most;
-        let (kv_heads, dv) = (a.k.most[2], a.v.most[0]);
+    pub(super) fn of(a: &Attention<'_>) -> Option<FlashPrefill> {
+        let [dk, tokens, heads, streams] = a.q.max_dims;
+        let (kv_heads, dv) = (a.k.max_dims[2], a.v.max_dims[0]);
         float(a.q.dtype).ok()?;
-        if !decoded(a.k.dtype) || !decoded(a.v.dtype) || kv_heads > GRID || streams > GRID {
+        if !fits_f16(a.k.dtype) || !fits_f16(a.v.dtype) || kv_heads > GRID || streams > GRID {
             return None;
         }
         let (steps, columns, cells) = match (dk, dv) {
@@ -79,7 +79,7 @@ impl Prompt {
         };
         let shared = cells.checked_mul(raw + keys)?.checked_add(values + low)?;
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
-        (shared <= SHARED).then_some(Prompt {
+        (shared <= SHARED).then_some(FlashPrefill {
             shape: Shape {
                 steps,
                 columns,
@@ -92,7 +92,7 @@ impl Prompt {
         })
     }
 
-    pub(super) fn kernel(&self, a: &Attention<'_>) -> Selected {
+    pub(super) fn kernel(&self, a: &Attention<'_>) -> Selection {
         let lanes = |bytes: usize| bytes.div_ceil(16).next_power_of_two().clamp(1, 32);
         let params = a
             .params()
@@ -105,8 +105,8 @@ impl Prompt {
         let geometry = Geometry {
             grid: [
                 blocks.ok_or("it has too many tokens")?,
-                a.k.most[2].max(1) as u32,
-                a.q.most[3].max(1) as u32,
+                a.k.max_dims[2].max(1) as u32,
+                a.q.max_dims[3].max(1) as u32,
             ],
             threads: THREADS,
             shared_bytes: self.shared as u32,
@@ -116,10 +116,10 @@ impl Prompt {
             columns,
             cells,
         } = self.shape;
-        let instance = a.instance(FAMILY, "flash_prompt");
+        let instance = a.instance(FAMILY, "flash_prefill");
         let instance = instance.with(steps).with(columns).with(cells);
         kernel(
-            instance.bounded(THREADS, 2),
+            instance.with_launch_bounds(THREADS, 2),
             a.with_slopes(params)?,
             geometry,
         )
@@ -127,7 +127,7 @@ impl Prompt {
 }
 
 /// Whether elements of a cache are decoded to f16: as they are, or from codes of few bits.
-fn decoded(dtype: DType) -> bool {
+fn fits_f16(dtype: DType) -> bool {
     matches!(
         dtype,
         DType::F16

@@ -5,7 +5,7 @@
 //! a token has the same bits alone and with others, whatever cells are behind those that it sees.
 
 use super::attention::{Attention, FAMILY};
-use super::kernel::{GRID, Geometry, Scratch, Selected, Tensor, kernel};
+use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
 use super::writable;
 
 /// The most tokens of a batch whose cells are shared so.
@@ -41,7 +41,7 @@ impl Tile {
     /// `None` where a row is too wide or of a type that caches do not have.
     fn of(cache: &Tensor) -> Option<Tile> {
         writable(cache.dtype).ok()?;
-        let row = usize::try_from(cache.dtype.bytes(cache.most[0] as u64)?).ok()?;
+        let row = usize::try_from(cache.dtype.bytes(cache.max_dims[0] as u64)?).ok()?;
         let stride = (row + 30) / 16 * 16;
         let cells = [32, 16, 8, 4].into_iter().find(|n| n * stride <= TILE)?;
         Some(Tile {
@@ -53,7 +53,7 @@ impl Tile {
 }
 
 /// How the cells are shared.
-pub(super) struct Split {
+pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
     /// The rows of a block.
@@ -62,12 +62,12 @@ pub(super) struct Split {
     of_head: usize,
 }
 
-impl Split {
+impl FlashDecode {
     /// `None` where no block has room for it.
-    pub(super) fn of(a: &Attention<'_>) -> Option<Split> {
-        let [dk, tokens, heads, streams] = a.q.most;
-        let kv_heads = a.k.most[2];
-        if kv_heads > GRID || streams > GRID || a.v.most[0] > WIDEST {
+    pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
+        let [dk, tokens, heads, streams] = a.q.max_dims;
+        let kv_heads = a.k.max_dims[2];
+        if kv_heads > GRID || streams > GRID || a.v.max_dims[0] > WIDEST {
             return None;
         }
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
@@ -78,7 +78,7 @@ impl Split {
         };
         let most = of_head.clamp(1, ROWS).next_power_of_two();
         let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
-        Some(Split {
+        Some(FlashDecode {
             keys,
             values,
             rows,
@@ -86,9 +86,9 @@ impl Split {
         })
     }
 
-    pub(super) fn kernel(&self, a: &Attention<'_>) -> Selected {
-        let [dk, _, heads, streams] = a.q.most;
-        let [_, cells, kv_heads, _] = a.k.most;
+    pub(super) fn kernel(&self, a: &Attention<'_>) -> Selection {
+        let [dk, _, heads, streams] = a.q.max_dims;
+        let [_, cells, kv_heads, _] = a.k.max_dims;
         let chunks = cells.div_ceil(CHUNK).max(1);
         let tiles = self.of_head.div_ceil(self.rows).max(1);
         let stage = self.keys.bytes.max(self.values.bytes);
@@ -119,15 +119,15 @@ impl Split {
         };
         let units = (streams * kv_heads * tiles) as u64;
         let rows = (streams * kv_heads * self.of_head) as u64;
-        debug_assert_eq!(rows, (streams * heads * a.q.most[1]) as u64);
-        let of_row = 4 * (a.v.most[0].next_multiple_of(4) + 2) as u64;
+        debug_assert_eq!(rows, (streams * heads * a.q.max_dims[1]) as u64);
+        let of_row = 4 * (a.v.max_dims[0].next_multiple_of(4) + 2) as u64;
         let scratch = Scratch {
             counters: units * 4 * (chunks.div_ceil(FAN) as u64 + 1),
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
-        let at_once = if self.rows == ROWS { 2 } else { 3 };
-        let instance = a.instance(FAMILY, "flash_split").with(self.rows);
-        let instance = instance.bounded(CHUNK as u32, at_once);
+        let rows_per_lane = if self.rows == ROWS { 2 } else { 3 };
+        let instance = a.instance(FAMILY, "flash_decode").with(self.rows);
+        let instance = instance.with_launch_bounds(CHUNK as u32, rows_per_lane);
         let kernel = kernel(instance, a.with_slopes(params)?, geometry)?;
         Ok(kernel.with_scratch(scratch))
     }

@@ -6,12 +6,13 @@ use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
 use super::launches::Launches;
-use super::memory::{device, error, scratch_bytes};
+use super::memory::{error, scratch_bytes};
+use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
 /// Fails where devices are missing or cannot run the kernels.
-pub(super) fn able(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
+pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
     let infos = driver.devices();
     let devices = program.graph.devices.len();
     if infos.len() < devices {
@@ -35,7 +36,7 @@ pub(super) fn able(program: &Program, driver: &impl Driver) -> Result<(), ExecEr
 
 /// Fails where devices have less free memory than the arenas on them, the terms of activations and what kernels leave for each
 /// other take. Devices that are one card share its memory.
-pub(super) fn room(
+pub(super) fn check_memory(
     program: &Program,
     launches: &Launches,
     driver: &impl Driver,

@@ -8,39 +8,39 @@ use tpc_ir::program::{StoredFormat, Surroundings};
 use tpc_ir::{DType, Dim, Graph, Inst, InstData, Op, Output, RANK, Value};
 
 /// The instructions that share a launch.
-pub(super) struct Set<'a> {
+pub(super) struct Matcher<'a> {
     pub(super) graph: &'a Graph,
     pub(super) insts: &'a [Inst],
     format: &'a dyn Fn(Value) -> StoredFormat,
     kept: &'a dyn Fn(Value) -> bool,
-    /// Those that were met.
-    met: RefCell<BTreeSet<Inst>>,
+    /// Those that were matched.
+    matched: RefCell<BTreeSet<Inst>>,
 }
 
-impl<'a> Set<'a> {
+impl<'a> Matcher<'a> {
     pub(super) fn new(
         graph: &'a Graph,
         insts: &'a [Inst],
         format: &'a dyn Fn(Value) -> StoredFormat,
         kept: &'a dyn Fn(Value) -> bool,
-    ) -> Set<'a> {
-        Set {
+    ) -> Matcher<'a> {
+        Matcher {
             graph,
             insts,
             format,
             kept,
-            met: RefCell::default(),
+            matched: RefCell::default(),
         }
     }
 
     /// The last instruction.
     pub(super) fn last(&self) -> Option<&'a InstData> {
-        self.insts.last().map(|i| self.meet(*i))
+        self.insts.last().map(|i| self.visit(*i))
     }
 
-    /// An instruction of the set, which is met so.
-    pub(super) fn meet(&self, inst: Inst) -> &'a InstData {
-        self.met.borrow_mut().insert(inst);
+    /// An instruction of the set, which is matched so.
+    pub(super) fn visit(&self, inst: Inst) -> &'a InstData {
+        self.matched.borrow_mut().insert(inst);
         self.graph.inst(inst)
     }
 
@@ -50,16 +50,16 @@ impl<'a> Set<'a> {
         if !self.insts.contains(&inst) {
             return None;
         }
-        let data = self.meet(inst);
+        let data = self.visit(inst);
         match data.op {
             Op::Reshape(_) => self.of(data.operands[0]),
             _ => Some(data),
         }
     }
 
-    /// Whether all instructions were met.
-    pub(super) fn is_used_up(&self) -> bool {
-        self.met.borrow().len() == self.insts.len()
+    /// Whether all instructions were matched.
+    pub(super) fn is_complete(&self) -> bool {
+        self.matched.borrow().len() == self.insts.len()
     }
 
     /// Whether something outside reads a value.
@@ -117,13 +117,13 @@ pub(super) fn is_binary(data: &InstData, kind: BinaryKind) -> bool {
 
 /// Walks in a whole graph.
 #[derive(Clone, Copy)]
-pub(super) struct Up<'a> {
-    pub(super) around: &'a dyn Surroundings,
+pub(super) struct DefWalker<'a> {
+    pub(super) context: &'a dyn Surroundings,
 }
 
-impl<'a> Up<'a> {
+impl<'a> DefWalker<'a> {
     pub(super) fn graph(&self) -> &'a Graph {
-        self.around.graph()
+        self.context.graph()
     }
 
     /// What computes a value, and the views between.
@@ -131,7 +131,7 @@ impl<'a> Up<'a> {
         let graph = self.graph();
         let mut views = Vec::new();
         let mut inst = graph.value(v).def.0;
-        while self.around.is_view(inst) {
+        while self.context.is_view(inst) {
             views.push(inst);
             inst = graph.value(graph.inst(inst).operands[0]).def.0;
         }
@@ -153,7 +153,7 @@ impl<'a> Up<'a> {
 
     /// The only instruction that reads a value, where it is no output.
     pub(super) fn only_user(&self, v: Value) -> Option<(Inst, &'a InstData)> {
-        let [user] = *self.around.users(v) else {
+        let [user] = *self.context.users(v) else {
             return None;
         };
         (!self.is_output(v)).then(|| (user, self.graph().inst(user)))
@@ -166,7 +166,7 @@ impl<'a> Up<'a> {
 
     /// Whether a value is read by others than these.
     pub(super) fn is_read_beside(&self, v: Value, insts: &[Inst]) -> bool {
-        let users = self.around.users(v);
+        let users = self.context.users(v);
         users.is_empty() || users.iter().any(|u| !insts.contains(u)) || self.is_output(v)
     }
 }

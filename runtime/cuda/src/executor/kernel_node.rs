@@ -5,7 +5,12 @@ use crate::kernels::Kernel;
 
 /// The node that runs a kernel, which is loaded as this function: with the addresses of its views, of its parameters and of what
 /// it tells of indices out of range, and with the number of its launch.
-pub fn node(kernel: &Kernel, function: Function, addresses: [u64; 3], launch: u32) -> KernelNode {
+pub fn kernel_node(
+    kernel: &Kernel,
+    function: Function,
+    addresses: [u64; 3],
+    launch: u32,
+) -> KernelNode {
     let [views, params, fault] = addresses;
     KernelNode {
         function,
