@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tpc_core::placement::DeviceKind;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
-use tpc_cuda::executor::Prebuilt;
+use tpc_cuda::executor::PrebuiltCode;
 use tpc_cuda::{
-    Bound, CudaDriver, CudaExecutor, CudaOptions, CudaTarget, Driver, DriverError, Edges,
+    CudaDriver, CudaExecutor, CudaOptions, CudaTarget, DeviceMap, Driver, DriverError, Edges,
 };
 use tpc_cuda_emulator::{Build, EmulatedDriver};
 use tpc_ir::program::{Program, Target};
@@ -107,7 +107,7 @@ impl ExecutorOptions {
         program: Arc<Program>,
         weights: &dyn WeightSource,
         devices: &[DeviceKind],
-        kernels: &Prebuilt,
+        kernels: &PrebuiltCode,
     ) -> Result<LoadedExecutor, ExecError> {
         match self.kind {
             ExecutorKind::Reference | ExecutorKind::Cpu => {
@@ -153,10 +153,10 @@ impl ExecutorOptions {
 
     fn on_cards<D: Driver + 'static>(
         &self,
-        driver: Result<Bound<D>, DriverError>,
+        driver: Result<DeviceMap<D>, DriverError>,
         program: Arc<Program>,
         weights: &dyn WeightSource,
-        kernels: &Prebuilt,
+        kernels: &PrebuiltCode,
     ) -> Result<LoadedExecutor, ExecError> {
         let driver = driver.map_err(tpc_cuda::executor::error)?;
         let options = CudaOptions {

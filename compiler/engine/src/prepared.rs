@@ -6,7 +6,7 @@ use tpc_artefact::Artefact;
 use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{CacheSizes, Compiled, ModelSize, SequenceCells, compile};
 use tpc_core::placement::{DeviceKind, Placement, spell_devices};
-use tpc_cuda::executor::Prebuilt;
+use tpc_cuda::executor::PrebuiltCode;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
 use tpc_ir::op::InputKind;
@@ -47,7 +47,7 @@ pub struct PreparedModel {
     /// The executor that an artefact is for.
     executor: Option<String>,
     /// The kernels of an artefact.
-    pub(crate) prebuilt: Prebuilt,
+    pub(crate) prebuilt: PrebuiltCode,
     /// Entries of the vocabulary.
     pub n_vocab: usize,
     /// The number of further tokens that it drafts.
@@ -122,8 +122,8 @@ fn recurrent(graph: &Graph) -> bool {
 }
 
 /// Returns the kernels of an artefact, by their source.
-fn prebuilt(artefact: &Artefact) -> Prebuilt {
-    let mut out = Prebuilt::default();
+fn prebuilt(artefact: &Artefact) -> PrebuiltCode {
+    let mut out = PrebuiltCode::default();
     for module in artefact.kernels() {
         let record = &module.record;
         let code = Arc::clone(&module.code);
@@ -212,7 +212,7 @@ impl PreparedModel {
             cache_types: [placement.cache_type_k, placement.cache_type_v].map(|t| t.to_string()),
             kinds: placement.devices.iter().map(|d| d.kind).collect(),
             executor: None,
-            prebuilt: Prebuilt::default(),
+            prebuilt: PrebuiltCode::default(),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
             bidirectional: bidirectional(&compiled.model.graph),

@@ -40,7 +40,7 @@ pub use compiler::Build;
 
 use tpc_cuda::{
     Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Fault, Function, Graph, GraphSpec,
-    KernelNode, Memory, Module, ModuleHandle, Side, Work, kept,
+    KernelNode, Memory, Module, ModuleHandle, Side, Work, cache_dir,
 };
 
 use checked::Watch;
@@ -148,7 +148,7 @@ impl EmulatedDriver {
     /// [`DriverError::NoCompiler`] where no C++ compiler is found.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
         let cache = options.cache.clone();
-        let cache = cache.map_or_else(|| kept("emulated-cuda"), Ok)?;
+        let cache = cache.map_or_else(|| cache_dir("emulated-cuda"), Ok)?;
         let info = |i: usize| DeviceInfo {
             name: format!("emulated device {i}"),
             card: i as u32,

@@ -20,8 +20,8 @@ pub mod planes;
 pub use codes::CODES;
 pub use driver::real::{CudaDriver, cards};
 pub use driver::{
-    Args, Bound, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind,
+    Args, CopyNode, Cubin, Device, DeviceInfo, DeviceMap, Driver, DriverError, Edge, EdgeKind,
     Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork, KernelNode,
-    Memory, Module, ModuleHandle, Node, SetNode, Side, Work, kept,
+    Memory, Module, ModuleHandle, Node, SetNode, Side, Work, cache_dir,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, node};
+pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, kernel_node};

@@ -6,6 +6,7 @@
 mod batch;
 mod blocks;
 mod cells;
+mod checkpoint;
 mod config;
 mod inputs;
 mod kv_cells;
@@ -35,9 +36,9 @@ use crate::run::BatchRun;
 use crate::tensor::Tensor;
 use crate::weights::WeightSource;
 use cells::Cells;
+use checkpoint::Checkpoint;
 use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
-use rewind::Checkpoint;
 use sequences::{is_one_part, parts};
 
 /// A part of the last batch, whose later phases draft.
@@ -269,7 +270,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Removes a sequence; its cells are free and it may start again at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
-        self.checkpoints.retain(|c| c.seq() != seq);
+        self.checkpoints.retain(|c| c.seq != seq);
     }
 
     /// Removes all sequences and clears all states.

@@ -4,6 +4,7 @@ use tpc_ir::{Bindings, Op, Window};
 
 use super::Session;
 use super::batch::TokenPos;
+use super::checkpoint::Checkpoint;
 use super::logical::{LogicalState, known_states};
 use crate::error::ExecError;
 use crate::executor::Executor;
@@ -11,22 +12,6 @@ use crate::quant::{can_dequantise, can_quantise, dequantise, quantise};
 use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
-
-/// The recurrent states of a sequence after some tokens.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Checkpoint {
-    seq: u32,
-    pos: u64,
-    /// The bytes of its cell of each recurrent state.
-    bytes: Vec<u8>,
-}
-
-impl Checkpoint {
-    /// The sequence that it is of.
-    pub(super) const fn seq(&self) -> u32 {
-        self.seq
-    }
-}
 
 /// Cells whose keys are turned together.
 const TURNED: usize = 64;

@@ -2,7 +2,7 @@
 
 use tpc_core::cards::{Found, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
-use tpc_cuda::{Bound, CudaDriver, DriverError, kept};
+use tpc_cuda::{CudaDriver, DeviceMap, DriverError, cache_dir};
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_diag::{Diagnostic, codes};
 
@@ -80,16 +80,19 @@ pub fn no_processor(kinds: &[DeviceKind]) -> Result<(), Error> {
 ///
 /// # Errors
 /// Where there is no driver, or no such card.
-pub fn real(kinds: &[DeviceKind]) -> Result<Bound<CudaDriver>, DriverError> {
+pub fn real(kinds: &[DeviceKind]) -> Result<DeviceMap<CudaDriver>, DriverError> {
     let numbers = numbers(kinds);
-    Bound::new(CudaDriver::new(&numbers, kept("cubins")?)?, &numbers)
+    DeviceMap::new(CudaDriver::new(&numbers, cache_dir("cubins")?)?, &numbers)
 }
 
 /// As many emulated devices as there are cards among them.
 ///
 /// # Errors
 /// Where there is no compiler.
-pub fn emulated(kinds: &[DeviceKind], build: Build) -> Result<Bound<EmulatedDriver>, DriverError> {
+pub fn emulated(
+    kinds: &[DeviceKind],
+    build: Build,
+) -> Result<DeviceMap<EmulatedDriver>, DriverError> {
     let numbers = numbers(kinds);
     let mut cards = numbers.clone();
     cards.sort_unstable();
@@ -101,7 +104,7 @@ pub fn emulated(kinds: &[DeviceKind], build: Build) -> Result<Bound<EmulatedDriv
         build,
         ..EmulatedOptions::default()
     })?;
-    Bound::new(driver, &places)
+    DeviceMap::new(driver, &places)
 }
 
 /// Returns a line per pair of cards that do not reach each other's memory.

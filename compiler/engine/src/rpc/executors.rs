@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tpc_core::placement::{DeviceKind, Placement};
-use tpc_cuda::executor::Prebuilt;
+use tpc_cuda::executor::PrebuiltCode;
 use tpc_ir::program::Program;
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
@@ -37,7 +37,7 @@ impl Executors {
         program: Program,
         weights: &dyn WeightSource,
     ) -> Result<Box<dyn Executor>, ExecError> {
-        let (program, kernels) = (Arc::new(program), Prebuilt::default());
+        let (program, kernels) = (Arc::new(program), PrebuiltCode::default());
         let loaded = (self.options).load(program, weights, &self.devices, &kernels)?;
         Ok(loaded.executor)
     }

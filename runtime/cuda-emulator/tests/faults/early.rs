@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
 use tpc_cuda::planes::Planes;
-use tpc_cuda::{DriverError, EdgeKind, Fault, FaultKind, Function, GraphSpec, Memory, Work, node};
+use tpc_cuda::{
+    DriverError, EdgeKind, Fault, FaultKind, Function, GraphSpec, Memory, Work, kernel_node,
+};
 use tpc_ir::DType;
 use tpc_ir::op::MulMat;
 use tpc_ir::program::StoredFormat;
@@ -73,7 +75,7 @@ fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
             .map(|b| rig.bytes(0, &[b, vec![0]].concat()));
         let function: Function = rig.function(0, &kernel.instance.entry());
         let addresses = [frame, params, fault].map(|m| m.address);
-        let work = Work::Kernel(node(kernel, function, addresses, 0));
+        let work = Work::Kernel(kernel_node(kernel, function, addresses, 0));
         before = vec![spec.push(kernel.instance.name(), work, &before)];
     }
     spec.edges[0].kind = EdgeKind::Programmatic;

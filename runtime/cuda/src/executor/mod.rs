@@ -5,21 +5,25 @@
 //! within each queue, the waits, and the meetings in collectives. A graph is launched once per batch. Sizes of a batch are in a
 //! *frame* in each device's memory: the views of all launches, of which only those are written again that have changed.
 
-mod ahead;
 mod constants;
-mod edges;
 mod fuse;
 mod graph;
-mod hosted;
+mod host_ops;
+mod kernel_node;
 mod launches;
 mod load;
 mod memory;
 mod modules;
-mod node;
 mod options;
-mod ready;
+mod place;
+mod prefetch;
+mod programmatic_edges;
+mod requirements;
+mod roles;
+mod task;
+mod task_builder;
+mod term_slot;
 mod terms;
-mod wanted;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -36,14 +40,14 @@ use tpc_runtime::{
 };
 
 use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, Side};
-use edges::Early;
-use hosted::Hosted;
+use host_ops::HostLaunches;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
+use programmatic_edges::ProgrammaticEdges;
 
+pub use kernel_node::kernel_node;
 pub use memory::error;
-pub use modules::{Prebuilt, SourceHash, launched, modules};
-pub use node::node;
+pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges};
 
 /// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.
@@ -57,7 +61,7 @@ pub struct CudaExecutor<D: Driver> {
     frames: Frames,
     launches: Launches,
     /// The ops of the host, which the graphs run.
-    hosted: Arc<Mutex<Hosted>>,
+    hosted: Arc<Mutex<HostLaunches>>,
     /// Per shape and phase.
     graphs: Vec<Vec<Graph>>,
     faults: Faults,
@@ -93,7 +97,7 @@ impl<D: Driver> CudaExecutor<D> {
         driver: D,
         options: CudaOptions,
     ) -> Result<CudaExecutor<D>, ExecError> {
-        CudaExecutor::with_code(program, weights, driver, options, &Prebuilt::default())
+        CudaExecutor::with_code(program, weights, driver, options, &PrebuiltCode::default())
     }
 
     /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
@@ -105,9 +109,9 @@ impl<D: Driver> CudaExecutor<D> {
         weights: &dyn WeightSource,
         mut driver: D,
         options: CudaOptions,
-        prebuilt: &Prebuilt,
+        prebuilt: &PrebuiltCode,
     ) -> Result<CudaExecutor<D>, ExecError> {
-        ready::able(&program, &driver)?;
+        requirements::check_devices(&program, &driver)?;
         let infos = driver.devices().to_vec();
         let mut no_peer_access = BTreeSet::new();
         let mut reach = |reader: usize, owner: usize| {
@@ -122,11 +126,11 @@ impl<D: Driver> CudaExecutor<D> {
             }
         };
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
-        ready::room(&program, &launches, &driver)?;
+        requirements::check_memory(&program, &launches, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
         let frames = Frames::new(&launches, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
-        let hosted = Hosted::new(&program, &launches, &arenas, options)?;
+        let hosted = HostLaunches::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
         let faults = Faults::new(&program, &mut driver)?;
         let graphs = graph::graphs(
@@ -136,7 +140,7 @@ impl<D: Driver> CudaExecutor<D> {
             &hosted,
             &mut driver,
             (prebuilt, options.options),
-            Early::new(&infos, options.edges),
+            ProgrammaticEdges::new(&infos, options.edges),
         )?;
         load::weights(
             &program,
@@ -275,7 +279,9 @@ impl<D: Driver> CudaExecutor<D> {
 }
 
 /// The ops of the host, unless they panicked.
-fn lock(hosted: &Mutex<Hosted>) -> Result<std::sync::MutexGuard<'_, Hosted>, ExecError> {
+fn lock(
+    hosted: &Mutex<HostLaunches>,
+) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {
     hosted.lock().map_err(|_| ExecError::Parameter {
         what: "an op of the host panicked".into(),
     })

@@ -89,7 +89,7 @@ fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
 fn run(case: &Case, stored: &[Stored], rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case);
     assert!(
-        kernel.instance.name().starts_with("flash_split"),
+        kernel.instance.name().starts_with("flash_decode"),
         "{case:?}"
     );
     let outputs = results(case, stored, random);

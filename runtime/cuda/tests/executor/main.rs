@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tpc_cuda::{Bound, CudaExecutor, CudaOptions, CudaTarget, DriverError};
+use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DeviceMap, DriverError};
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions, Links};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Program, verify};
@@ -158,7 +158,7 @@ fn devices_may_be_one_card() {
         let Some(driver) = emulated(Links::HostOnly, 1) else {
             return;
         };
-        let driver = Bound::new(driver, &cards).expect("three cards");
+        let driver = DeviceMap::new(driver, &cards).expect("three cards");
         let options = CudaOptions::with_threads(1);
         let executor = CudaExecutor::new(Arc::clone(&program), &weights, driver, options);
         let mut executor = executor.unwrap_or_else(|e| panic!("{cards:?}: {e}"));
@@ -172,7 +172,7 @@ fn devices_may_be_one_card() {
     let Some(driver) = emulated(Links::Peers, 0) else {
         return;
     };
-    let e = Bound::new(driver, &[0, 3])
+    let e = DeviceMap::new(driver, &[0, 3])
         .err()
         .expect("there is no fourth");
     assert_eq!(e.to_string(), "there is no device cuda:3: 3 are here");
@@ -207,7 +207,7 @@ fn devices_that_cannot_run_it_are_told_first() {
             Err(DriverError::NoCompiler { .. }) => return,
             driver => driver.expect("devices"),
         };
-        let driver = Bound::new(driver, &cards).expect("three cards");
+        let driver = DeviceMap::new(driver, &cards).expect("three cards");
         let options = CudaOptions::with_threads(1);
         let executor =
             CudaExecutor::new(Arc::clone(&program), &MemoryWeights::new(), driver, options);

@@ -1,7 +1,7 @@
 //! Whole graphs: places, states, lifetimes, and a program of two devices against the unsharded one.
 
 use super::*;
-use crate::reference::Traffic;
+use crate::transfers::Traffic;
 use crate::weights::MemoryWeights;
 use tpc_ir::op::{
     AllReduce, Binary, BinaryKind, Copy, Input, MulMat, Reshape, SetRows, Slice, Unary, UnaryKind,
