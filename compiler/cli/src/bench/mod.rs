@@ -4,137 +4,31 @@
 //! - `compare` times another program in turn with ours;
 //! - `printer` prints each result when it is there, as `table` or `json` have it; `profile` says where the time goes.
 
+mod args;
 mod compare;
 mod json;
 mod measure;
 mod printer;
 mod profile;
+mod statistics;
+mod subject;
 mod table;
 
-use clap::ValueEnum;
-use tpc_core::pipeline::ModelSize;
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
-use tpc_engine::{ExecutorKind, ExecutorOptions, Loader, PreparedModel};
+use tpc_engine::{ExecutorKind, ExecutorOptions, Loader};
 use tpc_ir::DType;
 
-use crate::args::{Defaults, PlacementArgs};
-use crate::execution::{self, ExecutionArgs, SubjectArgs};
+use crate::args::Defaults;
+use crate::execution;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
+pub(super) use args::Args;
+use args::Format;
 use compare::Other;
 use measure::{Bench, Measured, Test, Warmup};
 use printer::Printer;
-
-/// The most repetitions of a test.
-const MAX_REPETITIONS: u64 = 10_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table.
-    #[value(alias = "text", alias = "md")]
-    Table,
-    /// An array of objects.
-    Json,
-    /// An object per line.
-    Jsonl,
-    /// Values with commas between.
-    Csv,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    subject: SubjectArgs,
-    /// Tokens of a prompt; a list makes a test of each, 0 leaves it out.
-    #[arg(
-        long,
-        short = 'p',
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "512"
-    )]
-    n_prompt: Vec<usize>,
-    /// Tokens that are generated; a list makes a test of each, 0 leaves it out.
-    #[arg(
-        long,
-        short = 'n',
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "128"
-    )]
-    n_gen: Vec<usize>,
-    /// A test of a prompt and of what is generated behind it, together; repeatable [-pg].
-    #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
-    n_both: Vec<[usize; 2]>,
-    /// Tokens that the cache holds before; a list makes tests of each.
-    #[arg(
-        long,
-        short = 'd',
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "0"
-    )]
-    n_depth: Vec<usize>,
-    /// How often each test is run.
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 5,
-        value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
-    )]
-    repetitions: u64,
-    /// Time each test without a run before.
-    #[arg(long)]
-    no_warmup: bool,
-    /// Print the time of each kernel.
-    #[arg(long)]
-    profile: bool,
-    /// Time another program in turn with this one, which prints its speeds as llama-bench does: each repetition is a round
-    /// of both.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
-    compare: Option<String>,
-    /// The form of the result.
-    #[arg(
-        long,
-        short = 'o',
-        visible_alias = "output",
-        value_enum,
-        default_value = "table"
-    )]
-    format: Format,
-    #[command(flatten)]
-    engine: ExecutionArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
-}
-
-/// What was measured, and on what.
-struct Subject {
-    /// The model's name.
-    model: String,
-    /// Its file.
-    file: String,
-    size: ModelSize,
-    backend: &'static str,
-    devices: String,
-    n_devices: usize,
-    ubatch: usize,
-    /// Of keys and of values.
-    cache_types: [String; 2],
-    threads: usize,
-    split_mode: String,
-}
-
-/// Reads the tokens of a prompt and those behind it.
-fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
-    let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
-    numbers.and_then(|n| n.try_into().ok()).ok_or_else(|| {
-        let message = format!("-pg must be two numbers of tokens, not `{text}`");
-        Diagnostic::new(&codes::COMMAND_LINE, "-pg", message).help("such as -pg 512,128")
-    })
-}
+use subject::Subject;
 
 /// The tests, in llama-bench's order.
 fn tests(args: &Args) -> Vec<Test> {
@@ -195,7 +89,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::diagnostic(&d);
     }
     let mut model = execution::load(loader, &args.engine)?;
-    let subject = subject(args, &ready, &loader);
+    let subject = Subject::new(args.subject.path(), &ready, &loader);
     let mut bench = Bench {
         model: &mut model,
         n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
@@ -269,22 +163,4 @@ fn measure(
         Ok(measured)
     });
     each.collect()
-}
-
-fn subject(args: &Args, ready: &PreparedModel, loader: &Loader<'_>) -> Subject {
-    Subject {
-        model: ready.name.clone(),
-        file: args.subject.path().display().to_string(),
-        size: ready.size,
-        backend: loader.executor.kind.name(),
-        devices: ready.devices.clone(),
-        n_devices: ready.n_devices(),
-        ubatch: loader.batch,
-        cache_types: ready.cache_types.clone(),
-        threads: match loader.executor.kind {
-            ExecutorKind::Reference => 1,
-            _ => loader.executor.threads,
-        },
-        split_mode: ready.split_mode.clone(),
-    }
 }

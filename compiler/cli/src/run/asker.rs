@@ -9,7 +9,7 @@ use tpc_engine::generate::Prompter;
 use tpc_gguf::GgufFile;
 use tpc_text::{ChatTemplate, Tokenizer};
 
-use super::{Args, TokenIds};
+use super::args::{Args, TokenIds};
 use crate::input;
 use crate::output::{self, Console, Failure};
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use tpc_engine::generate::{Conversation, End, Generator, Prompter, Slot};
 
+use super::finish::finish;
 use super::interrupt::Interrupt;
 use super::stream::{Stream, To};
 use super::terminal::{Terminal, Typed};
@@ -67,7 +68,7 @@ pub(super) fn talk<'t>(
                     conversation.answer(generator, slot, &ids)
                 });
                 let answered = answered.map_err(Failure::from);
-                let answered = answered.and_then(|()| super::finish(slot, generator));
+                let answered = answered.and_then(|()| finish(slot, generator));
                 if let Err(failure) = answered {
                     // The model's own failures end the chat; a message that cannot be read does not.
                     if failure.status == 1 {

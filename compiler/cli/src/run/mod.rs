@@ -7,8 +7,10 @@
 //!
 //! The engine (`tpc_engine::generate`) makes prompts and generates.
 
+mod args;
 mod asker;
 mod chat;
+mod finish;
 mod interrupt;
 mod kept;
 mod sampling;
@@ -17,153 +19,31 @@ mod stream;
 mod terminal;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tpc_core::placement::SplitMode;
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::Diagnostic;
 use tpc_engine::generate::{
-    Buffers, End, Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, context_full, fits,
+    Buffers, Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, fits,
 };
 use tpc_engine::{AnySession, ExecutorKind, Loader, PreparedModel};
 use tpc_ir::DType;
 use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
-use crate::args::{Defaults, PlacementArgs};
-use crate::execution::{self, ExecutionArgs, Opened, SubjectArgs};
+use crate::args::Defaults;
+use crate::execution::{self, Opened};
 use crate::output::{self, Failure};
+pub(super) use args::Args;
+use args::MaxTokens;
 use asker::{Asker, tokenizer};
 use chat::Ended;
+use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
-use kept::KeptArgs;
-use sampling::SamplingArgs;
 use stream::{Stream, To};
 
 /// The tokens of an answer to a prompt that is no message, where `-n` says nothing: a text that is continued need not end.
 const CONTINUED: usize = 128;
-
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    subject: SubjectArgs,
-    /// The prompt [default: a chat; standard input, where that is no terminal]; repeatable, each with its own answer.
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
-    prompt: Vec<String>,
-    /// A file with a prompt per line, each with its own answer; `-np` of them are continued side by side.
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
-    prompts: Option<PathBuf>,
-    /// A file with the prompt.
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["prompt", "prompts"])]
-    file: Option<PathBuf>,
-    /// In -p, \n, \t, \r, \\, \', \" and \xHH are the characters that they stand for; without it they are themselves.
-    #[arg(long, short)]
-    escape: bool,
-    /// In -p, a backslash is itself, as it is without --escape.
-    #[arg(long, conflicts_with = "escape")]
-    no_escape: bool,
-    /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
-    #[arg(
-        long,
-        value_name = "1,2,3",
-        value_parser = token_ids,
-        allow_hyphen_values = true,
-        conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
-    )]
-    tokens: Vec<TokenIds>,
-    /// The most tokens of an answer; -1 is as many as fit [default: 128; as many as fit of an answer to a message].
-    #[arg(
-        long,
-        short = 'n',
-        visible_alias = "predict",
-        value_name = "N",
-        value_parser = n_predict,
-        allow_hyphen_values = true
-    )]
-    n_predict: Option<Most>,
-    /// What the model is told before the first message.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        allow_hyphen_values = true,
-        conflicts_with = "raw"
-    )]
-    system_prompt: Option<String>,
-    /// Continue the text as it is, without the file's chat template.
-    #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
-    raw: bool,
-    /// Go on after tokens that end an answer.
-    #[arg(long)]
-    ignore_eos: bool,
-    /// Where the context is full, forget the older half of the text, and go on.
-    #[arg(long)]
-    context_shift: bool,
-    /// The first tokens that a context shift keeps; -1 is the prompt.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "0",
-        value_parser = keep,
-        allow_hyphen_values = true
-    )]
-    keep: Keep,
-    #[command(flatten)]
-    kept: KeptArgs,
-    #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
-    engine: ExecutionArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
-}
-
-/// A list of token ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TokenIds(Vec<u32>);
-
-/// Reads a list of token ids.
-fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
-    let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
-    ids.map(TokenIds).map_err(|_| {
-        let message = format!("--tokens must be token ids, not `{text}`");
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", message);
-        d.help("such as 1,2,3")
-    })
-}
-
-/// The most tokens of an answer; `None` for as many as fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Most(Option<usize>);
-
-/// Reads the most tokens of an answer.
-fn n_predict(text: &str) -> Result<Most, Diagnostic> {
-    match text.parse::<i64>() {
-        Ok(-2 | -1) => Ok(Most(None)),
-        Ok(n) if n >= 0 => Ok(Most(usize::try_from(n).ok())),
-        _ => {
-            let message = format!("--n-predict must be a number of tokens, not `{text}`");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "--n-predict", message);
-            Err(d.help("such as 128; -1 is as many as fit the context"))
-        }
-    }
-}
-
-/// The first tokens that stay; `None` for those of the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Keep(Option<usize>);
-
-/// Reads the number of tokens that a context shift keeps.
-fn keep(text: &str) -> Result<Keep, Diagnostic> {
-    match text.parse::<i64>() {
-        Ok(-1) => Ok(Keep(None)),
-        Ok(n) if n >= 0 => Ok(Keep(usize::try_from(n).ok())),
-        _ => {
-            let message = format!("--keep must be a number of tokens, not `{text}`");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "--keep", message);
-            Err(d.help("such as 4; -1 is the prompt"))
-        }
-    }
-}
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
@@ -296,7 +176,7 @@ fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
 /// The most tokens of an answer.
 fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
     match (args.n_predict, prompter.is_conversation()) {
-        (Some(Most(most)), _) => most,
+        (Some(MaxTokens(most)), _) => most,
         (None, true) => None,
         (None, false) => Some(CONTINUED),
     }
@@ -357,9 +237,6 @@ impl<'t> Begin<'_, 't> {
     }
 }
 
-/// A slot whose answer is printed.
-type StreamSlot<'t> = Slot<'t, Stream<'t>>;
-
 /// Generates the answer to a prompt.
 fn answer<'t>(
     generator: &mut Generator<'_>,
@@ -372,24 +249,6 @@ fn answer<'t>(
     generator.answer(slot)?;
     finish(slot, generator)?;
     Ok(prompter.answered(&slot.answer)?)
-}
-
-/// Ends the answer of a slot.
-fn finish(slot: &mut StreamSlot<'_>, generator: &Generator<'_>) -> Result<(), Failure> {
-    finished(slot, generator.n_ctx, generator.unshifted.as_deref())
-}
-
-/// The same, with why the context cannot be shifted.
-fn finished(
-    slot: &mut StreamSlot<'_>,
-    n_ctx: usize,
-    unshifted: Option<&str>,
-) -> Result<(), Failure> {
-    slot.sink.finish()?;
-    if slot.end == Some(End::Full) {
-        output::diagnostic(&context_full(n_ctx, unshifted));
-    }
-    Ok(())
 }
 
 /// Generates the answers to several prompts, `n` of them side by side, and prints each when those before it are printed.
@@ -419,7 +278,7 @@ fn answers<'t>(
     let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();
     let mut printed = 0;
     generator.run(&mut slots, |model, slot| -> Result<(), Failure> {
-        finished(slot, n_ctx, unshifted.as_deref())?;
+        finish_in(slot, n_ctx, unshifted.as_deref())?;
         let at = slot.seq as usize;
         let stream = std::mem::replace(&mut slot.sink, Stream::of(prompter, To::Memory));
         done[of[at]] = Some(stream);

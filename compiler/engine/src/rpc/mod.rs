@@ -11,6 +11,7 @@ mod memory;
 mod program;
 mod programs;
 mod reads;
+mod refusal;
 mod times;
 
 use std::collections::BTreeSet;
@@ -18,15 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tpc_core::placement::Placement;
-use tpc_diag::Diagnostic;
 use tpc_rpc::{Buffers, Client, Device, Graph, Part, Recorded, Refusal, Roles, Span, Tensor};
 
-use crate::codes;
 use crate::observer::Observer;
 pub use executors::Executors;
 use memory::Memory;
 use program::Bound;
 use programs::Programs;
+use refusal::cannot;
 use times::Times;
 
 /// A device of ggml's RPC protocol that computes the graphs of its clients.
@@ -92,18 +92,6 @@ struct Running {
     last: Option<(Arc<Graph>, String, Arc<Bound>)>,
     times: Times,
     observer: Arc<dyn Observer>,
-}
-
-fn refusal(d: Diagnostic) -> Refusal {
-    Refusal::Device(Box::new(d))
-}
-
-/// A graph that cannot be run, for this reason.
-fn cannot(what: &str) -> Refusal {
-    let message = format!("the graph of a client cannot be run: {what}");
-    refusal(Diagnostic::new(&codes::CANNOT_RUN, "client", message).help(
-        "`tpc rpc --capture DIR` writes the graph down, and `tpc lint --graph` says more of it",
-    ))
 }
 
 impl Running {

@@ -13,10 +13,10 @@ use tpc_ggml::capture::{CapturedGraph, Leaf, read_fixed, read_sized};
 use tpc_ir::{Bindings, Dim, Graph, Op, Symbol};
 use tpc_rpc::{Recorded, Refusal, Span, generalised};
 
-use super::cannot;
 use super::executors::Executors;
 use super::memory::Memory;
 use super::program::{Bound, Loaded, Plan, larger};
+use super::refusal::cannot;
 use crate::codes;
 use crate::observer::Observer;
 

@@ -401,7 +401,7 @@ const MODULES: [(&str, &[&str]); 21] = [
             "progress",
             "output",
             "values",
-            "habits",
+            "foreign",
             "input",
             "config",
             "memory",

@@ -2,6 +2,7 @@
 //! may be, and where names may be read.
 
 mod arrows;
+mod circles;
 mod functions;
 mod names;
 

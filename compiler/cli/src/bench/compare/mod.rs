@@ -16,7 +16,8 @@ use std::process::{Command, Output};
 
 use tpc_diag::{Diagnostic, codes::COMMAND_LINE};
 
-use super::measure::{Bench, Measured, Test};
+use super::measure::{Bench, Compared, Measured, Test};
+use super::statistics::median;
 use super::table::{Column, markdown};
 use crate::codes::OTHER_PROGRAM;
 use crate::output::Failure;
@@ -32,36 +33,6 @@ pub(super) struct Other<'a> {
     /// Its command line, for the shell.
     command: &'a str,
     signals: Signals,
-}
-
-/// The speeds of the other program for a test, one per round.
-#[derive(Debug)]
-pub(super) struct Compared {
-    /// The command line.
-    pub(super) command: String,
-    /// Tokens per second.
-    pub(super) speeds: Vec<f64>,
-}
-
-impl Compared {
-    /// The rounds' ratios of our speeds to the other's, ascending.
-    pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
-        let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
-        out.sort_by(f64::total_cmp);
-        out
-    }
-}
-
-/// The median of numbers; NaN of none.
-pub(super) fn median(numbers: &[f64]) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
 }
 
 impl<'a> Other<'a> {
@@ -211,18 +182,6 @@ fn shell(command: &str) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ratios_are_of_rounds() {
-        let other = Compared {
-            command: String::new(),
-            speeds: vec![10.0, 20.0, 5.0],
-        };
-        let ratios = other.ratios(&[20.0, 20.0, 15.0]);
-        assert_eq!(ratios, [1.0, 2.0, 3.0]);
-        assert_eq!((median(&ratios), median(&[4.0, 1.0])), (2.0, 2.5));
-        assert!(median(&[]).is_nan());
-    }
 
     #[test]
     fn programs_have_their_files_names() {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use clap::{Arg, ArgAction, Command};
 use tpc_diag::Diagnostic;
 
+use super::words::quoted;
 use crate::codes;
 
 /// An option of the subcommand, where its words stand among the arguments.
@@ -43,10 +44,7 @@ impl Given {
 
 /// The words as they were given.
 fn shown(words: &[OsString]) -> String {
-    let words: Vec<String> = words
-        .iter()
-        .map(|w| super::quoted(&w.to_string_lossy()))
-        .collect();
+    let words: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
     words.join(" ")
 }
 

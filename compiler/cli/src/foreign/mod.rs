@@ -9,13 +9,14 @@ mod repeated;
 mod running;
 mod short;
 mod table;
+mod words;
 
 use std::ffi::OsString;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use clap::{Arg, ArgAction, Command};
-use tpc_diag::{Diagnostic, codes as common, suggest};
+use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::Arity;
 
 use super::{codes, engine_memory_args};
@@ -23,44 +24,45 @@ use misplaced::misplaced;
 use repeated::{Given, overridden};
 use running::Running;
 pub use short::normalise;
-use table::{Effect, HABITS, Habit, Translation};
+use table::{Effect, FOREIGN_OPTIONS, ForeignOption, Translation};
+pub(super) use words::is_address;
+use words::{is_option, lookup, near, own, quoted, refused};
 
 /// Arguments in tpc's words.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct TranslatedLine {
     /// The arguments for the parser.
     pub(super) arguments: Vec<OsString>,
     /// What was left out or said otherwise.
     pub(super) notes: Vec<Diagnostic>,
 }
 
-fn refused(entity: &str, message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
-    Diagnostic::new(&common::COMMAND_LINE, entity, message.into()).help(help.into())
-}
-
 /// Says the arguments of the program, the first of which is its own name, in the words of its subcommand.
 ///
 /// # Errors
 /// TPC0400 for an option that is refused or unknown, or a model in the place of the subcommand.
-pub(super) fn translate(arguments: Vec<OsString>, program: &Command) -> Result<Said, Diagnostic> {
+pub(super) fn translate(
+    arguments: Vec<OsString>,
+    program: &Command,
+) -> Result<TranslatedLine, Diagnostic> {
     let Some(word) = arguments.get(1).and_then(|a| a.to_str()) else {
-        return Ok(Said {
+        return Ok(TranslatedLine {
             arguments,
-            ..Said::default()
+            ..TranslatedLine::default()
         });
     };
     let Some(command) = program.find_subcommand(word) else {
         return match misplaced(word, &arguments[1..], program) {
             Some(d) => Err(d),
-            None => Ok(Said {
+            None => Ok(TranslatedLine {
                 arguments,
-                ..Said::default()
+                ..TranslatedLine::default()
             }),
         };
     };
     let mut arguments = arguments.into_iter();
     let head: Vec<OsString> = arguments.by_ref().take(2).collect();
-    let mut said = words(arguments.collect(), command)?;
+    let mut said = translate_words(arguments.collect(), command)?;
     said.arguments.splice(0..0, head);
     Ok(said)
 }
@@ -69,11 +71,14 @@ pub(super) fn translate(arguments: Vec<OsString>, program: &Command) -> Result<S
 ///
 /// # Errors
 /// TPC0400 for an option that is refused or unknown.
-pub(super) fn words(words: Vec<OsString>, command: &Command) -> Result<Said, Diagnostic> {
+pub(super) fn translate_words(
+    words: Vec<OsString>,
+    command: &Command,
+) -> Result<TranslatedLine, Diagnostic> {
     let mut reader = Reader {
         command,
         words: words.into_iter().peekable(),
-        said: Said::default(),
+        said: TranslatedLine::default(),
         ignored: Vec::new(),
         undone: Vec::new(),
         engine_memory: Vec::new(),
@@ -84,44 +89,6 @@ pub(super) fn words(words: Vec<OsString>, command: &Command) -> Result<Said, Dia
     };
     reader.read()?;
     Ok(reader.said)
-}
-
-/// Whether a word is an address on the web.
-pub(super) fn is_address(word: &str) -> bool {
-    let head = word.get(..8).unwrap_or(word).to_ascii_lowercase();
-    head.starts_with("http://") || head.starts_with("https://")
-}
-
-fn quoted(word: &str) -> String {
-    tpc_ggml::llama_cpp::quoted(word)
-}
-
-/// The entry of a spelling.
-fn lookup(name: &str) -> Option<&'static Habit> {
-    HABITS.iter().find(|h| h.names().any(|n| n == name))
-}
-
-/// The argument of a subcommand that has this spelling.
-fn own<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
-    let long = name.strip_prefix("--");
-    let short = name
-        .strip_prefix('-')
-        .filter(|n| long.is_none() && n.chars().count() == 1);
-    let short = short.and_then(|n| n.chars().next());
-    command.get_arguments().find(|a| {
-        long.is_some_and(|l| {
-            a.get_long() == Some(l) || a.get_all_aliases().is_some_and(|all| all.contains(&l))
-        }) || (short.is_some() && a.get_short() == short)
-    })
-}
-
-/// Whether a word behind an option is an option itself, and not its value.
-fn is_option(word: &OsString) -> bool {
-    let Some(word) = word.to_str() else {
-        return false;
-    };
-    let mut rest = word.chars();
-    rest.next() == Some('-') && rest.next().is_some_and(|c| !c.is_ascii_digit() && c != '.')
 }
 
 /// Options of which llama-bench takes lists, and tpc has one value.
@@ -137,20 +104,10 @@ const LISTED: [&str; 9] = [
     "--no-kv-offload",
 ];
 
-/// The option that a misspelt one is nearest to. Hyphens make short names no more alike.
-fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    fn bare(name: &str) -> &str {
-        name.trim_start_matches('-')
-    }
-    let all: Vec<&'n str> = names.filter(|n| bare(n).len() > 1).collect();
-    let found = suggest::nearest(bare(name), all.iter().copied().map(bare))?;
-    all.iter().copied().find(|n| bare(n) == found)
-}
-
 struct Reader<'c> {
     command: &'c Command,
     words: Peekable<IntoIter<OsString>>,
-    said: Said,
+    said: TranslatedLine,
     /// Options without influence, as they were given, with the reason.
     ignored: Vec<(String, &'static str)>,
     /// Options that ask for what is not done.
@@ -197,13 +154,13 @@ impl Reader<'_> {
         if self.command.get_name() == "bench" && self.is_switched(&name, value.as_deref())? {
             return Ok(());
         }
-        let habit = lookup(&name).filter(|h| match h.effect {
+        let foreign = lookup(&name).filter(|h| match h.effect {
             // Where a subcommand has the option, only values by other names are at issue.
             Effect::Translated(to, _) => to == name || own.is_none(),
             _ => own.is_none(),
         });
-        if let Some(habit) = habit.filter(|h| self.concerns(h)) {
-            return self.habit(habit, &name, value);
+        if let Some(foreign) = foreign.filter(|h| self.concerns(h)) {
+            return self.foreign(foreign, &name, value);
         }
         let takes =
             own.is_some_and(|a| matches!(a.get_action(), ArgAction::Set | ArgAction::Append));
@@ -265,9 +222,9 @@ impl Reader<'_> {
     }
 
     /// Whether the subcommand has what an option means.
-    fn concerns(&self, habit: &Habit) -> bool {
+    fn concerns(&self, foreign: &ForeignOption) -> bool {
         let plans = own(self.command, "--split-mode").is_some();
-        match habit.effect {
+        match foreign.effect {
             Effect::Model | Effect::Repository | Effect::RepositoryFile => {
                 plans || self.command.get_arguments().any(|a| a.get_id() == "model")
             }
@@ -301,7 +258,7 @@ impl Reader<'_> {
             .collect();
         let short = short::SHORT.iter().map(|(s, _)| *s);
         let own = near(name, ours.iter().map(String::as_str).chain(short));
-        let theirs = || near(name, HABITS.iter().flat_map(Habit::names));
+        let theirs = || near(name, FOREIGN_OPTIONS.iter().flat_map(ForeignOption::names));
         let list = format!("`tpc {} --help` lists the options", self.command.get_name());
         let help = match own.or_else(theirs) {
             Some(near) => format!("did you mean {near}? {list}"),
@@ -313,7 +270,7 @@ impl Reader<'_> {
     /// The value of another program's option.
     fn value(
         &mut self,
-        habit: &Habit,
+        foreign: &ForeignOption,
         name: &str,
         given: Option<String>,
     ) -> Result<String, Diagnostic> {
@@ -324,7 +281,7 @@ impl Reader<'_> {
             let word = self.words.next_if(|w| !is_option(w) && w != "--");
             word.map(|w| w.to_string_lossy().into_owned())
         };
-        let value = match habit.arity {
+        let value = match foreign.arity {
             Arity::Switch | Arity::NegatedSwitch => None,
             Arity::One => next(),
             Arity::Two => next().and_then(|a| Some(format!("{a} {}", next()?))),
@@ -334,16 +291,16 @@ impl Reader<'_> {
                 word.map(|w| w.to_string_lossy().into_owned())
             }
         };
-        let needed = matches!(habit.arity, Arity::One | Arity::Two)
+        let needed = matches!(foreign.arity, Arity::One | Arity::Two)
             && !matches!(
-                habit.effect,
+                foreign.effect,
                 Effect::Ignored(_) | Effect::Unplanned(_) | Effect::Refused(..)
             );
         match value {
             None if needed => Err(refused(
                 name,
                 format!("`{name}` needs a value"),
-                match habit.effect {
+                match foreign.effect {
                     Effect::Repository => format!(
                         "name a repository and a file of it: {name} USER/NAME -hff FILE.gguf"
                     ),
@@ -354,18 +311,18 @@ impl Reader<'_> {
         }
     }
 
-    fn habit(
+    fn foreign(
         &mut self,
-        habit: &Habit,
+        foreign: &ForeignOption,
         name: &str,
         given: Option<String>,
     ) -> Result<(), Diagnostic> {
-        let value = self.value(habit, name, given)?;
+        let value = self.value(foreign, name, given)?;
         let shown = match value.is_empty() {
             true => name.to_owned(),
             false => format!("{name} {value}"),
         };
-        match habit.effect {
+        match foreign.effect {
             Effect::Model => self.said.arguments.push(value.into()),
             Effect::Repository => self.repository = Some(value),
             Effect::RepositoryFile => self.file = Some(value),

@@ -175,10 +175,10 @@ pub(super) fn meaning(command: &str, name: &str, why: &'static str) -> Option<Ru
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::habits::lookup;
+    use crate::foreign::words::lookup;
 
     #[test]
-    fn every_name_is_in_the_table_of_habits() {
+    fn every_name_is_in_the_table() {
         let by_name = BY_NAME.iter().map(|(_, names, _)| *names);
         let off = OFF.iter().map(|(names, _)| *names);
         for name in by_name

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Command;
 use tpc_diag::{Diagnostic, suggest};
 
-use super::{is_address, lookup, own, quoted, refused};
+use super::words::{is_address, lookup, own, quoted, refused};
 
 /// The diagnostic of a first word that is no subcommand but something that one takes.
 pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {

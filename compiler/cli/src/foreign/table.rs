@@ -38,7 +38,7 @@ pub(super) enum Translation {
 
 /// An option of another program.
 #[derive(Debug)]
-pub(super) struct Habit {
+pub(super) struct ForeignOption {
     /// Its spellings, or those of options alike, with blanks between.
     names: &'static str,
     /// Its arguments.
@@ -47,15 +47,15 @@ pub(super) struct Habit {
     pub(super) effect: Effect,
 }
 
-impl Habit {
+impl ForeignOption {
     /// Its spellings.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.names.split_whitespace()
     }
 }
 
-const fn habit(effect: Effect, arity: Arity, names: &'static str) -> Habit {
-    Habit {
+const fn foreign(effect: Effect, arity: Arity, names: &'static str) -> ForeignOption {
+    ForeignOption {
         names,
         arity,
         effect,
@@ -82,12 +82,12 @@ pub(super) const CACHED: &str = "prompts that are kept have no influence on a pl
 const UNIFIED: &str = "-c is the cells of all sequences together, each of which has its part";
 
 /// Every option that other programs have and tpc has not, and those of tpc whose values have other names there.
-pub(super) const HABITS: &[Habit] = &[
+pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     // llama.cpp: what is planned.
-    habit(Model, One, "-m --model -mu --model-url"),
-    habit(Repository, One, "-hf -hfr --hf-repo"),
-    habit(RepositoryFile, One, "-hff --hf-file"),
-    habit(
+    foreign(Model, One, "-m --model -mu --model-url"),
+    foreign(Repository, One, "-hf -hfr --hf-repo"),
+    foreign(RepositoryFile, One, "-hff --hf-file"),
+    foreign(
         Refused(
             "Docker's registry is not read",
             "download the model, and give its file: tpc plan MODEL.gguf",
@@ -95,7 +95,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "-dr --docker-repo",
     ),
-    habit(
+    foreign(
         Refused(
             "the file is planned as it is",
             "write the change into a copy with llama.cpp's gguf_set_metadata.py, and plan that",
@@ -103,87 +103,87 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "--override-kv",
     ),
-    habit(Translated("--split-mode", split_mode), One, "--split-mode"),
-    habit(Translated("--parallel", parallel), One, "--parallel"),
-    habit(Translated("--devices", devices), One, "-dev --device"),
-    habit(
+    foreign(Translated("--split-mode", split_mode), One, "--split-mode"),
+    foreign(Translated("--parallel", parallel), One, "--parallel"),
+    foreign(Translated("--devices", devices), One, "-dev --device"),
+    foreign(
         Translated("--reserve", mebibytes),
         One,
         "-fitt --fit-target",
     ),
-    habit(
+    foreign(
         Translated("--override-tensor", dense_on_host),
         One,
         "-ncffn --n-cpu-ffn",
     ),
-    habit(
+    foreign(
         Means("--ctx-size"),
         One,
         "-ctx --n-ctx --n_ctx --ctx --context --context-size --context-length --max-model-len --max-seq-len",
     ),
-    habit(
+    foreign(
         Means("--n-gpu-layers"),
         One,
         "--n_gpu_layers --num-gpu-layers --gpulayers",
     ),
-    habit(
+    foreign(
         Ignored("the cache is on the devices anyway; -nkvo keeps it on the host"),
         Switch,
         "-kvo --kv-offload",
     ),
-    habit(
+    foreign(
         Ignored(
             "a batch is computed in parts of --ubatch-size tokens, which decide memory and speed",
         ),
         One,
         "-b --batch-size",
     ),
-    habit(Ignored(FITTING), OnOffAuto, "-fit --fit"),
-    habit(Ignored(FITTING), Switch, "--no-fit -no-fit"),
-    habit(Ignored(FITTING), One, "-fitc --fit-ctx"),
-    habit(Ignored(UNIFIED), Switch, "-no-kvu --no-kv-unified"),
-    habit(Ignored(UNIFIED), One, "--kv-unified-per-slot"),
-    habit(
+    foreign(Ignored(FITTING), OnOffAuto, "-fit --fit"),
+    foreign(Ignored(FITTING), Switch, "--no-fit -no-fit"),
+    foreign(Ignored(FITTING), One, "-fitc --fit-ctx"),
+    foreign(Ignored(UNIFIED), Switch, "-no-kvu --no-kv-unified"),
+    foreign(Ignored(UNIFIED), One, "--kv-unified-per-slot"),
+    foreign(
         Ignored(DRAFTING),
         One,
         "-md --model-draft --spec-draft-model -hfd -hfrd --hf-repo-draft --spec-draft-hf",
     ),
-    habit(
+    foreign(
         Ignored(DRAFTING),
         One,
         "-devd --device-draft --spec-draft-device -ngld --gpu-layers-draft --n-gpu-layers-draft \
          --spec-draft-ngl -cd --ctx-size-draft",
     ),
-    habit(
+    foreign(
         Ignored(DRAFTING),
         One,
         "-otd --override-tensor-draft --spec-draft-override-tensor -ncmoed --n-cpu-moe-draft \
          --spec-draft-n-cpu-moe --spec-draft-ncmoe",
     ),
-    habit(
+    foreign(
         Ignored(DRAFTING),
         Switch,
         "-cmoed --cpu-moe-draft --spec-draft-cpu-moe",
     ),
-    habit(
+    foreign(
         Means("--spec-draft-n-max"),
         One,
         "--draft --draft-n --draft-max",
     ),
-    habit(
+    foreign(
         Ignored("how many tokens are drafted at least, and how sure of them, changes no memory"),
         One,
         "--draft-min --draft-n-min --spec-draft-n-min \
          --spec-draft-n-ubatch --draft-p-split --spec-draft-p-split --draft-p-min --spec-draft-p-min --spec-draft-sampling",
     ),
-    habit(
+    foreign(
         Ignored(
             "how tokens are drafted is not planned; --spec-type draft-mtp plans the file's blocks",
         ),
         Switch,
         "--spec-default --spec-draft-backend-sampling --no-spec-draft-backend-sampling",
     ),
-    habit(
+    foreign(
         Ignored("drafts from the text before take no memory of the devices"),
         One,
         "--spec-ngram-mod-n-min --spec-ngram-mod-n-max --spec-ngram-mod-n-match --spec-ngram-simple-size-n \
@@ -191,32 +191,32 @@ pub(super) const HABITS: &[Habit] = &[
          --spec-ngram-map-k-size-m --spec-ngram-map-k-min-hits -lcs --lookup-cache-static -lcd \
          --lookup-cache-dynamic",
     ),
-    habit(
+    foreign(
         Unplanned(BESIDE),
         One,
         "-mm --mmproj -mmu --mmproj-url --lora --lora-scaled --lora-base --control-vector \
          --control-vector-scaled",
     ),
-    habit(Unplanned(BESIDE), Two, "--control-vector-layer-range"),
-    habit(
+    foreign(Unplanned(BESIDE), Two, "--control-vector-layer-range"),
+    foreign(
         Unplanned(BESIDE),
         Switch,
         "--mmproj-auto --no-mmproj --no-mmproj-auto --mmproj-offload --no-mmproj-offload \
          --lora-init-without-apply",
     ),
-    habit(
+    foreign(
         Unplanned(BESIDE),
         One,
         "-mmdev --mmproj-device --image-min-tokens --image-max-tokens --mtmd-batch-max-tokens --video-fps \
          --video-timestamp-interval --video-ffmpeg-dir",
     ),
-    habit(
+    foreign(
         Unplanned(POSITIONS),
         One,
         "--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor \
          --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast -gan --grp-attn-n -gaw --grp-attn-w",
     ),
-    habit(
+    foreign(
         Refused(
             "options have no list of devices",
             "`tpc devices` lists the cards that tpc knows, and those of this machine",
@@ -224,73 +224,73 @@ pub(super) const HABITS: &[Habit] = &[
         Switch,
         "--list-devices",
     ),
-    habit(
+    foreign(
         Ignored("tensors on the host are worked on there"),
         Switch,
         "--op-offload --no-op-offload -nopo",
     ),
     // llama.cpp: what a plan does not depend on.
-    habit(
+    foreign(
         Ignored(THREADS),
         One,
         "-t --threads -tb --threads-batch -td --threads-draft --spec-draft-threads -tbd --threads-batch-draft \
          --spec-draft-threads-batch --threads-http",
     ),
-    habit(
+    foreign(
         Ignored(THREADS),
         One,
         "-C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll -Cb --cpu-mask-batch -Crb --cpu-range-batch \
          --cpu-strict-batch --prio-batch --poll-batch --numa",
     ),
-    habit(Ignored(LENGTH), One, "-n --predict --n-predict --keep"),
-    habit(
+    foreign(Ignored(LENGTH), One, "-n --predict --n-predict --keep"),
+    foreign(
         Ignored(LOADING),
         Switch,
         "--mlock --mmap --no-mmap -nr --repack --no-repack --no-host --check-tensors --warmup --no-warmup \
          --offline -dio --direct-io -ndio --no-direct-io",
     ),
-    habit(
+    foreign(
         Ignored(LOADING),
         One,
         "-lm --load-mode -lzm --lazy-mode -hft --hf-token",
     ),
-    habit(
+    foreign(
         Unplanned(SAMPLING),
         One,
         "-s --seed --samplers --sampler-seq --sampling-seq --temp --temperature --top-k --top-p --min-p \
          --top-nsigma --top-n-sigma --xtc-probability --xtc-threshold --typical --typical-p --tfs",
     ),
-    habit(
+    foreign(
         Unplanned(SAMPLING),
         One,
         "--repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base \
          --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --adaptive-target --adaptive-decay \
          --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias",
     ),
-    habit(
+    foreign(
         Unplanned(SAMPLING),
         One,
         "--grammar --grammar-file -j --json-schema -jf --json-schema-file",
     ),
-    habit(
+    foreign(
         Unplanned(SAMPLING),
         Switch,
         "--ignore-eos -bs --backend-sampling",
     ),
-    habit(
+    foreign(
         Unplanned(CHAT),
         One,
         "-p --prompt -f --file -bf --binary-file -sys --system-prompt -sysf --system-prompt-file --image \
          --audio --in-prefix --in-suffix -r --reverse-prompt --chat-template --chat-template-file \
          --chat-template-kwargs",
     ),
-    habit(
+    foreign(
         Unplanned(CHAT),
         One,
         "--reasoning-format --reasoning-effort --reasoning-budget --reasoning-budget-message",
     ),
-    habit(Ignored(CHAT), OnOffAuto, "-rea --reasoning -co --color"),
-    habit(
+    foreign(Ignored(CHAT), OnOffAuto, "-rea --reasoning -co --color"),
+    foreign(
         Ignored(CHAT),
         Switch,
         "--jinja --no-jinja -e --escape --no-escape -sp --special --spm-infill -cnv --conversation -no-cnv \
@@ -299,7 +299,7 @@ pub(super) const HABITS: &[Habit] = &[
          --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing --prefill-assistant \
          --no-prefill-assistant",
     ),
-    habit(
+    foreign(
         Ignored(SERVER),
         One,
         "-a --alias --tags --host --port --path --cors-origins --cors-methods --cors-headers --api-prefix \
@@ -308,7 +308,7 @@ pub(super) const HABITS: &[Habit] = &[
          --timeout --sse-ping-interval --slot-save-path --media-path --models-dir --models-preset \
          --models-max --models-memory-margin --connect-code -sps --slot-prompt-similarity --sleep-idle-seconds --pooling --embd-normalize",
     ),
-    habit(
+    foreign(
         Ignored(SERVER),
         Switch,
         "--reuse-port --connect --cors-credentials --no-cors-credentials --ui-mcp-proxy --webui-mcp-proxy \
@@ -316,31 +316,31 @@ pub(super) const HABITS: &[Habit] = &[
          --embedding --embeddings --rerank --reranking --metrics --props --slots --no-slots --models-autoload \
          --no-models-autoload -cb --cont-batching -nocb --no-cont-batching --context-shift --no-context-shift",
     ),
-    habit(
+    foreign(
         Ignored(CACHED),
         One,
         "--cache-reuse -cram --cache-ram -ctxcp --ctx-checkpoints --swa-checkpoints -cms \
          --checkpoint-min-step --prompt-cache -dt --defrag-thold",
     ),
-    habit(
+    foreign(
         Ignored(CACHED),
         Switch,
         "--cache-prompt --no-cache-prompt --cache-idle-slots --no-cache-idle-slots --prompt-cache-all \
          --prompt-cache-ro",
     ),
-    habit(
+    foreign(
         Ignored(LOGS),
         One,
         "--log-file -lv --verbosity --log-verbosity --log-prompts-dir",
     ),
-    habit(Ignored(LOGS), OnOffAuto, "--log-colors"),
-    habit(
+    foreign(Ignored(LOGS), OnOffAuto, "--log-colors"),
+    foreign(
         Ignored(LOGS),
         Switch,
         "--log-disable --log-jsonl --no-log-jsonl --log-verbose --log-prefix --no-log-prefix --log-timestamps \
          --no-log-timestamps --progress --perf --no-perf --show-timings --no-show-timings",
     ),
-    habit(
+    foreign(
         Refused(
             "options do not ask questions of llama.cpp here",
             "`tpc --help` and `tpc COMMAND --help` say what tpc takes",
@@ -349,31 +349,31 @@ pub(super) const HABITS: &[Habit] = &[
         "--usage -cl --cache-list --completion-bash",
     ),
     // llama-bench.
-    habit(Ignored(LOADING), One, "-mmp"),
-    habit(
+    foreign(Ignored(LOADING), One, "-mmp"),
+    foreign(
         Ignored("logits are computed of the last token, embeddings of none"),
         One,
         "-embd",
     ),
-    habit(
+    foreign(
         Ignored("results go to standard output alone, and messages to standard error"),
         One,
         "-oe --output-err",
     ),
-    habit(
+    foreign(
         Ignored("a test follows the one before at once"),
         One,
         "--delay",
     ),
     // ik_llama.cpp.
-    habit(
+    foreign(
         Ignored(
             "`-sm auto` weighs groups of devices of every size itself; for N devices in all: --devices N",
         ),
         One,
         "--max-gpu -mgpu",
     ),
-    habit(
+    foreign(
         Ignored(SCHEDULE),
         Switch,
         "-sas --scheduler-async -fmoe --fused-moe -no-fmoe --no-fused-moe -gr --graph-reuse -no-gr \
@@ -381,36 +381,36 @@ pub(super) const HABITS: &[Habit] = &[
          --offload-only-active-experts -no-fug --no-fused-up-gate -no-mmad --no-fused-mul-multiadd -smf16 \
          --split-mode-f16 -smf32 --split-mode-f32 -smgs --split-mode-graph-scheduling",
     ),
-    habit(
+    foreign(
         Ignored(SCHEDULE),
         One,
         "-amb --attention-max-batch -cuda --cuda-params -op --offload-policy -grt --graph-reduce-type",
     ),
-    habit(
+    foreign(
         Ignored(
             "the file says whether attention has a latent cache; tpc keeps that cache as it is",
         ),
         One,
         "-mla --mla-use --mla-attn",
     ),
-    habit(
+    foreign(
         Ignored("every expert that the router draws is computed"),
         One,
         "-ser --smart-expert-reduction",
     ),
-    habit(
+    foreign(
         Ignored("tensors keep the file's types and form"),
         Switch,
         "-rtr --run-time-repack -muge --merge-up-gate-experts -mqkv --merge-qkv",
     ),
-    habit(
+    foreign(
         Ignored("keys and values that are quantised are rotated anyway"),
         Switch,
         "-khad --k-cache-hadamard -vhad --v-cache-hadamard",
     ),
-    habit(NO_FLASH, NegatedSwitch, "-no-fa --no-flash-attn"),
+    foreign(NO_FLASH, NegatedSwitch, "-no-fa --no-flash-attn"),
     // vLLM, SGLang, LM Studio, Ollama.
-    habit(
+    foreign(
         Refused(
             "vLLM's parallelism is tpc's number of devices and split mode",
             "say --devices N -sm tensor",
@@ -418,7 +418,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "-tp --tp --tp-size --tensor-parallel-size",
     ),
-    habit(
+    foreign(
         Refused(
             "vLLM's parallelism is tpc's number of devices and split mode",
             "say --devices N -sm layer",
@@ -426,7 +426,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "-pp --pp --pp-size --pipeline-parallel-size",
     ),
-    habit(
+    foreign(
         Refused(
             "the number of devices has another name",
             "say --devices N, such as --devices 2, or name them: --devices 2x3090",
@@ -434,7 +434,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "--gpus --gpu --num-gpus --n-gpus --num-devices --gpu-count",
     ),
-    habit(
+    foreign(
         Refused(
             "tpc counts bytes, not shares of a memory",
             "keep some of each device free with --reserve BYTES, such as --reserve 2G",
@@ -442,7 +442,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "--gpu-memory-utilization --mem-fraction-static",
     ),
-    habit(
+    foreign(
         Refused(
             "keys and values have a type each",
             "say -ctk TYPE -ctv TYPE, such as -ctk q8_0 -ctv q8_0",
@@ -450,7 +450,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "--kv-cache-dtype --cache-type -ct",
     ),
-    habit(
+    foreign(
         Refused(
             "answers end where the model ends them, or after -n tokens",
             "leave it out, or say -n N",
@@ -458,7 +458,7 @@ pub(super) const HABITS: &[Habit] = &[
         One,
         "--stop",
     ),
-    habit(
+    foreign(
         Refused(
             "a GGUF file is quantised as it is",
             "plan the file of the quantisation that you want",
