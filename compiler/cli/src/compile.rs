@@ -3,24 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tpc_artefact::{
-    Artefact, ArtefactError, CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord,
-    OptionRecord, TargetRecord, WindowRecord, of_model, rule,
-};
+use tpc_artefact::{Artefact, ArtefactError, rule};
 use tpc_core::format::bytes;
-use tpc_core::pipeline::Compiled;
-use tpc_core::placement::{Placement, SplitMode};
+use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
-use tpc_ir::{DType, Program, Symbol};
-use tpc_models::Drafting;
+use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
 use crate::execution;
 use crate::input;
 use crate::kernels::{self, Target};
 use crate::output::{self, Failure};
-use tpc_engine::artefact::{CPU, CUDA, stored_versions};
+use tpc_engine::artefact::{CPU, CUDA, Content, manifest};
 use tpc_engine::{self as engine, ExecutorKind, check_types};
 
 #[derive(Debug, clap::Args)]
@@ -71,12 +66,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Target::Cuda(targets) => Some(kernels::compiled(&program, targets)?),
     };
     let modules = kernels.as_ref().map_or(Vec::new(), |k| k.modules.clone());
-    let made = Made {
-        target: &target,
+    let content = Content {
+        executor: match target {
+            Target::Cpu => CPU,
+            Target::Cuda(_) => CUDA,
+        },
         kernels: !modules.is_empty(),
         program: &program,
     };
-    let manifest = manifest(&file, &compiled, &placement, made, topology.as_deref())?;
+    let manifest = manifest(&file, &compiled, &placement, content, topology.as_deref())?;
     let name = args.output.display().to_string();
     let refused = |e: ArtefactError| Failure::findings(vec![refusal(&e, &name)]);
     let artefact = Artefact::new(manifest, program).and_then(|a| a.with_kernels(modules));
@@ -127,15 +125,6 @@ fn target(args: &Args) -> (Target, ExecutorKind) {
     (target, executor)
 }
 
-/// What is written beside the manifest.
-#[derive(Clone, Copy)]
-struct Made<'a> {
-    target: &'a Target,
-    /// Whether there are kernels.
-    kernels: bool,
-    program: &'a Program,
-}
-
 /// The output must not be one of the files that are read.
 fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
     let real = |p: &Path| fs::canonicalize(p).ok();
@@ -170,81 +159,6 @@ fn dependencies(args: &Args, file: &GgufFile) -> Vec<String> {
     shards
         .chain(topology.map(|p| p.display().to_string()))
         .collect()
-}
-
-/// What the artefact says of itself. Nothing in it depends on where or when it was compiled.
-fn manifest(
-    file: &GgufFile,
-    compiled: &Compiled,
-    placement: &Placement,
-    made: Made<'_>,
-    topology: Option<&[u8]>,
-) -> Result<Manifest, Failure> {
-    let program = made.program;
-    let summary = &compiled.model.summary;
-    let missing = || {
-        let d = Diagnostic::new(
-            &codes::NO_TENSOR_DATA,
-            "model",
-            "its header is not on this machine",
-        );
-        Failure::usage(d.help("download the file, and give its path"))
-    };
-    let names = file.shards().iter().filter_map(|s| s.path().file_name());
-    let mut words = placement.machine_words();
-    words.extend(placement.option_words(compiled.mode, compiled.main_device()));
-    if placement.ctx_size.is_none() {
-        words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
-    }
-    Ok(Manifest {
-        format: FORMAT,
-        producer: concat!("tpc ", env!("CARGO_PKG_VERSION")).to_owned(),
-        sections: Manifest::section_versions(made.kernels),
-        target: TargetRecord {
-            executor: match made.target {
-                Target::Cpu => CPU,
-                Target::Cuda(_) => CUDA,
-            }
-            .to_owned(),
-            stored: stored_versions(),
-            host: Vec::new(),
-        },
-        devices: program
-            .graph
-            .devices
-            .iter()
-            .map(|d| d.name.clone())
-            .collect(),
-        model: ModelRecord {
-            name: summary.name.clone(),
-            architecture: summary.arch.to_owned(),
-            params: compiled.size.params,
-            bytes: compiled.size.bytes,
-            hash: of_model(file).ok_or_else(missing)?,
-            files: names.map(|n| n.to_string_lossy().into_owned()).collect(),
-            window: summary.window.map(WindowRecord::from),
-        },
-        options: OptionRecord {
-            split_mode: compiled.mode.name().to_owned(),
-            caches: CacheOptions {
-                context: compiled.caches.n_ctx,
-                type_k: placement.cache_type_k.name().to_owned(),
-                type_v: placement.cache_type_v.name().to_owned(),
-            },
-            // A batch has no more tokens than the context has cells, whatever the option says.
-            ubatch: (program.shapes.last())
-                .map_or(placement.ubatch_size, |s| s.most.get(Symbol::NTokens)),
-            parallel: placement.parallel,
-            drafting: match placement.drafting {
-                Drafting::None => "none",
-                Drafting::Mtp => "draft-mtp",
-            }
-            .to_owned(),
-            words,
-        },
-        topology: topology.map(Digest::of),
-        programs: vec![MAIN.to_owned()],
-    })
 }
 
 #[cfg(test)]

@@ -291,7 +291,7 @@ fn product() -> Vec<(PathBuf, String)> {
         "runtime",
         "runtime/cpu",
         "runtime/cuda",
-        "runtime/text",
+        "compiler/text",
     ] {
         sources(&repository().join(name).join("src"), &mut files);
     }

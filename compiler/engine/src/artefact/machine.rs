@@ -7,7 +7,7 @@ use tpc_core::format::bytes;
 use tpc_diag::Diagnostic;
 use tpc_ir::{Device, Place};
 
-use super::{CPU, CUDA, Mismatch, TargetDevices};
+use super::fit::{CPU, CUDA, Mismatch, TargetDevices};
 use crate::devices::host_memory;
 
 /// Where an artefact needs more memory than there is: the devices that are target for, as far as their memory is known, and the

@@ -32,7 +32,7 @@ fn dependencies_run_one_way() {
         ("runtime/testing", &["tpc-ir", "tpc-runtime"]),
         ("compiler/diag", &["tpc-ir"]),
         ("compiler/gguf", &["tpc-diag", "tpc-ir"]),
-        ("runtime/text", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
+        ("compiler/text", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
         ("compiler/fetch", &["tpc-diag", "tpc-gguf", "tpc-ir"]),
         (
             "compiler/ggml",
@@ -91,6 +91,7 @@ fn dependencies_run_one_way() {
                 "tpc-ggml",
                 "tpc-gguf",
                 "tpc-ir",
+                "tpc-models",
                 "tpc-passes",
                 "tpc-rpc",
                 "tpc-runtime",
@@ -256,7 +257,7 @@ const MODULES: [(&str, &[&str]); 21] = [
         ],
     ),
     (
-        "runtime/text",
+        "compiler/text",
         &[
             "codes",
             "index",

@@ -38,7 +38,7 @@ const CRATES: [&str; 22] = [
     "runtime/testing",
     "compiler/diag",
     "compiler/gguf",
-    "runtime/text",
+    "compiler/text",
     "compiler/fetch",
     "compiler/ggml",
     "compiler/models",
