@@ -96,6 +96,12 @@ pub(super) struct ThreadHead {
     pub(super) arguments: *const *const c_void,
 }
 
+/// The index of a thread in its block.
+pub(super) fn thread_index(threads: [u32; 3], linear: u32) -> [u32; 3] {
+    let [x, y, _] = threads;
+    [linear % x, linear / x % y, linear / x / y]
+}
+
 /// What a lane has published.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]

@@ -1,10 +1,13 @@
 //! A block that runs: its threads, what they wait for, and its shared memory.
 
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
-use super::checks::{BlockClocks, Cell};
+use super::race::{BlockClocks, ShadowCell};
 
 /// The most bytes between two declarations of shared memory, so that one does not run into the next unseen.
 const GAP: usize = 64;
+
+/// The most bytes of shared memory that kernels may declare, as on devices.
+pub(super) const MAX_DECLARED_SHARED: usize = 48 << 10;
 
 /// A thread.
 #[derive(Clone, Copy)]
@@ -75,13 +78,13 @@ impl Warp {
 }
 
 /// A copy that was begun: to, from, and where it stands in the code.
-pub(super) type Begun = (usize, usize, usize);
+pub(super) type PendingCopy = (usize, usize, usize);
 
 /// Copies of a thread that were begun: groups that are closed, the oldest first, and the one that is open.
 #[derive(Default)]
-pub(super) struct Copies {
-    pub(super) closed: std::collections::VecDeque<Vec<Begun>>,
-    pub(super) open: Vec<Begun>,
+pub(super) struct AsyncCopies {
+    pub(super) closed: std::collections::VecDeque<Vec<PendingCopy>>,
+    pub(super) open: Vec<PendingCopy>,
 }
 
 /// A block that runs. It is used again for other blocks.
@@ -102,10 +105,10 @@ pub(super) struct Block {
     pub(super) waiting: u32,
     pub(super) warps: Vec<Warp>,
     pub(super) fibers: Vec<Fiber>,
-    pub(super) copies: Vec<Copies>,
+    pub(super) copies: Vec<AsyncCopies>,
     shared: Vec<u128>,
     /// What the checks know of its shared memory, a cell per byte.
-    cells: Vec<Cell>,
+    cells: Vec<ShadowCell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
 }
@@ -189,9 +192,9 @@ impl Block {
         unsafe { at.write_bytes(0xff, bytes) };
         if self.clocks.is_some() {
             if self.cells.len() < self.used {
-                self.cells.resize(self.used, Cell::default());
+                self.cells.resize(self.used, ShadowCell::default());
             }
-            self.cells[from..from + bytes].fill(Cell::default());
+            self.cells[from..from + bytes].fill(ShadowCell::default());
         }
         at
     }
@@ -231,7 +234,7 @@ impl Block {
         &mut self,
         address: usize,
         bytes: usize,
-    ) -> Result<&mut [Cell], String> {
+    ) -> Result<&mut [ShadowCell], String> {
         let from = address - self.shared.as_ptr() as usize;
         let dynamic = self.head.dynamic_bytes as usize;
         if from + bytes <= dynamic {

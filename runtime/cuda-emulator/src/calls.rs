@@ -4,14 +4,13 @@ use std::ffi::c_void;
 
 use tpc_cuda::FaultKind;
 
-use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind};
-use super::block::Block;
-use super::checked::Access;
-use super::checks::{Actor, Checks};
+use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, kind};
+use super::access_checker::Access;
+use super::block::{Block, MAX_DECLARED_SHARED};
 use super::copies::{copies_commit, copies_wait, copy};
-use super::engine::Engine;
-use super::fault::{RawFault, Where};
-use super::fiber::switch;
+use super::fault::CodeLocation;
+use super::race::{Accessor, RaceDetector};
+use super::thread::{Thread, check_access, fail, leave, of, spin};
 
 /// The table that every module is given.
 pub(super) const CALLS: Calls = Calls {
@@ -30,34 +29,6 @@ pub(super) const CALLS: Calls = Calls {
     access,
     misaligned,
 };
-
-pub(super) type Thread = *mut ThreadHead;
-
-/// The thread, its block and the engine.
-///
-/// # Safety
-/// The thread runs now: nothing else uses the block or the engine until it leaves itself.
-#[inline]
-pub(super) unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
-    // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
-    unsafe {
-        let head = &*thread;
-        (head, &mut *head.block.cast(), &mut *head.engine.cast())
-    }
-}
-
-/// Leaves the thread, which goes on when the engine comes back to it.
-///
-/// # Safety
-/// As for [`of`]; no reference to the block or the engine is used after it.
-unsafe fn leave(thread: Thread) {
-    // SAFETY: the caller says so.
-    let (head, block, engine) = unsafe { of(thread) };
-    let save = &raw mut block.fibers[head.linear as usize].sp;
-    let load = engine.sp;
-    // SAFETY: the engine has left itself to run this thread.
-    unsafe { switch(save, load) };
-}
 
 /// Where a thread begins.
 pub(super) extern "C" fn thread_main() -> ! {
@@ -88,35 +59,6 @@ pub(super) extern "C" fn thread_main() -> ! {
     std::process::abort()
 }
 
-/// Stops the graph at a fault. The thread does not go on.
-///
-/// # Safety
-/// As for [`of`].
-unsafe fn fail(
-    thread: Thread,
-    kind: FaultKind,
-    at: Where,
-    other: Option<Where>,
-    what: String,
-) -> ! {
-    // SAFETY: the caller says so.
-    unsafe {
-        let (head, block, engine) = of(thread);
-        engine.fault = Some(RawFault {
-            kind,
-            node: block.node,
-            block: block.head.index,
-            thread: head.index,
-            at,
-            other,
-            what,
-        });
-        leave(thread);
-    }
-    // Nobody comes back to it.
-    std::process::abort()
-}
-
 unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -> u32 {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
@@ -128,11 +70,11 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
                 site.what(),
                 first.what()
             );
-            let other = Some(Where::Named(first.at()));
+            let other = Some(CodeLocation::Named(first.at()));
             fail(
                 thread,
                 FaultKind::Divergence,
-                Where::Named(site.at()),
+                CodeLocation::Named(site.at()),
                 other,
                 what,
             );
@@ -207,7 +149,7 @@ unsafe extern "C" fn collective(
             fail(
                 thread,
                 FaultKind::Divergence,
-                Where::Named(site.at()),
+                CodeLocation::Named(site.at()),
                 None,
                 what,
             );
@@ -220,11 +162,11 @@ unsafe extern "C" fn collective(
                 site.what(),
                 first.what()
             );
-            let other = Some(Where::Named(first.at()));
+            let other = Some(CodeLocation::Named(first.at()));
             fail(
                 thread,
                 FaultKind::Divergence,
-                Where::Named(site.at()),
+                CodeLocation::Named(site.at()),
                 other,
                 what,
             );
@@ -259,56 +201,21 @@ unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
             (*site).name(),
             (*site).bytes,
             block.shared_bytes(),
-            super::engine::DECLARED
+            MAX_DECLARED_SHARED
         );
         fail(
             thread,
             FaultKind::Resources,
-            Where::Named((*site).name()),
+            CodeLocation::Named((*site).name()),
             None,
             what,
         )
     }
 }
 
-/// Lets others run.
-///
-/// # Safety
-/// As for [`of`].
-unsafe fn spin(thread: Thread, site: RawSite) {
-    // SAFETY: the caller says so.
-    unsafe {
-        let (head, block, _) = of(thread);
-        block.fibers[head.linear as usize].site = Some(site);
-        block.warps[head.warp as usize].spinning |= 1 << head.lane;
-        leave(thread);
-        let (head, block, _) = of(thread);
-        block.fibers[head.linear as usize].site = None;
-    }
-}
-
 unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe { spin(thread, *site) };
-}
-
-/// The checks look at an access; the thread stops where something is wrong.
-///
-/// # Safety
-/// As for [`of`].
-pub(super) unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
-    // SAFETY: the caller says so.
-    unsafe {
-        let (head, block, engine) = of(thread);
-        if let Err(wrong) = engine.look(block, head, access) {
-            let (kind, what, other) = *wrong;
-            let code = Where::Code {
-                node: block.node,
-                pc: access.pc,
-            };
-            fail(thread, kind, at.unwrap_or(code), other, what);
-        }
-    }
 }
 
 unsafe extern "C" fn atomic(
@@ -321,7 +228,7 @@ unsafe extern "C" fn atomic(
 ) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let watched = of(thread).2.watch.is_some();
+        let watched = of(thread).2.checker.is_some();
         if watched {
             let access = Access {
                 address: address as usize,
@@ -330,7 +237,7 @@ unsafe extern "C" fn atomic(
                 pc: pc as usize,
                 atomic: 1 + u8::from(of_kind & kind::SYSTEM != 0),
             };
-            look(thread, &access, Some(Where::Named((*site).at())));
+            check_access(thread, &access, Some(CodeLocation::Named((*site).at())));
         }
         if of_kind & kind::STORE != 0 {
             let engine = of(thread).2;
@@ -354,14 +261,14 @@ unsafe extern "C" fn atomic(
             }
         }
         let (head, block, engine) = of(thread);
-        if let (Some(watch), Some(clocks)) = (&mut engine.watch, &mut block.clocks) {
-            let device = watch.device_of(block.node, &*engine.graph);
-            let mut actor = Actor {
+        if let (Some(checker), Some(clocks)) = (&mut engine.checker, &mut block.clocks) {
+            let device = checker.device_of(block.node, &*engine.graph);
+            let mut actor = Accessor {
                 node: block.node,
                 device,
                 thread: Some((clocks, head.linear as usize)),
             };
-            watch.checks.atomic(&mut actor, address as usize, of_kind);
+            checker.races.atomic(&mut actor, address as usize, of_kind);
         }
     }
 }
@@ -371,7 +278,7 @@ unsafe extern "C" fn fence(thread: Thread, scope: u32) {
     unsafe {
         let (head, block, _) = of(thread);
         if let Some(clocks) = &mut block.clocks {
-            Checks::fence(clocks, head.linear as usize, scope);
+            RaceDetector::fence(clocks, head.linear as usize, scope);
         }
     }
 }
@@ -392,7 +299,7 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
             let before = &engine.node(block.node).programmatic;
             if before.iter().all(|&n| engine.nodes[n].over) {
                 if let Some(clocks) = &mut block.clocks {
-                    Checks::ended(clocks, head.linear as usize, before);
+                    RaceDetector::ended(clocks, head.linear as usize, before);
                 }
                 engine.nodes[block.node].waited = true;
                 return;
@@ -407,7 +314,7 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
 unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let at = Where::Named((*site).at());
+        let at = CodeLocation::Named((*site).at());
         fail(
             thread,
             FaultKind::Trap,
@@ -433,7 +340,7 @@ unsafe extern "C" fn access(
         atomic: 0,
     };
     // SAFETY: the thread runs.
-    unsafe { look(thread, &access, None) };
+    unsafe { check_access(thread, &access, None) };
 }
 
 unsafe extern "C" fn misaligned(
@@ -448,7 +355,7 @@ unsafe extern "C" fn misaligned(
         fail(
             thread,
             FaultKind::Misaligned,
-            Where::Named((*site).at()),
+            CodeLocation::Named((*site).at()),
             None,
             what,
         )

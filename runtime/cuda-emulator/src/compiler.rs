@@ -93,7 +93,7 @@ impl Compiler {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
             (line("shim.h"), include_str!("shim.h")),
-            (line("twins.h"), include_str!("twins.h")),
+            (line("intrinsics.h"), include_str!("intrinsics.h")),
             (
                 "\n#ifdef SHIM_CHECKED".to_owned() + &line("hooks.h"),
                 include_str!("hooks.h"),
@@ -125,7 +125,7 @@ impl Compiler {
 
     /// A file of the cache, written by `write` unless it is there. Others may write the same: each writes a file of its own,
     /// and the last to be renamed stays.
-    fn kept(
+    fn cached(
         &self,
         name: &str,
         write: impl FnOnce(&Path) -> Result<(), DriverError>,
@@ -149,13 +149,13 @@ impl Compiler {
 
     /// The file of what stands before every module. Beside it lies the same in the form that the compiler reads fastest, if it
     /// has one.
-    fn headed(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
+    fn prefix_header(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
         let head = Self::head();
         let key = self.key(&["head", &flags.join(" "), &head]);
-        let path = self.kept(&format!("{key}.h"), |own| {
+        let path = self.cached(&format!("{key}.h"), |own| {
             std::fs::write(own, &head).map_err(io(own))
         })?;
-        let ready = self.kept(&format!("{key}.h.gch"), |own| {
+        let ready = self.cached(&format!("{key}.h.gch"), |own| {
             let mut command = Command::new(&self.program);
             command
                 .args(flags)
@@ -191,8 +191,8 @@ impl Compiler {
         let text = Self::text(name, source);
         let flags = Self::flags(build);
         let key = self.key(&[&flags.join(" "), &Self::head(), &text]);
-        self.kept(&format!("{key}.so"), |whole| {
-            let head = self.headed(&flags)?;
+        self.cached(&format!("{key}.so"), |whole| {
+            let head = self.prefix_header(&flags)?;
             let [source, half] = ["cpp", "o"].map(|e| whole.with_extension(e));
             std::fs::write(&source, &text).map_err(io(&source))?;
             let mut command = Command::new(&self.program);

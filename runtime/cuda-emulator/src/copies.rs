@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 
 use super::abi::kind;
-use super::calls::{Thread, look, of};
-use super::checked::Access;
+use super::access_checker::Access;
+use super::thread::{Thread, check_access, of};
 
 /// The access of one end of an asynchronous copy.
 fn sixteen(address: usize, kind: u32, pc: usize) -> Access {
@@ -26,8 +26,8 @@ pub(super) unsafe extern "C" fn copy(
     let (to, from, pc) = (to as usize, from as usize, pc as usize);
     // SAFETY: the thread runs.
     unsafe {
-        look(thread, &sixteen(from, kind::LOAD, pc), None);
-        look(thread, &sixteen(to, kind::STORE, pc), None);
+        check_access(thread, &sixteen(from, kind::LOAD, pc), None);
+        check_access(thread, &sixteen(to, kind::STORE, pc), None);
         let (head, block, _) = of(thread);
         let n = block.fibers.len().max(block.copies.len());
         block.copies.resize_with(n, Default::default);
@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
                 return;
             }
             for (to, from, pc) in copies.closed.pop_front().unwrap_or_default() {
-                look(thread, &sixteen(to, kind::STORE, pc), None);
+                check_access(thread, &sixteen(to, kind::STORE, pc), None);
                 std::ptr::copy(from as *const u8, to as *mut u8, 16);
             }
         }

@@ -8,8 +8,6 @@ use libloading::Library;
 use tpc_cuda::{Args, DriverError};
 
 use super::abi::{Calls, RawKernel};
-use super::calls::CALLS;
-use super::engine::addresses;
 
 /// A loaded module.
 pub(super) struct Image {
@@ -27,8 +25,8 @@ pub(super) struct Kernel {
 }
 
 impl Image {
-    /// Loads a module.
-    pub(super) fn load(name: &str, path: &Path) -> Result<Image, DriverError> {
+    /// Loads a module, and gives it the table of calls.
+    pub(super) fn load(name: &str, path: &Path, table: Calls) -> Result<Image, DriverError> {
         let failed = |e: libloading::Error| DriverError::Driver {
             what: format!("loading {}", path.display()),
             error: e.to_string(),
@@ -40,7 +38,7 @@ impl Image {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
             // A module may be loaded twice, and run elsewhere.
             if (*calls).cast::<usize>().read() == 0 {
-                (*calls).write(CALLS);
+                (*calls).write(table);
             }
             let image = library
                 .get::<*const [usize; 2]>(b"tpc_image\0")
@@ -118,4 +116,9 @@ impl Image {
         };
         ask("addr2line", &[]).or_else(|| ask("llvm-symbolizer", &["--output-style=GNU"]))
     }
+}
+
+/// The arguments of a kernel by their addresses, as its entry takes them.
+fn addresses(args: &Args) -> Vec<*const c_void> {
+    args.iter().map(|a| a.as_ptr().cast()).collect()
 }

@@ -3,7 +3,7 @@
 use memmap2::{MmapMut, MmapOptions};
 use tpc_cuda::{Device, DriverError, Endpoint, Memory, Side};
 
-use super::checks::Cell;
+use super::race::ShadowCell;
 
 /// A range that was allocated.
 pub(super) struct Allocation {
@@ -118,7 +118,11 @@ impl Memories {
     }
 
     /// The allocation of bytes, with what the checks know of them.
-    pub(super) fn cells(&mut self, address: usize, bytes: usize) -> Option<(Side, &mut [Cell])> {
+    pub(super) fn cells(
+        &mut self,
+        address: usize,
+        bytes: usize,
+    ) -> Option<(Side, &mut [ShadowCell])> {
         let at = self.position(address)?;
         let a = &mut self.all[at];
         let from = address - a.start;
@@ -126,12 +130,12 @@ impl Memories {
             return None;
         }
         if a.cells.is_none() {
-            let len = a.bytes.max(1) * size_of::<Cell>();
+            let len = a.bytes.max(1) * size_of::<ShadowCell>();
             let map = MmapOptions::new().len(len).no_reserve_swap().map_anon();
             a.cells = Some(map.expect("invariant: addresses do not run out"));
         }
         let map = a.cells.as_mut().expect("invariant: it was made above");
-        let cells = map.as_mut_ptr().cast::<Cell>();
+        let cells = map.as_mut_ptr().cast::<ShadowCell>();
         // SAFETY: pages are aligned, zero is a cell, and there is one for each byte.
         let cells = unsafe { std::slice::from_raw_parts_mut(cells.add(from), bytes) };
         Some((a.side, cells))

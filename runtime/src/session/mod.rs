@@ -36,9 +36,9 @@ use crate::run::BatchRun;
 use crate::tensor::Tensor;
 use crate::weights::WeightSource;
 use cells::Cells;
+use checkpoint::Checkpoint;
 use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
-use checkpoint::Checkpoint;
 use sequences::{is_one_part, parts};
 
 /// A part of the last batch, whose later phases draft.

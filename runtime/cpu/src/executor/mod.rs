@@ -33,7 +33,8 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Located, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
 use tpc_runtime::{
-    BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs, Tensor, WeightSource,
+    BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
+    Tensor, WeightSource,
 };
 
 pub use options::CpuOptions;

@@ -13,7 +13,7 @@ pub struct Module {
     pub source: Arc<str>,
     /// By the names of its kernels, the same kind of source with that kernel alone, for those who compile what they use only. Empty where
     /// the kernels are not apart.
-    pub alone: BTreeMap<String, Arc<str>>,
+    pub kernel_sources: BTreeMap<String, Arc<str>>,
     /// What was compiled of it ahead of time.
     pub cubins: Vec<Cubin>,
 }
@@ -24,7 +24,7 @@ impl Module {
         Module {
             name: name.into(),
             source: source.into(),
-            alone: BTreeMap::new(),
+            kernel_sources: BTreeMap::new(),
             cubins: Vec::new(),
         }
     }

@@ -82,11 +82,11 @@ impl PrebuiltCode {
     /// A module with the code that there is of its source.
     pub(super) fn with_code(&self, source: Source) -> Module {
         let kernels = source.kernels();
-        let alone = kernels
+        let kernel_sources = kernels
             .map(|(name, source)| (name, source.text.into()))
             .collect();
         let mut module = Module::new(source.name, source.text);
-        module.alone = alone;
+        module.kernel_sources = kernel_sources;
         if !self.0.is_empty() {
             let hash: SourceHash = Sha256::digest(with_prelude(&module.source)).into();
             module.cubins = self.0.get(&hash).cloned().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The clocks of a block that runs: which of its threads know of which others.
 
-use super::known::{Known, Seen};
+use super::happens_before::{BlockProgress, HappensBefore};
 
 /// Stamps of the last places in the code at which a thread made an access.
 const PLACES: usize = 8;
@@ -13,22 +13,22 @@ pub(super) struct ThreadClock {
     /// Grows whenever the thread makes known what it did.
     pub(super) clock: u32,
     /// Who it is in stamps until then.
-    pub(super) who: u32,
+    pub(super) origin: u32,
     /// Stamps by places.
     pub(super) places: [(usize, u32); PLACES],
     /// What it learnt from flags since the last barrier.
-    pub(super) learnt: Option<Box<Known>>,
+    pub(super) learnt: Option<Box<HappensBefore>>,
     /// What it read in flags and will know after a fence, by scope.
-    pub(super) pending: Option<Box<Known>>,
+    pub(super) pending: Option<Box<HappensBefore>>,
     /// What a store after its last fence makes known, and to whom.
-    pub(super) fenced: Option<Box<(Known, u32)>>,
+    pub(super) fenced: Option<Box<(HappensBefore, u32)>>,
 }
 
 impl ThreadClock {
     /// Forgets who it was.
     pub(super) fn advance(&mut self) {
         self.clock += 1;
-        self.who = NONE;
+        self.origin = NONE;
         self.places = [(0, NONE); PLACES];
     }
 
@@ -46,7 +46,7 @@ pub(crate) struct BlockClocks {
     /// The barriers that it has passed.
     pub(super) epoch: u32,
     /// What all its threads know.
-    pub(super) known: Known,
+    pub(super) known: HappensBefore,
     pub(super) threads: Vec<ThreadClock>,
     /// Per warp and lane, the clocks of all lanes that it knows.
     pub(super) lanes: Vec<[[u32; 32]; 32]>,
@@ -59,7 +59,7 @@ impl BlockClocks {
     pub(super) fn begin(&mut self, instance: u32, threads: usize) {
         self.instance = instance;
         self.epoch = 0;
-        self.known = Known::default();
+        self.known = HappensBefore::default();
         let new = ThreadClock {
             clock: 1,
             ..ThreadClock::default()
@@ -92,7 +92,7 @@ impl BlockClocks {
         let lanes = &mut self.lanes[warp];
         let threads = &mut self.threads[warp * 32..];
         let mut joined = [0; 32];
-        let mut learnt: Option<Box<Known>> = None;
+        let mut learnt: Option<Box<HappensBefore>> = None;
         for l in members() {
             lanes[l][l] = threads[l].clock;
             for (j, known) in joined.iter_mut().zip(&lanes[l]) {
@@ -112,7 +112,7 @@ impl BlockClocks {
     }
 
     /// What a thread knows now, its own accesses included.
-    pub(super) fn snapshot(&self, thread: usize) -> Known {
+    pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
         if let Some(learnt) = &self.threads[thread].learnt {
             known.join(learnt);
@@ -125,15 +125,15 @@ impl BlockClocks {
             .collect();
         threads.insert(thread as u32, self.threads[thread].clock);
         let epoch = self.epoch;
-        known.join(&Known {
-            blocks: [(self.instance, Seen { epoch, threads })].into(),
-            ..Known::default()
+        known.join(&HappensBefore {
+            blocks: [(self.instance, BlockProgress { epoch, threads })].into(),
+            ..HappensBefore::default()
         });
         known
     }
 
     /// Adds to what a thread knows.
-    pub(super) fn learn(&mut self, thread: usize, known: &Known) {
+    pub(super) fn learn(&mut self, thread: usize, known: &HappensBefore) {
         if !known.is_empty() {
             self.busy = true;
             let learnt = &mut self.threads[thread].learnt;

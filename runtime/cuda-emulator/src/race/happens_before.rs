@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct BlockProgress {
     /// All that it did before it passed so many barriers.
     pub(crate) epoch: u32,
     /// Of single threads, all that they did up to that clock.
@@ -13,16 +13,16 @@ pub(crate) struct Seen {
 
 /// What is known of blocks and nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct HappensBefore {
     /// Blocks, by instance.
-    pub(crate) blocks: BTreeMap<u32, Seen>,
+    pub(crate) blocks: BTreeMap<u32, BlockProgress>,
     /// Nodes that have ended.
     pub(crate) nodes: BTreeSet<usize>,
 }
 
-impl Known {
+impl HappensBefore {
     /// Adds what another knows.
-    pub(crate) fn join(&mut self, other: &Known) {
+    pub(crate) fn join(&mut self, other: &HappensBefore) {
         for (&instance, seen) in &other.blocks {
             let own = self.blocks.entry(instance).or_default();
             own.epoch = own.epoch.max(seen.epoch);

@@ -1,12 +1,12 @@
 //! Flags and fences.
 
-use super::known::Known;
-use super::{Actor, BlockClocks, Checks};
+use super::happens_before::HappensBefore;
+use super::{Accessor, BlockClocks, RaceDetector};
 use crate::abi::kind;
 
-impl Checks {
+impl RaceDetector {
     /// Notes what an atomic makes known and learns. Its access is noted apart.
-    pub(crate) fn atomic(&mut self, actor: &mut Actor<'_>, address: usize, of: u32) {
+    pub(crate) fn atomic(&mut self, actor: &mut Accessor<'_>, address: usize, of: u32) {
         let device = actor.device;
         let Some((clocks, thread)) = &mut actor.thread else {
             return;
@@ -37,7 +37,7 @@ impl Checks {
         let flag = self.flags.entry(address).or_default();
         if !loads {
             // A plain store ends what others released here; an update goes on with it.
-            flag.known = Known::default();
+            flag.known = HappensBefore::default();
         }
         if let Some((known, scope)) = told {
             flag.scope = match flag.known.is_empty() {
@@ -62,9 +62,9 @@ impl Checks {
 
     /// A thread has waited for the end of nodes.
     pub(crate) fn ended(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
-        let known = Known {
+        let known = HappensBefore {
             nodes: nodes.iter().copied().collect(),
-            ..Known::default()
+            ..HappensBefore::default()
         };
         clocks.learn(thread, &known);
     }
