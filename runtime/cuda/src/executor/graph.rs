@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use tpc_cpu::host::named;
 use tpc_ir::Launch;
 use tpc_ir::program::{Phase, Program, Step};
+use tpc_runtime::host::launch_label;
 use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
@@ -200,7 +200,7 @@ impl Source<'_> {
         spec: &mut GraphSpec,
     ) -> Vec<usize> {
         let launches = self.launches;
-        let label = named(self.program, launch);
+        let label = launch_label(self.program, launch);
         let mut before = before.to_vec();
         for stage in 0..2 {
             let mut ends = Vec::new();

@@ -4,6 +4,7 @@ use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, Located, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::launch_label;
 
 use super::launches::{Launches, ScratchPart};
 use super::place::device;
@@ -394,7 +395,7 @@ impl Faults {
                 index: index.cast_signed(),
                 bound: bound as usize,
             };
-            return Err(e.at(|| tpc_cpu::host::named(program, launch)));
+            return Err(e.at(|| launch_label(program, launch)));
         }
         Ok(())
     }

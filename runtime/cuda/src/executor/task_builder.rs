@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tpc_cpu::host::{most, work};
 use tpc_ir::program::Program;
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::{launch_op, max_sizes};
 
 use super::fuse::{FusedLaunch, Role};
 use super::place::{device, device_index};
@@ -51,7 +51,7 @@ impl TaskBuilder {
                 _ => self.collective_tasks(program, launch, &roles, reach),
             };
         }
-        let (op, operands, results) = work(program, launch)?;
+        let (op, operands, results) = launch_op(program, launch)?;
         if op.is_collective() {
             let places = results
                 .iter()
@@ -261,7 +261,7 @@ impl TaskBuilder {
         let staging = &mut self.staging[buffer];
         staging.parts = participants.len();
         for shape in &program.shapes {
-            let [n, rest @ ..] = most(program, value, &shape.most)?;
+            let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
             let row = program.graph.value(value).ty.dtype.bytes(n as u64);
             let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
             let bytes = row

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use tpc_cpu::host::work;
 use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::launch_op;
 
 use super::fuse::{FusedLaunch, Role};
 use super::roles::{format_of, roles};
@@ -44,7 +44,7 @@ impl TermsPlan {
             let mut maker: Option<(Key, At)> = None;
             for launch in launches {
                 let here = (launch, queue.place);
-                let op = launch_op(program, here)?;
+                let op = placed_op(program, here)?;
                 if let Some(x) = activations(program, &op) {
                     let key = key(program, x);
                     let at = held.iter().position(|h| key.is_some() && *h == key);
@@ -106,9 +106,9 @@ enum LaunchOp {
     None,
 }
 
-fn launch_op(program: &Program, (launch, place): At) -> Result<LaunchOp, ExecError> {
+fn placed_op(program: &Program, (launch, place): At) -> Result<LaunchOp, ExecError> {
     let Some(roles) = roles(program, launch) else {
-        let (op, operands, results) = work(program, launch)?;
+        let (op, operands, results) = launch_op(program, launch)?;
         return Ok(LaunchOp::Op(op, operands, results));
     };
     let own = roles.into_iter().find(|(at, _)| *at == place);

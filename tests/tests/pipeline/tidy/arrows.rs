@@ -185,6 +185,7 @@ const MODULES: [(&str, &[&str]); 20] = [
             "profile",
             "executor",
             "weights",
+            "host",
             "reference",
             "session",
         ],
