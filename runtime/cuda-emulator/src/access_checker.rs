@@ -51,7 +51,7 @@ impl AccessChecker {
     pub(super) fn begin(&mut self, reach: &Rc<Reachability>) {
         if self.races.begin(reach) {
             // SAFETY: the driver's memories, which nothing else uses while a graph runs.
-            unsafe { (*self.memories).forget() };
+            unsafe { (*self.memories).clear_shadow() };
         }
     }
 
@@ -97,7 +97,7 @@ impl AccessChecker {
                 Box::new((FaultKind::OutOfBounds, what, None))
             }),
             // SAFETY: as in `begin`.
-            false => cells(
+            false => shadow_cells(
                 unsafe { &mut *self.memories },
                 &self.granted,
                 device,
@@ -113,7 +113,7 @@ impl AccessChecker {
             };
             let how = (access.writes(), access.atomic, access.pc);
             let conflict = self.races.access(&mut actor, cells, how);
-            conflict.map_err(|c| race(&c, access, nodes))
+            conflict.map_err(|c| race_violation(&c, access, nodes))
         });
         block.clocks = clocks;
         result
@@ -147,7 +147,7 @@ impl AccessChecker {
         let how = (access.writes(), 0, 0);
         let conflict = self.races.access(&mut actor, cells, how);
         conflict.map_err(|c| {
-            let (kind, what, other) = *race(&c, &access, nodes);
+            let (kind, what, other) = *race_violation(&c, &access, nodes);
             UnresolvedFault {
                 kind,
                 node,
@@ -161,7 +161,7 @@ impl AccessChecker {
     }
 }
 
-fn race(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> Violation {
+fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> Violation {
     let Conflict {
         node,
         pc,
@@ -192,7 +192,7 @@ fn race(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> Violation 
 }
 
 /// What is known of bytes in memory that a device may access.
-fn cells<'a>(
+fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,
     device: u32,
@@ -210,7 +210,7 @@ fn cells<'a>(
         }
         Some(_) => {
             if !access.writes() {
-                memories.count(address, bytes);
+                memories.count_read(address, bytes);
             }
             let found = memories.cells(address, bytes);
             Ok(found.map_or(&mut [], |(_, cells)| cells))

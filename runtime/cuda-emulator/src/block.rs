@@ -278,7 +278,7 @@ impl Block {
     }
 
     /// Where threads wait, for a diagnostic.
-    pub(super) fn waits(&self) -> String {
+    pub(super) fn describe_waits(&self) -> String {
         let mut places: Vec<(String, u32, u32)> = Vec::new();
         for (i, fiber) in self.fibers.iter().enumerate() {
             let Some(site) = fiber.site.filter(|_| !fiber.ended) else {

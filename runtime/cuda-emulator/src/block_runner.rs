@@ -37,7 +37,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
                 None if b.alive == 0 => return BlockOutcome::Ended,
                 None if wake(b) => return BlockOutcome::Parked,
                 None => {
-                    stuck(e, b);
+                    report_divergence(e, b);
                     return BlockOutcome::Stopped;
                 }
             }
@@ -129,7 +129,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
 }
 
 /// No thread of the block can run, and none waits for others.
-fn stuck(engine: &mut RunState, block: &Block) {
+fn report_divergence(engine: &mut RunState, block: &Block) {
     let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
     let first = block.fibers.iter().position(waits);
     let first = first.expect("invariant: what lives and does not run waits");
@@ -144,6 +144,9 @@ fn stuck(engine: &mut RunState, block: &Block) {
                 .map_or_else(String::new, |s| s.at()),
         ),
         other: None,
-        what: format!("{}; all must come to the same place", block.waits()),
+        what: format!(
+            "{}; all must come to the same place",
+            block.describe_waits()
+        ),
     });
 }

@@ -10,7 +10,7 @@ use super::block::{Block, MAX_DECLARED_SHARED};
 use super::copies::{copies_commit, copies_wait, copy};
 use super::fault::CodeLocation;
 use super::race::{Accessor, RaceDetector};
-use super::thread::{Thread, check_access, fail, leave, of, spin};
+use super::thread::{Thread, check_access, context, fail, leave, spin};
 
 /// The table that every module is given.
 pub(super) const CALLS: Calls = Calls {
@@ -39,7 +39,7 @@ pub(super) extern "C" fn thread_main() -> ! {
     unsafe {
         let head = *thread;
         (head.run)(head.arguments);
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         let warp = head.warp as usize;
         block.fibers[head.linear as usize].ended = true;
         block.alive -= 1;
@@ -62,7 +62,7 @@ pub(super) extern "C" fn thread_main() -> ! {
 unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -> u32 {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         let site = *site;
         if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
             let what = format!(
@@ -93,7 +93,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
             block.fibers[head.linear as usize].site = Some(site);
             leave(thread);
         }
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = None;
         block.brought[generation]
     }
@@ -139,7 +139,7 @@ unsafe extern "C" fn collective(
 ) -> *const Slot {
     // SAFETY: the thread runs; the value and the site are on its stack.
     unsafe {
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         let (site, warp, lane) = (*site, head.warp as usize, head.lane);
         if mask >> lane & 1 == 0 {
             let what = format!(
@@ -183,7 +183,7 @@ unsafe extern "C" fn collective(
             block.fibers[head.linear as usize].site = Some(site);
             leave(thread);
         }
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = None;
         block.warps[warp].collectives[at].slots[generation].as_ptr()
     }
@@ -192,7 +192,7 @@ unsafe extern "C" fn collective(
 unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
     // SAFETY: the thread runs; declarations live as long as the module.
     unsafe {
-        let (_, block, _) = of(thread);
+        let (_, block, _) = context(thread);
         if let Some(at) = block.shared(site) {
             return at;
         }
@@ -228,7 +228,7 @@ unsafe extern "C" fn atomic(
 ) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let watched = of(thread).2.checker.is_some();
+        let watched = context(thread).2.checker.is_some();
         if watched {
             let access = Access {
                 address: address as usize,
@@ -240,27 +240,27 @@ unsafe extern "C" fn atomic(
             check_access(thread, &access, Some(CodeLocation::Named((*site).at())));
         }
         if of_kind & kind::STORE != 0 {
-            let engine = of(thread).2;
+            let engine = context(thread).2;
             engine.events += 1;
             // Before what others may see, they may be further or not.
             if engine.random.below(4) == 0 {
                 spin(thread, *site);
             }
-            of(thread).2.events += 1;
+            context(thread).2.events += 1;
         } else {
             // A flag that is as it was when this thread looked last: others must run to change it.
             let now = match bytes {
                 8 => address.cast::<u64>().read_volatile(),
                 _ => u64::from(address.cast::<u32>().read_volatile()),
             };
-            let (head, block, _) = of(thread);
+            let (head, block, _) = context(thread);
             let fiber = &mut block.fibers[head.linear as usize];
             let seen = (address as usize, now);
             if std::mem::replace(&mut fiber.flag, seen) == seen {
                 spin(thread, *site);
             }
         }
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         if let (Some(checker), Some(clocks)) = (&mut engine.checker, &mut block.clocks) {
             let device = checker.device_of(block.node, &*engine.graph);
             let mut actor = Accessor {
@@ -276,7 +276,7 @@ unsafe extern "C" fn atomic(
 unsafe extern "C" fn fence(thread: Thread, scope: u32) {
     // SAFETY: the thread runs.
     unsafe {
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         if let Some(clocks) = &mut block.clocks {
             RaceDetector::fence(clocks, head.linear as usize, scope);
         }
@@ -286,7 +286,7 @@ unsafe extern "C" fn fence(thread: Thread, scope: u32) {
 unsafe extern "C" fn dependents(thread: Thread) {
     // SAFETY: the thread runs.
     unsafe {
-        let (_, block, engine) = of(thread);
+        let (_, block, engine) = context(thread);
         engine.trigger(block);
     }
 }
@@ -295,18 +295,18 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
         loop {
-            let (head, block, engine) = of(thread);
+            let (head, block, engine) = context(thread);
             let before = &engine.node(block.node).programmatic;
             if before.iter().all(|&n| engine.nodes[n].over) {
                 if let Some(clocks) = &mut block.clocks {
-                    RaceDetector::ended(clocks, head.linear as usize, before);
+                    RaceDetector::wait_for_nodes(clocks, head.linear as usize, before);
                 }
                 engine.nodes[block.node].waited = true;
                 return;
             }
             block.waiting += 1;
             spin(thread, *site);
-            of(thread).1.waiting -= 1;
+            context(thread).1.waiting -= 1;
         }
     }
 }

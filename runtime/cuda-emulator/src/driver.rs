@@ -19,14 +19,14 @@ use super::memory::Memories;
 use super::options::{EmulatedOptions, Links};
 use super::race::{RaceDetector, Reachability};
 use super::run_state::RunState;
-use super::scheduler::Stop;
+use super::scheduler::StopReason;
 
 /// A module that is loaded on a device.
 struct LoadedModule {
     device: Device,
     module: Module,
     /// The image of the module, where its kernels are not apart.
-    whole: Option<Arc<Image>>,
+    module_image: Option<Arc<Image>>,
     /// Those of the kernels that were asked for, by their names.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
@@ -34,7 +34,10 @@ struct LoadedModule {
 impl LoadedModule {
     /// The image that has a kernel.
     fn image(&self, kernel: &str) -> Result<&Arc<Image>, DriverError> {
-        let image = self.kernel_images.get(kernel).or(self.whole.as_ref());
+        let image = self
+            .kernel_images
+            .get(kernel)
+            .or(self.module_image.as_ref());
         image.ok_or_else(|| DriverError::NoFunction {
             module: self.module.name.clone(),
             name: kernel.to_owned(),
@@ -94,7 +97,7 @@ impl EmulatedDriver {
 
     /// The bytes of an allocation that kernels of the checked build have read, each as often as it was read.
     pub fn bytes_read(&self, memory: Memory) -> u64 {
-        self.memories.read(memory)
+        self.memories.bytes_read(memory)
     }
 
     fn device_info(&self, device: Device) -> Result<&DeviceInfo, DriverError> {
@@ -176,7 +179,7 @@ fn resolve_fault(graph: &[GraphNode], raw: &UnresolvedFault) -> Fault {
         CodeLocation::Code { node, pc } => match &graph[*node].task {
             Task::Kernel(k) => k
                 .image
-                .line(*pc)
+                .source_line(*pc)
                 .unwrap_or_else(|| "an unknown line".into()),
             _ => graph[*node].label.clone(),
         },
@@ -204,20 +207,20 @@ impl Driver for EmulatedDriver {
 
     fn free_memory(&self, device: Device) -> Result<u64, DriverError> {
         self.device_info(device)?;
-        Ok(self.memories.left(device, self.options.memory))
+        Ok(self.memories.free_bytes(device, self.options.memory))
     }
 
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
         self.device_info(device)?;
         // Kernels that are apart are compiled when they are asked for, and so once for all modules that have them.
-        let whole = match module.kernel_sources.is_empty() {
+        let module_image = match module.kernel_sources.is_empty() {
             true => Some(self.image(&module.name, &module.source)?),
             false => None,
         };
         self.modules.push(LoadedModule {
             device,
             module: module.clone(),
-            whole,
+            module_image,
             kernel_images: BTreeMap::new(),
         });
         Ok(ModuleHandle(self.modules.len() as u32 - 1))
@@ -238,7 +241,7 @@ impl Driver for EmulatedDriver {
                 .kernel_images
                 .insert(name.to_owned(), image);
         }
-        self.modules[number].image(name)?.has(name)?;
+        self.modules[number].image(name)?.check_kernel(name)?;
         self.functions.push((module, name.to_owned()));
         Ok(Function(self.functions.len() as u32 - 1))
     }
@@ -360,8 +363,10 @@ impl Driver for EmulatedDriver {
         }
         let result = self.engine.run(&mut ready.nodes, &ready.reach, seed);
         self.failed = result.err().map(|stop| match stop {
-            Stop::Fault(raw) => DriverError::Fault(Box::new(resolve_fault(&ready.nodes, &raw))),
-            Stop::Host { label, cause } => DriverError::Host { label, cause },
+            StopReason::Fault(raw) => {
+                DriverError::Fault(Box::new(resolve_fault(&ready.nodes, &raw)))
+            }
+            StopReason::Host { label, cause } => DriverError::Host { label, cause },
         });
         Ok(())
     }

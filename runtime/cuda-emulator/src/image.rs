@@ -54,7 +54,7 @@ impl Image {
         })
     }
 
-    fn raw(&self, name: &str) -> Result<&RawKernel, DriverError> {
+    fn raw_kernel(&self, name: &str) -> Result<&RawKernel, DriverError> {
         let symbol = format!("tpc_kernel_{name}\0");
         // SAFETY: the shim declares what has such a name with this type; it lives as long as the library.
         let found = unsafe {
@@ -69,8 +69,8 @@ impl Image {
     }
 
     /// Whether it has a kernel of that name.
-    pub(super) fn has(&self, name: &str) -> Result<(), DriverError> {
-        self.raw(name).map(|_| ())
+    pub(super) fn check_kernel(&self, name: &str) -> Result<(), DriverError> {
+        self.raw_kernel(name).map(|_| ())
     }
 
     /// A kernel for a launch of so many threads a block. The arguments must stay where they are.
@@ -80,7 +80,7 @@ impl Image {
         args: &Args,
         threads: u64,
     ) -> Result<Kernel, DriverError> {
-        let raw = self.raw(name)?;
+        let raw = self.raw_kernel(name)?;
         let malformed = |what: String| Err(DriverError::Malformed { what });
         let given: Vec<usize> = args.iter().map(<[u8]>::len).collect();
         let wanted: Vec<usize> = raw.sizes().iter().map(|&n| n as usize).collect();
@@ -97,12 +97,12 @@ impl Image {
         }
         Ok(Kernel {
             run: raw.run,
-            arguments: addresses(args),
+            arguments: argument_addresses(args),
         })
     }
 
     /// The file and the line of an address of code, from the tools that come with compilers.
-    pub(super) fn line(&self, pc: usize) -> Option<String> {
+    pub(super) fn source_line(&self, pc: usize) -> Option<String> {
         // A return address is that of the next instruction.
         let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
         let ask = |program: &str, more: &[&str]| {
@@ -119,6 +119,6 @@ impl Image {
 }
 
 /// The arguments of a kernel by their addresses, as its entry takes them.
-fn addresses(args: &Args) -> Vec<*const c_void> {
+fn argument_addresses(args: &Args) -> Vec<*const c_void> {
     args.iter().map(|a| a.as_ptr().cast()).collect()
 }

@@ -78,7 +78,7 @@ impl Memories {
                 self.all.remove(i);
                 Ok(())
             }
-            None => Err(outside(memory.side, memory.address, memory.bytes)),
+            None => Err(address_error(memory.side, memory.address, memory.bytes)),
         }
     }
 
@@ -105,14 +105,14 @@ impl Memories {
     }
 
     /// Counts bytes that a kernel reads.
-    pub(super) fn count(&mut self, address: usize, bytes: usize) {
+    pub(super) fn count_read(&mut self, address: usize, bytes: usize) {
         if let Some(at) = self.position(address) {
             self.all[at].read += bytes as u64;
         }
     }
 
     /// The bytes of an allocation that kernels have read.
-    pub(super) fn read(&self, memory: Memory) -> u64 {
+    pub(super) fn bytes_read(&self, memory: Memory) -> u64 {
         let is = |a: &&Allocation| a.start as u64 == memory.address;
         self.all.iter().find(is).map_or(0, |a| a.read)
     }
@@ -142,7 +142,7 @@ impl Memories {
     }
 
     /// Forgets what the checks know.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear_shadow(&mut self) {
         for a in &mut self.all {
             a.cells = None;
         }
@@ -157,17 +157,17 @@ impl Memories {
         });
         match fits {
             true => Ok(at.address as *mut u8),
-            false => Err(outside(at.side, at.address, bytes)),
+            false => Err(address_error(at.side, at.address, bytes)),
         }
     }
 
     /// The bytes that a device has left of so many.
-    pub(super) fn left(&self, device: Device, of: u64) -> u64 {
+    pub(super) fn free_bytes(&self, device: Device, of: u64) -> u64 {
         of.saturating_sub(self.used(Side::Device(device)))
     }
 }
 
-fn outside(side: Side, address: u64, bytes: u64) -> DriverError {
+fn address_error(side: Side, address: u64, bytes: u64) -> DriverError {
     DriverError::Address {
         side: side.to_string(),
         address,

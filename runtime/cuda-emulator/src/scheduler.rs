@@ -14,9 +14,9 @@ use super::random::Random;
 use super::run_state::{Progress, RunState};
 
 /// How often all that wait look in vain before they are said to wait for ever.
-const PATIENCE: u32 = 256;
+const MAX_IDLE_TURNS: u32 = 256;
 /// Why a graph did not run to its end.
-pub(super) enum Stop {
+pub(super) enum StopReason {
     Fault(UnresolvedFault),
     Host { label: String, cause: HostError },
 }
@@ -35,7 +35,7 @@ impl RunState {
         graph: &mut [GraphNode],
         reach: &Rc<Reachability>,
         seed: u64,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), StopReason> {
         if let Some(checker) = &mut self.checker {
             checker.begin(reach);
         }
@@ -64,7 +64,7 @@ impl RunState {
         }));
         let first = (0..graph.len()).filter(|&n| self.nodes[n].missing == 0);
         self.ready_nodes.extend(first);
-        let result = self.go();
+        let result = self.run_to_end();
         let parked = std::mem::take(&mut self.parked_blocks);
         self.block_pool.extend(parked);
         if result.is_err() {
@@ -73,11 +73,11 @@ impl RunState {
         result
     }
 
-    fn go(&mut self) -> Result<(), Stop> {
+    fn run_to_end(&mut self) -> Result<(), StopReason> {
         let (mut idle_turns, mut events) = (0, self.events);
         loop {
             let n = self.parked_blocks.len();
-            match (self.startable(), self.resumable()) {
+            match (self.next_ready_node(), self.next_parked_block()) {
                 (None, None) if n == 0 => return Ok(()),
                 (None, None) => return Err(self.deadlock()),
                 (Some(at), block) if block.is_none() || self.random.below(4) > 0 => {
@@ -93,7 +93,7 @@ impl RunState {
                         false => 0,
                     };
                     events = self.events;
-                    if idle_turns > PATIENCE * n as u32 && self.startable().is_none() {
+                    if idle_turns > MAX_IDLE_TURNS * n as u32 && self.next_ready_node().is_none() {
                         return Err(self.deadlock());
                     }
                 }
@@ -102,7 +102,7 @@ impl RunState {
     }
 
     /// A ready node, by its position, whose device has room for a block.
-    fn startable(&mut self) -> Option<usize> {
+    fn next_ready_node(&mut self) -> Option<usize> {
         if self.ready_nodes.is_empty() {
             return None;
         }
@@ -114,7 +114,7 @@ impl RunState {
     }
 
     /// A block that waits, by its position, but for those that wait for a kernel before them that has not ended.
-    fn resumable(&mut self) -> Option<usize> {
+    fn next_parked_block(&mut self) -> Option<usize> {
         let n = self.parked_blocks.len();
         if n == 0 {
             return None;
@@ -138,7 +138,7 @@ impl RunState {
     }
 
     /// Starts the next block of a ready node, or does its work.
-    fn start(&mut self, at: usize) -> Result<(), Stop> {
+    fn start(&mut self, at: usize) -> Result<(), StopReason> {
         let node = self.ready_nodes[at];
         let progress = &mut self.nodes[node];
         let number = (progress.start + progress.begun * progress.stride) % progress.blocks;
@@ -146,7 +146,7 @@ impl RunState {
         if progress.begun == progress.blocks {
             self.ready_nodes.swap_remove(at);
         }
-        self.look_at_node(node)?;
+        self.check_node_access(node)?;
         // SAFETY: as in `node`. No kernel runs now, so nothing else looks at the graph.
         let prepared = unsafe { &mut (&mut *self.graph)[node] };
         match &mut prepared.task {
@@ -163,7 +163,9 @@ impl RunState {
                 };
                 if let Some(checker) = &mut self.checker {
                     let clocks = block.clocks.get_or_insert_default();
-                    checker.races.block(clocks, node, head.index, head.threads);
+                    checker
+                        .races
+                        .begin_block(clocks, node, head.index, head.threads);
                 }
                 block.begin(
                     node,
@@ -181,7 +183,7 @@ impl RunState {
             Task::Set(s) => unsafe {
                 (s.to.address as *mut u8).write_bytes(s.value, s.bytes as usize);
             },
-            Task::Host(work) => work().map_err(|cause| Stop::Host {
+            Task::Host(work) => work().map_err(|cause| StopReason::Host {
                 label: prepared.label.clone(),
                 cause,
             })?,
@@ -192,7 +194,7 @@ impl RunState {
     }
 
     /// The checks look at what a copy or a fill is about to do.
-    fn look_at_node(&mut self, node: usize) -> Result<(), Stop> {
+    fn check_node_access(&mut self, node: usize) -> Result<(), StopReason> {
         // SAFETY: as in `node`.
         let nodes = unsafe { &*self.graph };
         let Some(checker) = &mut self.checker else {
@@ -205,11 +207,11 @@ impl RunState {
             Task::Set(s) => checker.node(node, nodes, (s.to, s.bytes), kind::STORE),
             Task::Kernel(_) | Task::Host(_) | Task::Join => Ok(()),
         };
-        result.map_err(Stop::Fault)
+        result.map_err(StopReason::Fault)
     }
 
     /// Runs a block until it has ended, or all its threads wait for others.
-    fn resume(&mut self, mut block: Box<Block>) -> Result<(), Stop> {
+    fn resume(&mut self, mut block: Box<Block>) -> Result<(), StopReason> {
         // SAFETY: the block and the engine outlive the call, and neither is used but through these pointers in it.
         let outcome = unsafe { run_block(self, &raw mut *block) };
         match outcome {
@@ -217,7 +219,7 @@ impl RunState {
                 let node = block.node;
                 self.trigger(&mut block);
                 if let (Some(checker), Some(clocks)) = (&mut self.checker, &block.clocks) {
-                    checker.races.block_ends(clocks, node);
+                    checker.races.end_block(clocks, node);
                 }
                 self.block_pool.push(block);
                 self.nodes[node].ended += 1;
@@ -234,17 +236,17 @@ impl RunState {
             BlockOutcome::Stopped => {
                 self.block_pool.push(block);
                 let fault = self.fault.take();
-                Err(Stop::Fault(
+                Err(StopReason::Fault(
                     fault.expect("invariant: it stopped at a fault"),
                 ))
             }
         }
     }
 
-    fn end(&mut self, node: usize) -> Result<(), Stop> {
+    fn end(&mut self, node: usize) -> Result<(), StopReason> {
         let early = !self.node(node).programmatic.is_empty() && !self.nodes[node].waited;
         if early {
-            return Err(Stop::Fault(UnresolvedFault {
+            return Err(StopReason::Fault(UnresolvedFault {
                 kind: FaultKind::Race,
                 node,
                 block: [0; 3],
@@ -263,7 +265,7 @@ impl RunState {
     }
 
     /// Everything that was begun waits for ever.
-    fn deadlock(&self) -> Stop {
+    fn deadlock(&self) -> StopReason {
         let block = &self.parked_blocks[0];
         let fiber = block
             .fibers
@@ -277,7 +279,7 @@ impl RunState {
         let mut what = format!(
             "{} blocks wait for what does not come: {}",
             self.parked_blocks.len(),
-            block.waits()
+            block.describe_waits()
         );
         if !self.ready_nodes.is_empty() {
             what += &format!(
@@ -286,7 +288,7 @@ impl RunState {
                 waiting.count().max(1)
             );
         }
-        Stop::Fault(UnresolvedFault {
+        StopReason::Fault(UnresolvedFault {
             kind: FaultKind::Deadlock,
             node: block.node,
             block: block.head.index,

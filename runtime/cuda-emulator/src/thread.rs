@@ -17,7 +17,9 @@ pub(super) type Thread = *mut ThreadHead;
 /// # Safety
 /// The thread runs now: nothing else uses the block or the engine until it leaves itself.
 #[inline]
-pub(super) unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut RunState) {
+pub(super) unsafe fn context<'a>(
+    thread: Thread,
+) -> (&'a ThreadHead, &'a mut Block, &'a mut RunState) {
     // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
     unsafe {
         let head = &*thread;
@@ -28,10 +30,10 @@ pub(super) unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &
 /// Leaves the thread, which goes on when the engine comes back to it.
 ///
 /// # Safety
-/// As for [`of`]; no reference to the block or the engine is used after it.
+/// As for [`context`]; no reference to the block or the engine is used after it.
 pub(super) unsafe fn leave(thread: Thread) {
     // SAFETY: the caller says so.
-    let (head, block, engine) = unsafe { of(thread) };
+    let (head, block, engine) = unsafe { context(thread) };
     let save = &raw mut block.fibers[head.linear as usize].sp;
     let load = engine.sp;
     // SAFETY: the engine has left itself to run this thread.
@@ -41,7 +43,7 @@ pub(super) unsafe fn leave(thread: Thread) {
 /// Stops the graph at a fault. The thread does not go on.
 ///
 /// # Safety
-/// As for [`of`].
+/// As for [`context`].
 pub(super) unsafe fn fail(
     thread: Thread,
     kind: FaultKind,
@@ -51,7 +53,7 @@ pub(super) unsafe fn fail(
 ) -> ! {
     // SAFETY: the caller says so.
     unsafe {
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         engine.fault = Some(UnresolvedFault {
             kind,
             node: block.node,
@@ -70,15 +72,15 @@ pub(super) unsafe fn fail(
 /// Lets others run.
 ///
 /// # Safety
-/// As for [`of`].
+/// As for [`context`].
 pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     // SAFETY: the caller says so.
     unsafe {
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = Some(site);
         block.warps[head.warp as usize].spinning |= 1 << head.lane;
         leave(thread);
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = None;
     }
 }
@@ -86,11 +88,11 @@ pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
 /// The checks look at an access; the thread stops where something is wrong.
 ///
 /// # Safety
-/// As for [`of`].
+/// As for [`context`].
 pub(super) unsafe fn check_access(thread: Thread, access: &Access, at: Option<CodeLocation>) {
     // SAFETY: the caller says so.
     unsafe {
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         if let Err(wrong) = engine.check_access(block, head, access) {
             let (kind, what, other) = *wrong;
             let code = CodeLocation::Code {

@@ -17,7 +17,7 @@ pub(super) struct ThreadClock {
     /// Stamps by places.
     pub(super) places: [(usize, u32); PLACES],
     /// What it learnt from flags since the last barrier.
-    pub(super) learnt: Option<Box<HappensBefore>>,
+    pub(super) acquired: Option<Box<HappensBefore>>,
     /// What it read in flags and will know after a fence, by scope.
     pub(super) pending: Option<Box<HappensBefore>>,
     /// What a store after its last fence makes known, and to whom.
@@ -33,7 +33,7 @@ impl ThreadClock {
     }
 
     /// Where the stamp of a place is kept.
-    pub(super) fn place(&mut self, pc: usize) -> &mut (usize, u32) {
+    pub(super) fn stamp_slot(&mut self, pc: usize) -> &mut (usize, u32) {
         &mut self.places[(pc >> 2) % PLACES]
     }
 }
@@ -79,8 +79,8 @@ impl BlockClocks {
         }
         if std::mem::take(&mut self.busy) {
             for t in &mut self.threads {
-                if let Some(learnt) = t.learnt.take() {
-                    self.known.join(&learnt);
+                if let Some(acquired) = t.acquired.take() {
+                    self.known.join(&acquired);
                 }
             }
         }
@@ -92,21 +92,21 @@ impl BlockClocks {
         let lanes = &mut self.lanes[warp];
         let threads = &mut self.threads[warp * 32..];
         let mut joined = [0; 32];
-        let mut learnt: Option<Box<HappensBefore>> = None;
+        let mut acquired: Option<Box<HappensBefore>> = None;
         for l in members() {
             lanes[l][l] = threads[l].clock;
             for (j, known) in joined.iter_mut().zip(&lanes[l]) {
                 *j = (*known).max(*j);
             }
-            if let Some(known) = &threads[l].learnt {
-                learnt.get_or_insert_default().join(known);
+            if let Some(known) = &threads[l].acquired {
+                acquired.get_or_insert_default().join(known);
             }
         }
         for l in members() {
             lanes[l] = joined;
             threads[l].advance();
-            if learnt.is_some() {
-                threads[l].learnt.clone_from(&learnt);
+            if acquired.is_some() {
+                threads[l].acquired.clone_from(&acquired);
             }
         }
     }
@@ -114,8 +114,8 @@ impl BlockClocks {
     /// What a thread knows now, its own accesses included.
     pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
-        if let Some(learnt) = &self.threads[thread].learnt {
-            known.join(learnt);
+        if let Some(acquired) = &self.threads[thread].acquired {
+            known.join(acquired);
         }
         let warp = thread / 32;
         let lanes = self.lanes[warp][thread % 32].iter().enumerate();
@@ -133,11 +133,11 @@ impl BlockClocks {
     }
 
     /// Adds to what a thread knows.
-    pub(super) fn learn(&mut self, thread: usize, known: &HappensBefore) {
+    pub(super) fn acquire(&mut self, thread: usize, known: &HappensBefore) {
         if !known.is_empty() {
             self.busy = true;
-            let learnt = &mut self.threads[thread].learnt;
-            learnt.get_or_insert_default().join(known);
+            let acquired = &mut self.threads[thread].acquired;
+            acquired.get_or_insert_default().join(known);
         }
     }
 }

@@ -37,7 +37,7 @@ enum Origin {
     /// A node: several blocks of a kernel, or a copy.
     Node { node: u32 },
     /// Both of two stamps.
-    Both { first: u32, second: u32 },
+    Pair { first: u32, second: u32 },
 }
 
 /// An access: who made it, and where it stands in the code.
@@ -147,7 +147,7 @@ pub(super) struct RaceDetector {
     /// The stamps of several readers, by who they are.
     summaries: HashMap<(Origin, u8), u32>,
     /// What nodes learnt from flags, which those after them know, too.
-    learnt: BTreeMap<usize, HappensBefore>,
+    acquired: BTreeMap<usize, HappensBefore>,
     /// What two stamps found the last time.
     ordered: (u32, u32),
 }
@@ -167,13 +167,13 @@ impl RaceDetector {
         self.flags.clear();
         self.instances.clear();
         self.summaries.clear();
-        self.learnt.clear();
+        self.acquired.clear();
         self.origins.push(Origin::Node { node: u32::MAX });
         wraps
     }
 
     /// Starts a block.
-    pub(super) fn block(
+    pub(super) fn begin_block(
         &mut self,
         clocks: &mut BlockClocks,
         node: usize,
@@ -183,7 +183,7 @@ impl RaceDetector {
         self.instances.push((node, index, threads));
         let count = threads.iter().product::<u32>() as usize;
         clocks.begin(self.instances.len() as u32 - 1, count);
-        for (&before, known) in &self.learnt {
+        for (&before, known) in &self.acquired {
             if self.reach.starts_after(before, node) {
                 clocks.known.join(known);
             }
@@ -192,15 +192,15 @@ impl RaceDetector {
     }
 
     /// Ends a block: what follows its node knows what it learnt.
-    pub(super) fn block_ends(&mut self, clocks: &BlockClocks, node: usize) {
+    pub(super) fn end_block(&mut self, clocks: &BlockClocks, node: usize) {
         let mut known = clocks.known.clone();
         for t in &clocks.threads {
-            if let Some(learnt) = &t.learnt {
-                known.join(learnt);
+            if let Some(acquired) = &t.acquired {
+                known.join(acquired);
             }
         }
         if !known.is_empty() {
-            self.learnt.entry(node).or_default().join(&known);
+            self.acquired.entry(node).or_default().join(&known);
         }
     }
 
@@ -232,7 +232,7 @@ impl RaceDetector {
     }
 
     /// The stamp of an access that is made now.
-    fn now(&mut self, actor: &mut Accessor<'_>, pc: usize, atomic: u8) -> u32 {
+    fn current_stamp(&mut self, actor: &mut Accessor<'_>, pc: usize, atomic: u8) -> u32 {
         let Some((clocks, thread)) = &mut actor.thread else {
             let node = actor.node as u32;
             let origin = self.new_origin(Origin::Node { node });
@@ -241,7 +241,7 @@ impl RaceDetector {
         let (instance, epoch) = (clocks.instance, clocks.epoch);
         let (t, number) = (&mut clocks.threads[*thread], *thread as u32);
         let key = pc << 2 | usize::from(atomic);
-        let place = *t.place(key);
+        let place = *t.stamp_slot(key);
         if place.0 == key && place.1 != NONE {
             return place.1;
         }
@@ -254,7 +254,7 @@ impl RaceDetector {
             });
         }
         let stamp = self.new_stamp(t.origin, pc, atomic);
-        *t.place(key) = (key, stamp);
+        *t.stamp_slot(key) = (key, stamp);
         stamp
     }
 
@@ -265,7 +265,7 @@ impl RaceDetector {
         cells: &mut [ShadowCell],
         (writes, atomic, pc): (bool, u8, usize),
     ) -> Result<(), Conflict> {
-        let now = self.now(actor, pc, atomic);
+        let now = self.current_stamp(actor, pc, atomic);
         // Neighbours mostly remember the same.
         let mut last = None;
         for cell in cells {
@@ -310,7 +310,7 @@ impl RaceDetector {
         if atomic && (before.atomic.min(this.atomic) > 1 || self.node(origin) == Some(actor.node)) {
             return Ok(());
         }
-        if self.before(origin, actor) {
+        if self.is_ordered(origin, actor) {
             self.ordered = (then, now);
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl RaceDetector {
                 (self.instances[instance as usize].0, text(instance, None))
             }
             Origin::Node { node } => (node as usize, String::new()),
-            Origin::Both { second, .. } => match self.stamp(second) {
+            Origin::Pair { second, .. } => match self.stamp(second) {
                 Some(second) => return self.conflict(second, wrote),
                 None => (0, String::new()),
             },

@@ -12,16 +12,16 @@ impl RaceDetector {
             | Origin::Warp { instance, .. }
             | Origin::Block { instance, .. } => Some(self.instances[instance as usize].0),
             Origin::Node { node } => Some(node as usize),
-            Origin::Both { .. } => None,
+            Origin::Pair { .. } => None,
         }
     }
 
     /// Whether what was done comes before what is done now.
-    pub(super) fn before(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
-        if let Origin::Both { first, second } = origin {
+    pub(super) fn is_ordered(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
+        if let Origin::Pair { first, second } = origin {
             let each = |stamp| {
                 let origin = self.stamp(stamp).map(|s| self.origins[s.origin as usize]);
-                origin.is_none_or(|origin| self.before(origin, actor))
+                origin.is_none_or(|origin| self.is_ordered(origin, actor))
             };
             return each(first) && each(second);
         }
@@ -34,11 +34,11 @@ impl RaceDetector {
         let Some((clocks, thread)) = &actor.thread else {
             return false;
         };
-        if inside(origin, clocks, *thread) {
+        if is_ordered_in_block(origin, clocks, *thread) {
             return true;
         }
-        let learnt = clocks.threads[*thread].learnt.as_deref();
-        learnt.is_some_and(|known| self.is_known(origin, node, known))
+        let acquired = clocks.threads[*thread].acquired.as_deref();
+        acquired.is_some_and(|known| self.is_known(origin, node, known))
             || self.is_known(origin, node, &clocks.known)
     }
 
@@ -66,7 +66,7 @@ impl RaceDetector {
             | Origin::Block { instance, epoch } => {
                 known.blocks.get(&instance).is_some_and(|s| epoch < s.epoch)
             }
-            Origin::Node { .. } | Origin::Both { .. } => false,
+            Origin::Node { .. } | Origin::Pair { .. } => false,
         }
     }
 
@@ -82,23 +82,23 @@ impl RaceDetector {
         if then == now || self.includes(a, b) {
             return then;
         }
-        if self.before(a, actor) {
+        if self.is_ordered(a, actor) {
             return now;
         }
         let atomic = old.atomic.min(new.atomic);
-        let mut origin = self.both(a, b, then, now);
-        if let Origin::Both { first, second } = a {
+        let mut origin = self.join_origins(a, b, then, now);
+        if let Origin::Pair { first, second } = a {
             // A node is in it once, and what is known to have ended is not.
             for (part, rest) in [(first, second), (second, first)] {
                 if self
                     .stamp(part)
-                    .is_none_or(|s| self.before(self.origins[s.origin as usize], actor))
+                    .is_none_or(|s| self.is_ordered(self.origins[s.origin as usize], actor))
                 {
                     return self.merge(actor, rest, now);
                 }
-                if self.has(part, actor.node) {
+                if self.includes_node(part, actor.node) {
                     let second = self.merge(actor, part, now);
-                    origin = Origin::Both {
+                    origin = Origin::Pair {
                         first: rest,
                         second,
                     };
@@ -110,9 +110,11 @@ impl RaceDetector {
     }
 
     /// Whether a stamp says what a node did.
-    fn has(&self, stamp: u32, node: usize) -> bool {
+    fn includes_node(&self, stamp: u32, node: usize) -> bool {
         match self.stamp(stamp).map(|s| self.origins[s.origin as usize]) {
-            Some(Origin::Both { first, second }) => self.has(first, node) || self.has(second, node),
+            Some(Origin::Pair { first, second }) => {
+                self.includes_node(first, node) || self.includes_node(second, node)
+            }
             Some(origin) => self.node(origin) == Some(node),
             None => false,
         }
@@ -155,7 +157,7 @@ impl RaceDetector {
                 },
             ) => instance == i && epoch >= e,
             (Origin::Node { node }, b) => self.node(b) == Some(node as usize),
-            (Origin::Both { first, second }, b) => [first, second].iter().any(|&s| {
+            (Origin::Pair { first, second }, b) => [first, second].iter().any(|&s| {
                 let origin = self.stamp(s).map(|s| self.origins[s.origin as usize]);
                 origin.is_some_and(|origin| self.includes(origin, b))
             }),
@@ -164,7 +166,7 @@ impl RaceDetector {
     }
 
     /// The least that says both.
-    fn both(&self, a: Origin, b: Origin, then: u32, now: u32) -> Origin {
+    fn join_origins(&self, a: Origin, b: Origin, then: u32, now: u32) -> Origin {
         let of = |origin: Origin| match origin {
             Origin::Thread {
                 instance,
@@ -179,7 +181,7 @@ impl RaceDetector {
                 clock,
             } => Some((instance, epoch, Some((warp, clock)))),
             Origin::Block { instance, epoch } => Some((instance, epoch, None)),
-            Origin::Node { .. } | Origin::Both { .. } => None,
+            Origin::Node { .. } | Origin::Pair { .. } => None,
         };
         match (of(a), of(b)) {
             (Some((i, e, w)), Some((j, f, v))) if i == j => match (w, v) {
@@ -196,7 +198,7 @@ impl RaceDetector {
             },
             _ => match (self.node(a), self.node(b)) {
                 (Some(n), Some(m)) if n == m => Origin::Node { node: n as u32 },
-                _ => Origin::Both {
+                _ => Origin::Pair {
                     first: then,
                     second: now,
                 },
@@ -206,7 +208,7 @@ impl RaceDetector {
 }
 
 /// Whether the block itself orders what was done before what its thread does now.
-fn inside(origin: Origin, clocks: &BlockClocks, thread: usize) -> bool {
+fn is_ordered_in_block(origin: Origin, clocks: &BlockClocks, thread: usize) -> bool {
     let lanes = &clocks.lanes[thread / 32][thread % 32];
     match origin {
         Origin::Thread {

@@ -18,7 +18,7 @@ impl RaceDetector {
             let reaches =
                 flag.instance == clocks.instance || both > 1 || both == 1 && flag.device == device;
             match (reaches, of & kind::ACQUIRE != 0) {
-                (true, true) => clocks.learn(*thread, &flag.known),
+                (true, true) => clocks.acquire(*thread, &flag.known),
                 (true, false) => {
                     clocks.busy = true;
                     let pending = &mut clocks.threads[*thread].pending;
@@ -53,7 +53,7 @@ impl RaceDetector {
     /// A thread's fence: 0 for its block, 1 for its device, 2 for the system.
     pub(crate) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
         if let Some(pending) = clocks.threads[thread].pending.take() {
-            clocks.learn(thread, &pending);
+            clocks.acquire(thread, &pending);
         }
         let known = clocks.snapshot(thread);
         clocks.threads[thread].fenced = Some(Box::new((known, scope)));
@@ -61,11 +61,11 @@ impl RaceDetector {
     }
 
     /// A thread has waited for the end of nodes.
-    pub(crate) fn ended(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
+    pub(crate) fn wait_for_nodes(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
         let known = HappensBefore {
             nodes: nodes.iter().copied().collect(),
             ..HappensBefore::default()
         };
-        clocks.learn(thread, &known);
+        clocks.acquire(thread, &known);
     }
 }

@@ -8,7 +8,7 @@ use tpc_runtime::host::{BufferedWeight, load_weights};
 use tpc_runtime::{ExecError, WeightSource};
 
 use super::memory::{Arenas, error};
-use super::options::of_weight;
+use super::options::weight_planes;
 use crate::driver::{Driver, Endpoint};
 use crate::planes::{PLANES, Planes};
 
@@ -48,7 +48,7 @@ fn store(
     match buffer.format {
         StoredFormat::File => driver.write(to, &part.bytes).map_err(error),
         StoredFormat::Planes => {
-            let found = of_weight(ty).filter(|_| place != Place::Host);
+            let found = weight_planes(ty).filter(|_| place != Place::Host);
             let (planes, rows) = found.ok_or_else(|| malformed("cannot be stored in planes"))?;
             let (offsets, end) = planes.offsets(rows).unwrap_or_default();
             if end != extent.bytes {

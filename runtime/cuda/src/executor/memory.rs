@@ -34,7 +34,7 @@ impl DeviceView {
     }
 
     /// The view of memory without elements.
-    fn bare(self, address: u64) -> DeviceView {
+    fn empty_at(self, address: u64) -> DeviceView {
         DeviceView {
             address,
             ..DeviceView::none(self.dtype)
@@ -303,7 +303,7 @@ impl Frames {
                         ScratchPart::Counters => 0,
                         ScratchPart::Parts => counters(launches.scratch_bytes[d]),
                     };
-                    view = view.bare(scratch.address + behind);
+                    view = view.empty_at(scratch.address + behind);
                 }
                 view.encode(&mut bytes)?;
             }
@@ -391,7 +391,7 @@ impl Faults {
             self.clear(d, driver)?;
             let launch = Launch::new((head >> 32) as usize);
             let e = ExecError::Index {
-                what: indexed(&program.launch(launch).kernel),
+                what: index_name(&program.launch(launch).kernel),
                 index: index.cast_signed(),
                 bound: bound as usize,
             };
@@ -402,7 +402,7 @@ impl Faults {
 }
 
 /// What the indices of a kernel name.
-fn indexed(kernel: &str) -> &'static str {
+fn index_name(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",
         // A launch of several ops that ends with it, too.

@@ -23,7 +23,7 @@ impl PrefetchPlan {
                 let Step::Launch(launch) = *step else {
                     continue;
                 };
-                let own = own(program, launch, queue.place);
+                let own = fused_launch(program, launch, queue.place);
                 if let (Some(before), Some(weight)) =
                     (before, own.as_ref().and_then(|t| weight(program, t)))
                 {
@@ -43,13 +43,13 @@ impl PrefetchPlan {
     }
 
     /// The weight that a launch at a place asks for.
-    pub(super) fn of(&self, launch: Launch, place: Place) -> Option<Value> {
+    pub(super) fn weight(&self, launch: Launch, place: Place) -> Option<Value> {
         self.0.get(&(launch, place)).copied()
     }
 }
 
 /// What a launch does at a place, where that is one kernel of several ops.
-fn own(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
+fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
     let own = roles(program, launch)?
         .into_iter()
         .find(|(at, _)| *at == place);

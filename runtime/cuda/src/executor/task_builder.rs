@@ -13,7 +13,7 @@ use super::prefetch::PrefetchPlan;
 use super::roles::roles;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::term_slot::TermSlot;
-use super::terms::{TermsPlan, in_terms};
+use super::terms::{TermsPlan, terms_operand};
 
 /// Asks whether the kernels of a device reach the memory of another.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
@@ -120,11 +120,11 @@ impl TaskBuilder {
             }
         }
         if let (Some((_, half)), Some(made)) =
-            (self.terms.made((launch, here)), fused.results.last())
+            (self.terms.write((launch, here)), fused.results.last())
         {
             results.push(Binding::terms(*made, half));
         }
-        operands.extend(self.prefetch.of(launch, here).map(Binding::own));
+        operands.extend(self.prefetch.weight(launch, here).map(Binding::own));
         ops.push(TaskKernel {
             op: KernelOp::Fused(fused.fused.clone()),
             operands,
@@ -156,14 +156,14 @@ impl TaskBuilder {
                 ops.push(copy);
                 reads[0] = results[0];
             }
-            if let Some(x) = in_terms(program, &op, &operands) {
+            if let Some(x) = terms_operand(program, &op, &operands) {
                 let (half, there) = self.terms.read(here);
                 reads[1] = Binding::terms(x, half);
                 if !there {
                     ops.push(terms_kernel(x, half));
                 }
             }
-            if let Some((x, half)) = self.terms.made(here) {
+            if let Some((x, half)) = self.terms.write(here) {
                 results.push(Binding::terms(x, half));
             }
         }

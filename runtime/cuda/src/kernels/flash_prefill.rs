@@ -29,7 +29,7 @@ const THREADS: u32 = 128;
 /// The most bytes of shared memory that a block asks for: compute capability 7.5 has 64 KiB, of which it declares less than one.
 const SHARED: usize = 63 << 10;
 /// The least: results are put in order there, 36 floats of each row.
-const ORDERED: usize = ROWS * 36 * 4;
+const OUTPUT_BYTES: usize = ROWS * 36 * 4;
 
 /// What a block holds in registers: queries of so many times 16 elements, so many columns of V; and the cells of a tile.
 #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ impl FlashPrefill {
                 columns,
                 cells,
             },
-            shared: shared.max(ORDERED),
+            shared: shared.max(OUTPUT_BYTES),
             rows,
             tiles: of_head.div_ceil(ROWS).max(1),
             parts: dv.div_ceil(columns).max(1),

@@ -136,7 +136,7 @@ const THREADS: usize = 128;
 const WAVES: usize = 16;
 
 /// Blocks of threads for so many units, each of which takes a thread.
-pub(super) fn flat(units: usize, request: &Request<'_>) -> Geometry {
+pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     let threads = units.next_multiple_of(32).clamp(32, THREADS);
     let most = request.multiprocessors.max(1) as usize * WAVES;
     let blocks = units.div_ceil(threads).clamp(1, most);
@@ -148,7 +148,7 @@ pub(super) fn flat(units: usize, request: &Request<'_>) -> Geometry {
 }
 
 /// A block of threads for each row of so many elements.
-pub(super) fn per_row(rows: usize, elements: usize) -> Geometry {
+pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     /// Elements that a thread takes before there are more threads.
     const EACH: usize = 8;
     let threads = elements.div_ceil(EACH).next_power_of_two().clamp(32, 512);

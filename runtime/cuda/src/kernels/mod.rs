@@ -37,7 +37,7 @@ pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
 pub use mul_mat_id_sum::{ExpertBias, MAX_SUMMED_EXPERTS};
 pub use norm::MAX_ALL_REDUCE_WIDTH;
 pub use product::Terms;
-pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, Weights};
+pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 pub use row_source::{KeepInput, RowSource};
 pub use source::{Instance, Source, modules};
 

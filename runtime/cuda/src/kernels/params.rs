@@ -58,7 +58,7 @@ impl Params {
 
     /// Adds members that were put together.
     #[must_use]
-    pub(super) fn then(mut self, more: Params) -> Params {
+    pub(super) fn append(mut self, more: Params) -> Params {
         self.0.extend(more.0);
         self
     }

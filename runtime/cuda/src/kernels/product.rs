@@ -5,7 +5,7 @@ use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, real,
+    GRID, Geometry, OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real,
 };
 use super::params::Params;
 use super::source::{Arguments, Family, Instance, tag};
@@ -67,11 +67,11 @@ pub(super) fn terms(request: &Request<'_>) -> Selection {
     const LANES: usize = 8;
     let groups = x.max_dims[0].div_ceil(64) * 2;
     let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
-    kernel(template, Params::new(), flat(units, request))
+    kernel(template, Params::new(), grid_1d(units, request))
 }
 
 /// An instance of a template for a type in planes.
-pub(super) fn of_planes(
+pub(super) fn plane_instance(
     template: &str,
     planes: DType,
     types: &[DType],
@@ -104,7 +104,7 @@ pub(super) fn product_params(
 }
 
 /// An instance of a template of products.
-pub(super) fn instance_of(template: &str, arguments: Arguments) -> Instance {
+pub(super) fn product_instance(template: &str, arguments: Arguments) -> Instance {
     instance(FAMILY, template, &[], arguments)
 }
 
@@ -137,7 +137,7 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
 }
 
 /// How a product is launched: by tiles, or by columns, where a lane has so many rows at once.
-enum By {
+enum ProductLaunch {
     Tiles,
     Columns(usize),
 }
@@ -153,24 +153,24 @@ fn product(
     let (rows, columns, batches) = (a.max_dims[1], q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
     let lanes = lanes(a)?;
     let by = if columns > 1 {
-        By::Tiles
+        ProductLaunch::Tiles
     } else {
-        By::Columns(rows_per_lane)
+        ProductLaunch::Columns(rows_per_lane)
     };
     let kind = match by {
-        By::Tiles => "tiles",
-        By::Columns(_) => "columns",
+        ProductLaunch::Tiles => "tiles",
+        ProductLaunch::Columns(_) => "columns",
     };
     let name = template.replace('*', kind);
-    let first = of_planes(&name, a.dtype, &[], Arguments::Params);
+    let first = plane_instance(&name, a.dtype, &[], Arguments::Params);
     let template = rest.iter().fold(first, Instance::with);
     match by {
-        By::Tiles => {
+        ProductLaunch::Tiles => {
             let (each, wide, threads) = TILE;
             let geometry = geometry((rows, each), columns.div_ceil(wide), batches, threads);
             kernel(template, params, geometry)
         }
-        By::Columns(rows_per_lane) => {
+        ProductLaunch::Columns(rows_per_lane) => {
             let each = THREADS / lanes * rows_per_lane;
             let geometry = geometry((rows, each), columns, batches, THREADS);
             kernel(
@@ -227,7 +227,7 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);
     let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
-    let template = of_planes("plane_experts", a.dtype, &[], Arguments::Faults);
+    let template = plane_instance("plane_experts", a.dtype, &[], Arguments::Faults);
     let template = template.with(epilogue(&types));
     let template = template.with(tag(ids.dtype)).with(tag(y.dtype));
     let entries = ids.max_dims[0] * ids.max_dims[1];
@@ -249,8 +249,8 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     let set = Params::new().u32(op.window.is_some().into());
     let params = set.size(start)?.size(len)?;
     let types = [ids.dtype, y.dtype];
-    let template = of_planes("plane_rows", a.dtype, &types, Arguments::Faults);
-    kernel(template, params, flat(y.elements(), request))
+    let template = plane_instance("plane_rows", a.dtype, &types, Arguments::Faults);
+    kernel(template, params, grid_1d(y.elements(), request))
 }
 
 /// Whether an operand lies in planes.

@@ -45,14 +45,14 @@ impl<'a> Matcher<'a> {
     }
 
     /// The instruction of the set that computes a value; reshapes between are passed.
-    pub(super) fn of(&self, v: Value) -> Option<&'a InstData> {
+    pub(super) fn def(&self, v: Value) -> Option<&'a InstData> {
         let inst = self.graph.value(v).def.0;
         if !self.insts.contains(&inst) {
             return None;
         }
         let data = self.visit(inst);
         match data.op {
-            Op::Reshape(_) => self.of(data.operands[0]),
+            Op::Reshape(_) => self.def(data.operands[0]),
             _ => Some(data),
         }
     }
@@ -63,7 +63,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Whether something outside reads a value.
-    pub(super) fn is_kept(&self, v: Value) -> bool {
+    pub(super) fn is_read_outside(&self, v: Value) -> bool {
         (self.kept)(v)
     }
 
@@ -102,7 +102,7 @@ impl<'a> Matcher<'a> {
         let [a, b] = *data.operands.as_slice() else {
             return None;
         };
-        match (self.of(a), self.of(b)) {
+        match (self.def(a), self.def(b)) {
             (Some(inner), None) => Some((inner, b)),
             (None, Some(inner)) if self.dims(b) == self.dims(data.results[0]) => Some((inner, a)),
             _ => None,
@@ -127,7 +127,7 @@ impl<'a> DefWalker<'a> {
     }
 
     /// What computes a value, and the views between.
-    pub(super) fn of(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
+    pub(super) fn def(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
         let graph = self.graph();
         let mut views = Vec::new();
         let mut inst = graph.value(v).def.0;
@@ -140,7 +140,7 @@ impl<'a> DefWalker<'a> {
 
     /// The set of what computes a value and all that this needs, as far as `within` says.
     pub(super) fn closure(&self, v: Value, within: &dyn Fn(&InstData) -> bool) -> Vec<Inst> {
-        let (inst, data, mut out) = self.of(v);
+        let (inst, data, mut out) = self.def(v);
         if !within(data) {
             return Vec::new();
         }
@@ -165,7 +165,7 @@ impl<'a> DefWalker<'a> {
     }
 
     /// Whether a value is read by others than these.
-    pub(super) fn is_read_beside(&self, v: Value, insts: &[Inst]) -> bool {
+    pub(super) fn is_read_outside(&self, v: Value, insts: &[Inst]) -> bool {
         let users = self.context.users(v);
         users.is_empty() || users.iter().any(|u| !insts.contains(u)) || self.is_output(v)
     }

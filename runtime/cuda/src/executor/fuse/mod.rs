@@ -117,7 +117,7 @@ fn on_cards(defs: &DefWalker<'_>, mut sets: Vec<Vec<Inst>>) -> Vec<Vec<Inst>> {
         insts.sort_unstable();
         insts.dedup();
         let on_host = |i: &Inst| graph.value(graph.inst(*i).results[0]).place == Place::Host;
-        let kept = |v: Value| defs.is_read_beside(v, insts);
+        let kept = |v: Value| defs.is_read_outside(v, insts);
         let several = insts.len() > 1 && !insts.iter().any(on_host);
         several && roles_of(graph, insts, &format, &kept).is_some()
     });
