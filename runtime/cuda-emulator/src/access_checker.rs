@@ -12,14 +12,14 @@ use super::graph::{GraphNode, Task};
 use super::memory::Memories;
 use super::race::{Accessor, Conflict, RaceDetector, Reachability, ShadowCell};
 
-/// What the checks of an engine need.
+/// Checks accesses of the graph that runs.
 pub(super) struct AccessChecker {
     pub(super) races: RaceDetector,
     pub(super) memories: *mut Memories,
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// What is wrong with an access.
+/// The fault of an access.
 pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
 /// An access to bytes.
@@ -191,7 +191,7 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     Box::new((FaultKind::Race, what, Some(other)))
 }
 
-/// What is known of bytes in memory that a device may access.
+/// Returns the shadow of bytes in memory that a device may access.
 fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,

@@ -16,11 +16,11 @@ pub(super) struct Fiber {
     pub(super) stack: *mut u8,
     /// Where it was left.
     pub(super) sp: *mut u8,
-    /// What it waits in.
+    /// The call in which it waits.
     pub(super) site: Option<RawSite>,
     /// The flag that it loaded last, and what it was.
     pub(super) flag: (usize, u64),
-    /// Whether it has ended.
+    /// True if it has ended.
     pub(super) ended: bool,
 }
 
@@ -34,13 +34,13 @@ impl Fiber {
     };
 }
 
-/// What lanes of a warp do together.
+/// A collective call of lanes of a warp.
 pub(super) struct Collective {
     pub(super) mask: u32,
     pub(super) arrived: u32,
     pub(super) generation: usize,
     pub(super) site: Option<RawSite>,
-    /// What was published, in this generation and in the one before.
+    /// The published values, of this generation and of the one before.
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
@@ -92,11 +92,11 @@ pub(super) struct Block {
     pub(super) head: BlockHead,
     /// The node that it is of.
     pub(super) node: usize,
-    /// What the checks know of its threads.
+    /// The clocks of its threads, in the checked build.
     pub(super) clocks: Option<Box<BlockClocks>>,
     pub(super) alive: u32,
     pub(super) arrived: u32,
-    /// What threads bring to the barrier, in this generation and in the one before.
+    /// The sum of the values that threads pass to the barrier, of this generation and of the one before.
     pub(super) brought: [u32; 2],
     pub(super) generation: usize,
     pub(super) barrier: Option<RawSite>,
@@ -107,7 +107,7 @@ pub(super) struct Block {
     pub(super) fibers: Vec<Fiber>,
     pub(super) copies: Vec<AsyncCopies>,
     shared: Vec<u128>,
-    /// What the checks know of its shared memory, a cell per byte.
+    /// The shadow of its shared memory, a cell per byte.
     cells: Vec<ShadowCell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
@@ -223,13 +223,13 @@ impl Block {
         self.head.dynamic_bytes as usize + declared
     }
 
-    /// Whether an address is one of its shared memory.
+    /// Returns true if an address is one of its shared memory.
     pub(super) fn is_shared(&self, address: usize) -> bool {
         let base = self.shared.as_ptr() as usize;
         (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// What the checks know of bytes of shared memory, or why they are not such.
+    /// Returns the shadow of bytes of shared memory, or why they are none.
     pub(super) fn shared_cells(
         &mut self,
         address: usize,

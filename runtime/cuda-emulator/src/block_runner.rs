@@ -10,7 +10,7 @@ use super::fiber::{head, overrun, prepare, switch};
 use super::graph::Task;
 use super::run_state::RunState;
 
-/// What became of a block.
+/// The outcome of a turn of a block.
 pub(super) enum BlockOutcome {
     Ended,
     Parked,
@@ -56,7 +56,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
     }
 }
 
-/// Makes what spins ready for the next time; whether anything does.
+/// Makes spinning lanes ready for the next turn. Returns true if there are any.
 fn wake(block: &mut Block) -> bool {
     let mut any = 0;
     for warp in &mut block.warps {

@@ -1,4 +1,4 @@
-//! What kernels call while they run. Each runs on the stack of a thread, and may leave it.
+//! The calls of kernels. Each runs on the stack of a thread, and may leave it.
 
 use std::ffi::c_void;
 

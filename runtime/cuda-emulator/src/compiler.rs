@@ -1,4 +1,4 @@
-//! The host's C++ compiler, and what it compiled before.
+//! The host's C++ compiler, with its cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,7 +25,7 @@ pub(super) struct Compiler {
     cache: PathBuf,
 }
 
-/// What is missing, and how to get it.
+/// Returns the error for a missing compiler.
 fn no_compiler(tried: &[String]) -> DriverError {
     DriverError::NoCompiler {
         what: format!(
@@ -91,7 +91,7 @@ impl Compiler {
         flags
     }
 
-    /// What stands before every module.
+    /// Returns the text before every module.
     fn prefix() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
@@ -116,7 +116,7 @@ impl Compiler {
         format!("#line 1 \"{name}.cu\"\n{source}")
     }
 
-    /// The key of what these parts make.
+    /// Returns the key of the output that these parts make.
     fn key(&self, parts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for part in [self.program.as_str(), &self.version].iter().chain(parts) {

@@ -27,7 +27,7 @@ struct LoadedModule {
     module: Module,
     /// The image of the module, where its kernels are not apart.
     module_image: Option<Arc<Image>>,
-    /// Those of the kernels that were asked for, by their names.
+    /// The images of single kernels, by their names.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Launch {
     pub(super) _args: Args,
 }
 
-/// What a node does.
+/// The work of a node.
 pub(super) enum Task {
     Kernel(Launch),
     Copy(CopyNode),

@@ -68,7 +68,7 @@ impl Image {
         })
     }
 
-    /// Whether it has a kernel of that name.
+    /// Returns true if it has a kernel of that name.
     pub(super) fn check_kernel(&self, name: &str) -> Result<(), DriverError> {
         self.raw_kernel(name).map(|_| ())
     }

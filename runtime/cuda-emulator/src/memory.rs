@@ -12,7 +12,7 @@ pub(super) struct Allocation {
     pub(super) bytes: usize,
     /// Keeps the memory.
     _map: MmapMut,
-    /// What the checks know, a cell per byte.
+    /// The shadow, a cell per byte.
     cells: Option<MmapMut>,
     /// The bytes that kernels have read, as often as they read them.
     read: u64,
@@ -22,7 +22,7 @@ pub(super) struct Allocation {
 #[derive(Default)]
 pub(super) struct Memories {
     all: Vec<Allocation>,
-    /// What was found last.
+    /// The position that was found last.
     last: std::cell::Cell<usize>,
 }
 
@@ -82,7 +82,7 @@ impl Memories {
         }
     }
 
-    /// What holds an address, or the last allocation before it.
+    /// Returns the allocation that holds an address, or the last before it.
     pub(super) fn find(&self, address: usize) -> Option<&Allocation> {
         self.all.get(self.position(address)?)
     }

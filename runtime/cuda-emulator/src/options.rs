@@ -1,19 +1,19 @@
-//! What is emulated, and how.
+//! Options of the emulation.
 
 use std::path::PathBuf;
 
 use super::compiler::Build;
 
-/// Whether devices reach each other's memory.
+/// The links between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// They do where it is granted.
+    /// Devices reach memory that was granted to them.
     Peers,
-    /// They do not: only the host's memory is common.
+    /// Devices reach the host's memory only.
     HostOnly,
 }
 
-/// What is emulated, and how.
+/// Options of the emulation.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
     /// The number of devices.
@@ -22,13 +22,13 @@ pub struct EmulatedOptions {
     pub memory: u64,
     /// The compute capability that they tell.
     pub capability: (u32, u32),
-    /// Whether they reach each other's memory.
+    /// The links between them.
     pub links: Links,
     /// The most blocks that a device runs at once. Blocks that wait for others beyond these wait for ever.
     pub max_resident_blocks: usize,
     /// How kernels are compiled.
     pub build: Build,
-    /// What the order depends on where it is not defined.
+    /// The seed of every order that is not defined.
     pub seed: u64,
     /// The folder of compiled kernels; without one, that of the variable `TPC_CUDA_CACHE`, or one in the user's cache.
     pub cache: Option<PathBuf>,

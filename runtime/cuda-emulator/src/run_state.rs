@@ -1,4 +1,4 @@
-//! The state of a graph that runs: what kernels' calls and the scheduler share.
+//! The state of a graph that runs, which the calls of kernels and the scheduler share.
 
 use tpc_cuda::EdgeKind;
 
@@ -10,7 +10,7 @@ use super::fiber::Stacks;
 use super::graph::GraphNode;
 use super::random::Random;
 
-/// What became of a node so far.
+/// The progress of a node.
 #[derive(Clone, Default)]
 pub(super) struct Progress {
     pub(super) missing: usize,
@@ -19,7 +19,7 @@ pub(super) struct Progress {
     pub(super) ended: usize,
     pub(super) blocks: usize,
     pub(super) over: bool,
-    /// Whether a thread has waited for the programmatic predecessors.
+    /// True if a thread has waited for the programmatic predecessors.
     pub(super) waited: bool,
     pub(super) start: usize,
     pub(super) stride: usize,
@@ -83,7 +83,7 @@ impl RunState {
         }
     }
 
-    /// What waits for the edges of a kind that leave the node.
+    /// Makes the nodes ready that wait for edges of a kind from this node.
     pub(super) fn follow(&mut self, node: usize, of: EdgeKind) {
         // SAFETY: as in `node`.
         let prepared = unsafe { &(&*self.graph)[node] };

@@ -5,7 +5,7 @@ use tpc_ir::{Bindings, Launch, Op, Output, Value};
 
 use crate::error::ExecError;
 
-/// What a launch of one instruction does: the op, its operands and its results.
+/// Returns the op of a launch of one instruction, with its operands and results.
 ///
 /// # Errors
 /// When it covers several instructions, or stores no state.

@@ -12,20 +12,20 @@ pub(super) const NONE: u32 = 0;
 pub(super) struct ThreadClock {
     /// Grows whenever the thread makes known what it did.
     pub(super) clock: u32,
-    /// Who it is in stamps until then.
+    /// Its origin in stamps until then.
     pub(super) origin: u32,
     /// Stamps by places.
     pub(super) places: [(usize, u32); PLACES],
-    /// What it learnt from flags since the last barrier.
+    /// The accesses that it acquired from flags since the last barrier.
     pub(super) acquired: Option<Box<HappensBefore>>,
-    /// What it read in flags and will know after a fence, by scope.
+    /// The accesses that it read in flags, which a fence acquires.
     pub(super) pending: Option<Box<HappensBefore>>,
-    /// What a store after its last fence makes known, and to whom.
+    /// The accesses that a store after its last fence publishes, and their scope.
     pub(super) fenced: Option<Box<(HappensBefore, u32)>>,
 }
 
 impl ThreadClock {
-    /// Forgets who it was.
+    /// Begins a new origin.
     pub(super) fn advance(&mut self) {
         self.clock += 1;
         self.origin = NONE;
@@ -45,12 +45,12 @@ pub(crate) struct BlockClocks {
     pub(super) instance: u32,
     /// The barriers that it has passed.
     pub(super) epoch: u32,
-    /// What all its threads know.
+    /// The accesses that all its threads know.
     pub(super) known: HappensBefore,
     pub(super) threads: Vec<ThreadClock>,
     /// Per warp and lane, the clocks of all lanes that it knows.
     pub(super) lanes: Vec<[[u32; 32]; 32]>,
-    /// Whether a thread has learnt or fenced anything since the last barrier.
+    /// True if a thread has learnt or fenced anything since the last barrier.
     pub(super) busy: bool,
 }
 
@@ -111,7 +111,7 @@ impl BlockClocks {
         }
     }
 
-    /// What a thread knows now, its own accesses included.
+    /// Returns the accesses that a thread knows now, its own included.
     pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
         if let Some(acquired) = &self.threads[thread].acquired {

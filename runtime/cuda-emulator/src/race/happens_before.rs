@@ -1,8 +1,8 @@
-//! What a thread knows to have happened before, beyond its own block.
+//! The accesses that happened before a thread, beyond its own block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of a block.
+/// The accesses of a block that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockProgress {
     /// All that it did before it passed so many barriers.
@@ -11,7 +11,7 @@ pub(crate) struct BlockProgress {
     pub(crate) threads: BTreeMap<u32, u32>,
 }
 
-/// What is known of blocks and nodes.
+/// The accesses of blocks and nodes that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HappensBefore {
     /// Blocks, by instance.
@@ -34,7 +34,7 @@ impl HappensBefore {
         self.nodes.extend(&other.nodes);
     }
 
-    /// Whether nothing is known.
+    /// Returns true if nothing is known.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.nodes.is_empty()
     }

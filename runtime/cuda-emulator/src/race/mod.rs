@@ -15,7 +15,7 @@ pub(super) use clocks::BlockClocks;
 use clocks::NONE;
 use happens_before::HappensBefore;
 
-/// Who made accesses.
+/// The origin of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
     /// A thread until its clock goes on.
@@ -40,7 +40,7 @@ enum Origin {
     Pair { first: u32, second: u32 },
 }
 
-/// An access: who made it, and where it stands in the code.
+/// An access: its origin, and its place in the code.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     origin: u32,
@@ -49,7 +49,7 @@ struct Stamp {
     atomic: u8,
 }
 
-/// What a byte remembers.
+/// The shadow of a byte: the stamps of its last write and of the reads since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct ShadowCell {
@@ -57,7 +57,7 @@ pub(super) struct ShadowCell {
     read: u32,
 }
 
-/// What a flag makes known, and to whom: 0 its block, 1 its device, 2 all.
+/// The accesses that a flag publishes, and their scope: 0 its block, 1 its device, 2 all.
 #[derive(Debug, Default)]
 struct Flag {
     known: HappensBefore,
@@ -66,7 +66,7 @@ struct Flag {
     instance: u32,
 }
 
-/// Who makes an access.
+/// The maker of an access.
 pub(super) struct Accessor<'a> {
     pub(super) node: usize,
     pub(super) device: u32,
@@ -81,7 +81,7 @@ pub(super) struct Conflict {
     pub(super) pc: usize,
     /// The block and the thread, as far as they are known.
     pub(super) origin: String,
-    /// Whether it wrote.
+    /// True if it wrote.
     pub(super) wrote: bool,
 }
 
@@ -124,12 +124,12 @@ impl Reachability {
         Reachability { words, start, end }
     }
 
-    /// Whether the first has ended when the second starts.
+    /// Returns true if the first has ended when the second starts.
     fn starts_after(&self, first: usize, second: usize) -> bool {
         self.start[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// Whether the first has ended when the second has.
+    /// Returns true if the first has ended when the second has.
     fn ends_after(&self, first: usize, second: usize) -> bool {
         self.end[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
@@ -144,11 +144,11 @@ pub(super) struct RaceDetector {
     first: u32,
     flags: HashMap<usize, Flag>,
     instances: Vec<(usize, [u32; 3], [u32; 3])>,
-    /// The stamps of several readers, by who they are.
+    /// The stamps of several readers, by their origin.
     summaries: HashMap<(Origin, u8), u32>,
-    /// What nodes learnt from flags, which those after them know, too.
+    /// The accesses that nodes acquired from flags, which nodes after them know, too.
     acquired: BTreeMap<usize, HappensBefore>,
-    /// What two stamps found the last time.
+    /// The pair of stamps that was found ordered last.
     ordered: (u32, u32),
 }
 

@@ -16,7 +16,7 @@ impl RaceDetector {
         }
     }
 
-    /// Whether what was done comes before what is done now.
+    /// Returns true if what was done comes before what is done now.
     pub(super) fn is_ordered(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
         if let Origin::Pair { first, second } = origin {
             let each = |stamp| {
@@ -42,7 +42,7 @@ impl RaceDetector {
             || self.is_known(origin, node, &clocks.known)
     }
 
-    /// Whether what was done is known, or comes before something that is.
+    /// Returns true if what was done is known, or comes before something that is.
     fn is_known(&self, origin: Origin, node: usize, known: &HappensBefore) -> bool {
         if known.nodes.iter().any(|&n| self.reach.ends_after(node, n)) {
             return true;
@@ -109,7 +109,7 @@ impl RaceDetector {
         self.summary(origin, old.pc, atomic)
     }
 
-    /// Whether a stamp says what a node did.
+    /// Returns true if a stamp says what a node did.
     fn includes_node(&self, stamp: u32, node: usize) -> bool {
         match self.stamp(stamp).map(|s| self.origins[s.origin as usize]) {
             Some(Origin::Pair { first, second }) => {
@@ -131,7 +131,7 @@ impl RaceDetector {
         summary
     }
 
-    /// Whether the first says already what the second does.
+    /// Returns true if the first says already what the second does.
     fn includes(&self, a: Origin, b: Origin) -> bool {
         match (a, b) {
             (
@@ -207,7 +207,7 @@ impl RaceDetector {
     }
 }
 
-/// Whether the block itself orders what was done before what its thread does now.
+/// Returns true if the block itself orders what was done before what its thread does now.
 fn is_ordered_in_block(origin: Origin, clocks: &BlockClocks, thread: usize) -> bool {
     let lanes = &clocks.lanes[thread / 32][thread % 32];
     match origin {

@@ -25,7 +25,7 @@ fn entry(kernel: &Kernel) -> Entry {
     (kernel.instance.module(), kernel.instance.entry())
 }
 
-/// What nodes are made from.
+/// Builds the nodes of graphs.
 struct GraphBuilder<'a> {
     program: &'a Program,
     launches: &'a Launches,
@@ -75,7 +75,7 @@ pub(super) fn graphs(
     Ok(out)
 }
 
-/// The work that a queue must wait for, by nodes.
+/// The nodes that a queue must wait for.
 #[derive(Clone, Debug, Default)]
 struct QueueProgress {
     /// The nodes after which the next one comes.

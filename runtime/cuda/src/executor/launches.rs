@@ -19,12 +19,12 @@ use crate::kernels::{
     Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
 };
 
-/// What a launch does on one of its places.
+/// The work of a launch at one of its places.
 #[derive(Debug)]
 pub(super) enum LaunchTask {
     /// Kernels one after another.
     ///
-    /// Those of stage 1 come after those of stage 0 on all places.
+    /// Kernels of stage 1 run after kernels of stage 0 at all places.
     Device {
         device: usize,
         stage: usize,
@@ -74,7 +74,7 @@ pub(super) struct Launches {
 pub(super) enum ScratchPart {
     /// Counters, which are zero between launches.
     Counters,
-    /// What blocks leave for each other.
+    /// Partial results that blocks exchange.
     Parts,
 }
 
@@ -251,7 +251,7 @@ impl Launches {
     }
 }
 
-/// Whether a kernel has no element to compute, as on a device that has no share of a tensor.
+/// Returns true if a kernel has no element to compute, as on a device that has no share of a tensor.
 ///
 /// A collective is launched all the same: the other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {

@@ -401,7 +401,7 @@ impl Faults {
     }
 }
 
-/// What the indices of a kernel name.
+/// Returns the name of the entries that a kernel's indices select.
 fn index_name(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",

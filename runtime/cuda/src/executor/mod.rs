@@ -104,7 +104,7 @@ impl<D: Driver> CudaExecutor<D> {
     /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
     ///
     /// # Errors
-    /// Those of [`CudaExecutor::new`].
+    /// The same as of [`CudaExecutor::new`].
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -200,7 +200,7 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// What was changed of states goes to their memory.
+    /// Writes the states that were changed on the host to the device.
     fn write_states(&mut self) -> Result<(), ExecError> {
         for state in std::mem::take(&mut self.changed) {
             let bytes = self.state_copies[state.index()].get();
@@ -244,7 +244,7 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// What `read` makes of an output's elements, which it finds in memory of the host.
+    /// Calls `read` on an output's elements in memory of the host.
     fn with_output<T>(
         &self,
         value: Value,

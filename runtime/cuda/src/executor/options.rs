@@ -31,7 +31,7 @@ pub enum Edges {
 }
 
 impl CudaOptions {
-    /// So many threads of the host, and defaults.
+    /// Returns the default options with this number of threads of the host.
     pub fn with_threads(threads: usize) -> CudaOptions {
         CudaOptions {
             threads,

@@ -1,5 +1,4 @@
-//! The weights that launches ask for before the launches that read them: while a device adds up what others give and normalises it, most of
-//! it would be idle.
+//! Prefetches the next launch's weights into L2: while a device reduces and normalises a row, most of it would be idle.
 
 use std::collections::BTreeMap;
 
@@ -42,13 +41,13 @@ impl PrefetchPlan {
         PrefetchPlan(out)
     }
 
-    /// The weight that a launch at a place asks for.
+    /// Returns the weight that a launch at a place prefetches.
     pub(super) fn weight(&self, launch: Launch, place: Place) -> Option<Value> {
         self.0.get(&(launch, place)).copied()
     }
 }
 
-/// What a launch does at a place, where that is one kernel of several ops.
+/// Returns the fused kernel of a launch at a place, if it has one.
 fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
     let own = roles(program, launch)?
         .into_iter()

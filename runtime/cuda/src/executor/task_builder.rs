@@ -100,7 +100,7 @@ impl TaskBuilder {
         let here = program.graph.value(fused.results[0]).place;
         let mut operands: Vec<Binding> = fused.operands.iter().map(|v| Binding::own(*v)).collect();
         let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
-        // What is updated elsewhere is copied first.
+        // A value that is updated in other memory is copied first.
         let mut ops = Vec::new();
         for inst in program.launch(launch).covers() {
             let data = program.graph.inst(*inst);

@@ -38,7 +38,7 @@ impl TermsPlan {
                 Step::Launch(launch) => Some(*launch),
                 Step::Wait { .. } => None,
             });
-            // What lies in the halves, the one that was read last, and the last launch that may make terms of what it computes.
+            // The content of the slots, the slot that was read last, and the last launch that can quantise its result.
             let mut held: [Option<ActivationKey>; 2] = [None; 2];
             let mut last = TermSlot::Second;
             let mut maker: Option<(ActivationKey, PlacedLaunch)> = None;
@@ -99,7 +99,7 @@ fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     }
 }
 
-/// What a launch does at a place.
+/// The ops of a launch at a place.
 enum LaunchOp {
     Fused(FusedLaunch),
     Op(Op, Vec<Value>, Vec<Value>),

@@ -68,7 +68,7 @@ pub(super) struct Attention<'a> {
     pub(super) mask: Tensor,
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
-    /// Whether there are the terms of the result.
+    /// True if there are the terms of the result.
     pub(super) terms: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of queries, keys and values between their products and attention, in one launch.
+//! Fused Q/K norm, RoPE and KV-cache write.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormKind, Rope, Scale};
@@ -31,13 +31,13 @@ const SHARED: usize = 48 << 10;
 /// parts; each part has a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heads {
-    /// How positions are embedded, and whether there are factors of frequencies; `None` where no part is turned.
+    /// How positions are embedded, and whether there are factors of frequencies; `None` if no part is rotated.
     pub rope: Option<(Rope, bool)>,
     /// The parts.
     pub parts: Vec<Head>,
 }
 
-/// What is done with the rows of a part, in this order. Its operands are the tensor, the factor behind the norm, and the places in
+/// The ops on the rows of a part, in this order. Its operands are the tensor, the factor behind the norm, and the places in
 /// the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {

@@ -45,7 +45,7 @@ use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
 
-/// What stands before the source of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
+/// The prelude of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
 /// these names only, each with a twin in C++ for the emulation.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 

@@ -13,12 +13,12 @@ use super::source::{Arguments, tag};
 /// The most experts of a token: each has a team of up to 32 lanes in a block, whose threads have up to 128 registers.
 pub const MAX_SUMMED_EXPERTS: u64 = 15;
 
-/// Whether experts have something that is added.
+/// Says if a tensor is added to each expert's product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertBias {
-    /// A tensor has it.
+    /// A tensor is added.
     Present,
-    /// Nothing.
+    /// No tensor is added.
     Absent,
 }
 

@@ -162,7 +162,7 @@ fn prefetch_size(
     rows: usize,
     request: &Request<'_>,
 ) -> Result<(u32, u32), &'static str> {
-    /// RowSource of a norm up to which it does so: products of more tokens wait for other things than for memory.
+    /// Rows of a norm up to which it does so: products of more tokens wait for other things than for memory.
     const ROWS: usize = 8;
     /// The most bytes: a part of what L2 holds, which this and the next launch read, too.
     const BYTES: u64 = 8 << 20;
@@ -178,7 +178,7 @@ fn prefetch_size(
     }
 }
 
-/// What could be normalised, alone.
+/// Computes rows without a norm.
 pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     let mut operands = request.operands;

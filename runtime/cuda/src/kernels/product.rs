@@ -33,9 +33,9 @@ const FAMILY: Family = Family {
 };
 
 pub(super) const THREADS: usize = 128;
-/// RowSource and columns of a tile, and the threads of its block.
+/// Rows and columns of a tile, and the threads of its block.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// RowSource from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
+/// Rows from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
 const TWO_ROWS: usize = 4096;
 
 /// How the terms of activations lie in memory.
@@ -46,7 +46,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Those of columns of `k` elements.
+    /// Returns the layout for columns of `k` elements.
     pub const fn of(k: usize) -> Terms {
         let pairs = k.div_ceil(64);
         let tiles = pairs.div_ceil(Planes::TILE);
@@ -108,7 +108,7 @@ pub(super) fn product_instance(template: &str, arguments: Arguments) -> Instance
     instance(FAMILY, template, &[], arguments)
 }
 
-/// What is done with sums, by the types of what is added to them.
+/// Returns the epilogue that adds tensors of these types to sums.
 pub(super) fn epilogue(types: &[DType]) -> String {
     let one = |rest: String, t: &DType| format!("AddTensor<{}, {rest}>", tag(*t));
     types.iter().rev().fold("NoEpilogue".to_owned(), one)
@@ -253,7 +253,7 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(y.elements(), request))
 }
 
-/// Whether an operand lies in planes.
+/// Returns true if an operand lies in planes.
 pub(super) fn in_planes(request: &Request<'_>) -> bool {
     let first = request.operands.first();
     first.is_some_and(|a| a.format == StoredFormat::Planes)

@@ -27,11 +27,11 @@ const EXPERTS: usize = 4096;
 /// and their weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Router {
-    /// What experts are chosen and weighed by.
+    /// The scores of experts.
     pub scores: Scores,
-    /// Whether something is added before the choice.
+    /// True if something is added before the choice.
     pub has_bias: bool,
-    /// What becomes of the weights.
+    /// The normalisation of the weights.
     pub weights: WeightNorm,
     /// Where the weights of a token lie.
     pub along: WeightAxis,
@@ -39,7 +39,7 @@ pub struct Router {
     pub scale: Option<Scale>,
 }
 
-/// What experts are chosen and weighed by.
+/// The scores by which experts are chosen and weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// The logits.
@@ -59,7 +59,7 @@ pub enum WeightAxis {
     Axis1,
 }
 
-/// What becomes of the weights of a token.
+/// The normalisation of the weights of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeightNorm {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! RowSource by index, and slices written in place.
+//! Rows by index, and slices written in place.
 
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};

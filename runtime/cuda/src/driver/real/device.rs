@@ -117,7 +117,7 @@ pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
 }
 
 impl Context {
-    /// Whether it can be used.
+    /// Returns true if it can be used.
     pub(super) fn is_open(&self) -> bool {
         !self.context.is_null()
     }

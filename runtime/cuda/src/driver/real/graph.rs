@@ -13,12 +13,12 @@ use crate::driver::graph::{CopyNode, EdgeKind, GraphSpec, HostWork, KernelNode, 
 /// The first error of host work since the last launch.
 pub(super) type HostFailure = Arc<Mutex<Option<DriverError>>>;
 
-/// Where a launch runs.
+/// The context and the function of a launch.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchSite {
     pub(super) function: sys::CUfunction,
     pub(super) context: sys::CUcontext,
-    /// Whether the device knows programmatic edges.
+    /// True if the device knows programmatic edges.
     pub(super) programmatic: bool,
 }
 
@@ -32,7 +32,7 @@ struct HostCallback {
 /// A graph that can be launched.
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
-    /// What the driver calls while the graph runs.
+    /// Host work that the driver calls while the graph runs.
     #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
     _hosted: Vec<Box<HostCallback>>,
 }

@@ -1,4 +1,4 @@
-//! Whether there is a driver, and one that knows all calls that are made.
+//! Checks that the CUDA driver is present and exports every function that tpc calls.
 
 use cudarc::driver::sys;
 
@@ -52,7 +52,7 @@ fn version_name(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Says what is missing of a driver. Touching one that is not there, or a call that it lacks, would panic.
+/// Checks that the driver is present and complete. A call of a missing driver, or a missing call, would panic.
 pub(super) fn check_library() -> Result<(), DriverError> {
     // SAFETY: this loads the system's library if there is one.
     if !unsafe { sys::is_culib_present() } {

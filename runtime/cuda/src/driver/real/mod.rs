@@ -128,7 +128,7 @@ impl CudaDriver {
         }
     }
 
-    /// Whether a range is within memory that was allocated here.
+    /// Returns true if a range is within memory that was allocated here.
     fn range(&self, at: Endpoint, bytes: u64) -> Result<(), DriverError> {
         let holds = |m: &Memory| {
             let end = at.address.checked_add(bytes);
@@ -442,7 +442,7 @@ fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), Driv
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // What was launched must have ended before what it uses goes. Errors have nobody to tell.
+        // Graphs must end before their memory is freed. Nobody can be told of an error here.
         let _ = self.synchronize();
         self.graphs.clear();
         for (_, memory) in self.memories.drain() {

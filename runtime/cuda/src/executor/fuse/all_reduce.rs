@@ -11,7 +11,7 @@ use super::matcher::{DefWalker, is_binary};
 /// The most instructions behind a sum.
 const MAX_TAIL: usize = 5;
 
-/// What follows a sum at one place, one after another: sums, and norms times a tensor. The longest come first.
+/// The chains of ops that follow a sum at one place: sums, and norms times a tensor. The longest come first.
 fn tails(defs: &DefWalker<'_>, sum: Value) -> Vec<Vec<Inst>> {
     let mut out = vec![Vec::new()];
     let mut done = 0;

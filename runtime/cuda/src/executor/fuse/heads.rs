@@ -1,5 +1,4 @@
-//! What becomes of queries, keys and values between their products and attention: a norm over each head, rotary position embedding, a
-//! factor, and the cache.
+//! Matches Q/K norm, RoPE, a factor and the KV-cache write.
 
 use tpc_ir::op::{BinaryKind, Rope};
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -86,7 +85,7 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     })
 }
 
-/// Whether a part reads rows of heads, of the sizes of a value, and writes what it can.
+/// Returns true if a part reads rows of heads, of the sizes of a value, and writes what it can.
 fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
     let [width, _, _, batches] = matcher.dims(x);
     let plain = sizes != result || matcher.are_f32(&[result]);
@@ -166,7 +165,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
             own.push(norm);
             below = defs.graph().inst(norm).operands[0];
         }
-        // What is between the links of a chain belongs to it, what is behind the last does not.
+        // Views between two links belong to the chain, views behind the last link do not.
         if found {
             own.extend(views);
         }

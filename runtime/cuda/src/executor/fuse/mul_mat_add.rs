@@ -71,7 +71,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
-    // What nothing in the set reads ends a product.
+    // A product ends with a value that nothing in the set reads.
     let graph = matcher.graph;
     let read = |v: &Value| {
         let mut insts = matcher.insts.iter();
@@ -131,7 +131,7 @@ fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     out
 }
 
-/// Whether what a sum adds is a weight: it is there from the beginning.
+/// Returns true if what a sum adds is a weight: it is there from the beginning.
 fn adds_weight(defs: &DefWalker<'_>, sum: Inst) -> bool {
     let mut operands = defs.graph().inst(sum).operands.iter();
     operands.any(|v| matches!(defs.def(*v).1.op, Op::Weight(_)))

@@ -67,7 +67,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// What adds to a value that nothing else reads, with the views between.
+/// Returns the sum that alone reads a value, with the views between.
 fn adds(defs: &DefWalker<'_>, mut v: Value) -> Option<(Vec<Inst>, Value)> {
     let mut out = Vec::new();
     loop {

@@ -22,7 +22,7 @@ fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstDa
     (rows && matcher.is_float(by) && matcher.are_f32(&[data.results[0]])).then_some((norm, by))
 }
 
-/// What the set makes of rows, whose operands are put to the others.
+/// Matches the source of rows, and appends its operands.
 fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<RowSource> {
     let Some(data) = matcher.def(v) else {
         operands.push(v);
