@@ -28,6 +28,7 @@ mod codes;
 mod error;
 mod executor;
 mod frame;
+pub mod host;
 mod memories;
 mod profile;
 pub mod quant;

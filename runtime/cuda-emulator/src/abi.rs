@@ -1,4 +1,4 @@
-//! What the engine and compiled kernels share: the layouts of `shim.h`.
+//! The interface between the scheduler and compiled kernels: the layouts of `shim.h`.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -31,7 +31,7 @@ unsafe fn text(s: *const c_char) -> String {
 }
 
 impl RawSite {
-    /// What waits.
+    /// Returns the name of the call that waits.
     pub(super) fn what(&self) -> String {
         // SAFETY: sites come from the shim, with strings of the module's image.
         unsafe { text(self.what) }
@@ -43,7 +43,7 @@ impl RawSite {
         format!("{}:{}", unsafe { text(self.file) }, self.line)
     }
 
-    /// Whether both are the same place.
+    /// Returns true if both are the same place.
     pub(super) fn same(&self, other: &RawSite) -> bool {
         self.line == other.line
             && (self.file == other.file || self.at() == other.at())
@@ -69,7 +69,7 @@ impl RawShared {
     }
 }
 
-/// What a kernel's threads know of their block.
+/// The block as its threads read it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockHead {
@@ -80,7 +80,7 @@ pub(super) struct BlockHead {
     pub(super) dynamic: *mut u8,
 }
 
-/// What a thread knows of itself.
+/// A thread as it reads itself.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadHead {
@@ -91,12 +91,18 @@ pub(super) struct ThreadHead {
     pub(super) block: *mut c_void,
     pub(super) engine: *mut c_void,
     pub(super) head: BlockHead,
-    // What follows is the engine's.
+    // The following fields are the scheduler's.
     pub(super) run: unsafe extern "C" fn(*const *const c_void),
     pub(super) arguments: *const *const c_void,
 }
 
-/// What a lane has published.
+/// The index of a thread in its block.
+pub(super) fn thread_index(threads: [u32; 3], linear: u32) -> [u32; 3] {
+    let [x, y, _] = threads;
+    [linear % x, linear / x % y, linear / x / y]
+}
+
+/// The value that a lane has published.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub(super) struct Slot(pub(super) [u8; SLOT]);

@@ -1,10 +1,13 @@
 //! A block that runs: its threads, what they wait for, and its shared memory.
 
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
-use super::checks::{BlockClocks, Cell};
+use super::race::{BlockClocks, ShadowCell};
 
 /// The most bytes between two declarations of shared memory, so that one does not run into the next unseen.
 const GAP: usize = 64;
+
+/// The most bytes of shared memory that kernels may declare, as on devices.
+pub(super) const MAX_DECLARED_SHARED: usize = 48 << 10;
 
 /// A thread.
 #[derive(Clone, Copy)]
@@ -13,11 +16,11 @@ pub(super) struct Fiber {
     pub(super) stack: *mut u8,
     /// Where it was left.
     pub(super) sp: *mut u8,
-    /// What it waits in.
+    /// The call in which it waits.
     pub(super) site: Option<RawSite>,
     /// The flag that it loaded last, and what it was.
     pub(super) flag: (usize, u64),
-    /// Whether it has ended.
+    /// True if it has ended.
     pub(super) ended: bool,
 }
 
@@ -31,13 +34,13 @@ impl Fiber {
     };
 }
 
-/// What lanes of a warp do together.
+/// A collective call of lanes of a warp.
 pub(super) struct Collective {
     pub(super) mask: u32,
     pub(super) arrived: u32,
     pub(super) generation: usize,
     pub(super) site: Option<RawSite>,
-    /// What was published, in this generation and in the one before.
+    /// The published values, of this generation and of the one before.
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
@@ -75,13 +78,13 @@ impl Warp {
 }
 
 /// A copy that was begun: to, from, and where it stands in the code.
-pub(super) type Begun = (usize, usize, usize);
+pub(super) type PendingCopy = (usize, usize, usize);
 
 /// Copies of a thread that were begun: groups that are closed, the oldest first, and the one that is open.
 #[derive(Default)]
-pub(super) struct Copies {
-    pub(super) closed: std::collections::VecDeque<Vec<Begun>>,
-    pub(super) open: Vec<Begun>,
+pub(super) struct AsyncCopies {
+    pub(super) closed: std::collections::VecDeque<Vec<PendingCopy>>,
+    pub(super) open: Vec<PendingCopy>,
 }
 
 /// A block that runs. It is used again for other blocks.
@@ -89,11 +92,11 @@ pub(super) struct Block {
     pub(super) head: BlockHead,
     /// The node that it is of.
     pub(super) node: usize,
-    /// What the checks know of its threads.
+    /// The clocks of its threads, in the checked build.
     pub(super) clocks: Option<Box<BlockClocks>>,
     pub(super) alive: u32,
     pub(super) arrived: u32,
-    /// What threads bring to the barrier, in this generation and in the one before.
+    /// The sum of the values that threads pass to the barrier, of this generation and of the one before.
     pub(super) brought: [u32; 2],
     pub(super) generation: usize,
     pub(super) barrier: Option<RawSite>,
@@ -102,10 +105,10 @@ pub(super) struct Block {
     pub(super) waiting: u32,
     pub(super) warps: Vec<Warp>,
     pub(super) fibers: Vec<Fiber>,
-    pub(super) copies: Vec<Copies>,
+    pub(super) copies: Vec<AsyncCopies>,
     shared: Vec<u128>,
-    /// What the checks know of its shared memory, a cell per byte.
-    cells: Vec<Cell>,
+    /// The shadow of its shared memory, a cell per byte.
+    cells: Vec<ShadowCell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
 }
@@ -189,9 +192,9 @@ impl Block {
         unsafe { at.write_bytes(0xff, bytes) };
         if self.clocks.is_some() {
             if self.cells.len() < self.used {
-                self.cells.resize(self.used, Cell::default());
+                self.cells.resize(self.used, ShadowCell::default());
             }
-            self.cells[from..from + bytes].fill(Cell::default());
+            self.cells[from..from + bytes].fill(ShadowCell::default());
         }
         at
     }
@@ -220,18 +223,18 @@ impl Block {
         self.head.dynamic_bytes as usize + declared
     }
 
-    /// Whether an address is one of its shared memory.
+    /// Returns true if an address is one of its shared memory.
     pub(super) fn is_shared(&self, address: usize) -> bool {
         let base = self.shared.as_ptr() as usize;
         (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// What the checks know of bytes of shared memory, or why they are not such.
+    /// Returns the shadow of bytes of shared memory, or why they are none.
     pub(super) fn shared_cells(
         &mut self,
         address: usize,
         bytes: usize,
-    ) -> Result<&mut [Cell], String> {
+    ) -> Result<&mut [ShadowCell], String> {
         let from = address - self.shared.as_ptr() as usize;
         let dynamic = self.head.dynamic_bytes as usize;
         if from + bytes <= dynamic {
@@ -275,7 +278,7 @@ impl Block {
     }
 
     /// Where threads wait, for a diagnostic.
-    pub(super) fn waits(&self) -> String {
+    pub(super) fn describe_waits(&self) -> String {
         let mut places: Vec<(String, u32, u32)> = Vec::new();
         for (i, fiber) in self.fibers.iter().enumerate() {
             let Some(site) = fiber.site.filter(|_| !fiber.ended) else {

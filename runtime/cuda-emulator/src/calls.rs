@@ -1,17 +1,16 @@
-//! What kernels call while they run. Each runs on the stack of a thread, and may leave it.
+//! The calls of kernels. Each runs on the stack of a thread, and may leave it.
 
 use std::ffi::c_void;
 
 use tpc_cuda::FaultKind;
 
-use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind};
-use super::block::Block;
-use super::checked::Access;
-use super::checks::{Actor, Checks};
+use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, kind};
+use super::access_checker::Access;
+use super::block::{Block, MAX_DECLARED_SHARED};
 use super::copies::{copies_commit, copies_wait, copy};
-use super::engine::Engine;
-use super::fault::{RawFault, Where};
-use super::fiber::switch;
+use super::fault::CodeLocation;
+use super::race::{Accessor, RaceDetector};
+use super::thread::{Thread, check_access, context, fail, leave, spin};
 
 /// The table that every module is given.
 pub(super) const CALLS: Calls = Calls {
@@ -31,34 +30,6 @@ pub(super) const CALLS: Calls = Calls {
     misaligned,
 };
 
-pub(super) type Thread = *mut ThreadHead;
-
-/// The thread, its block and the engine.
-///
-/// # Safety
-/// The thread runs now: nothing else uses the block or the engine until it leaves itself.
-#[inline]
-pub(super) unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
-    // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
-    unsafe {
-        let head = &*thread;
-        (head, &mut *head.block.cast(), &mut *head.engine.cast())
-    }
-}
-
-/// Leaves the thread, which goes on when the engine comes back to it.
-///
-/// # Safety
-/// As for [`of`]; no reference to the block or the engine is used after it.
-unsafe fn leave(thread: Thread) {
-    // SAFETY: the caller says so.
-    let (head, block, engine) = unsafe { of(thread) };
-    let save = &raw mut block.fibers[head.linear as usize].sp;
-    let load = engine.sp;
-    // SAFETY: the engine has left itself to run this thread.
-    unsafe { switch(save, load) };
-}
-
 /// Where a thread begins.
 pub(super) extern "C" fn thread_main() -> ! {
     let mark = 0_u8;
@@ -68,7 +39,7 @@ pub(super) extern "C" fn thread_main() -> ! {
     unsafe {
         let head = *thread;
         (head.run)(head.arguments);
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         let warp = head.warp as usize;
         block.fibers[head.linear as usize].ended = true;
         block.alive -= 1;
@@ -88,39 +59,10 @@ pub(super) extern "C" fn thread_main() -> ! {
     std::process::abort()
 }
 
-/// Stops the graph at a fault. The thread does not go on.
-///
-/// # Safety
-/// As for [`of`].
-unsafe fn fail(
-    thread: Thread,
-    kind: FaultKind,
-    at: Where,
-    other: Option<Where>,
-    what: String,
-) -> ! {
-    // SAFETY: the caller says so.
-    unsafe {
-        let (head, block, engine) = of(thread);
-        engine.fault = Some(RawFault {
-            kind,
-            node: block.node,
-            block: block.head.index,
-            thread: head.index,
-            at,
-            other,
-            what,
-        });
-        leave(thread);
-    }
-    // Nobody comes back to it.
-    std::process::abort()
-}
-
 unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -> u32 {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         let site = *site;
         if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
             let what = format!(
@@ -128,11 +70,11 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
                 site.what(),
                 first.what()
             );
-            let other = Some(Where::Named(first.at()));
+            let other = Some(CodeLocation::Named(first.at()));
             fail(
                 thread,
                 FaultKind::Divergence,
-                Where::Named(site.at()),
+                CodeLocation::Named(site.at()),
                 other,
                 what,
             );
@@ -151,7 +93,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
             block.fibers[head.linear as usize].site = Some(site);
             leave(thread);
         }
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = None;
         block.brought[generation]
     }
@@ -197,7 +139,7 @@ unsafe extern "C" fn collective(
 ) -> *const Slot {
     // SAFETY: the thread runs; the value and the site are on its stack.
     unsafe {
-        let (head, block, engine) = of(thread);
+        let (head, block, engine) = context(thread);
         let (site, warp, lane) = (*site, head.warp as usize, head.lane);
         if mask >> lane & 1 == 0 {
             let what = format!(
@@ -207,7 +149,7 @@ unsafe extern "C" fn collective(
             fail(
                 thread,
                 FaultKind::Divergence,
-                Where::Named(site.at()),
+                CodeLocation::Named(site.at()),
                 None,
                 what,
             );
@@ -220,11 +162,11 @@ unsafe extern "C" fn collective(
                 site.what(),
                 first.what()
             );
-            let other = Some(Where::Named(first.at()));
+            let other = Some(CodeLocation::Named(first.at()));
             fail(
                 thread,
                 FaultKind::Divergence,
-                Where::Named(site.at()),
+                CodeLocation::Named(site.at()),
                 other,
                 what,
             );
@@ -241,7 +183,7 @@ unsafe extern "C" fn collective(
             block.fibers[head.linear as usize].site = Some(site);
             leave(thread);
         }
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = None;
         block.warps[warp].collectives[at].slots[generation].as_ptr()
     }
@@ -250,7 +192,7 @@ unsafe extern "C" fn collective(
 unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
     // SAFETY: the thread runs; declarations live as long as the module.
     unsafe {
-        let (_, block, _) = of(thread);
+        let (_, block, _) = context(thread);
         if let Some(at) = block.shared(site) {
             return at;
         }
@@ -259,56 +201,21 @@ unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
             (*site).name(),
             (*site).bytes,
             block.shared_bytes(),
-            super::engine::DECLARED
+            MAX_DECLARED_SHARED
         );
         fail(
             thread,
             FaultKind::Resources,
-            Where::Named((*site).name()),
+            CodeLocation::Named((*site).name()),
             None,
             what,
         )
     }
 }
 
-/// Lets others run.
-///
-/// # Safety
-/// As for [`of`].
-unsafe fn spin(thread: Thread, site: RawSite) {
-    // SAFETY: the caller says so.
-    unsafe {
-        let (head, block, _) = of(thread);
-        block.fibers[head.linear as usize].site = Some(site);
-        block.warps[head.warp as usize].spinning |= 1 << head.lane;
-        leave(thread);
-        let (head, block, _) = of(thread);
-        block.fibers[head.linear as usize].site = None;
-    }
-}
-
 unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe { spin(thread, *site) };
-}
-
-/// The checks look at an access; the thread stops where something is wrong.
-///
-/// # Safety
-/// As for [`of`].
-pub(super) unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
-    // SAFETY: the caller says so.
-    unsafe {
-        let (head, block, engine) = of(thread);
-        if let Err(wrong) = engine.look(block, head, access) {
-            let (kind, what, other) = *wrong;
-            let code = Where::Code {
-                node: block.node,
-                pc: access.pc,
-            };
-            fail(thread, kind, at.unwrap_or(code), other, what);
-        }
-    }
 }
 
 unsafe extern "C" fn atomic(
@@ -321,7 +228,7 @@ unsafe extern "C" fn atomic(
 ) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let watched = of(thread).2.watch.is_some();
+        let watched = context(thread).2.checker.is_some();
         if watched {
             let access = Access {
                 address: address as usize,
@@ -330,38 +237,38 @@ unsafe extern "C" fn atomic(
                 pc: pc as usize,
                 atomic: 1 + u8::from(of_kind & kind::SYSTEM != 0),
             };
-            look(thread, &access, Some(Where::Named((*site).at())));
+            check_access(thread, &access, Some(CodeLocation::Named((*site).at())));
         }
         if of_kind & kind::STORE != 0 {
-            let engine = of(thread).2;
+            let engine = context(thread).2;
             engine.events += 1;
             // Before what others may see, they may be further or not.
             if engine.random.below(4) == 0 {
                 spin(thread, *site);
             }
-            of(thread).2.events += 1;
+            context(thread).2.events += 1;
         } else {
             // A flag that is as it was when this thread looked last: others must run to change it.
             let now = match bytes {
                 8 => address.cast::<u64>().read_volatile(),
                 _ => u64::from(address.cast::<u32>().read_volatile()),
             };
-            let (head, block, _) = of(thread);
+            let (head, block, _) = context(thread);
             let fiber = &mut block.fibers[head.linear as usize];
             let seen = (address as usize, now);
             if std::mem::replace(&mut fiber.flag, seen) == seen {
                 spin(thread, *site);
             }
         }
-        let (head, block, engine) = of(thread);
-        if let (Some(watch), Some(clocks)) = (&mut engine.watch, &mut block.clocks) {
-            let device = watch.device_of(block.node, &*engine.graph);
-            let mut actor = Actor {
+        let (head, block, engine) = context(thread);
+        if let (Some(checker), Some(clocks)) = (&mut engine.checker, &mut block.clocks) {
+            let device = checker.device_of(block.node, &*engine.graph);
+            let mut actor = Accessor {
                 node: block.node,
                 device,
                 thread: Some((clocks, head.linear as usize)),
             };
-            watch.checks.atomic(&mut actor, address as usize, of_kind);
+            checker.races.atomic(&mut actor, address as usize, of_kind);
         }
     }
 }
@@ -369,9 +276,9 @@ unsafe extern "C" fn atomic(
 unsafe extern "C" fn fence(thread: Thread, scope: u32) {
     // SAFETY: the thread runs.
     unsafe {
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         if let Some(clocks) = &mut block.clocks {
-            Checks::fence(clocks, head.linear as usize, scope);
+            RaceDetector::fence(clocks, head.linear as usize, scope);
         }
     }
 }
@@ -379,7 +286,7 @@ unsafe extern "C" fn fence(thread: Thread, scope: u32) {
 unsafe extern "C" fn dependents(thread: Thread) {
     // SAFETY: the thread runs.
     unsafe {
-        let (_, block, engine) = of(thread);
+        let (_, block, engine) = context(thread);
         engine.trigger(block);
     }
 }
@@ -388,18 +295,18 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
         loop {
-            let (head, block, engine) = of(thread);
+            let (head, block, engine) = context(thread);
             let before = &engine.node(block.node).programmatic;
             if before.iter().all(|&n| engine.nodes[n].over) {
                 if let Some(clocks) = &mut block.clocks {
-                    Checks::ended(clocks, head.linear as usize, before);
+                    RaceDetector::wait_for_nodes(clocks, head.linear as usize, before);
                 }
                 engine.nodes[block.node].waited = true;
                 return;
             }
             block.waiting += 1;
             spin(thread, *site);
-            of(thread).1.waiting -= 1;
+            context(thread).1.waiting -= 1;
         }
     }
 }
@@ -407,7 +314,7 @@ unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
 unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
     // SAFETY: the thread runs; sites are on its stack.
     unsafe {
-        let at = Where::Named((*site).at());
+        let at = CodeLocation::Named((*site).at());
         fail(
             thread,
             FaultKind::Trap,
@@ -433,7 +340,7 @@ unsafe extern "C" fn access(
         atomic: 0,
     };
     // SAFETY: the thread runs.
-    unsafe { look(thread, &access, None) };
+    unsafe { check_access(thread, &access, None) };
 }
 
 unsafe extern "C" fn misaligned(
@@ -448,7 +355,7 @@ unsafe extern "C" fn misaligned(
         fail(
             thread,
             FaultKind::Misaligned,
-            Where::Named((*site).at()),
+            CodeLocation::Named((*site).at()),
             None,
             what,
         )

@@ -1,4 +1,4 @@
-//! The host's C++ compiler, and what it compiled before.
+//! The host's C++ compiler, with its cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,8 +25,8 @@ pub(super) struct Compiler {
     cache: PathBuf,
 }
 
-/// What is missing, and how to get it.
-fn none(tried: &[String]) -> DriverError {
+/// Returns the error for a missing compiler.
+fn no_compiler(tried: &[String]) -> DriverError {
     DriverError::NoCompiler {
         what: format!(
             "emulated devices need a C++20 compiler (GCC 11, Clang 14 or later), and none of {} runs; install one (`apt \
@@ -49,7 +49,7 @@ impl Compiler {
             let program = program.clone();
             out.status.success().then_some((program, version))
         });
-        let (program, version) = found.ok_or_else(|| none(&tried))?;
+        let (program, version) = found.ok_or_else(|| no_compiler(&tried))?;
         Ok(Compiler {
             program,
             version,
@@ -73,7 +73,10 @@ impl Compiler {
             "-w",
         ];
         #[cfg(target_arch = "x86_64")]
-        if ["avx2", "fma", "bmi2", "f16c"].iter().all(|f| has(f)) {
+        if ["avx2", "fma", "bmi2", "f16c"]
+            .iter()
+            .all(|f| has_cpu_feature(f))
+        {
             flags.push("-march=x86-64-v3");
         }
         match build {
@@ -88,12 +91,12 @@ impl Compiler {
         flags
     }
 
-    /// What stands before every module.
-    fn head() -> String {
+    /// Returns the text before every module.
+    fn prefix() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
             (line("shim.h"), include_str!("shim.h")),
-            (line("twins.h"), include_str!("twins.h")),
+            (line("intrinsics.h"), include_str!("intrinsics.h")),
             (
                 "\n#ifdef SHIM_CHECKED".to_owned() + &line("hooks.h"),
                 include_str!("hooks.h"),
@@ -113,7 +116,7 @@ impl Compiler {
         format!("#line 1 \"{name}.cu\"\n{source}")
     }
 
-    /// The key of what these parts make.
+    /// Returns the key of the output that these parts make.
     fn key(&self, parts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for part in [self.program.as_str(), &self.version].iter().chain(parts) {
@@ -125,7 +128,7 @@ impl Compiler {
 
     /// A file of the cache, written by `write` unless it is there. Others may write the same: each writes a file of its own,
     /// and the last to be renamed stays.
-    fn kept(
+    fn cached(
         &self,
         name: &str,
         write: impl FnOnce(&Path) -> Result<(), DriverError>,
@@ -135,13 +138,13 @@ impl Compiler {
         if path.is_file() {
             return Ok(path);
         }
-        std::fs::create_dir_all(&self.cache).map_err(io(&self.cache))?;
+        std::fs::create_dir_all(&self.cache).map_err(io_error(&self.cache))?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let own = self
             .cache
             .join(format!("{}.{number}.{name}", std::process::id()));
         let result = write(&own);
-        let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io(&path)));
+        let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io_error(&path)));
         // It is there only where something failed.
         let _ = std::fs::remove_file(&own);
         result.map(|()| path)
@@ -149,13 +152,13 @@ impl Compiler {
 
     /// The file of what stands before every module. Beside it lies the same in the form that the compiler reads fastest, if it
     /// has one.
-    fn headed(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
-        let head = Self::head();
+    fn prefix_header(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
+        let head = Self::prefix();
         let key = self.key(&["head", &flags.join(" "), &head]);
-        let path = self.kept(&format!("{key}.h"), |own| {
-            std::fs::write(own, &head).map_err(io(own))
+        let path = self.cached(&format!("{key}.h"), |own| {
+            std::fs::write(own, &head).map_err(io_error(own))
         })?;
-        let ready = self.kept(&format!("{key}.h.gch"), |own| {
+        let ready = self.cached(&format!("{key}.h.gch"), |own| {
             let mut command = Command::new(&self.program);
             command
                 .args(flags)
@@ -171,7 +174,9 @@ impl Compiler {
     }
 
     fn run(&self, command: &mut Command, module: &str) -> Result<(), DriverError> {
-        let out = command.output().map_err(io(Path::new(&self.program)))?;
+        let out = command
+            .output()
+            .map_err(io_error(Path::new(&self.program)))?;
         match out.status.success() {
             true => Ok(()),
             false => Err(DriverError::Compile {
@@ -190,11 +195,11 @@ impl Compiler {
     ) -> Result<PathBuf, DriverError> {
         let text = Self::text(name, source);
         let flags = Self::flags(build);
-        let key = self.key(&[&flags.join(" "), &Self::head(), &text]);
-        self.kept(&format!("{key}.so"), |whole| {
-            let head = self.headed(&flags)?;
+        let key = self.key(&[&flags.join(" "), &Self::prefix(), &text]);
+        self.cached(&format!("{key}.so"), |whole| {
+            let head = self.prefix_header(&flags)?;
             let [source, half] = ["cpp", "o"].map(|e| whole.with_extension(e));
-            std::fs::write(&source, &text).map_err(io(&source))?;
+            std::fs::write(&source, &text).map_err(io_error(&source))?;
             let mut command = Command::new(&self.program);
             command
                 .args(&flags)
@@ -221,13 +226,13 @@ impl Compiler {
 }
 
 /// The error of a file.
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
+fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
     let what = path.display().to_string();
     move |cause| DriverError::Io { what, cause }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn has(feature: &str) -> bool {
+fn has_cpu_feature(feature: &str) -> bool {
     match feature {
         "avx2" => is_x86_feature_detected!("avx2"),
         "fma" => is_x86_feature_detected!("fma"),

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 
 use super::abi::kind;
-use super::calls::{Thread, look, of};
-use super::checked::Access;
+use super::access_checker::Access;
+use super::thread::{Thread, check_access, context};
 
 /// The access of one end of an asynchronous copy.
-fn sixteen(address: usize, kind: u32, pc: usize) -> Access {
+fn access_16_bytes(address: usize, kind: u32, pc: usize) -> Access {
     Access {
         address,
         bytes: 16,
@@ -26,9 +26,9 @@ pub(super) unsafe extern "C" fn copy(
     let (to, from, pc) = (to as usize, from as usize, pc as usize);
     // SAFETY: the thread runs.
     unsafe {
-        look(thread, &sixteen(from, kind::LOAD, pc), None);
-        look(thread, &sixteen(to, kind::STORE, pc), None);
-        let (head, block, _) = of(thread);
+        check_access(thread, &access_16_bytes(from, kind::LOAD, pc), None);
+        check_access(thread, &access_16_bytes(to, kind::STORE, pc), None);
+        let (head, block, _) = context(thread);
         let n = block.fibers.len().max(block.copies.len());
         block.copies.resize_with(n, Default::default);
         block.copies[head.linear as usize].open.push((to, from, pc));
@@ -38,7 +38,7 @@ pub(super) unsafe extern "C" fn copy(
 pub(super) unsafe extern "C" fn copies_commit(thread: Thread) {
     // SAFETY: the thread runs.
     unsafe {
-        let (head, block, _) = of(thread);
+        let (head, block, _) = context(thread);
         if let Some(copies) = block.copies.get_mut(head.linear as usize) {
             let group = std::mem::take(&mut copies.open);
             copies.closed.push_back(group);
@@ -50,7 +50,7 @@ pub(super) unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
     // SAFETY: the thread runs. The kernel says that 16 bytes are at each address; the checked build has looked.
     unsafe {
         loop {
-            let (head, block, _) = of(thread);
+            let (head, block, _) = context(thread);
             let Some(copies) = block.copies.get_mut(head.linear as usize) else {
                 return;
             };
@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
                 return;
             }
             for (to, from, pc) in copies.closed.pop_front().unwrap_or_default() {
-                look(thread, &sixteen(to, kind::STORE, pc), None);
+                check_access(thread, &access_16_bytes(to, kind::STORE, pc), None);
                 std::ptr::copy(from as *const u8, to as *mut u8, 16);
             }
         }

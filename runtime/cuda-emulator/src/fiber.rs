@@ -6,7 +6,7 @@ use super::abi::{HEAD, STACK, ThreadHead};
 
 /// Stacks per allocation.
 const CHUNK: usize = 32;
-/// What stands at the lower end of a stack that was not overrun.
+/// The word at the lower end of a stack that was not overrun.
 const CANARY: u64 = 0x7bc5_7ac4_0f1b_e120;
 
 /// Stacks, used again: the one that was freed last first.
@@ -69,7 +69,7 @@ impl Drop for Stacks {
     }
 }
 
-/// Whether a thread has used more than its stack.
+/// Returns true if a thread has used more than its stack.
 ///
 /// # Safety
 /// The stack is one of a pool.
@@ -78,7 +78,7 @@ pub(super) unsafe fn overrun(stack: *mut u8) -> bool {
     unsafe { stack.cast::<u64>().read() != CANARY }
 }
 
-/// What a stack tells of its thread.
+/// Returns the head of the thread that runs on a stack.
 pub(super) fn head(stack: *mut u8) -> *mut ThreadHead {
     stack.wrapping_add(STACK - HEAD).cast()
 }

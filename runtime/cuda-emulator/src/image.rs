@@ -8,8 +8,6 @@ use libloading::Library;
 use tpc_cuda::{Args, DriverError};
 
 use super::abi::{Calls, RawKernel};
-use super::calls::CALLS;
-use super::engine::addresses;
 
 /// A loaded module.
 pub(super) struct Image {
@@ -27,8 +25,8 @@ pub(super) struct Kernel {
 }
 
 impl Image {
-    /// Loads a module.
-    pub(super) fn load(name: &str, path: &Path) -> Result<Image, DriverError> {
+    /// Loads a module, and gives it the table of calls.
+    pub(super) fn load(name: &str, path: &Path, table: Calls) -> Result<Image, DriverError> {
         let failed = |e: libloading::Error| DriverError::Driver {
             what: format!("loading {}", path.display()),
             error: e.to_string(),
@@ -40,7 +38,7 @@ impl Image {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
             // A module may be loaded twice, and run elsewhere.
             if (*calls).cast::<usize>().read() == 0 {
-                (*calls).write(CALLS);
+                (*calls).write(table);
             }
             let image = library
                 .get::<*const [usize; 2]>(b"tpc_image\0")
@@ -56,7 +54,7 @@ impl Image {
         })
     }
 
-    fn raw(&self, name: &str) -> Result<&RawKernel, DriverError> {
+    fn raw_kernel(&self, name: &str) -> Result<&RawKernel, DriverError> {
         let symbol = format!("tpc_kernel_{name}\0");
         // SAFETY: the shim declares what has such a name with this type; it lives as long as the library.
         let found = unsafe {
@@ -70,9 +68,9 @@ impl Image {
         })
     }
 
-    /// Whether it has a kernel of that name.
-    pub(super) fn has(&self, name: &str) -> Result<(), DriverError> {
-        self.raw(name).map(|_| ())
+    /// Returns true if it has a kernel of that name.
+    pub(super) fn check_kernel(&self, name: &str) -> Result<(), DriverError> {
+        self.raw_kernel(name).map(|_| ())
     }
 
     /// A kernel for a launch of so many threads a block. The arguments must stay where they are.
@@ -82,7 +80,7 @@ impl Image {
         args: &Args,
         threads: u64,
     ) -> Result<Kernel, DriverError> {
-        let raw = self.raw(name)?;
+        let raw = self.raw_kernel(name)?;
         let malformed = |what: String| Err(DriverError::Malformed { what });
         let given: Vec<usize> = args.iter().map(<[u8]>::len).collect();
         let wanted: Vec<usize> = raw.sizes().iter().map(|&n| n as usize).collect();
@@ -99,12 +97,12 @@ impl Image {
         }
         Ok(Kernel {
             run: raw.run,
-            arguments: addresses(args),
+            arguments: argument_addresses(args),
         })
     }
 
     /// The file and the line of an address of code, from the tools that come with compilers.
-    pub(super) fn line(&self, pc: usize) -> Option<String> {
+    pub(super) fn source_line(&self, pc: usize) -> Option<String> {
         // A return address is that of the next instruction.
         let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
         let ask = |program: &str, more: &[&str]| {
@@ -118,4 +116,9 @@ impl Image {
         };
         ask("addr2line", &[]).or_else(|| ask("llvm-symbolizer", &["--output-style=GNU"]))
     }
+}
+
+/// The arguments of a kernel by their addresses, as its entry takes them.
+fn argument_addresses(args: &Args) -> Vec<*const c_void> {
+    args.iter().map(|a| a.as_ptr().cast()).collect()
 }

@@ -3,7 +3,7 @@
 use memmap2::{MmapMut, MmapOptions};
 use tpc_cuda::{Device, DriverError, Endpoint, Memory, Side};
 
-use super::checks::Cell;
+use super::race::ShadowCell;
 
 /// A range that was allocated.
 pub(super) struct Allocation {
@@ -12,7 +12,7 @@ pub(super) struct Allocation {
     pub(super) bytes: usize,
     /// Keeps the memory.
     _map: MmapMut,
-    /// What the checks know, a cell per byte.
+    /// The shadow, a cell per byte.
     cells: Option<MmapMut>,
     /// The bytes that kernels have read, as often as they read them.
     read: u64,
@@ -22,7 +22,7 @@ pub(super) struct Allocation {
 #[derive(Default)]
 pub(super) struct Memories {
     all: Vec<Allocation>,
-    /// What was found last.
+    /// The position that was found last.
     last: std::cell::Cell<usize>,
 }
 
@@ -78,11 +78,11 @@ impl Memories {
                 self.all.remove(i);
                 Ok(())
             }
-            None => Err(outside(memory.side, memory.address, memory.bytes)),
+            None => Err(address_error(memory.side, memory.address, memory.bytes)),
         }
     }
 
-    /// What holds an address, or the last allocation before it.
+    /// Returns the allocation that holds an address, or the last before it.
     pub(super) fn find(&self, address: usize) -> Option<&Allocation> {
         self.all.get(self.position(address)?)
     }
@@ -105,20 +105,24 @@ impl Memories {
     }
 
     /// Counts bytes that a kernel reads.
-    pub(super) fn count(&mut self, address: usize, bytes: usize) {
+    pub(super) fn count_read(&mut self, address: usize, bytes: usize) {
         if let Some(at) = self.position(address) {
             self.all[at].read += bytes as u64;
         }
     }
 
     /// The bytes of an allocation that kernels have read.
-    pub(super) fn read(&self, memory: Memory) -> u64 {
+    pub(super) fn bytes_read(&self, memory: Memory) -> u64 {
         let is = |a: &&Allocation| a.start as u64 == memory.address;
         self.all.iter().find(is).map_or(0, |a| a.read)
     }
 
     /// The allocation of bytes, with what the checks know of them.
-    pub(super) fn cells(&mut self, address: usize, bytes: usize) -> Option<(Side, &mut [Cell])> {
+    pub(super) fn cells(
+        &mut self,
+        address: usize,
+        bytes: usize,
+    ) -> Option<(Side, &mut [ShadowCell])> {
         let at = self.position(address)?;
         let a = &mut self.all[at];
         let from = address - a.start;
@@ -126,19 +130,19 @@ impl Memories {
             return None;
         }
         if a.cells.is_none() {
-            let len = a.bytes.max(1) * size_of::<Cell>();
+            let len = a.bytes.max(1) * size_of::<ShadowCell>();
             let map = MmapOptions::new().len(len).no_reserve_swap().map_anon();
             a.cells = Some(map.expect("invariant: addresses do not run out"));
         }
         let map = a.cells.as_mut().expect("invariant: it was made above");
-        let cells = map.as_mut_ptr().cast::<Cell>();
+        let cells = map.as_mut_ptr().cast::<ShadowCell>();
         // SAFETY: pages are aligned, zero is a cell, and there is one for each byte.
         let cells = unsafe { std::slice::from_raw_parts_mut(cells.add(from), bytes) };
         Some((a.side, cells))
     }
 
     /// Forgets what the checks know.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear_shadow(&mut self) {
         for a in &mut self.all {
             a.cells = None;
         }
@@ -153,17 +157,17 @@ impl Memories {
         });
         match fits {
             true => Ok(at.address as *mut u8),
-            false => Err(outside(at.side, at.address, bytes)),
+            false => Err(address_error(at.side, at.address, bytes)),
         }
     }
 
     /// The bytes that a device has left of so many.
-    pub(super) fn left(&self, device: Device, of: u64) -> u64 {
+    pub(super) fn free_bytes(&self, device: Device, of: u64) -> u64 {
         of.saturating_sub(self.used(Side::Device(device)))
     }
 }
 
-fn outside(side: Side, address: u64, bytes: u64) -> DriverError {
+fn address_error(side: Side, address: u64, bytes: u64) -> DriverError {
     DriverError::Address {
         side: side.to_string(),
         address,

@@ -1,40 +1,12 @@
-//! Inputs and outputs.
+//! Reads and writes tensors through views.
 #![allow(unsafe_code)]
 
-use tpc_ir::op::{InputKind, Op};
-use tpc_ir::program::{Program, StoredFormat};
-use tpc_ir::{Bindings, DType, Output, Value};
-use tpc_runtime::{Data, ExecError, Shape, Slot, SlotMemory, Tensor, quant};
+use tpc_ir::DType;
+use tpc_runtime::{Data, ExecError, Slot, SlotMemory, Tensor};
 
 use crate::elements::{int, is_readable, read_row};
 use crate::error::KernelError;
 use crate::view::View;
-
-/// The inputs, each with the phase at whose start it is known.
-pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
-    let graph = &program.graph;
-    let of = |value: Value| match graph.def_op(value) {
-        Op::Input(input) => {
-            let ahead = match input.kind {
-                InputKind::NextTokens(n) => n,
-                _ => 0,
-            };
-            let phase = program.phases.iter().position(|p| p.ahead == ahead)?;
-            Some((phase, value, input.kind.clone()))
-        }
-        _ => None,
-    };
-    graph.values().filter_map(|(v, _)| of(v)).collect()
-}
-
-/// The named outputs in their order, each with the phase that computes it.
-pub fn outputs(program: &Program) -> Vec<(usize, Value)> {
-    let named = program.graph.outputs.iter().filter_map(|o| match o {
-        Output::Named(_, value) => Some((program.phase_of(*value), *value)),
-        Output::State { .. } => None,
-    });
-    named.collect()
-}
 
 /// The memory of an input, which nobody reads before it is written.
 ///
@@ -132,52 +104,6 @@ pub fn packed(from: &View) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Where a weight or a state lies.
-#[derive(Clone, Copy, Debug)]
-pub struct Placed {
-    /// The arena, by its position.
-    pub arena: usize,
-    /// Its first byte in the arena.
-    pub offset: u64,
-    /// The number of its bytes.
-    pub bytes: usize,
-}
-
-/// Where each weight and each state lies that has no gaps and is stored as the file's types are.
-pub fn extents(program: &Program) -> Vec<Option<Placed>> {
-    let values = program.graph.values();
-    let placed = |value: Value| match program.graph.def_op(value) {
-        Op::Weight(_) | Op::State(_) => extent(program, value),
-        _ => None,
-    };
-    values.map(|(value, _)| placed(value)).collect()
-}
-
-fn extent(program: &Program, value: Value) -> Option<Placed> {
-    let home = program.home(value)?;
-    let buffer = program.buffer(home.buffer);
-    let ty = &program.graph.value(value).ty;
-    if buffer.format != StoredFormat::File || !home.layout.is_dense(ty) {
-        return None;
-    }
-    let most = program.shapes.last()?.most;
-    let offset = home.layout.offset.eval(&most)?;
-    Some(Placed {
-        arena: buffer.arena.index(),
-        offset: buffer.extent(0).offset.checked_add(offset)?,
-        bytes: usize::try_from(Shape::of(ty, &most).ok()?.bytes()).ok()?,
-    })
-}
-
-/// A weight of these bytes.
-pub fn tensor(program: &Program, weight: Value, bytes: &[u8]) -> Option<Tensor> {
-    let ty = &program.graph.value(weight).ty;
-    let shape = Shape::of(ty, &Bindings::default()).ok()?;
-    let mut out = vec![0.0; shape.dims.iter().product()];
-    quant::dequantise(ty.dtype, bytes, &mut out).ok()?;
-    Tensor::new(shape.dims, Data::F32(out)).ok()
 }
 
 /// The error of a kernel.

@@ -1,7 +1,8 @@
 //! The launches of a program, each with its kernel.
 
-use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, WeightPart, Work};
-use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
+use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, WeightPart};
+use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Value};
+use tpc_runtime::host::{launch_label, launch_op, max_sizes};
 use tpc_runtime::{ExecError, Options};
 
 use super::collective::Exchange;
@@ -109,7 +110,7 @@ impl Launches {
         for i in 0..program.launches.len() {
             let prepared = out
                 .prepare(&source, Launch::new(i))
-                .map_err(|e| e.at(|| named(program, Launch::new(i))))?;
+                .map_err(|e| e.at(|| launch_label(program, Launch::new(i))))?;
             out.prepared.push(prepared);
         }
         out.share_sums(program, &tensors);
@@ -166,7 +167,7 @@ impl Launches {
 
     fn prepare(&mut self, source: &Source<'_>, launch: Launch) -> Result<Prepared, ExecError> {
         let program = source.program;
-        let (op, operands, results) = work(program, launch)?;
+        let (op, operands, results) = launch_op(program, launch)?;
         let work = (&op, operands.as_slice(), results.as_slice());
         let action = match op.is_collective() {
             true => {
@@ -233,7 +234,7 @@ impl Launches {
             let of = |values: &[Value]| -> Result<Vec<[usize; 4]>, ExecError> {
                 values
                     .iter()
-                    .map(|v| most(program, *v, &shape.most))
+                    .map(|v| max_sizes(program, *v, &shape.most))
                     .collect()
             };
             let bytes = kernel.scratch_bytes(&of(operands)?, &of(results)?);
@@ -257,7 +258,7 @@ impl Launches {
         let program = source.program;
         for shape in &program.shapes {
             if let Op::MulMatId(_) = op {
-                let ids = most(program, operands[2], &shape.most)?;
+                let ids = max_sizes(program, operands[2], &shape.most)?;
                 self.needs.join(Needs {
                     experts: weight.n,
                     routes: ids[0] * ids[1],
@@ -270,38 +271,13 @@ impl Launches {
         let terms = if small { Terms::Two } else { Terms::One };
         let weight = Packed { terms, ..weight };
         for shape in &program.shapes {
-            let x = most(program, operands[1], &shape.most)?;
+            let x = max_sizes(program, operands[1], &shape.most)?;
             let rows = x[1] * x[2] * x[3];
             self.needs.join(Needs::of_rows(&weight, rows));
             self.row = self.row.max(x[0]);
         }
         Ok(weight)
     }
-}
-
-/// What a launch of one instruction does: the op, its operands and its results.
-///
-/// # Errors
-/// When it covers several instructions, or stores no state.
-pub fn work(program: &Program, launch: Launch) -> Result<(Op, Vec<Value>, Vec<Value>), ExecError> {
-    let graph = &program.graph;
-    let inst = match &program.launch(launch).work {
-        Work::Store(n) => {
-            return match &graph.outputs[*n] {
-                Output::State { state, value } => {
-                    Ok((Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state]))
-                }
-                Output::Named(..) => Err(malformed("it stores no state")),
-            };
-        }
-        Work::Compute(insts) => match insts.as_slice() {
-            [inst] => inst,
-            _ => return Err(malformed("it covers several instructions")),
-        },
-        Work::Transfer(inst) => inst,
-    };
-    let inst = graph.inst(*inst);
-    Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
 }
 
 /// The kernel of an op whose sizes are bound to those of a batch.
@@ -367,21 +343,6 @@ fn packed(
     }))
 }
 
-/// The largest sizes of a value in batches of up to these sizes.
-///
-/// # Errors
-/// [`ExecError::Size`] where one has no bound.
-pub fn most(program: &Program, value: Value, most: &Bindings) -> Result<[usize; 4], ExecError> {
-    let mut out = [0; 4];
-    for (out, dim) in out.iter_mut().zip(&program.graph.value(value).ty.dims) {
-        let bound = dim.upper_bound(most).and_then(|n| usize::try_from(n).ok());
-        *out = bound.ok_or_else(|| ExecError::Size {
-            what: format!("of {value}"),
-        })?;
-    }
-    Ok(out)
-}
-
 /// Where each participant of a launch meets it.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
@@ -403,21 +364,4 @@ fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
 
 fn malformed(what: &str) -> ExecError {
     ExecError::Malformed { what: what.into() }
-}
-
-/// What diagnostics call a launch: `l7 mul_mat (v12)`.
-pub fn named(program: &Program, launch: Launch) -> String {
-    let data = program.launch(launch);
-    let first = data
-        .covers()
-        .first()
-        .map(|i| program.graph.inst(*i).results[0]);
-    match first {
-        Some(v) => format!(
-            "{launch} {} ({v} {})",
-            data.kernel,
-            program.graph.value(v).name
-        ),
-        None => format!("{launch} {}", data.kernel),
-    }
 }

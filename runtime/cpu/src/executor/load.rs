@@ -1,18 +1,17 @@
 //! Weights into their arenas.
 #![allow(unsafe_code)]
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use tpc_ir::op::{Op, Weight};
+use tpc_ir::TensorType;
 use tpc_ir::program::{Program, StoredFormat, WeightPart};
-use tpc_ir::{TensorType, Value};
-use tpc_runtime::{ExecError, PackedWeight, WeightData, WeightSource, pack};
+use tpc_runtime::host::{BufferedWeight, load_weights};
+use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 
 use super::memory::Region;
 use crate::error::KernelError;
 use crate::product::{Format, Source};
-use crate::target::{sizes, stack};
+use crate::target::stack;
 use crate::team::Team;
 
 /// Bytes of a file that are in memory beside what is made of them.
@@ -29,52 +28,52 @@ struct Job<'a> {
 // SAFETY: workers write panels that do not overlap.
 unsafe impl Sync for Job<'_> {}
 
-/// Puts every weight where the program says, in the format that it says.
+/// Stores every weight in its arena, in the format of its buffer.
 pub(super) fn weights(
     program: &Program,
     arenas: &mut [Region],
     source: &dyn WeightSource,
     team: &mut Team,
 ) -> Result<(), ExecError> {
-    let graph = &program.graph;
-    let mut done = BTreeSet::new();
-    for (value, data) in graph.values() {
-        let Op::Weight(op) = graph.def_op(value) else {
-            continue;
-        };
-        let Some(home) = program.home(value) else {
-            continue;
-        };
-        if !done.insert(home.buffer) {
-            continue;
+    load_weights(program, source, &mut |weight| {
+        store(weight, arenas, source, team)
+    })
+}
+
+/// Stores a weight in its arena.
+fn store(
+    weight: BufferedWeight<'_>,
+    arenas: &mut [Region],
+    source: &dyn WeightSource,
+    team: &mut Team,
+) -> Result<(), ExecError> {
+    let BufferedWeight {
+        value,
+        ty,
+        part,
+        buffer,
+        ..
+    } = weight;
+    let extent = buffer.extent(0);
+    let arena = &mut arenas[buffer.arena.index()];
+    match buffer.format {
+        StoredFormat::File => {
+            let to = arena.range(extent.offset, part.bytes.len())?;
+            for (to, from) in to.chunks_mut(WAVE).zip(part.bytes.chunks(WAVE)) {
+                to.copy_from_slice(from);
+                source.release(from);
+            }
+            Ok(())
         }
-        let whole = source.weight(&op.tensor)?;
-        let part = checked(program, op, value, whole)?;
-        let buffer = program.buffer(home.buffer);
-        let extent = buffer.extent(0);
-        let arena = &mut arenas[buffer.arena.index()];
-        match buffer.format {
-            StoredFormat::File => {
-                let to = arena.range(extent.offset, part.bytes.len())?;
-                for (to, from) in to.chunks_mut(WAVE).zip(part.bytes.chunks(WAVE)) {
-                    to.copy_from_slice(from);
-                    source.release(from);
-                }
-            }
-            StoredFormat::Planes => {
-                return Err(ExecError::Malformed {
-                    what: format!("{value} is stored as cards store weights"),
-                });
-            }
-            StoredFormat::Rows16 => {
-                let bytes = usize::try_from(extent.bytes).unwrap_or(usize::MAX);
-                let to = arena.range(extent.offset, bytes)?;
-                rows16(part, &data.ty, to, source, team).map_err(|e| e.at(|| value.to_string()))?;
-            }
+        StoredFormat::Planes => Err(ExecError::Malformed {
+            what: format!("{value} is stored as cards store weights"),
+        }),
+        StoredFormat::Rows16 => {
+            let bytes = usize::try_from(extent.bytes).unwrap_or(usize::MAX);
+            let to = arena.range(extent.offset, bytes)?;
+            rows16(part, ty, to, source, team).map_err(|e| e.at(|| value.to_string()))
         }
-        source.release(whole.bytes);
     }
-    Ok(())
 }
 
 /// Packs a weight of this type into its buffer.
@@ -102,25 +101,6 @@ pub(super) fn rows16(
         to,
     };
     packed(&job, source, team)
-}
-
-/// The part of the file's tensor that the program declares.
-fn checked<'a>(
-    program: &Program,
-    op: &Weight,
-    value: Value,
-    whole: WeightData<'a>,
-) -> Result<PackedWeight<'a>, ExecError> {
-    let ty = &program.graph.value(value).ty;
-    let part = pack(&op.tensor, whole, op.parts.as_deref())?;
-    if part.dtype == ty.dtype && sizes(ty) == Some(part.ne) {
-        return Ok(part);
-    }
-    Err(ExecError::WeightMismatch {
-        tensor: op.tensor.clone(),
-        expected: ty.to_string(),
-        found: format!("{}{:?}", part.dtype, part.ne),
-    })
 }
 
 /// Packs a weight with all threads. What has been read of it is given back as it goes, so that no large tensor is in memory

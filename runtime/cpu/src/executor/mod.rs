@@ -6,7 +6,7 @@
 
 mod collective;
 mod gather;
-mod hosted;
+mod host_ops;
 mod io;
 mod launches;
 mod load;
@@ -19,9 +19,8 @@ mod scripts;
 mod terms;
 
 pub(crate) mod shared {
-    pub use super::hosted::HostedOps;
-    pub use super::io::{Placed, error, extents, inputs, outputs, packed, read, slot, tensor};
-    pub use super::launches::{most, named, work};
+    pub use super::host_ops::HostOps;
+    pub use super::io::{error, packed, read, slot};
 }
 
 use std::cell::UnsafeCell;
@@ -32,6 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Located, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
+use tpc_runtime::host::{self, StoredExtent, launch_label};
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
     Tensor, WeightSource,
@@ -43,7 +43,7 @@ use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
 use crate::team::{Team, Worker};
 use crate::view::View;
-use launches::{Action, Launches, Prepared, named};
+use launches::{Action, Launches, Prepared};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
 use profile::Profile;
@@ -72,7 +72,7 @@ pub struct CpuExecutor {
     isa: Isa,
     batches: Batches,
     /// Per value, where a weight or a state lies.
-    extents: Vec<Option<io::Placed>>,
+    extents: Vec<Option<StoredExtent>>,
     /// The times of launches, where they are wanted.
     profile: Option<Profile>,
 }
@@ -109,7 +109,7 @@ struct Progress(AtomicUsize);
 
 impl CpuExecutor {
     /// Returns the memory of a weight or a state.
-    fn extent(&self, value: Value) -> Option<io::Placed> {
+    fn extent(&self, value: Value) -> Option<StoredExtent> {
         *self.extents.get(value.index())?
     }
 
@@ -149,8 +149,8 @@ impl CpuExecutor {
         });
         let first = (0..places.len()).map(|i| i * each).collect();
         let profile = (options.profile).then(|| Profile::new(&program));
-        let inputs = io::inputs(&program);
-        let outputs = io::outputs(&program);
+        let inputs = host::inputs(&program);
+        let outputs = host::outputs(&program);
         let queues = program
             .phases
             .iter()
@@ -180,7 +180,7 @@ impl CpuExecutor {
             outputs,
             isa: Isa::best(),
             batches: Batches::default(),
-            extents: io::extents(&program),
+            extents: host::extents(&program),
             profile,
             program,
         })
@@ -208,7 +208,7 @@ impl CpuExecutor {
     /// The kernels that work with sizes of the batch get these.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
-            let named = |e: ExecError| e.at(|| named(&self.program, Launch::new(i)));
+            let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
             launch.resize(sizes).map_err(named)?;
         }
         Ok(())
@@ -249,7 +249,7 @@ impl CpuExecutor {
             let e = io::error(e);
             match failed.load(Ordering::Relaxed) {
                 usize::MAX => e,
-                launch => e.at(|| named(&self.program, Launch::new(launch))),
+                launch => e.at(|| launch_label(&self.program, Launch::new(launch))),
             }
         })
     }
@@ -466,7 +466,7 @@ impl Executor for CpuExecutor {
 
     fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
         let bytes = self.state(weight)?;
-        Ok(bytes.and_then(|bytes| io::tensor(&self.program, weight, bytes)))
+        Ok(bytes.and_then(|bytes| host::weight_tensor(&self.program, weight, bytes)))
     }
 
     fn take_profile(&mut self) -> Vec<KernelTime> {

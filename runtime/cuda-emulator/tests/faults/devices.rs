@@ -212,8 +212,8 @@ KERNEL(k, u32 *count) {
         spec.push("meets", work, &[]);
         spec
     };
-    let few = |blocks_at_once| tpc_cuda_emulator::EmulatedOptions {
-        blocks_at_once,
+    let few = |max_resident_blocks| tpc_cuda_emulator::EmulatedOptions {
+        max_resident_blocks,
         ..checked(1, 4)
     };
     let Some(right) = run(source, few(6), &graph) else {

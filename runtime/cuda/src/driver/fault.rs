@@ -1,4 +1,4 @@
-//! What the emulation finds wrong in kernels.
+//! Faults of kernels.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl fmt::Display for FaultKind {
 /// Something wrong in a kernel, found while it ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong.
+    /// The kind.
     pub kind: FaultKind,
     /// The kernel.
     pub kernel: String,
@@ -56,7 +56,7 @@ pub struct Fault {
     pub thread: [u32; 3],
     /// The file and the line, as far as they are known.
     pub at: String,
-    /// What was found, and what was expected.
+    /// The finding, and the expectation.
     pub what: String,
 }
 

@@ -83,7 +83,7 @@ impl Args {
         self.ranges.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -112,11 +112,11 @@ pub struct KernelNode {
 /// A copy of bytes in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyNode {
-    /// From here.
+    /// The source.
     pub from: Endpoint,
-    /// To there. The ranges do not overlap.
+    /// The destination, which does not overlap the source.
     pub to: Endpoint,
-    /// So many bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
@@ -127,14 +127,14 @@ pub struct SetNode {
     pub to: Endpoint,
     /// The value.
     pub value: u8,
-    /// How often.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 /// Work of the host. It must not call the driver.
 pub type HostWork = Box<dyn FnMut() -> Result<(), HostError> + Send>;
 
-/// What a node does.
+/// The work of a node.
 pub enum Work {
     /// Runs a kernel.
     Kernel(KernelNode),
@@ -163,13 +163,13 @@ impl fmt::Debug for Work {
 /// A node of a graph.
 #[derive(Debug)]
 pub struct Node {
-    /// What diagnostics call it: the launch that it is of.
+    /// The name of its launch in diagnostics.
     pub label: String,
-    /// What it does.
+    /// Its work.
     pub work: Work,
 }
 
-/// What an edge orders.
+/// The order that an edge makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EdgeKind {
     /// The second node starts when the first has ended.
@@ -187,7 +187,7 @@ pub struct Edge {
     pub from: usize,
     /// The node that comes later.
     pub to: usize,
-    /// What is ordered.
+    /// Its order.
     pub kind: EdgeKind,
 }
 

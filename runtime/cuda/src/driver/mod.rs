@@ -1,4 +1,4 @@
-//! What runs kernels: devices with memory, modules of kernels, graphs of launches.
+//! Drivers: devices with memory, modules of kernels, graphs of launches.
 //!
 //! A graph is made once per shape of batches, of explicit nodes and edges, and launched again and again. Its edges are the
 //! only order: two nodes that no path joins may run at the same time, or in any order.
@@ -55,7 +55,7 @@ handle!(
     Graph, "graph"
 );
 
-/// What is known of a device.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// The name that the driver gives it.

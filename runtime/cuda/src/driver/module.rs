@@ -6,15 +6,15 @@ use std::sync::Arc;
 /// Kernels that are compiled together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// What diagnostics call it.
+    /// The name in diagnostics.
     pub name: String,
     /// CUDA C++ that includes nothing: the [prelude](crate::kernels::PRELUDE) is put before it. Kernels are declared by
     /// `KERNEL(name, parameters)`.
     pub source: Arc<str>,
     /// By the names of its kernels, the same kind of source with that kernel alone, for those who compile what they use only. Empty where
     /// the kernels are not apart.
-    pub alone: BTreeMap<String, Arc<str>>,
-    /// What was compiled of it ahead of time.
+    pub kernel_sources: BTreeMap<String, Arc<str>>,
+    /// Code that was compiled ahead of time.
     pub cubins: Vec<Cubin>,
 }
 
@@ -24,7 +24,7 @@ impl Module {
         Module {
             name: name.into(),
             source: source.into(),
-            alone: BTreeMap::new(),
+            kernel_sources: BTreeMap::new(),
             cubins: Vec::new(),
         }
     }

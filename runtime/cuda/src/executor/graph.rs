@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use tpc_cpu::host::named;
 use tpc_ir::Launch;
 use tpc_ir::program::{Phase, Program, Step};
+use tpc_runtime::host::launch_label;
 use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
@@ -25,8 +25,8 @@ fn entry(kernel: &Kernel) -> Entry {
     (kernel.instance.module(), kernel.instance.entry())
 }
 
-/// What nodes are made from.
-struct Source<'a> {
+/// Builds the nodes of graphs.
+struct GraphBuilder<'a> {
     program: &'a Program,
     launches: &'a Launches,
     frames: &'a Frames,
@@ -52,7 +52,7 @@ pub(super) fn graphs(
     code: (&PrebuiltCode, Options),
     edges: ProgrammaticEdges,
 ) -> Result<Vec<Vec<Graph>>, ExecError> {
-    let mut source = Source {
+    let mut builder = GraphBuilder {
         program,
         launches,
         frames,
@@ -62,12 +62,12 @@ pub(super) fn graphs(
         constants: Vec::new(),
         edges,
     };
-    source.load(driver, code)?;
+    builder.load(driver, code)?;
     let mut out = Vec::new();
     for shape in 0..program.shapes.len() {
         let mut of_shape = Vec::new();
         for phase in &program.phases {
-            let spec = source.spec(phase, shape)?;
+            let spec = builder.spec(phase, shape)?;
             of_shape.push(driver.instantiate(spec).map_err(error)?);
         }
         out.push(of_shape);
@@ -75,16 +75,16 @@ pub(super) fn graphs(
     Ok(out)
 }
 
-/// The work that a queue must wait for, by nodes.
+/// The nodes that a queue must wait for.
 #[derive(Clone, Debug, Default)]
-struct Queued {
+struct QueueProgress {
     /// The nodes after which the next one comes.
     last: Vec<usize>,
     /// The same after each step that is done.
     after: Vec<Vec<usize>>,
 }
 
-impl Source<'_> {
+impl GraphBuilder<'_> {
     /// Loads modules and parameters.
     fn load(
         &mut self,
@@ -123,7 +123,7 @@ impl Source<'_> {
     /// The graph of a phase for batches of a shape.
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
         let mut spec = GraphSpec::default();
-        let mut queues = vec![Queued::default(); phase.queues.len()];
+        let mut queues = vec![QueueProgress::default(); phase.queues.len()];
         let mut moved = true;
         while moved {
             moved = false;
@@ -133,7 +133,7 @@ impl Source<'_> {
                 }
             }
         }
-        let ended = |(queue, done): (&tpc_ir::program::Queue, &Queued)| {
+        let ended = |(queue, done): (&tpc_ir::program::Queue, &QueueProgress)| {
             queue.steps.len() == done.after.len()
         };
         match phase.queues.iter().zip(&queues).all(ended) {
@@ -149,7 +149,7 @@ impl Source<'_> {
         &mut self,
         phase: &Phase,
         q: usize,
-        (queues, shape): (&mut [Queued], usize),
+        (queues, shape): (&mut [QueueProgress], usize),
         spec: &mut GraphSpec,
     ) -> Result<bool, ExecError> {
         let Some(step) = phase.queues[q].steps.get(queues[q].after.len()) else {
@@ -200,7 +200,7 @@ impl Source<'_> {
         spec: &mut GraphSpec,
     ) -> Vec<usize> {
         let launches = self.launches;
-        let label = named(self.program, launch);
+        let label = launch_label(self.program, launch);
         let mut before = before.to_vec();
         for stage in 0..2 {
             let mut ends = Vec::new();

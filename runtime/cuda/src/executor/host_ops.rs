@@ -1,6 +1,6 @@
 //! The ops that the host runs within graphs.
 
-use tpc_cpu::host::HostedOps;
+use tpc_cpu::host::HostOps;
 use tpc_cpu::{CpuOptions, KernelError, View};
 use tpc_ir::Bindings;
 use tpc_ir::program::Program;
@@ -13,7 +13,7 @@ use super::options::CudaOptions;
 /// The ops of the host, with threads that run them.
 #[derive(Debug)]
 pub(super) struct HostLaunches {
-    pub(super) ops: HostedOps,
+    pub(super) ops: HostOps,
     views: Vec<Vec<View>>,
 }
 
@@ -29,7 +29,7 @@ impl HostLaunches {
             ..CpuOptions::with_threads(options.threads)
         };
         let first_byte = |arena| arenas.address(arena) as *mut u8;
-        let ops = HostedOps::new(program, &launches.hosted, &first_byte, cpu)?;
+        let ops = HostOps::new(program, &launches.hosted, &first_byte, cpu)?;
         let views = vec![Vec::new(); launches.hosted.len()];
         Ok(HostLaunches { ops, views })
     }

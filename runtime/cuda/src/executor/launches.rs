@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tpc_cpu::host::{most, named, size_of};
+use tpc_cpu::host::size_of;
 use tpc_ir::program::{BatchShape, Program};
 use tpc_ir::{Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::{launch_label, max_sizes};
 
 use super::options::CudaOptions;
 use super::roles::format_of;
@@ -18,12 +19,12 @@ use crate::kernels::{
     Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
 };
 
-/// What a launch does on one of its places.
+/// The work of a launch at one of its places.
 #[derive(Debug)]
 pub(super) enum LaunchTask {
     /// Kernels one after another.
     ///
-    /// Those of stage 1 come after those of stage 0 on all places.
+    /// Kernels of stage 1 run after kernels of stage 0 at all places.
     Device {
         device: usize,
         stage: usize,
@@ -73,7 +74,7 @@ pub(super) struct Launches {
 pub(super) enum ScratchPart {
     /// Counters, which are zero between launches.
     Counters,
-    /// What blocks leave for each other.
+    /// Partial results that blocks exchange.
     Parts,
 }
 
@@ -97,7 +98,7 @@ impl Launches {
         let mut tasks: Vec<(Launch, Task)> = Vec::new();
         for i in 0..program.launches.len() {
             let launch = Launch::new(i);
-            let at = |e: ExecError| e.at(|| named(program, launch));
+            let at = |e: ExecError| e.at(|| launch_label(program, launch));
             for mut task in builder.tasks(program, launch, reach).map_err(at)? {
                 let mut ops = Vec::new();
                 for op in task.ops {
@@ -115,7 +116,7 @@ impl Launches {
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
             for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {
-                let at = |e: ExecError| e.at(|| named(program, *launch));
+                let at = |e: ExecError| e.at(|| launch_label(program, *launch));
                 let task = match place {
                     Some(d) => out.device_task(program, task, (d, &infos[d]), options),
                     None => out.host_task(task),
@@ -219,7 +220,7 @@ impl Launches {
     /// The device needs memory for the terms of these activations.
     fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
         for shape in &program.shapes {
-            let [k, columns @ ..] = most(program, x, &shape.most)?;
+            let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
             let column = Terms::of(k).column as u64;
             let mut sizes = columns.iter();
             let bytes = sizes.try_fold(column, |n, size| n.checked_mul(*size as u64));
@@ -250,7 +251,7 @@ impl Launches {
     }
 }
 
-/// Whether a kernel has no element to compute, as on a device that has no share of a tensor.
+/// Returns true if a kernel has no element to compute, as on a device that has no share of a tensor.
 ///
 /// A collective is launched all the same: the other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
@@ -259,7 +260,7 @@ fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     }
     for shape in &program.shapes {
         for result in &of.results {
-            if !most(program, result.value, &shape.most)?.contains(&0) {
+            if !max_sizes(program, result.value, &shape.most)?.contains(&0) {
                 return Ok(false);
             }
         }
@@ -279,7 +280,7 @@ fn kernel(
         let tensor = |binding: &Binding| {
             Ok(Tensor {
                 dtype: program.graph.value(binding.value).ty.dtype,
-                max_dims: most(program, binding.value, &shape.most)?,
+                max_dims: max_sizes(program, binding.value, &shape.most)?,
                 format: format_of(program, binding.value),
             })
         };

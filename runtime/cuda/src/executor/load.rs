@@ -1,90 +1,78 @@
 //! Weights into their arenas.
 #![allow(unsafe_code)]
 
-use std::collections::BTreeSet;
-
-use tpc_cpu::host::HostedOps;
-use tpc_ir::op::Op;
+use tpc_cpu::host::HostOps;
+use tpc_ir::Place;
 use tpc_ir::program::{Program, StoredFormat};
-use tpc_runtime::{ExecError, WeightSource, pack};
+use tpc_runtime::host::{BufferedWeight, load_weights};
+use tpc_runtime::{ExecError, WeightSource};
 
 use super::memory::{Arenas, error};
-use super::options::of_weight;
+use super::options::weight_planes;
 use crate::driver::{Driver, Endpoint};
 use crate::planes::{PLANES, Planes};
 
-/// Writes every weight where the program says.
+/// Stores every weight in its arena, in the format of its buffer.
 pub(super) fn weights(
     program: &Program,
     arenas: &Arenas,
     source: &dyn WeightSource,
     driver: &mut impl Driver,
-    (host, threads): (&mut HostedOps, usize),
+    (host, threads): (&mut HostOps, usize),
 ) -> Result<(), ExecError> {
-    let graph = &program.graph;
-    let mut done = BTreeSet::new();
-    for (value, data) in graph.values() {
-        let (Op::Weight(op), Some(home)) = (graph.def_op(value), program.home(value)) else {
-            continue;
-        };
-        if !done.insert(home.buffer) {
-            continue;
-        }
-        let whole = source.weight(&op.tensor)?;
-        let part = pack(&op.tensor, whole, op.parts.as_deref())?;
-        let sizes = data.ty.dims.iter().map(tpc_ir::Dim::as_const);
-        let declared = sizes.eq(part.ne.iter().map(|n| Some(*n as u64)));
-        if !declared || part.dtype != data.ty.dtype {
-            return Err(ExecError::WeightMismatch {
-                tensor: op.tensor.clone(),
-                expected: data.ty.to_string(),
-                found: format!("{}{:?}", part.dtype, part.ne),
-            });
-        }
-        let buffer = program.buffer(home.buffer);
-        match buffer.format {
-            StoredFormat::File => {
-                let to = arenas.endpoint(buffer.arena.index(), buffer.extent(0).offset);
-                driver.write(to, &part.bytes).map_err(error)?;
+    load_weights(program, source, &mut |weight| {
+        store(weight, arenas, source, driver, (host, threads))
+    })
+}
+
+/// Stores a weight in its arena.
+fn store(
+    weight: BufferedWeight<'_>,
+    arenas: &Arenas,
+    source: &dyn WeightSource,
+    driver: &mut impl Driver,
+    (host, threads): (&mut HostOps, usize),
+) -> Result<(), ExecError> {
+    let BufferedWeight {
+        value,
+        ty,
+        place,
+        part,
+        buffer,
+    } = weight;
+    let malformed = |what: &str| ExecError::Malformed {
+        what: format!("{value} {what}"),
+    };
+    let extent = buffer.extent(0);
+    let to = arenas.endpoint(buffer.arena.index(), extent.offset);
+    match buffer.format {
+        StoredFormat::File => driver.write(to, &part.bytes).map_err(error),
+        StoredFormat::Planes => {
+            let found = weight_planes(ty).filter(|_| place != Place::Host);
+            let (planes, rows) = found.ok_or_else(|| malformed("cannot be stored in planes"))?;
+            let (offsets, end) = planes.offsets(rows).unwrap_or_default();
+            if end != extent.bytes {
+                return Err(malformed("has planes of another size"));
             }
-            StoredFormat::Planes => {
-                let found = of_weight(&data.ty).filter(|_| data.place != tpc_ir::Place::Host);
-                let (planes, rows) = found.ok_or_else(|| ExecError::Malformed {
-                    what: format!("{value} cannot be stored in planes"),
-                })?;
-                let to = arenas.endpoint(buffer.arena.index(), buffer.extent(0).offset);
-                let (offsets, end) = planes.offsets(rows).unwrap_or_default();
-                if end != buffer.extent(0).bytes {
-                    return Err(ExecError::Malformed {
-                        what: format!("{value} has planes of another size"),
-                    });
-                }
-                in_planes(
-                    (&planes, offsets),
-                    &part.bytes,
-                    (to, threads),
-                    source,
-                    driver,
-                )?;
-            }
-            StoredFormat::Rows16 => {
-                if data.place != tpc_ir::Place::Host {
-                    return Err(ExecError::Malformed {
-                        what: format!("{value} is stored as CPUs store weights"),
-                    });
-                }
-                let extent = buffer.extent(0);
-                let at = arenas.endpoint(buffer.arena.index(), extent.offset).address;
-                // SAFETY: the arena is memory of the host, in which the verifier has found the buffer. Nothing runs yet.
-                let to =
-                    unsafe { std::slice::from_raw_parts_mut(at as *mut u8, extent.bytes as usize) };
-                host.pack(part, &data.ty, to, source)
-                    .map_err(|e| e.at(|| value.to_string()))?;
-            }
+            in_planes(
+                (&planes, offsets),
+                &part.bytes,
+                (to, threads),
+                source,
+                driver,
+            )
         }
-        source.release(whole.bytes);
+        StoredFormat::Rows16 => {
+            if place != Place::Host {
+                return Err(malformed("is stored as CPUs store weights"));
+            }
+            let first = to.address as *mut u8;
+            // SAFETY: the arena is memory of the host, in which the verifier has found the buffer. Nothing runs yet.
+            let to = unsafe { std::slice::from_raw_parts_mut(first, extent.bytes as usize) };
+            host.pack(part, ty, to, source)
+                .map_err(|e| e.at(|| value.to_string()))
+        }
     }
-    Ok(())
 }
 
 /// Packs rows into planes, and writes them to a device. What has been read of the file is given back as it goes, so that no large

@@ -4,6 +4,7 @@ use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, Located, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::launch_label;
 
 use super::launches::{Launches, ScratchPart};
 use super::place::device;
@@ -33,7 +34,7 @@ impl DeviceView {
     }
 
     /// The view of memory without elements.
-    fn bare(self, address: u64) -> DeviceView {
+    fn empty_at(self, address: u64) -> DeviceView {
         DeviceView {
             address,
             ..DeviceView::none(self.dtype)
@@ -302,7 +303,7 @@ impl Frames {
                         ScratchPart::Counters => 0,
                         ScratchPart::Parts => counters(launches.scratch_bytes[d]),
                     };
-                    view = view.bare(scratch.address + behind);
+                    view = view.empty_at(scratch.address + behind);
                 }
                 view.encode(&mut bytes)?;
             }
@@ -390,18 +391,18 @@ impl Faults {
             self.clear(d, driver)?;
             let launch = Launch::new((head >> 32) as usize);
             let e = ExecError::Index {
-                what: indexed(&program.launch(launch).kernel),
+                what: index_name(&program.launch(launch).kernel),
                 index: index.cast_signed(),
                 bound: bound as usize,
             };
-            return Err(e.at(|| tpc_cpu::host::named(program, launch)));
+            return Err(e.at(|| launch_label(program, launch)));
         }
         Ok(())
     }
 }
 
-/// What the indices of a kernel name.
-fn indexed(kernel: &str) -> &'static str {
+/// Returns the name of the entries that a kernel's indices select.
+fn index_name(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",
         // A launch of several ops that ends with it, too.

@@ -30,10 +30,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use tpc_cpu::View as HostView;
-use tpc_cpu::host::{self, Placed};
+use tpc_cpu::host;
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{Located, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
+use tpc_runtime::host::{StoredExtent, extents, inputs, outputs, weight_tensor};
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, NextPhase, Outputs, Tensor,
     WeightSource,
@@ -68,7 +69,7 @@ pub struct CudaExecutor<D: Driver> {
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
     /// Per value, where a weight or a state lies.
-    extents: Vec<Option<Placed>>,
+    extents: Vec<Option<StoredExtent>>,
     /// Per value, the host copy of a state that was read since the last batch.
     state_copies: Vec<OnceCell<Vec<u8>>>,
     /// The states whose host copies may differ from the device.
@@ -103,7 +104,7 @@ impl<D: Driver> CudaExecutor<D> {
     /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
     ///
     /// # Errors
-    /// Those of [`CudaExecutor::new`].
+    /// The same as of [`CudaExecutor::new`].
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -153,9 +154,9 @@ impl<D: Driver> CudaExecutor<D> {
         let values = program.graph.values().len();
         Ok(CudaExecutor {
             interface: Interface::from_graph(&program.graph),
-            inputs: host::inputs(&program),
-            outputs: host::outputs(&program),
-            extents: host::extents(&program),
+            inputs: inputs(&program),
+            outputs: outputs(&program),
+            extents: extents(&program),
             state_copies: (0..values).map(|_| OnceCell::new()).collect(),
             changed: Vec::new(),
             driver: RefCell::new(driver),
@@ -199,7 +200,7 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// What was changed of states goes to their memory.
+    /// Writes the states that were changed on the host to the device.
     fn write_states(&mut self) -> Result<(), ExecError> {
         for state in std::mem::take(&mut self.changed) {
             let bytes = self.state_copies[state.index()].get();
@@ -243,7 +244,7 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// What `read` makes of an output's elements, which it finds in memory of the host.
+    /// Calls `read` on an output's elements in memory of the host.
     fn with_output<T>(
         &self,
         value: Value,
@@ -358,7 +359,7 @@ impl<D: Driver> Executor for CudaExecutor<D> {
 
     fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
         let bytes = self.state(weight)?;
-        Ok(bytes.and_then(|bytes| host::tensor(&self.program, weight, bytes)))
+        Ok(bytes.and_then(|bytes| weight_tensor(&self.program, weight, bytes)))
     }
 
     fn reset_states(&mut self) -> Result<(), ExecError> {

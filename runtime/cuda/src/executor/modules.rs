@@ -21,7 +21,7 @@ use crate::nvrtc::with_prelude;
 pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
     let mut instances = BTreeSet::new();
     for joined in [true, false] {
-        let launches = of_any(program, options, joined)?;
+        let launches = launches_on_any_device(program, options, joined)?;
         let kernels = launches.kernels().map(|(_, k)| k.instance.clone());
         instances.extend(kernels);
         if program.graph.devices.len() < 2 {
@@ -32,7 +32,11 @@ pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecE
 }
 
 /// The launches of a program on some devices, which reach each other's memory or do not.
-fn of_any(program: &Program, options: Options, joined: bool) -> Result<Launches, ExecError> {
+fn launches_on_any_device(
+    program: &Program,
+    options: Options,
+    joined: bool,
+) -> Result<Launches, ExecError> {
     let some = DeviceInfo {
         name: String::new(),
         card: 0,
@@ -55,7 +59,7 @@ fn of_any(program: &Program, options: Options, joined: bool) -> Result<Launches,
 /// # Errors
 /// When an op has no kernel.
 pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
-    let launches = of_any(program, options, true)?;
+    let launches = launches_on_any_device(program, options, true)?;
     let shapes = program.shapes.len();
     let first = launches.kernels().step_by(shapes.max(1));
     Ok(first
@@ -82,11 +86,11 @@ impl PrebuiltCode {
     /// A module with the code that there is of its source.
     pub(super) fn with_code(&self, source: Source) -> Module {
         let kernels = source.kernels();
-        let alone = kernels
+        let kernel_sources = kernels
             .map(|(name, source)| (name, source.text.into()))
             .collect();
         let mut module = Module::new(source.name, source.text);
-        module.alone = alone;
+        module.kernel_sources = kernel_sources;
         if !self.0.is_empty() {
             let hash: SourceHash = Sha256::digest(with_prelude(&module.source)).into();
             module.cubins = self.0.get(&hash).cloned().unwrap_or_default();

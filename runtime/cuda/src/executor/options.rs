@@ -31,7 +31,7 @@ pub enum Edges {
 }
 
 impl CudaOptions {
-    /// So many threads of the host, and defaults.
+    /// Returns the default options with this number of threads of the host.
     pub fn with_threads(threads: usize) -> CudaOptions {
         CudaOptions {
             threads,
@@ -52,11 +52,11 @@ fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)
     let lookup = |op: &Op| matches!(op, Op::GetRows(_));
     let first = |(op, i): &(&Op, usize)| *i == 0 && (product(op) || lookup(op));
     let read = readers.iter().all(first) && readers.iter().any(|(op, _)| product(op));
-    read.then(|| of_weight(weight)).flatten()
+    read.then(|| weight_planes(weight)).flatten()
 }
 
 /// The planes and the rows of a weight of a type.
-pub(super) fn of_weight(weight: &TensorType) -> Option<(Planes, u64)> {
+pub(super) fn weight_planes(weight: &TensorType) -> Option<(Planes, u64)> {
     let [k, rows @ ..] = weight.dims.each_ref().map(tpc_ir::Dim::as_const);
     let planes = Planes::new(weight.dtype, usize::try_from(k?).ok()?)?;
     let mut sizes = rows.into_iter();

@@ -1,5 +1,4 @@
-//! The weights that launches ask for before the launches that read them: while a device adds up what others give and normalises it, most of
-//! it would be idle.
+//! Prefetches the next launch's weights into L2: while a device reduces and normalises a row, most of it would be idle.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +22,7 @@ impl PrefetchPlan {
                 let Step::Launch(launch) = *step else {
                     continue;
                 };
-                let own = own(program, launch, queue.place);
+                let own = fused_launch(program, launch, queue.place);
                 if let (Some(before), Some(weight)) =
                     (before, own.as_ref().and_then(|t| weight(program, t)))
                 {
@@ -42,14 +41,14 @@ impl PrefetchPlan {
         PrefetchPlan(out)
     }
 
-    /// The weight that a launch at a place asks for.
-    pub(super) fn of(&self, launch: Launch, place: Place) -> Option<Value> {
+    /// Returns the weight that a launch at a place prefetches.
+    pub(super) fn weight(&self, launch: Launch, place: Place) -> Option<Value> {
         self.0.get(&(launch, place)).copied()
     }
 }
 
-/// What a launch does at a place, where that is one kernel of several ops.
-fn own(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
+/// Returns the fused kernel of a launch at a place, if it has one.
+fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
     let own = roles(program, launch)?
         .into_iter()
         .find(|(at, _)| *at == place);

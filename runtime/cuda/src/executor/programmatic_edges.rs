@@ -16,24 +16,25 @@ use super::options::Edges;
 use crate::driver::{DeviceInfo, EdgeKind, GraphSpec};
 
 /// The first compute capability of devices that know programmatic edges.
-const KNOWN: (u32, u32) = (9, 0);
+const MIN_CAPABILITY: (u32, u32) = (9, 0);
 
 /// Finds the edges of a graph that are programmatic.
 #[derive(Debug, Default)]
 pub(super) struct ProgrammaticEdges {
     /// Per device, whether its kernels may start early.
-    able: Vec<bool>,
+    supported: Vec<bool>,
     /// Per node, the device of its kernel.
-    on: Vec<Option<usize>>,
+    node_devices: Vec<Option<usize>>,
 }
 
 impl ProgrammaticEdges {
     /// For devices of a program.
     pub(super) fn new(infos: &[DeviceInfo], edges: Edges) -> ProgrammaticEdges {
-        let able = |info: &DeviceInfo| edges == Edges::Programmatic && info.capability >= KNOWN;
+        let supported =
+            |info: &DeviceInfo| edges == Edges::Programmatic && info.capability >= MIN_CAPABILITY;
         ProgrammaticEdges {
-            able: infos.iter().map(able).collect(),
-            on: Vec::new(),
+            supported: infos.iter().map(supported).collect(),
+            node_devices: Vec::new(),
         }
     }
 
@@ -42,12 +43,12 @@ impl ProgrammaticEdges {
     pub(super) fn kernel(&mut self, device: usize, after: &[usize], spec: &mut GraphSpec) {
         let node = spec.nodes.len() - 1;
         // The first node of a graph comes after nothing of an older one.
-        self.on.truncate(node);
-        self.on.resize(node, None);
-        self.on.push(Some(device));
-        let able = self.able.get(device).copied().unwrap_or(false);
-        if let ([before], true) = (after, able)
-            && self.on[*before] == Some(device)
+        self.node_devices.truncate(node);
+        self.node_devices.resize(node, None);
+        self.node_devices.push(Some(device));
+        let supported = self.supported.get(device).copied().unwrap_or(false);
+        if let ([before], true) = (after, supported)
+            && self.node_devices[*before] == Some(device)
             && let Some(edge) = spec.edges.last_mut()
         {
             edge.kind = EdgeKind::Programmatic;

@@ -1,4 +1,4 @@
-//! Whether the devices can run a program, before anything of it is loaded.
+//! Checks that the devices can run a program, before anything of it is loaded.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use tpc_ir::{Launch, Place, Value};
 
 use super::fuse::{Role, roles_of};
 
-/// What each place does of a launch of several ops; `None` where it is of one.
+/// Returns the part of each place in a launch of several ops; `None` for a launch of one op.
 pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Role)>> {
     let insts = program.launch(launch).covers();
     let format = |v: Value| format_of(program, v);
@@ -14,7 +14,7 @@ pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Rol
     several.then(|| roles_of(&program.graph, insts, &format, &kept))?
 }
 
-/// How a value is stored.
+/// Returns the format in which a value is stored.
 pub(super) fn format_of(program: &Program, value: Value) -> StoredFormat {
     let home = program.home(value);
     home.map_or(StoredFormat::File, |h| program.buffer(h.buffer).format)

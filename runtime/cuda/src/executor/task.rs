@@ -21,26 +21,26 @@ pub(super) struct TaskKernel {
     pub(super) results: Vec<Binding>,
 }
 
-/// What a kernel does.
+/// The op of a kernel.
 pub(super) enum KernelOp {
     /// An op.
     Op(Op),
-    /// The part of a collective that is the participant's of that number.
+    /// The part of a collective at the participant of that number.
     CollectivePart(Op, usize),
     /// Several ops.
     Fused(FusedOp),
-    /// It takes activations apart into terms.
+    /// The quantisation of activations into terms.
     Terms,
 }
 
-/// A value as a kernel sees it.
+/// A value, and the memory in which a kernel reads or writes it.
 #[derive(Clone, Copy)]
 pub(super) struct Binding {
     pub(super) value: Value,
     pub(super) memory: MemoryKind,
 }
 
-/// Where a value is seen.
+/// The kind of memory in which a kernel finds a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKind {
     /// In its own memory.

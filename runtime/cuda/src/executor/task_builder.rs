@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tpc_cpu::host::{most, work};
 use tpc_ir::program::Program;
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::{launch_op, max_sizes};
 
 use super::fuse::{FusedLaunch, Role};
 use super::place::{device, device_index};
@@ -13,7 +13,7 @@ use super::prefetch::PrefetchPlan;
 use super::roles::roles;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::term_slot::TermSlot;
-use super::terms::{TermsPlan, in_terms};
+use super::terms::{TermsPlan, terms_operand};
 
 /// Asks whether the kernels of a device reach the memory of another.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
@@ -51,7 +51,7 @@ impl TaskBuilder {
                 _ => self.collective_tasks(program, launch, &roles, reach),
             };
         }
-        let (op, operands, results) = work(program, launch)?;
+        let (op, operands, results) = launch_op(program, launch)?;
         if op.is_collective() {
             let places = results
                 .iter()
@@ -100,7 +100,7 @@ impl TaskBuilder {
         let here = program.graph.value(fused.results[0]).place;
         let mut operands: Vec<Binding> = fused.operands.iter().map(|v| Binding::own(*v)).collect();
         let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
-        // What is updated elsewhere is copied first.
+        // A value that is updated in other memory is copied first.
         let mut ops = Vec::new();
         for inst in program.launch(launch).covers() {
             let data = program.graph.inst(*inst);
@@ -120,11 +120,11 @@ impl TaskBuilder {
             }
         }
         if let (Some((_, half)), Some(made)) =
-            (self.terms.made((launch, here)), fused.results.last())
+            (self.terms.write((launch, here)), fused.results.last())
         {
             results.push(Binding::terms(*made, half));
         }
-        operands.extend(self.prefetch.of(launch, here).map(Binding::own));
+        operands.extend(self.prefetch.weight(launch, here).map(Binding::own));
         ops.push(TaskKernel {
             op: KernelOp::Fused(fused.fused.clone()),
             operands,
@@ -156,14 +156,14 @@ impl TaskBuilder {
                 ops.push(copy);
                 reads[0] = results[0];
             }
-            if let Some(x) = in_terms(program, &op, &operands) {
+            if let Some(x) = terms_operand(program, &op, &operands) {
                 let (half, there) = self.terms.read(here);
                 reads[1] = Binding::terms(x, half);
                 if !there {
                     ops.push(terms_kernel(x, half));
                 }
             }
-            if let Some((x, half)) = self.terms.made(here) {
+            if let Some((x, half)) = self.terms.write(here) {
                 results.push(Binding::terms(x, half));
             }
         }
@@ -261,7 +261,7 @@ impl TaskBuilder {
         let staging = &mut self.staging[buffer];
         staging.parts = participants.len();
         for shape in &program.shapes {
-            let [n, rest @ ..] = most(program, value, &shape.most)?;
+            let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
             let row = program.graph.value(value).ty.dtype.bytes(n as u64);
             let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
             let bytes = row

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use tpc_cpu::host::work;
 use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::host::launch_op;
 
 use super::fuse::{FusedLaunch, Role};
 use super::roles::{format_of, roles};
@@ -15,18 +15,18 @@ use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
 
 /// Activations: the value that holds them, and the elements of a column.
-type Key = (Value, u64);
+type ActivationKey = (Value, u64);
 
 /// A launch at a place.
-type At = (Launch, Place);
+type PlacedLaunch = (Launch, Place);
 
 /// Where launches of programs find terms and make them.
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
     /// Per launch that reads terms at a place, where they lie and whether they are there already.
-    reads: BTreeMap<At, (TermSlot, bool)>,
+    reads: BTreeMap<PlacedLaunch, (TermSlot, bool)>,
     /// Per launch that makes terms of its result there, the value as the next product reads it, and where they go.
-    makes: BTreeMap<At, (Value, TermSlot)>,
+    makes: BTreeMap<PlacedLaunch, (Value, TermSlot)>,
 }
 
 impl TermsPlan {
@@ -38,13 +38,13 @@ impl TermsPlan {
                 Step::Launch(launch) => Some(*launch),
                 Step::Wait { .. } => None,
             });
-            // What lies in the halves, the one that was read last, and the last launch that may make terms of what it computes.
-            let mut held: [Option<Key>; 2] = [None; 2];
+            // The content of the slots, the slot that was read last, and the last launch that can quantise its result.
+            let mut held: [Option<ActivationKey>; 2] = [None; 2];
             let mut last = TermSlot::Second;
-            let mut maker: Option<(Key, At)> = None;
+            let mut maker: Option<(ActivationKey, PlacedLaunch)> = None;
             for launch in launches {
                 let here = (launch, queue.place);
-                let op = launch_op(program, here)?;
+                let op = placed_op(program, here)?;
                 if let Some(x) = activations(program, &op) {
                     let key = key(program, x);
                     let at = held.iter().position(|h| key.is_some() && *h == key);
@@ -61,7 +61,7 @@ impl TermsPlan {
                     out.reads.insert(here, (half, there));
                     (last, maker) = (half, None);
                 }
-                if let Some(made) = may_make(program, &op) {
+                if let Some(made) = can_make_terms(program, &op) {
                     maker = Some((made, here));
                 }
             }
@@ -70,7 +70,7 @@ impl TermsPlan {
     }
 
     /// Where a launch reads terms, and whether they are there already.
-    pub(super) fn read(&self, at: At) -> (TermSlot, bool) {
+    pub(super) fn read(&self, at: PlacedLaunch) -> (TermSlot, bool) {
         self.reads
             .get(&at)
             .copied()
@@ -78,13 +78,13 @@ impl TermsPlan {
     }
 
     /// The value, as it is read, of which a launch makes terms, and where they go.
-    pub(super) fn made(&self, at: At) -> Option<(Value, TermSlot)> {
+    pub(super) fn write(&self, at: PlacedLaunch) -> Option<(Value, TermSlot)> {
         self.makes.get(&at).copied()
     }
 }
 
 /// The activations that a value shows: those of a value behind reshapes. `None` where columns have no known size.
-fn key(program: &Program, v: Value) -> Option<Key> {
+fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     let graph = &program.graph;
     let k = graph.value(v).ty.dims[0].as_const()?;
     let mut base = v;
@@ -99,16 +99,16 @@ fn key(program: &Program, v: Value) -> Option<Key> {
     }
 }
 
-/// What a launch does at a place.
+/// The ops of a launch at a place.
 enum LaunchOp {
     Fused(FusedLaunch),
     Op(Op, Vec<Value>, Vec<Value>),
     None,
 }
 
-fn launch_op(program: &Program, (launch, place): At) -> Result<LaunchOp, ExecError> {
+fn placed_op(program: &Program, (launch, place): PlacedLaunch) -> Result<LaunchOp, ExecError> {
     let Some(roles) = roles(program, launch) else {
-        let (op, operands, results) = work(program, launch)?;
+        let (op, operands, results) = launch_op(program, launch)?;
         return Ok(LaunchOp::Op(op, operands, results));
     };
     let own = roles.into_iter().find(|(at, _)| *at == place);
@@ -122,13 +122,13 @@ fn launch_op(program: &Program, (launch, place): At) -> Result<LaunchOp, ExecErr
 fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     match op {
         LaunchOp::Fused(fused) => fused.terms.map(|at| fused.operands[at]),
-        LaunchOp::Op(op, operands, _) => in_terms(program, op, operands),
+        LaunchOp::Op(op, operands, _) => terms_operand(program, op, operands),
         LaunchOp::None => None,
     }
 }
 
 /// The activations of a product that reads them in terms.
-pub(super) fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
+pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let planes = |v: &Value| format_of(program, *v) == StoredFormat::Planes;
     let first = operands.first().filter(|_| product);
@@ -136,9 +136,9 @@ pub(super) fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option
 }
 
 /// The activations of which terms can be made, too.
-fn may_make(program: &Program, op: &LaunchOp) -> Option<Key> {
+fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
     let (op, results) = match op {
-        LaunchOp::Fused(fused) => return of_several(program, fused),
+        LaunchOp::Fused(fused) => return fused_terms(program, fused),
         LaunchOp::Op(op, _, results) => (op, results),
         LaunchOp::None => return None,
     };
@@ -150,7 +150,7 @@ fn may_make(program: &Program, op: &LaunchOp) -> Option<Key> {
     whole.then_some((results[0], n * heads))
 }
 
-fn of_several(program: &Program, fused: &FusedLaunch) -> Option<Key> {
+fn fused_terms(program: &Program, fused: &FusedLaunch) -> Option<ActivationKey> {
     let result = *fused.results.last()?;
     let k = program.graph.value(result).ty.dims[0].as_const()?;
     let able = matches!(

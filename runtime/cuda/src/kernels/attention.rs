@@ -3,7 +3,9 @@
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
-use super::kernel::{OPERANDS, Request, Selection, Tensor, float, instance, kernel, per_row, real};
+use super::kernel::{
+    OPERANDS, Request, Selection, Tensor, float, grid_per_row, instance, kernel, real,
+};
 use super::params::Params;
 use super::source::{Arguments, Family, Instance};
 
@@ -66,7 +68,7 @@ pub(super) struct Attention<'a> {
     pub(super) mask: Tensor,
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
-    /// Whether there are the terms of the result.
+    /// True if there are the terms of the result.
     pub(super) terms: bool,
 }
 
@@ -144,5 +146,5 @@ pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selection {
     for slope in slopes(op.max_bias, op.heads.as_ref(), x.max_dims[2])? {
         params = params.f32(slope);
     }
-    kernel(template, params, per_row(x.rows(), x.max_dims[0]))
+    kernel(template, params, grid_per_row(x.rows(), x.max_dims[0]))
 }

@@ -3,7 +3,7 @@
 use tpc_ir::{DType, Op};
 
 use super::axis;
-use super::kernel::{Kernel, Request, Selection, Unsupported, flat, instance, kernel};
+use super::kernel::{Kernel, Request, Selection, Unsupported, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -13,7 +13,7 @@ const FAMILY: Family = Family {
 };
 
 /// The most devices that take part, by the room for sums that wait.
-const MOST: usize = 64;
+const MAX_DEVICES: usize = 64;
 
 /// The kernel by which device `rank` gets its result of a collective: of the operands of all devices and of that result.
 ///
@@ -24,13 +24,13 @@ pub fn select_collective(
     rank: usize,
     request: &Request<'_>,
 ) -> Result<Kernel, Unsupported> {
-    chosen(op, rank, request).map_err(|reason| super::unsupported(op.name(), request, reason))
+    select_op(op, rank, request).map_err(|reason| super::unsupported(op.name(), request, reason))
 }
 
-fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
+fn select_op(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let y = request.result()?;
     let operands = request.operands;
-    if operands.len() > MOST {
+    if operands.len() > MAX_DEVICES {
         return Err("it has more participants than there is room for");
     }
     let same = operands.iter().all(|t| t.dtype == y.dtype);
@@ -48,7 +48,7 @@ fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
             return Err("sums over devices are of f32");
         }
         let template = instance(FAMILY, "sum_parts", &[], Arguments::Params);
-        let units = flat(y.elements(), request);
+        let units = grid_1d(y.elements(), request);
         kernel(template, params(axis, start, 0)?, units)
     };
     let joins = |axis: usize, start: u64, join: usize| {
@@ -56,7 +56,11 @@ fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
         let start = if axis == 0 { start / block } else { start };
         let template = instance(FAMILY, "join_parts", &[y.dtype], Arguments::Params);
         let units = y.elements() / block as usize;
-        kernel(template, params(axis, start, join)?, flat(units, request))
+        kernel(
+            template,
+            params(axis, start, join)?,
+            grid_1d(units, request),
+        )
     };
     match op {
         Op::AllReduce(_) => sums(0, 0),

@@ -20,13 +20,13 @@ const STAGES: usize = 3;
 /// The most bytes of a tile.
 const TILE: usize = 9600;
 /// The least bytes of all tiles: the blocks' values are added up there.
-const ROOM: usize = 8192;
+const MIN_TILE_BYTES: usize = 8192;
 /// The most rows of a block.
 const ROWS: usize = 8;
 /// The most bytes of shared memory.
 const SHARED: usize = 48 << 10;
 /// The widest row of V: a thread has eight elements of it.
-const WIDEST: usize = 8 * CHUNK;
+const MAX_V_WIDTH: usize = 8 * CHUNK;
 
 /// Tiles of a cache.
 #[derive(Clone, Copy)]
@@ -67,14 +67,14 @@ impl FlashDecode {
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let kv_heads = a.k.max_dims[2];
-        if kv_heads > GRID || streams > GRID || a.v.max_dims[0] > WIDEST {
+        if kv_heads > GRID || streams > GRID || a.v.max_dims[0] > MAX_V_WIDTH {
             return None;
         }
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
         let (keys, values) = (Tile::of(&a.k)?, Tile::of(&a.v)?);
         let fits = |rows: &usize| {
             let floats = rows * (dk.next_multiple_of(8) + CHUNK);
-            4 * floats + room(keys, values) <= SHARED
+            4 * floats + tile_bytes(keys, values) <= SHARED
         };
         let most = of_head.clamp(1, ROWS).next_power_of_two();
         let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
@@ -103,7 +103,7 @@ impl FlashDecode {
             params = params.u32(size as u32);
         }
         let shared =
-            4 * self.rows * (dk.next_multiple_of(8) + CHUNK) + room(self.keys, self.values);
+            4 * self.rows * (dk.next_multiple_of(8) + CHUNK) + tile_bytes(self.keys, self.values);
         let blocks = chunks
             .checked_mul(tiles)
             .and_then(|n| u32::try_from(n).ok());
@@ -134,6 +134,6 @@ impl FlashDecode {
 }
 
 /// The bytes of all tiles in shared memory.
-fn room(keys: Tile, values: Tile) -> usize {
-    (STAGES * keys.bytes.max(values.bytes)).max(ROOM)
+fn tile_bytes(keys: Tile, values: Tile) -> usize {
+    (STAGES * keys.bytes.max(values.bytes)).max(MIN_TILE_BYTES)
 }

@@ -1,7 +1,7 @@
 //! Attention of many tokens: by products of a warp, for the rows of a tile at once.
 //!
 //! A block has a tile of rows, which are tokens with query heads that share a KV head, and walks the cells in tiles: K and V are read
-//! once for 64 rows. Queries are two terms of f16, scaled by a power of two for each row; K, V and weights are f16. RowSource of quantised
+//! once for 64 rows. Queries are two terms of f16, scaled by a power of two for each row; K, V and weights are f16. Rows of quantised
 //! caches that go beyond f16 are scaled by a power of two each, which the scores and the weights take back. Tiles are at fixed cells,
 //! and nothing that is done for a row depends on the others.
 
@@ -22,16 +22,16 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// RowSource of a block.
+/// Rows of a block.
 const ROWS: usize = 64;
 /// Threads of a block.
 const THREADS: u32 = 128;
 /// The most bytes of shared memory that a block asks for: compute capability 7.5 has 64 KiB, of which it declares less than one.
 const SHARED: usize = 63 << 10;
 /// The least: results are put in order there, 36 floats of each row.
-const ORDERED: usize = ROWS * 36 * 4;
+const OUTPUT_BYTES: usize = ROWS * 36 * 4;
 
-/// What a block holds in registers: queries of so many times 16 elements, so many columns of V; and the cells of a tile.
+/// Registers of a block: queries of so many times 16 elements, so many columns of V; and the cells of a tile.
 #[derive(Clone, Copy)]
 struct Shape {
     steps: usize,
@@ -85,7 +85,7 @@ impl FlashPrefill {
                 columns,
                 cells,
             },
-            shared: shared.max(ORDERED),
+            shared: shared.max(OUTPUT_BYTES),
             rows,
             tiles: of_head.div_ceil(ROWS).max(1),
             parts: dv.div_ceil(columns).max(1),
@@ -126,7 +126,7 @@ impl FlashPrefill {
     }
 }
 
-/// Whether elements of a cache are decoded to f16: as they are, or from codes of few bits.
+/// Returns true if elements of a cache are decoded to f16: as they are, or from codes of few bits.
 fn fits_f16(dtype: DType) -> bool {
     matches!(
         dtype,

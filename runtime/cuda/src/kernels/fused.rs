@@ -16,7 +16,7 @@ pub enum FusedOp {
     /// next launch reads, of which the first bytes are asked for. The results are what is normalised where
     /// it is kept, the product, and where there is one more the [`Terms`](super::Terms) of the product.
     NormMul(Norm, RowSource, KeepInput),
-    /// What could be normalised, alone.
+    /// Rows without a norm.
     MulSumAdd(RowSource),
     /// A product plus tensors, one after another: the operands are the weight in planes, the terms of the activations, and these. Where
     /// the weight is stored as in the file, the activations are no terms, and there is one tensor.
@@ -37,7 +37,7 @@ pub enum FusedOp {
     /// Products side by side: the operands are the terms of the activations, and of each product the weight in planes and as many
     /// tensors as it says, which are added. The results are those of the products.
     GroupedMulMat(Vec<usize>),
-    /// What becomes of queries, keys and values before attention.
+    /// Q/K norm, RoPE and KV-cache write.
     Heads(Heads),
     /// The experts of tokens and their weights.
     Router(Router),

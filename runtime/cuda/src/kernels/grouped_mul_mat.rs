@@ -4,7 +4,7 @@ use tpc_ir::DType;
 
 use super::kernel::{Geometry, OPERANDS, Request, Selection, float, kernel, real};
 use super::params::Params;
-use super::product::{THREADS, TILE, epilogue, geometry, instance_of, lanes, rows_per_lane};
+use super::product::{THREADS, TILE, epilogue, geometry, lanes, product_instance, rows_per_lane};
 use super::source::{Arguments, tag};
 
 /// Of each product how many tensors are added to it.
@@ -45,7 +45,7 @@ pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Sele
         true => ("grouped_tiles", columns.div_ceil(TILE.1), TILE.2),
         false => ("grouped_columns", columns, THREADS),
     };
-    let template = instance_of(template, Arguments::Params).with(parts.join(", "));
+    let template = product_instance(template, Arguments::Params).with(parts.join(", "));
     let template = match tiles {
         true => template,
         false => template.with_weight_prefetch(),

@@ -2,7 +2,7 @@
 
 use tpc_ir::op::HcComb;
 
-use super::kernel::{Geometry, Request, Selection, flat, instance, kernel};
+use super::kernel::{Geometry, Request, Selection, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -22,7 +22,7 @@ pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selection {
     let geometry = Geometry {
         threads: THREADS as u32,
         shared_bytes: u32::try_from(bytes).map_err(|_| "its matrices are too large")?,
-        ..flat(y.max_dims[2].div_ceil(THREADS), request)
+        ..grid_1d(y.max_dims[2].div_ceil(THREADS), request)
     };
     kernel(template, params, geometry)
 }

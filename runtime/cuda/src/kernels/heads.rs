@@ -1,10 +1,11 @@
-//! What becomes of queries, keys and values between their products and attention, in one launch.
+//! Fused Q/K norm, RoPE and KV-cache write.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormKind, Rope, Scale};
 
 use super::kernel::{
-    Geometry, OPERANDS, Request, Selection, Tensor, float, index, instance, kernel, per_row, real,
+    Geometry, OPERANDS, Request, Selection, Tensor, float, grid_per_row, index, instance, kernel,
+    real,
 };
 use super::params::Params;
 use super::source::{Arguments, Family, tag};
@@ -30,30 +31,30 @@ const SHARED: usize = 48 << 10;
 /// parts; each part has a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heads {
-    /// How positions are embedded, and whether there are factors of frequencies; `None` where no part is turned.
+    /// How positions are embedded, and whether there are factors of frequencies; `None` if no part is rotated.
     pub rope: Option<(Rope, bool)>,
     /// The parts.
     pub parts: Vec<Head>,
 }
 
-/// What is done with the rows of a part, in this order. Its operands are the tensor, the factor behind the norm, and the places in
+/// The ops on the rows of a part, in this order. Its operands are the tensor, the factor behind the norm, and the places in
 /// the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     /// They are normalised and multiplied by a tensor.
     pub norm: Option<Norm>,
     /// Their positions are embedded.
-    pub turned: bool,
+    pub rope: bool,
     /// They are scaled.
     pub scale: Option<Scale>,
     /// They are written to a cache, along axis 2.
-    pub stored: bool,
+    pub set_rows: bool,
 }
 
 impl Head {
     /// The number of its operands.
     pub const fn operands(&self) -> usize {
-        1 + self.norm.is_some() as usize + self.stored as usize
+        1 + self.norm.is_some() as usize + self.set_rows as usize
     }
 }
 
@@ -74,7 +75,7 @@ fn part(
         }
         None => ("F32", rest),
     };
-    let i = match (head.stored, rest) {
+    let i = match (head.set_rows, rest) {
         (true, [i]) => {
             index(i.dtype)?;
             writable(y.dtype)?;
@@ -88,9 +89,9 @@ fn part(
     };
     let flags = [
         head.norm.is_some(),
-        head.turned,
+        head.rope,
         head.scale.is_some(),
-        head.stored,
+        head.set_rows,
     ];
     let [n, t, s, c] = flags.map(u32::from);
     let [p, q] = shared;
@@ -136,8 +137,8 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selection {
             .scale
             .as_ref()
             .map_or((1.0, 0.0), |s| (s.scale, s.bias));
-        let warps = per_row(1, x.max_dims[0]).threads / 32;
-        numbers = norm::numbers(numbers, kind, eps, 0)
+        let warps = grid_per_row(1, x.max_dims[0]).threads / 32;
+        numbers = norm::norm_params(numbers, kind, eps, 0)
             .u32(warps)
             .f32(scale)
             .f32(bias);
@@ -149,9 +150,9 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selection {
     if bytes > SHARED {
         return Err("its rows are too long");
     }
-    let mut params = Params::new().u32(width as u32).u32(0).then(numbers);
+    let mut params = Params::new().u32(width as u32).u32(0).append(numbers);
     if let Some((op, factors)) = &op.rope {
-        params = rope::numbers(params, op, *factors)?;
+        params = rope::rope_params(params, op, *factors)?;
     }
     let template = instance(FAMILY, "heads", &[], Arguments::Faults).with(shared);
     let template = template.with(parts.join(", "));

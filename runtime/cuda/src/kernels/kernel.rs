@@ -40,7 +40,7 @@ impl Tensor {
     }
 }
 
-/// What a kernel is chosen for.
+/// A request for a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The operands.
@@ -64,12 +64,12 @@ pub struct Geometry {
     pub shared_bytes: u32,
 }
 
-/// Memory that a kernel arguments besides its tensors.
+/// Memory that a kernel needs besides its tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
     /// The bytes of counters, which are zero before and after the launch.
     pub counters: u64,
-    /// The bytes of what its blocks leave for each other.
+    /// The bytes of partial results that blocks exchange.
     pub parts: u64,
 }
 
@@ -83,7 +83,7 @@ impl Scratch {
         }
     }
 
-    /// Whether it is nothing.
+    /// Returns true if it is nothing.
     pub fn is_none(self) -> bool {
         self == Scratch::default()
     }
@@ -92,17 +92,17 @@ impl Scratch {
 /// A kernel of an op.
 ///
 /// It is given the views of the operands, of the results, and of the size in the op's attributes that it works with, if there is
-/// one: as axis 0 of a view of nothing. Where it arguments [scratch memory](Scratch), two more views follow: that of the counters, and that of the
+/// one: as axis 0 of a view of nothing. Where it needs [scratch memory](Scratch), two more views follow: that of the counters, and that of the
 /// parts. All lie in the memory of the device, as do its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// What it is compiled from.
+    /// The template that it is compiled from.
     pub instance: Instance,
     /// The bytes of its parameters.
     pub params: Vec<u8>,
     /// The blocks and threads for the largest batch.
     pub geometry: Geometry,
-    /// What else it arguments.
+    /// Its scratch memory.
     pub scratch: Scratch,
 }
 
@@ -136,7 +136,7 @@ const THREADS: usize = 128;
 const WAVES: usize = 16;
 
 /// Blocks of threads for so many units, each of which takes a thread.
-pub(super) fn flat(units: usize, request: &Request<'_>) -> Geometry {
+pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     let threads = units.next_multiple_of(32).clamp(32, THREADS);
     let most = request.multiprocessors.max(1) as usize * WAVES;
     let blocks = units.div_ceil(threads).clamp(1, most);
@@ -148,7 +148,7 @@ pub(super) fn flat(units: usize, request: &Request<'_>) -> Geometry {
 }
 
 /// A block of threads for each row of so many elements.
-pub(super) fn per_row(rows: usize, elements: usize) -> Geometry {
+pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     /// Elements that a thread takes before there are more threads.
     const EACH: usize = 8;
     let threads = elements.div_ceil(EACH).next_power_of_two().clamp(32, 512);

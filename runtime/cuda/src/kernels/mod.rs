@@ -37,7 +37,7 @@ pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
 pub use mul_mat_id_sum::{ExpertBias, MAX_SUMMED_EXPERTS};
 pub use norm::MAX_ALL_REDUCE_WIDTH;
 pub use product::Terms;
-pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, Weights};
+pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 pub use row_source::{KeepInput, RowSource};
 pub use source::{Instance, Source, modules};
 
@@ -45,7 +45,7 @@ use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
 
-/// What stands before the source of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
+/// The prelude of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
 /// these names only, each with a twin in C++ for the emulation.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 

@@ -4,7 +4,7 @@ use tpc_ir::DType;
 use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
 
 use super::axis;
-use super::kernel::{Request, Selection, Tensor, flat, float, instance, kernel};
+use super::kernel::{Request, Selection, Tensor, float, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -14,7 +14,7 @@ const FAMILY: Family = Family {
 };
 
 /// The operand and the result: of one type, or reals that are converted.
-fn moved(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
+fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
     let [x] = request.operands else {
         return Err(super::kernel::OPERANDS);
     };
@@ -33,13 +33,13 @@ fn blocks(y: &Tensor) -> usize {
 
 /// The elements in order, under other sizes.
 pub(super) fn flatten(request: &Request<'_>) -> Selection {
-    let (x, y) = moved(request)?;
+    let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Arguments::Views);
-    kernel(template, Params::new(), flat(blocks(&y), request))
+    kernel(template, Params::new(), grid_1d(blocks(&y), request))
 }
 
 pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
-    let (x, y) = moved(request)?;
+    let (x, y) = copy_operands(request)?;
     if x.dtype.is_quantised() && op.axes[0] != 0 {
         return Err("blocks lie along axis 0");
     }
@@ -48,15 +48,15 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
         params = params.u32(axis(to)? as u32);
     }
     let template = instance(FAMILY, "permute", &[x.dtype, y.dtype], Arguments::Params);
-    kernel(template, params, flat(blocks(&y), request))
+    kernel(template, params, grid_1d(blocks(&y), request))
 }
 
 /// The start is the size of the launch.
 pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
-    let (x, y) = moved(request)?;
+    let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u32(axis(op.axis)? as u32);
-    kernel(template, params, flat(blocks(&y), request))
+    kernel(template, params, grid_1d(blocks(&y), request))
 }
 
 /// The type that all operands and the result have.
@@ -75,12 +75,16 @@ pub(super) fn concat(op: &Concat, request: &Request<'_>) -> Selection {
     let params = Params::new()
         .u32(axis(op.axis)? as u32)
         .u32(request.operands.len() as u32);
-    kernel(template, params, flat(blocks(&request.result()?), request))
+    kernel(
+        template,
+        params,
+        grid_1d(blocks(&request.result()?), request),
+    )
 }
 
 pub(super) fn repeat(request: &Request<'_>) -> Selection {
     let template = instance(FAMILY, "repeat", &[same(request)?], Arguments::Views);
-    let units = flat(blocks(&request.result()?), request);
+    let units = grid_1d(blocks(&request.result()?), request);
     kernel(template, Params::new(), units)
 }
 
@@ -89,7 +93,11 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selection {
     let block = if axis == 0 { dtype.block_len() } else { 1 };
     let template = instance(FAMILY, "pad", &[dtype], Arguments::Params);
     let params = Params::new().u32(axis as u32).size(op.before / block)?;
-    kernel(template, params, flat(blocks(&request.result()?), request))
+    kernel(
+        template,
+        params,
+        grid_1d(blocks(&request.result()?), request),
+    )
 }
 
 pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selection {
@@ -102,13 +110,13 @@ pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selection {
     };
     let template = instance(FAMILY, "tri", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u64(op.offset).u32(keep).f32(op.fill);
-    kernel(template, params, flat(y.elements(), request))
+    kernel(template, params, grid_1d(y.elements(), request))
 }
 
 pub(super) fn diag(request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "diag", &[x.dtype, y.dtype], Arguments::Views);
-    kernel(template, Params::new(), flat(y.elements(), request))
+    kernel(template, Params::new(), grid_1d(y.elements(), request))
 }
 
 pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selection {
@@ -116,12 +124,12 @@ pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selection {
     let unit = 1.0 / (op.n as f64).sqrt();
     let template = instance(FAMILY, "hadamard", &[y.dtype], Arguments::Params);
     let params = Params::new().f32(unit as f32);
-    kernel(template, params, flat(y.elements(), request))
+    kernel(template, params, grid_1d(y.elements(), request))
 }
 
 pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selection {
     let ([], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "arange", &[y.dtype], Arguments::Params);
     let params = Params::new().f32(op.start).f32(op.step);
-    kernel(template, params, flat(y.elements(), request))
+    kernel(template, params, grid_1d(y.elements(), request))
 }

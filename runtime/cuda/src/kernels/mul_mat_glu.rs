@@ -5,7 +5,7 @@ use tpc_ir::op::{Glu, MulMatId};
 
 use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
 use super::pointwise;
-use super::product::{THREADS, TILE, epilogue, geometry, lanes, of_planes, product_params};
+use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
 use super::source::{Arguments, tag};
 
 /// Threads of a block that makes terms of its results, and the rows that it has at a time at least.
@@ -59,7 +59,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
         // Columns of all batches are counted together.
         ("glu_columns", geometry((rows, each), batches, 1, threads))
     };
-    let template = of_planes(kind, gate.dtype, &[], Arguments::Params);
+    let template = plane_instance(kind, gate.dtype, &[], Arguments::Params);
     let template = template.with(function).with(tag(y.dtype));
     let template = template.with(u32::from(up.is_none()));
     let template = template.with(u32::from(terms));
@@ -91,7 +91,7 @@ pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> 
     let lanes = lanes(gate)?;
     let params = product_params(numbers, lanes, of.window)?;
     let (threads, each) = shape(lanes, terms);
-    let template = of_planes("glu_experts", gate.dtype, &[], Arguments::Faults);
+    let template = plane_instance("glu_experts", gate.dtype, &[], Arguments::Faults);
     let template = template.with(epilogue(&types));
     let template = template
         .with(function)

@@ -6,19 +6,19 @@ use tpc_ir::op::MulMatId;
 use super::kernel::{OPERANDS, Request, Selection, index, kernel, real};
 use super::params::Params;
 use super::product::{
-    THREADS, epilogue, geometry, lanes, of_planes, product_params, rows_per_lane,
+    THREADS, epilogue, geometry, lanes, plane_instance, product_params, rows_per_lane,
 };
 use super::source::{Arguments, tag};
 
 /// The most experts of a token: each has a team of up to 32 lanes in a block, whose threads have up to 128 registers.
 pub const MAX_SUMMED_EXPERTS: u64 = 15;
 
-/// Whether experts have something that is added.
+/// Says if a tensor is added to each expert's product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertBias {
-    /// A tensor has it.
+    /// A tensor is added.
     Present,
-    /// Nothing.
+    /// No tensor is added.
     Absent,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn mul_mat_id_sum(
     let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
     let types =
         |tensors: &[super::Tensor]| -> Vec<DType> { tensors.iter().map(|t| t.dtype).collect() };
-    let template = of_planes("sum_experts", a.dtype, &[], Arguments::Faults);
+    let template = plane_instance("sum_experts", a.dtype, &[], Arguments::Faults);
     let template = template
         .with(epilogue(&types(bias)))
         .with(epilogue(&types(added_to)))

@@ -2,7 +2,7 @@
 
 use tpc_ir::op::NgramRows;
 
-use super::kernel::{Request, Selection, flat, index, instance, kernel};
+use super::kernel::{Request, Selection, grid_1d, index, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -28,6 +28,6 @@ pub(super) fn ngram_rows(op: &NgramRows, request: &Request<'_>) -> Selection {
     kernel(
         template,
         params,
-        flat(y.max_dims[1] * y.max_dims[2], request),
+        grid_1d(y.max_dims[1] * y.max_dims[2], request),
     )
 }

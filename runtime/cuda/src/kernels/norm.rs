@@ -5,7 +5,7 @@ use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 use tpc_ir::program::StoredFormat;
 
 use super::kernel::{
-    Geometry, OPERANDS, Request, Selection, Tensor, float, instance, kernel, per_row, real,
+    Geometry, OPERANDS, Request, Selection, Tensor, float, grid_per_row, instance, kernel, real,
 };
 use super::params::Params;
 use super::row_source::{KeepInput, RowSource};
@@ -33,11 +33,11 @@ pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
 const NORM: usize = 12;
 
 fn params(kind: NormKind, eps: f32, n: u64) -> Params {
-    numbers(Params::new(), kind, eps, n)
+    norm_params(Params::new(), kind, eps, n)
 }
 
 /// Adds the parameters of a norm.
-pub(super) fn numbers(before: Params, kind: NormKind, eps: f32, n: u64) -> Params {
+pub(super) fn norm_params(before: Params, kind: NormKind, eps: f32, n: u64) -> Params {
     let kind = match kind {
         NormKind::Rms => 0,
         NormKind::Layer => 1,
@@ -52,25 +52,28 @@ pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selection {
     kernel(
         template,
         params(op.kind, op.eps, 0),
-        per_row(x.rows(), x.max_dims[0]),
+        grid_per_row(x.rows(), x.max_dims[0]),
     )
 }
 
 /// The template of what is normalised, on the operands that it has: it takes them off. Norms within put their parameters behind.
-fn rows(
+fn row_template(
     of: &RowSource,
     operands: &mut &[Tensor],
     params: Params,
 ) -> Result<(String, Params), &'static str> {
     Ok(match of {
-        RowSource::Tensor => (format!("TensorRows<{}>", next(operands)?), params),
+        RowSource::Tensor => (format!("TensorRows<{}>", next_tag(operands)?), params),
         RowSource::Norm(op, of) => {
-            let params = numbers(params, op.kind, op.eps, 0);
-            let (inner, params) = rows(of, operands, params)?;
-            (format!("NormRows<{inner}, {}>", next(operands)?), params)
+            let params = norm_params(params, op.kind, op.eps, 0);
+            let (inner, params) = row_template(of, operands, params)?;
+            (
+                format!("NormRows<{inner}, {}>", next_tag(operands)?),
+                params,
+            )
         }
         RowSource::WeightedSum => {
-            let (parts, by) = (next(operands)?, next(operands)?);
+            let (parts, by) = (next_tag(operands)?, next_tag(operands)?);
             (format!("WeightedSumRows<{parts}, {by}>"), params)
         }
         RowSource::AllReduce(devices) => {
@@ -83,14 +86,14 @@ fn rows(
             (format!("AllReduceRows<{devices}>"), params)
         }
         RowSource::Add(of) => {
-            let (inner, params) = rows(of, operands, params)?;
-            (format!("AddRows<{inner}, {}>", next(operands)?), params)
+            let (inner, params) = row_template(of, operands, params)?;
+            (format!("AddRows<{inner}, {}>", next_tag(operands)?), params)
         }
     })
 }
 
 /// The type of the next operand, which is taken off.
-fn next(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
+fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     let (first, rest) = operands.split_first().ok_or(OPERANDS)?;
     *operands = rest;
     real(first.dtype)?;
@@ -99,7 +102,7 @@ fn next(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
 
 /// A block for each row of a result, with room for what it reads of several devices.
 fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
-    let mut geometry = per_row(y.rows(), y.max_dims[0]);
+    let mut geometry = grid_per_row(y.rows(), y.max_dims[0]);
     if of.reduces() {
         geometry.shared_bytes = 4 * y.max_dims[0] as u32;
     }
@@ -113,7 +116,7 @@ pub(super) fn norm_mul(
     request: &Request<'_>,
 ) -> Selection {
     let mut operands = request.operands;
-    let (template_of, params) = rows(of, &mut operands, params(op.kind, op.eps, 0))?;
+    let (template_of, params) = row_template(of, &mut operands, params(op.kind, op.eps, 0))?;
     let (w, next) = match operands {
         [w] => (w, None),
         [w, next] => (w, Some(next)),
@@ -146,7 +149,7 @@ pub(super) fn norm_mul(
     let Some(next) = next else {
         return kernel(template, params, geometry);
     };
-    let (more, bytes) = ahead(next, y.rows(), request)?;
+    let (more, bytes) = prefetch_size(next, y.rows(), request)?;
     geometry.grid[0] += more;
     // Behind the parameters of two norms.
     let params = params.aligned(2 * NORM);
@@ -154,8 +157,12 @@ pub(super) fn norm_mul(
 }
 
 /// The blocks that ask for the weights of the next launch, and the bytes that they ask for: where few rows leave the device idle.
-fn ahead(next: &Tensor, rows: usize, request: &Request<'_>) -> Result<(u32, u32), &'static str> {
-    /// RowSource of a norm up to which it does so: products of more tokens wait for other things than for memory.
+fn prefetch_size(
+    next: &Tensor,
+    rows: usize,
+    request: &Request<'_>,
+) -> Result<(u32, u32), &'static str> {
+    /// Rows of a norm up to which it does so: products of more tokens wait for other things than for memory.
     const ROWS: usize = 8;
     /// The most bytes: a part of what L2 holds, which this and the next launch read, too.
     const BYTES: u64 = 8 << 20;
@@ -171,11 +178,11 @@ fn ahead(next: &Tensor, rows: usize, request: &Request<'_>) -> Result<(u32, u32)
     }
 }
 
-/// What could be normalised, alone.
+/// Computes rows without a norm.
 pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     let mut operands = request.operands;
-    let (template_of, params) = rows(of, &mut operands, params(NormKind::Rms, 0.0, 0))?;
+    let (template_of, params) = row_template(of, &mut operands, params(NormKind::Rms, 0.0, 0))?;
     if !operands.is_empty() {
         return Err(OPERANDS);
     }
@@ -189,7 +196,7 @@ pub(super) fn norm_stats(op: &NormStats, request: &Request<'_>) -> Selection {
     kernel(
         template,
         params(op.kind, 0.0, 0),
-        per_row(x.rows(), x.max_dims[0]),
+        grid_per_row(x.rows(), x.max_dims[0]),
     )
 }
 
@@ -201,6 +208,6 @@ pub(super) fn norm_apply(op: &NormApply, request: &Request<'_>) -> Selection {
     kernel(
         template,
         params(op.kind, op.eps, op.n),
-        per_row(x.rows(), x.max_dims[0]),
+        grid_per_row(x.rows(), x.max_dims[0]),
     )
 }

@@ -16,7 +16,7 @@ impl Params {
         self
     }
 
-    /// What is added next begins at a multiple of so many bytes.
+    /// Aligns the next parameter to this number of bytes.
     #[must_use]
     pub(super) fn aligned(mut self, bytes: usize) -> Params {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);
@@ -58,7 +58,7 @@ impl Params {
 
     /// Adds members that were put together.
     #[must_use]
-    pub(super) fn then(mut self, more: Params) -> Params {
+    pub(super) fn append(mut self, more: Params) -> Params {
         self.0.extend(more.0);
         self
     }

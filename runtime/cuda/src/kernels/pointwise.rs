@@ -5,7 +5,7 @@ use tpc_ir::op::{
 };
 use tpc_runtime::Gelu;
 
-use super::kernel::{Request, Selection, flat, instance, kernel};
+use super::kernel::{Request, Selection, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -18,16 +18,20 @@ const FAMILY: Family = Family {
     ),
 };
 
-fn numbers(numbers: [f32; 4]) -> Params {
+fn number_params(numbers: [f32; 4]) -> Params {
     numbers.iter().fold(Params::new(), |p, x| p.f32(*x))
 }
 
 /// `y = function(x)`.
-fn of_one(function: &str, given: [f32; 4], request: &Request<'_>) -> Selection {
+fn unary_kernel(function: &str, given: [f32; 4], request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "unary", &types, Arguments::Params).with(function);
-    kernel(template, numbers(given), flat(y.elements(), request))
+    kernel(
+        template,
+        number_params(given),
+        grid_1d(y.elements(), request),
+    )
 }
 
 pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selection {
@@ -62,32 +66,32 @@ pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selection {
         UnaryKind::Round => "Round",
         UnaryKind::Trunc => "Trunc",
     };
-    of_one(function, [0.0; 4], request)
+    unary_kernel(function, [0.0; 4], request)
 }
 
 pub(super) fn leaky_relu(op: &LeakyRelu, request: &Request<'_>) -> Selection {
-    of_one("LeakyRelu", [op.slope, 0.0, 0.0, 0.0], request)
+    unary_kernel("LeakyRelu", [op.slope, 0.0, 0.0, 0.0], request)
 }
 
 pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selection {
-    of_one("Xielu", [op.alpha_n, op.alpha_p, op.beta, op.eps], request)
+    unary_kernel("Xielu", [op.alpha_n, op.alpha_p, op.beta, op.eps], request)
 }
 
 pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selection {
-    of_one("Fill", [op.value, 0.0, 0.0, 0.0], request)
+    unary_kernel("Fill", [op.value, 0.0, 0.0, 0.0], request)
 }
 
 pub(super) fn scale(op: &Scale, request: &Request<'_>) -> Selection {
-    of_one("Scale", [op.scale, op.bias, 0.0, 0.0], request)
+    unary_kernel("Scale", [op.scale, op.bias, 0.0, 0.0], request)
 }
 
 pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selection {
-    of_one("Clamp", [op.min, op.max, 0.0, 0.0], request)
+    unary_kernel("Clamp", [op.min, op.max, 0.0, 0.0], request)
 }
 
 /// The result's type rounds.
 pub(super) fn cast(request: &Request<'_>) -> Selection {
-    of_one("Same", [0.0; 4], request)
+    unary_kernel("Same", [0.0; 4], request)
 }
 
 pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selection {
@@ -97,15 +101,15 @@ pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selection {
         BinaryKind::Mul => "Mul",
         BinaryKind::Div => "Div",
     };
-    of_two(function, numbers([0.0; 4]), request)
+    binary_kernel(function, number_params([0.0; 4]), request)
 }
 
 /// `y = function(a, b)`.
-fn of_two(function: &str, given: Params, request: &Request<'_>) -> Selection {
+fn binary_kernel(function: &str, given: Params, request: &Request<'_>) -> Selection {
     let ([a, b], y) = (request.reals()?, request.real_result()?);
     let types = [a.dtype, b.dtype, y.dtype];
     let template = instance(FAMILY, "binary", &types, Arguments::Params).with(function);
-    kernel(template, given, flat(y.elements(), request))
+    kernel(template, given, grid_1d(y.elements(), request))
 }
 
 /// The function of a gated activation, and its numbers.
@@ -122,16 +126,16 @@ pub(super) fn gate(op: &Glu, options: tpc_runtime::Options) -> (&'static str, Pa
         GluKind::SwigluClamp => "SwigluClamp",
         GluKind::SwigluOai => "SwigluOai",
     };
-    (function, numbers([op.alpha, op.limit, 0.0, 0.0]))
+    (function, number_params([op.alpha, op.limit, 0.0, 0.0]))
 }
 
 pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (function, given) = gate(op, request.options);
     if request.operands.len() == 2 {
-        return of_two(function, given, request);
+        return binary_kernel(function, given, request);
     }
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "halves", &types, Arguments::Params).with(function);
-    kernel(template, given, flat(y.elements(), request))
+    kernel(template, given, grid_1d(y.elements(), request))
 }

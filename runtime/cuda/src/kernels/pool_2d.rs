@@ -2,7 +2,7 @@
 
 use tpc_ir::op::{Pool2d, PoolKind};
 
-use super::kernel::{Request, Selection, flat, instance, kernel};
+use super::kernel::{Request, Selection, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -19,5 +19,5 @@ pub(super) fn pool_2d(op: &Pool2d, request: &Request<'_>) -> Selection {
     }
     let params = params.u32((op.kind == PoolKind::Avg).into());
     let template = instance(FAMILY, "pool_2d", &[x.dtype, y.dtype], Arguments::Params);
-    kernel(template, params, flat(y.elements(), request))
+    kernel(template, params, grid_1d(y.elements(), request))
 }

@@ -5,7 +5,7 @@ use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, real,
+    GRID, Geometry, OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real,
 };
 use super::params::Params;
 use super::source::{Arguments, Family, Instance, tag};
@@ -33,9 +33,9 @@ const FAMILY: Family = Family {
 };
 
 pub(super) const THREADS: usize = 128;
-/// RowSource and columns of a tile, and the threads of its block.
+/// Rows and columns of a tile, and the threads of its block.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// RowSource from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
+/// Rows from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
 const TWO_ROWS: usize = 4096;
 
 /// How the terms of activations lie in memory.
@@ -46,7 +46,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Those of columns of `k` elements.
+    /// Returns the layout for columns of `k` elements.
     pub const fn of(k: usize) -> Terms {
         let pairs = k.div_ceil(64);
         let tiles = pairs.div_ceil(Planes::TILE);
@@ -67,11 +67,11 @@ pub(super) fn terms(request: &Request<'_>) -> Selection {
     const LANES: usize = 8;
     let groups = x.max_dims[0].div_ceil(64) * 2;
     let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
-    kernel(template, Params::new(), flat(units, request))
+    kernel(template, Params::new(), grid_1d(units, request))
 }
 
 /// An instance of a template for a type in planes.
-pub(super) fn of_planes(
+pub(super) fn plane_instance(
     template: &str,
     planes: DType,
     types: &[DType],
@@ -104,11 +104,11 @@ pub(super) fn product_params(
 }
 
 /// An instance of a template of products.
-pub(super) fn instance_of(template: &str, arguments: Arguments) -> Instance {
+pub(super) fn product_instance(template: &str, arguments: Arguments) -> Instance {
     instance(FAMILY, template, &[], arguments)
 }
 
-/// What is done with sums, by the types of what is added to them.
+/// Returns the epilogue that adds tensors of these types to sums.
 pub(super) fn epilogue(types: &[DType]) -> String {
     let one = |rest: String, t: &DType| format!("AddTensor<{}, {rest}>", tag(*t));
     types.iter().rev().fold("NoEpilogue".to_owned(), one)
@@ -137,7 +137,7 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
 }
 
 /// How a product is launched: by tiles, or by columns, where a lane has so many rows at once.
-enum By {
+enum ProductLaunch {
     Tiles,
     Columns(usize),
 }
@@ -153,24 +153,24 @@ fn product(
     let (rows, columns, batches) = (a.max_dims[1], q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
     let lanes = lanes(a)?;
     let by = if columns > 1 {
-        By::Tiles
+        ProductLaunch::Tiles
     } else {
-        By::Columns(rows_per_lane)
+        ProductLaunch::Columns(rows_per_lane)
     };
     let kind = match by {
-        By::Tiles => "tiles",
-        By::Columns(_) => "columns",
+        ProductLaunch::Tiles => "tiles",
+        ProductLaunch::Columns(_) => "columns",
     };
     let name = template.replace('*', kind);
-    let first = of_planes(&name, a.dtype, &[], Arguments::Params);
+    let first = plane_instance(&name, a.dtype, &[], Arguments::Params);
     let template = rest.iter().fold(first, Instance::with);
     match by {
-        By::Tiles => {
+        ProductLaunch::Tiles => {
             let (each, wide, threads) = TILE;
             let geometry = geometry((rows, each), columns.div_ceil(wide), batches, threads);
             kernel(template, params, geometry)
         }
-        By::Columns(rows_per_lane) => {
+        ProductLaunch::Columns(rows_per_lane) => {
             let each = THREADS / lanes * rows_per_lane;
             let geometry = geometry((rows, each), columns, batches, THREADS);
             kernel(
@@ -227,7 +227,7 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);
     let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
-    let template = of_planes("plane_experts", a.dtype, &[], Arguments::Faults);
+    let template = plane_instance("plane_experts", a.dtype, &[], Arguments::Faults);
     let template = template.with(epilogue(&types));
     let template = template.with(tag(ids.dtype)).with(tag(y.dtype));
     let entries = ids.max_dims[0] * ids.max_dims[1];
@@ -249,11 +249,11 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     let set = Params::new().u32(op.window.is_some().into());
     let params = set.size(start)?.size(len)?;
     let types = [ids.dtype, y.dtype];
-    let template = of_planes("plane_rows", a.dtype, &types, Arguments::Faults);
-    kernel(template, params, flat(y.elements(), request))
+    let template = plane_instance("plane_rows", a.dtype, &types, Arguments::Faults);
+    kernel(template, params, grid_1d(y.elements(), request))
 }
 
-/// Whether an operand lies in planes.
+/// Returns true if an operand lies in planes.
 pub(super) fn in_planes(request: &Request<'_>) -> bool {
     let first = request.operands.first();
     first.is_some_and(|a| a.format == StoredFormat::Planes)

@@ -4,7 +4,7 @@ use tpc_ir::DType;
 
 use super::kernel::float;
 use super::kernel::{
-    Geometry, OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, lanes, real,
+    Geometry, OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, lanes, real,
 };
 use super::params::Params;
 use super::source::{Arguments, Family};
@@ -21,7 +21,7 @@ pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
     let ([x, taps], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, taps.dtype, y.dtype];
     let template = instance(FAMILY, "ssm_conv", &types, Arguments::Views);
-    kernel(template, Params::new(), flat(y.elements(), request))
+    kernel(template, Params::new(), grid_1d(y.elements(), request))
 }
 
 /// The results: what the recurrence gives, and its state.
@@ -47,7 +47,7 @@ fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) 
     let rows = x.max_dims[0]
         .saturating_mul(x.max_dims[1])
         .saturating_mul(x.max_dims[3]);
-    (lanes, flat(rows.saturating_mul(lanes), request))
+    (lanes, grid_1d(rows.saturating_mul(lanes), request))
 }
 
 pub(super) fn ssm_scan(request: &Request<'_>) -> Selection {

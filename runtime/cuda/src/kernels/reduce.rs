@@ -3,7 +3,7 @@
 use tpc_ir::op::{ArgSort, SortOrder, Sum, TopMask};
 
 use super::axis;
-use super::kernel::{Request, Selection, flat, index, instance, kernel, lanes};
+use super::kernel::{Request, Selection, grid_1d, index, instance, kernel, lanes};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -19,7 +19,7 @@ const FAMILY: Family = Family {
 /// Elements that a lane adds at least.
 const EACH: usize = 16;
 
-fn along(axis: usize, mean: bool, request: &Request<'_>) -> Selection {
+fn reduce_axis(axis: usize, mean: bool, request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let lanes = lanes(x.max_dims[axis], EACH);
     let template = instance(FAMILY, "sum", &[x.dtype, y.dtype], Arguments::Params);
@@ -28,22 +28,22 @@ fn along(axis: usize, mean: bool, request: &Request<'_>) -> Selection {
         .u32(mean.into())
         .u32(lanes as u32);
     let units = y.elements().saturating_mul(lanes);
-    kernel(template, params, flat(units, request))
+    kernel(template, params, grid_1d(units, request))
 }
 
 pub(super) fn sum(op: &Sum, request: &Request<'_>) -> Selection {
-    along(axis(op.axis)?, false, request)
+    reduce_axis(axis(op.axis)?, false, request)
 }
 
 /// The number of elements of a whole row is the size of the launch.
 pub(super) fn mean(request: &Request<'_>) -> Selection {
-    along(0, true, request)
+    reduce_axis(0, true, request)
 }
 
 pub(super) fn cumsum(request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "cumsum", &[x.dtype, y.dtype], Arguments::Views);
-    kernel(template, Params::new(), flat(x.rows(), request))
+    kernel(template, Params::new(), grid_1d(x.rows(), request))
 }
 
 fn order(ascending: bool, request: &Request<'_>) -> Selection {
@@ -51,7 +51,7 @@ fn order(ascending: bool, request: &Request<'_>) -> Selection {
     index(y.dtype)?;
     let template = instance(FAMILY, "order", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u32(ascending.into());
-    kernel(template, params, flat(x.elements(), request))
+    kernel(template, params, grid_1d(x.elements(), request))
 }
 
 /// The width of the result says how many.
@@ -63,7 +63,7 @@ pub(super) fn top_mask(op: &TopMask, request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "top_mask", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u32(u32::try_from(op.k).unwrap_or(u32::MAX));
-    kernel(template, params, flat(x.elements(), request))
+    kernel(template, params, grid_1d(x.elements(), request))
 }
 
 pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selection {

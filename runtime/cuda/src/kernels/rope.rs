@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use tpc_ir::DType;
 use tpc_ir::op::{Rope, RopeMode};
 
-use super::kernel::{OPERANDS, Request, Selection, flat, float, index, instance, kernel, real};
+use super::kernel::{OPERANDS, Request, Selection, float, grid_1d, index, instance, kernel, real};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -19,7 +19,7 @@ const FAMILY: Family = Family {
 };
 
 /// The pair at which a wave turns `rotations` times over the context of training.
-fn corner(op: &Rope, rotations: f64) -> f64 {
+fn correction_dim(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
@@ -50,7 +50,7 @@ fn position_of(mode: RopeMode, pair: u64) -> Option<u32> {
 }
 
 /// Adds the parameters of an embedding and its tables, which begin at a multiple of eight bytes.
-pub(super) fn numbers(
+pub(super) fn rope_params(
     before: Params,
     op: &Rope,
     has_factors: bool,
@@ -75,8 +75,8 @@ pub(super) fn numbers(
         .f64(scale)
         .f64(f64::from(op.attn_factor) * yarn);
     let plain = |i: u64| libm::pow(f64::from(op.freq_base), -2.0 * i as f64 / op.n_dims as f64);
-    let low = corner(op, f64::from(op.beta_fast)).floor().max(0.0);
-    let high = corner(op, f64::from(op.beta_slow)).ceil();
+    let low = correction_dim(op, f64::from(op.beta_fast)).floor().max(0.0);
+    let high = correction_dim(op, f64::from(op.beta_slow)).ceil();
     let high = high.min(op.n_dims as f64 - 1.0);
     let mix = |i: u64| {
         let ramp = 1.0 - ((i as f64 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
@@ -100,7 +100,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selection {
     real(x.dtype)?;
     index(positions.dtype)?;
     factors.map_or(Ok(()), |f| float(f.dtype))?;
-    let params = numbers(Params::new(), op, factors.is_some())?;
+    let params = rope_params(Params::new(), op, factors.is_some())?;
     let types = [
         x.dtype,
         positions.dtype,
@@ -113,5 +113,5 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selection {
     let units = each
         .saturating_mul(x.max_dims[2])
         .saturating_mul(x.max_dims[3]);
-    kernel(template, params, flat(units, request))
+    kernel(template, params, grid_1d(units, request))
 }

@@ -3,7 +3,7 @@
 use tpc_ir::DType;
 use tpc_ir::op::{Clamp, Scale};
 
-use super::kernel::{OPERANDS, Request, Selection, index, instance, kernel, per_row, real};
+use super::kernel::{OPERANDS, Request, Selection, grid_per_row, index, instance, kernel, real};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -27,19 +27,19 @@ const EXPERTS: usize = 4096;
 /// and their weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Router {
-    /// What experts are chosen and weighed by.
+    /// The scores of experts.
     pub scores: Scores,
-    /// Whether something is added before the choice.
-    pub biased: bool,
-    /// What becomes of the weights.
-    pub weights: Weights,
+    /// True if something is added before the choice.
+    pub has_bias: bool,
+    /// The normalisation of the weights.
+    pub weights: WeightNorm,
     /// Where the weights of a token lie.
     pub along: WeightAxis,
     /// The weights are scaled at the end.
     pub scale: Option<Scale>,
 }
 
-/// What experts are chosen and weighed by.
+/// The scores by which experts are chosen and weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// The logits.
@@ -59,19 +59,19 @@ pub enum WeightAxis {
     Axis1,
 }
 
-/// What becomes of the weights of a token.
+/// The normalisation of the weights of a token.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Weights {
+pub enum WeightNorm {
     /// Nothing.
-    Plain,
+    None,
     /// They are divided by their sum, which is clamped first.
-    Normalised(Option<Clamp>),
+    Sum(Option<Clamp>),
     /// Their soft maximum.
     SoftMax,
 }
 
 pub(super) fn router(op: &Router, request: &Request<'_>) -> Selection {
-    let (x, bias) = match (request.operands, op.biased) {
+    let (x, bias) = match (request.operands, op.has_bias) {
         ([x], false) => (x, DType::F32),
         ([x, bias], true) => (x, bias.dtype),
         _ => return Err(OPERANDS),
@@ -93,19 +93,19 @@ pub(super) fn router(op: &Router, request: &Request<'_>) -> Selection {
         Scores::Sigmoid => 2,
     };
     let (kind, least, most) = match &op.weights {
-        Weights::Plain => (0, 0.0, 0.0),
-        Weights::Normalised(Some(clamp)) => (1, clamp.min, clamp.max),
-        Weights::Normalised(None) => (1, f32::NEG_INFINITY, f32::INFINITY),
-        Weights::SoftMax => (2, 0.0, 0.0),
+        WeightNorm::None => (0, 0.0, 0.0),
+        WeightNorm::Sum(Some(clamp)) => (1, clamp.min, clamp.max),
+        WeightNorm::Sum(None) => (1, f32::NEG_INFINITY, f32::INFINITY),
+        WeightNorm::SoftMax => (2, 0.0, 0.0),
     };
     let (scale, add) = op.scale.as_ref().map_or((1.0, 0.0), |s| (s.scale, s.bias));
-    let params = Params::new().u32(scores).u32(op.biased.into()).u32(kind);
+    let params = Params::new().u32(scores).u32(op.has_bias.into()).u32(kind);
     let params = params.f32(least).f32(most).f32(scale).f32(add);
     let params = params.u32(op.scale.is_some().into());
     let params = params.u32((op.along == WeightAxis::Axis0).into());
     let types = [bias, experts.dtype];
     let template = instance(FAMILY, "router", &types, Arguments::Params);
-    let mut geometry = per_row(x.max_dims[1], x.max_dims[0]);
+    let mut geometry = grid_per_row(x.max_dims[1], x.max_dims[0]);
     geometry.shared_bytes = 8 * x.max_dims[0] as u32;
     kernel(template, params, geometry)
 }

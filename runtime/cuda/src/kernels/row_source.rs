@@ -2,12 +2,12 @@
 
 use tpc_ir::op::Norm;
 
-/// What is normalised.
+/// The rows that are normalised.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowSource {
     /// A tensor.
     Tensor,
-    /// A norm of what is made so, which has no norm in it, times a tensor.
+    /// A norm of other rows, without a norm in them, times a tensor.
     Norm(Norm, Box<RowSource>),
     /// Parts times factors, added up along axis 1.
     WeightedSum,
@@ -18,7 +18,7 @@ pub enum RowSource {
 }
 
 impl RowSource {
-    /// Whether tensors of several devices are read.
+    /// Returns true if tensors of several devices are read.
     pub fn reduces(&self) -> bool {
         match self {
             RowSource::AllReduce(_) => true,
@@ -28,11 +28,11 @@ impl RowSource {
     }
 }
 
-/// Whether what is normalised is a result, too.
+/// Says if the rows that are normalised are a result, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepInput {
-    /// It is.
+    /// They are.
     Yes,
-    /// It is not.
+    /// They are not.
     No,
 }

@@ -1,10 +1,10 @@
-//! RowSource by index, and slices written in place.
+//! Rows by index, and slices written in place.
 
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
 
 use super::axis;
-use super::kernel::{OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, real};
+use super::kernel::{OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real};
 use super::params::Params;
 use super::source::{Arguments, Family};
 use super::writable;
@@ -40,7 +40,7 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     };
     let types = [x.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, template, &types, Arguments::Faults);
-    kernel(template, window(op.window)?, flat(y.elements(), request))
+    kernel(template, window(op.window)?, grid_1d(y.elements(), request))
 }
 
 pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
@@ -53,11 +53,11 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
     index(ids.dtype)?;
     let types = [x.dtype, bias.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, "add_id", &types, Arguments::Faults);
-    kernel(template, window(op.window)?, flat(y.elements(), request))
+    kernel(template, window(op.window)?, grid_1d(y.elements(), request))
 }
 
 /// Fails unless the result is of the destination's type, and blocks stay whole.
-fn updated(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
+fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
     if dst.dtype != result.dtype {
         return Err("the result is of the destination's type");
     }
@@ -77,13 +77,13 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selection {
         return Err(OPERANDS);
     };
     let (y, axis) = (request.result()?, axis(op.axis)?);
-    updated(dst, &y, axis)?;
+    check_update(dst, &y, axis)?;
     real(x.dtype)?;
     index(ids.dtype)?;
     let types = [x.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, "set_rows", &types, Arguments::Faults);
     let params = Params::new().u32(axis as u32);
-    kernel(template, params, flat(blocks(x, &y), request))
+    kernel(template, params, grid_1d(blocks(x, &y), request))
 }
 
 pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selection {
@@ -91,10 +91,10 @@ pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selection {
         return Err(OPERANDS);
     };
     let (y, axis) = (request.result()?, axis(op.axis)?);
-    updated(dst, &y, axis)?;
+    check_update(dst, &y, axis)?;
     real(x.dtype)?;
     let types = [x.dtype, y.dtype];
     let template = instance(FAMILY, "set_slice", &types, Arguments::Params);
     let params = Params::new().u32(axis as u32);
-    kernel(template, params, flat(blocks(x, &y), request))
+    kernel(template, params, grid_1d(blocks(x, &y), request))
 }

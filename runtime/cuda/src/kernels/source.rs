@@ -1,4 +1,4 @@
-//! The sources of modules: a family of kernels, and the instance that a launch arguments.
+//! The sources of modules: a family of kernels, and the instance that a launch needs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
 
-/// What a template is given besides the views.
+/// The arguments of a template besides the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
@@ -40,11 +40,11 @@ pub struct Instance {
     launch_bounds: Option<(u32, u32)>,
 }
 
-/// What a kernel does while those before it may still run.
+/// Prefetches of a kernel while kernels before it may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,
-    /// It asks for the first weights that it reads: its template has another beside it that does, of the same arguments.
+    /// It prefetches the first weights that it reads, by a second template with the same arguments.
     Weights,
 }
 

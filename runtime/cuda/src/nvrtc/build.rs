@@ -16,7 +16,7 @@ pub struct BuildOutput {
     pub target: String,
     /// The whole text that was compiled.
     pub source: String,
-    /// What came of it.
+    /// The code.
     pub compiled: CompiledModule,
 }
 

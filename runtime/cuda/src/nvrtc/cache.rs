@@ -1,4 +1,4 @@
-//! What was compiled before.
+//! The cache of compiled modules.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Cache {
     /// The code of a module: from the folder, or compiled and kept there.
     ///
     /// # Errors
-    /// Those of [`Nvrtc::compile`].
+    /// The same as of [`Nvrtc::compile`].
     pub fn compile(
         &self,
         nvrtc: &Nvrtc,
@@ -83,7 +83,7 @@ impl Cache {
     }
 }
 
-/// What a file holds, if it is whole.
+/// Reads a file; `None` if it is cut or changed.
 fn read(path: &Path) -> Option<CompiledModule> {
     let bytes = std::fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MARK)?;

@@ -45,7 +45,7 @@ pub struct Nvrtc {
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
 /// Folders within an installation or a folder of unpacked wheels that hold it.
-const WITHIN: [&str; 6] = [
+const SUBFOLDERS: [&str; 6] = [
     "",
     "lib64",
     "lib",
@@ -67,19 +67,19 @@ impl Nvrtc {
         let usual = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(set);
         let usual = usual.map(PathBuf::from).chain(["/usr/local/cuda".into()]);
         match named {
-            Some(named) => Nvrtc::within(&[named], &[]),
-            None => Nvrtc::within(&usual.collect::<Vec<_>>(), &NAMES),
+            Some(named) => Nvrtc::open_first(&[named], &[]),
+            None => Nvrtc::open_first(&usual.collect::<Vec<_>>(), &NAMES),
         }
     }
 
     /// The first library in folders, or else the first of these names that the loader finds.
-    fn within(folders: &[PathBuf], names: &[&str]) -> Result<Nvrtc, NvrtcError> {
+    fn open_first(folders: &[PathBuf], names: &[&str]) -> Result<Nvrtc, NvrtcError> {
         let mut tried = Vec::new();
         for folder in folders {
             if folder.is_file() {
                 return Nvrtc::open(folder);
             }
-            let inside = WITHIN.iter().map(|w| folder.join(w));
+            let inside = SUBFOLDERS.iter().map(|w| folder.join(w));
             let files = inside.flat_map(|f| NAMES.map(|n| f.join(n)));
             if let Some(file) = files.into_iter().find(|f| f.is_file()) {
                 return Nvrtc::open(&file);
@@ -164,7 +164,7 @@ impl Nvrtc {
         text: &str,
         target: &str,
     ) -> Result<CompiledModule, NvrtcError> {
-        let program = Running::new(self, module, text, target)?;
+        let program = ProgramGuard::new(self, module, text, target)?;
         let options = options(target, self.version);
         let options: Vec<CString> = options
             .into_iter()
@@ -189,19 +189,19 @@ impl Nvrtc {
                     version: self.version,
                 });
             }
-            _ => return Err(self.failed(module, target, log, status)),
+            _ => return Err(self.compile_error(module, target, log, status)),
         }
         let kernels = report::kernels(&log);
         spills(module, target, &kernels)?;
         // SAFETY: as above.
         let cubin = unsafe { program.bytes(self.calls.cubin_size, self.calls.cubin) };
         match cubin.is_empty() {
-            true => Err(self.failed(module, target, "it gives no code".into(), 0)),
+            true => Err(self.compile_error(module, target, "it gives no code".into(), 0)),
             false => Ok(CompiledModule { cubin, kernels }),
         }
     }
 
-    fn failed(&self, module: &str, target: &str, log: String, status: Status) -> NvrtcError {
+    fn compile_error(&self, module: &str, target: &str, log: String, status: Status) -> NvrtcError {
         let log = match log.is_empty() {
             // SAFETY: the library gives a constant text for every status.
             true => unsafe { CStr::from_ptr((self.calls.error)(status)) }
@@ -234,19 +234,20 @@ fn builtins(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// A program, destroyed when it is dropped.
-struct Running<'a> {
+struct ProgramGuard<'a> {
     nvrtc: &'a Nvrtc,
     handle: Program,
 }
 
-impl<'a> Running<'a> {
+impl<'a> ProgramGuard<'a> {
     fn new(
         nvrtc: &'a Nvrtc,
         module: &str,
         text: &str,
         target: &str,
-    ) -> Result<Running<'a>, NvrtcError> {
-        let failed = |log: &str, status| nvrtc.failed(module, target, log.to_owned(), status);
+    ) -> Result<ProgramGuard<'a>, NvrtcError> {
+        let failed =
+            |log: &str, status| nvrtc.compile_error(module, target, log.to_owned(), status);
         let text = CString::new(text).map_err(|_| failed("the source has a zero byte", 0))?;
         let mut handle = std::ptr::null_mut();
         let none = std::ptr::null();
@@ -263,7 +264,7 @@ impl<'a> Running<'a> {
             )
         };
         match status {
-            0 => Ok(Running { nvrtc, handle }),
+            0 => Ok(ProgramGuard { nvrtc, handle }),
             status => Err(failed("", status)),
         }
     }
@@ -292,7 +293,7 @@ impl<'a> Running<'a> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for ProgramGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: the program is destroyed once.
         unsafe { (self.nvrtc.calls.destroy)(&raw mut self.handle) };

@@ -57,7 +57,7 @@ pub enum NvrtcError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         why: String,
     },
     /// This version does not know the target.
@@ -75,7 +75,7 @@ pub enum NvrtcError {
         module: String,
         /// The target.
         target: String,
-        /// What the compiler says.
+        /// The compiler's log.
         log: String,
     },
     /// A kernel needs more registers than there are.
@@ -110,7 +110,7 @@ impl NvrtcError {
 pub struct CompiledModule {
     /// The machine code.
     pub cubin: Vec<u8>,
-    /// What each kernel needs.
+    /// The resources of each kernel.
     pub kernels: Vec<Resources>,
 }
 

@@ -1,6 +1,6 @@
-//! What the assembler tells of kernels.
+//! The report of the assembler on kernels.
 
-/// What a kernel needs of a device.
+/// The resources that a kernel takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// The kernel.

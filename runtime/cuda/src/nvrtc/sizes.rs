@@ -8,15 +8,15 @@ fn bytes<const N: usize>(file: &[u8], at: u64) -> Option<[u8; N]> {
     file.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-fn half(file: &[u8], at: u64) -> Option<u64> {
+fn read_u16(file: &[u8], at: u64) -> Option<u64> {
     bytes(file, at).map(|b| u64::from(u16::from_le_bytes(b)))
 }
 
-fn word(file: &[u8], at: u64) -> Option<u64> {
+fn read_u32(file: &[u8], at: u64) -> Option<u64> {
     bytes(file, at).map(|b| u64::from(u32::from_le_bytes(b)))
 }
 
-fn long(file: &[u8], at: u64) -> Option<u64> {
+fn read_u64(file: &[u8], at: u64) -> Option<u64> {
     bytes(file, at).map(u64::from_le_bytes)
 }
 
@@ -29,21 +29,21 @@ fn text(file: &[u8], at: u64) -> Option<&str> {
 
 /// Where a section's header is, by the form of ELF for 64 bits.
 fn header(file: &[u8], number: u64) -> Option<u64> {
-    let (table, size) = (long(file, 0x28)?, half(file, 0x3a)?);
+    let (table, size) = (read_u64(file, 0x28)?, read_u16(file, 0x3a)?);
     table.checked_add(size.checked_mul(number)?)
 }
 
 /// The kernels and the bytes of their code: the sections `.text.NAME`. Nothing of a file that is none.
 pub(super) fn sizes(file: &[u8]) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
-    let count = half(file, 0x3c).unwrap_or(0);
-    let names = half(file, 0x3e).and_then(|n| long(file, header(file, n)? + 0x18));
+    let count = read_u16(file, 0x3c).unwrap_or(0);
+    let names = read_u16(file, 0x3e).and_then(|n| read_u64(file, header(file, n)? + 0x18));
     for number in 0..count {
         let section = || {
             let at = header(file, number)?;
-            let name = text(file, names?.checked_add(word(file, at)?)?)?;
+            let name = text(file, names?.checked_add(read_u32(file, at)?)?)?;
             let kernel = name.strip_prefix(".text.")?;
-            Some((kernel.to_owned(), long(file, at.checked_add(0x20)?)?))
+            Some((kernel.to_owned(), read_u64(file, at.checked_add(0x20)?)?))
         };
         out.extend(section());
     }
@@ -71,7 +71,7 @@ mod tests {
         section(&mut file, 2, 1, 0, 0x80);
         assert_eq!(sizes(&file), BTreeMap::from([("k".to_owned(), 0x80)]));
         for n in 0..file.len() {
-            // What is cut or changed is measured otherwise, and nothing worse.
+            // A file that is cut or changed gives other sizes, and nothing worse.
             sizes(&file[..n]);
             let mut changed = file.clone();
             changed[n] = 0xff;

@@ -51,7 +51,7 @@ fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
 }
 
 /// Digits of base 3 of tq1_0.
-fn digits(bytes: &[u8], codes: &mut [u8]) {
+fn trits(bytes: &[u8], codes: &mut [u8]) {
     const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
     let digit = |byte: u8, n: usize| ((u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8) as u8;
     for (i, code) in codes.iter_mut().enumerate() {
@@ -72,14 +72,14 @@ pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
         head: [0; 8],
     };
     match dtype.block_len() {
-        256 => of_256(dtype, b, &mut out),
-        _ => of_32(dtype, b, &mut out),
+        256 => decode_256(dtype, b, &mut out),
+        _ => decode_32(dtype, b, &mut out),
     }
     out
 }
 
 /// Blocks of 32 elements, and of 64 with four steps.
-fn of_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
+fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     // Bytes of a head, of steps and of fifth bits before the codes.
     let (heads, scales, fifths) = match dtype {
         DType::Q4_0 | DType::Iq4Nl | DType::Q8_0 => (2, 0, 0),
@@ -105,7 +105,7 @@ fn of_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
 }
 
 /// Blocks of 256 elements.
-fn of_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
+fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     let mut heads = |bytes: &[u8]| head[..bytes.len()].copy_from_slice(bytes);
     match dtype {
         DType::Q2K => {
@@ -151,7 +151,7 @@ fn of_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
             fields::<4>(&b[8..], 16, 0, codes);
         }
         DType::Tq1_0 => {
-            digits(b, codes);
+            trits(b, codes);
             heads(&b[52..54]);
         }
         DType::Tq2_0 => {

@@ -96,7 +96,7 @@ impl Planes {
         })
     }
 
-    /// Whether there are planes for a type.
+    /// Returns true if there are planes for a type.
     pub const fn supports(dtype: DType) -> bool {
         form(dtype).is_some()
     }

@@ -148,7 +148,7 @@ impl Planes {
     }
 }
 
-/// Whether the codes are indices of a table, which is looked up for four neighbouring nibbles at once.
+/// Returns true if the codes are indices of a table, which is looked up for four neighbouring nibbles at once.
 const fn is_looked_up(dtype: DType) -> bool {
     matches!(
         dtype,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tpc_cuda::kernels::{
     FusedOp, Head, Heads, Instance, KeepInput, Request, Router, RowSource, Scores, Tensor,
-    WeightAxis, Weights, modules, select, select_fused,
+    WeightAxis, WeightNorm, modules, select, select_fused,
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
@@ -113,15 +113,15 @@ fn attention() -> Vec<Instance> {
     };
     let part = |stored: bool| Head {
         norm: Some(norm.clone()),
-        turned: true,
+        rope: true,
         scale: (!stored).then(|| scale.clone()),
-        stored,
+        set_rows: stored,
     };
     let values = Head {
         norm: None,
-        turned: false,
+        rope: false,
         scale: None,
-        stored: true,
+        set_rows: true,
     };
     let heads = Heads {
         rope: Some((rope, false)),
@@ -161,8 +161,8 @@ fn attention() -> Vec<Instance> {
 fn router() -> Instance {
     let router = Router {
         scores: Scores::SoftMax,
-        biased: false,
-        weights: Weights::Normalised(None),
+        has_bias: false,
+        weights: WeightNorm::Sum(None),
         along: WeightAxis::Axis1,
         scale: None,
     };

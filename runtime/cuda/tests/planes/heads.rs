@@ -47,14 +47,14 @@ fn apart(
         let kind = BinaryKind::Mul;
         last = op(rig, Binary { kind }.into(), vec![last, w]);
     }
-    if head.turned {
+    if head.rope {
         let [positions, factors] = shared;
         last = op(rig, rope.clone().into(), vec![last, positions, factors]);
     }
     if let Some(scale) = &head.scale {
         last = op(rig, scale.clone().into(), vec![last]);
     }
-    if head.stored {
+    if head.set_rows {
         operands.push(places);
         let seen = [cache, last, places];
         let kernel = chosen(&SetRows { axis: 2 }.into(), &seen, cache);
@@ -88,9 +88,9 @@ fn what_is_before_attention_is_one_kernel() {
         };
         let of = |norm: Option<&Norm>, turned, scale: Option<&Scale>, stored| Head {
             norm: norm.cloned(),
-            turned,
+            rope: turned,
             scale: scale.cloned(),
-            stored,
+            set_rows: stored,
         };
         let parts = [
             (4, of(Some(&norm), true, Some(&scale), false)),
@@ -122,7 +122,7 @@ fn what_is_before_attention_is_one_kernel() {
             );
             kernels.extend(part.kernels);
             operands.extend(part.operands);
-            results.push(match head.stored {
+            results.push(match head.set_rows {
                 true => rig.copied(own),
                 false => empty(&mut rig, dims),
             });
@@ -158,9 +158,9 @@ fn values_alone_go_to_the_cache() {
     let cache = rig.dense(DType::F32, [32, 2, CELLS, 1], Some(&zeros));
     let part = Head {
         norm: None,
-        turned: false,
+        rope: false,
         scale: None,
-        stored: true,
+        set_rows: true,
     };
     let heads = Heads {
         rope: None,

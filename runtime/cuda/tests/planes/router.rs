@@ -1,6 +1,6 @@
 //! The choice of experts has the bits of its ops one after another.
 
-use tpc_cuda::kernels::{FusedOp, Router, Scores, WeightAxis, Weights, select_fused};
+use tpc_cuda::kernels::{FusedOp, Router, Scores, WeightAxis, WeightNorm, select_fused};
 use tpc_ir::DType;
 use tpc_ir::op::{
     Binary, BinaryKind, Clamp, GetRows, Op, Scale, SoftMax, Sum, TopK, Unary, UnaryKind,
@@ -37,7 +37,7 @@ fn the_choice_of_experts_is_one_kernel() {
             8,
             Scores::SoftMax,
             false,
-            Weights::Normalised(Some(clamp)),
+            WeightNorm::Sum(Some(clamp)),
             None,
         ),
         (
@@ -45,11 +45,11 @@ fn the_choice_of_experts_is_one_kernel() {
             3,
             Scores::Sigmoid,
             true,
-            Weights::Normalised(None),
+            WeightNorm::Sum(None),
             Some(scale.clone()),
         ),
-        (300, 4, Scores::Logits, false, Weights::SoftMax, None),
-        (8, 2, Scores::SoftMax, true, Weights::Plain, Some(scale)),
+        (300, 4, Scores::Logits, false, WeightNorm::SoftMax, None),
+        (8, 2, Scores::SoftMax, true, WeightNorm::None, Some(scale)),
     ] {
         let tokens = 3;
         let x = floats(&mut rig, [experts, tokens, 1, 1], &random);
@@ -92,12 +92,12 @@ fn the_choice_of_experts_is_one_kernel() {
         );
         let one = [1, 1, tokens, 1];
         let mut last = match &weights {
-            Weights::Plain => rows,
-            Weights::SoftMax => {
+            WeightNorm::None => rows,
+            WeightNorm::SoftMax => {
                 let flat = rows.shown([k, tokens, 1, 1]);
                 op(&mut rig, soft_max(), vec![flat], [k, tokens, 1, 1]).shown(chosen_dims)
             }
-            Weights::Normalised(clamp) => {
+            WeightNorm::Sum(clamp) => {
                 let mut sum = op(&mut rig, Sum { axis: 1 }.into(), vec![rows], one);
                 if let Some(clamp) = clamp {
                     sum = op(&mut rig, clamp.clone().into(), vec![sum], one);
@@ -119,7 +119,7 @@ fn the_choice_of_experts_is_one_kernel() {
         ] {
             let fused = FusedOp::Router(Router {
                 scores,
-                biased,
+                has_bias: biased,
                 weights: weights.clone(),
                 along,
                 scale: scale.clone(),

@@ -205,6 +205,7 @@ const MODULES: [(&str, &[&str]); 21] = [
             "profile",
             "executor",
             "weights",
+            "host",
             "reference",
             "session",
         ],

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 
-use super::present::present;
+use super::library_check::check_library;
 use crate::driver::{DeviceInfo, DriverError};
 
 /// The error of a call.
@@ -94,8 +94,8 @@ fn context(number: i32) -> Result<Context, DriverError> {
 }
 
 /// The devices of the driver, none of them open.
-pub(super) fn found() -> Result<Vec<Context>, DriverError> {
-    present()?;
+pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
+    check_library()?;
     let contexts = contexts()?;
     match contexts.is_empty() {
         true => Err(DriverError::Missing {
@@ -110,11 +110,14 @@ pub(super) fn found() -> Result<Vec<Context>, DriverError> {
 /// # Errors
 /// When there is no driver, it is too old, or it has no device.
 pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
-    Ok(found()?.into_iter().map(|c| c.info.clone()).collect())
+    Ok(list_devices()?
+        .into_iter()
+        .map(|c| c.info.clone())
+        .collect())
 }
 
 impl Context {
-    /// Whether it can be used.
+    /// Returns true if it can be used.
     pub(super) fn is_open(&self) -> bool {
         !self.context.is_null()
     }

@@ -11,30 +11,30 @@ use crate::driver::DriverError;
 use crate::driver::graph::{CopyNode, EdgeKind, GraphSpec, HostWork, KernelNode, SetNode, Work};
 
 /// The first error of host work since the last launch.
-pub(super) type Failed = Arc<Mutex<Option<DriverError>>>;
+pub(super) type HostFailure = Arc<Mutex<Option<DriverError>>>;
 
-/// Where a launch runs.
+/// The context and the function of a launch.
 #[derive(Clone, Copy)]
-pub(super) struct Site {
+pub(super) struct LaunchSite {
     pub(super) function: sys::CUfunction,
     pub(super) context: sys::CUcontext,
-    /// Whether the device knows programmatic edges.
+    /// True if the device knows programmatic edges.
     pub(super) programmatic: bool,
 }
 
 /// Host work as the driver calls it.
-struct Hosted {
+struct HostCallback {
     label: String,
     work: HostWork,
-    failed: Failed,
+    failed: HostFailure,
 }
 
 /// A graph that can be launched.
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
-    /// What the driver calls while the graph runs.
+    /// Host work that the driver calls while the graph runs.
     #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
-    _hosted: Vec<Box<Hosted>>,
+    _hosted: Vec<Box<HostCallback>>,
 }
 
 impl Drop for Executable {
@@ -45,9 +45,9 @@ impl Drop for Executable {
 }
 
 /// A graph while it is made.
-struct Draft(sys::CUgraph);
+struct GraphGuard(sys::CUgraph);
 
-impl Drop for Draft {
+impl Drop for GraphGuard {
     fn drop(&mut self) {
         // SAFETY: it was made once. What was instantiated of it does not need it.
         unsafe { sys::cuGraphDestroy(self.0) };
@@ -57,7 +57,7 @@ impl Drop for Draft {
 /// Runs host work. After an error no more of it runs; the rest of the graph does, with what is there.
 unsafe extern "C" fn call(data: *mut c_void) {
     // SAFETY: the data are those of `Draft::host`, alive while the graph is; nodes that share nothing are called one by one.
-    let hosted = unsafe { &mut *data.cast::<Hosted>() };
+    let hosted = unsafe { &mut *data.cast::<HostCallback>() };
     let first = || hosted.failed.lock().unwrap_or_else(PoisonError::into_inner);
     if first().is_some() {
         return;
@@ -74,15 +74,15 @@ unsafe extern "C" fn call(data: *mut c_void) {
 pub(super) fn build(
     spec: GraphSpec,
     context: sys::CUcontext,
-    failed: &Failed,
-    site: &dyn Fn(&KernelNode) -> Result<Site, DriverError>,
+    failed: &HostFailure,
+    site: &dyn Fn(&KernelNode) -> Result<LaunchSite, DriverError>,
 ) -> Result<Executable, DriverError> {
     let mut graph = std::ptr::null_mut();
     // SAFETY: a new graph.
     check("making a graph", unsafe {
         sys::cuGraphCreate(&raw mut graph, 0)
     })?;
-    let draft = Draft(graph);
+    let draft = GraphGuard(graph);
     let mut nodes = Vec::with_capacity(spec.nodes.len());
     let mut programmatic = Vec::with_capacity(spec.nodes.len());
     let mut hosted = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn build(
             Work::Host(work) => {
                 let failed = Arc::clone(failed);
                 let label = node.label.clone();
-                hosted.push(Box::new(Hosted {
+                hosted.push(Box::new(HostCallback {
                     label,
                     work,
                     failed,
@@ -127,10 +127,10 @@ pub(super) fn build(
     })
 }
 
-type Made = Result<sys::CUgraphNode, DriverError>;
+type NodeResult = Result<sys::CUgraphNode, DriverError>;
 
-impl Draft {
-    fn kernel(&self, label: &str, kernel: &KernelNode, site: Site) -> Made {
+impl GraphGuard {
+    fn kernel(&self, label: &str, kernel: &KernelNode, site: LaunchSite) -> NodeResult {
         // The driver copies the arguments now; it does not write to them.
         let pointers = kernel
             .args
@@ -160,7 +160,7 @@ impl Draft {
         check(label, result).map(|()| node)
     }
 
-    fn copy(&self, label: &str, copy: &CopyNode, context: sys::CUcontext) -> Made {
+    fn copy(&self, label: &str, copy: &CopyNode, context: sys::CUcontext) -> NodeResult {
         if copy.bytes == 0 {
             return self.join(label);
         }
@@ -202,7 +202,7 @@ impl Draft {
         check(label, result).map(|()| node)
     }
 
-    fn set(&self, label: &str, set: &SetNode, context: sys::CUcontext) -> Made {
+    fn set(&self, label: &str, set: &SetNode, context: sys::CUcontext) -> NodeResult {
         if set.bytes == 0 {
             return self.join(label);
         }
@@ -223,7 +223,7 @@ impl Draft {
         check(label, result).map(|()| node)
     }
 
-    fn host(&self, label: &str, data: *mut Hosted) -> Made {
+    fn host(&self, label: &str, data: *mut HostCallback) -> NodeResult {
         let params = sys::CUDA_HOST_NODE_PARAMS {
             fn_: Some(call),
             userData: data.cast(),
@@ -236,7 +236,7 @@ impl Draft {
         check(label, result).map(|()| node)
     }
 
-    fn join(&self, label: &str) -> Made {
+    fn join(&self, label: &str) -> NodeResult {
         let mut node = std::ptr::null_mut();
         // SAFETY: a node without edges.
         let result =

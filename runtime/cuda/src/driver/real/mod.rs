@@ -5,7 +5,7 @@
 
 mod device;
 mod graph;
-mod present;
+mod library_check;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -20,16 +20,16 @@ use super::{
 };
 use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, with_prelude};
 pub use device::cards;
-use device::{Context, check, found};
-use graph::{Executable, Failed, Site, build};
+use device::{Context, check, list_devices};
+use graph::{Executable, HostFailure, LaunchSite, build};
 
-struct Loaded {
+struct LoadedModule {
     device: Device,
     name: String,
     handle: sys::CUmodule,
 }
 
-struct Found {
+struct LoadedFunction {
     module: ModuleHandle,
     handle: sys::CUfunction,
     /// The most dynamic shared memory that it was told of.
@@ -40,11 +40,11 @@ struct Found {
 pub struct CudaDriver {
     // Dropped in this order: what was made in contexts before them.
     graphs: Vec<Option<Executable>>,
-    functions: Vec<Found>,
-    modules: Vec<Loaded>,
+    functions: Vec<LoadedFunction>,
+    modules: Vec<LoadedModule>,
     memories: HashMap<u64, Memory>,
     stream: sys::CUstream,
-    failed: Failed,
+    failed: HostFailure,
     infos: Vec<DeviceInfo>,
     contexts: Vec<Context>,
     /// The first one that is open, which calls without a device concern.
@@ -62,7 +62,7 @@ impl CudaDriver {
     /// # Errors
     /// When there is no driver, it is too old, it has no device, or none of a number.
     pub fn new(cards: &[u32], cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
-        let mut contexts = found()?;
+        let mut contexts = list_devices()?;
         let count = contexts.len();
         for card in cards {
             let device = Device(*card);
@@ -85,7 +85,7 @@ impl CudaDriver {
             modules: Vec::new(),
             memories: HashMap::new(),
             stream,
-            failed: Failed::default(),
+            failed: HostFailure::default(),
             infos: contexts.iter().map(|c| c.info.clone()).collect(),
             contexts,
             home,
@@ -128,7 +128,7 @@ impl CudaDriver {
         }
     }
 
-    /// Whether a range is within memory that was allocated here.
+    /// Returns true if a range is within memory that was allocated here.
     fn range(&self, at: Endpoint, bytes: u64) -> Result<(), DriverError> {
         let holds = |m: &Memory| {
             let end = at.address.checked_add(bytes);
@@ -147,7 +147,7 @@ impl CudaDriver {
     }
 
     /// Allows a kernel as much shared memory as a graph asks for.
-    fn allow(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
+    fn allow_shared_memory(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
         let missing = || DriverError::Malformed {
             what: format!("there is no {}", kernel.function),
         };
@@ -167,17 +167,17 @@ impl CudaDriver {
         Ok(())
     }
 
-    fn site(&self, kernel: &KernelNode) -> Result<Site, DriverError> {
+    fn site(&self, kernel: &KernelNode) -> Result<LaunchSite, DriverError> {
         let found = &self.functions[kernel.function.0 as usize];
         let context = self.context(self.modules[found.module.0 as usize].device)?;
-        Ok(Site {
+        Ok(LaunchSite {
             function: found.handle,
             context: context.context,
             programmatic: context.info.capability.0 >= 9,
         })
     }
 
-    fn keep(&mut self, memory: Memory) -> Memory {
+    fn record(&mut self, memory: Memory) -> Memory {
         self.memories.insert(memory.address, memory);
         memory
     }
@@ -221,7 +221,7 @@ impl Driver for CudaDriver {
             });
         }
         check(&format!("loading module {}", module.name), result)?;
-        self.modules.push(Loaded {
+        self.modules.push(LoadedModule {
             device,
             name: module.name.clone(),
             handle,
@@ -246,7 +246,7 @@ impl Driver for CudaDriver {
             return Err(none(loaded.name.clone()));
         }
         check("finding a kernel", result)?;
-        self.functions.push(Found {
+        self.functions.push(LoadedFunction {
             module,
             handle,
             shared: 0,
@@ -269,7 +269,7 @@ impl Driver for CudaDriver {
         }
         check("allocating memory", result)?;
         let side = Side::Device(device);
-        Ok(self.keep(Memory {
+        Ok(self.record(Memory {
             side,
             address,
             bytes,
@@ -294,7 +294,7 @@ impl Driver for CudaDriver {
         check("allocating memory of the host", result)?;
         // SAFETY: so many bytes were allocated.
         unsafe { pointer.cast::<u8>().write_bytes(0, size) };
-        Ok(self.keep(Memory {
+        Ok(self.record(Memory {
             side: Side::Host,
             address: pointer as u64,
             bytes,
@@ -366,7 +366,7 @@ impl Driver for CudaDriver {
         spec.order()?;
         for node in &spec.nodes {
             match &node.work {
-                Work::Kernel(kernel) => self.allow(kernel)?,
+                Work::Kernel(kernel) => self.allow_shared_memory(kernel)?,
                 Work::Copy(copy) => {
                     self.range(copy.from, copy.bytes)?;
                     self.range(copy.to, copy.bytes)?;
@@ -442,7 +442,7 @@ fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), Driv
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // What was launched must have ended before what it uses goes. Errors have nobody to tell.
+        // Graphs must end before their memory is freed. Nobody can be told of an error here.
         let _ = self.synchronize();
         self.graphs.clear();
         for (_, memory) in self.memories.drain() {

@@ -9,9 +9,9 @@ use tpc_ir::{Inst, Op, Value};
 use super::matcher::{DefWalker, is_binary};
 
 /// The most instructions behind a sum.
-const MOST: usize = 5;
+const MAX_TAIL: usize = 5;
 
-/// What follows a sum at one place, one after another: sums, and norms times a tensor. The longest come first.
+/// The chains of ops that follow a sum at one place: sums, and norms times a tensor. The longest come first.
 fn tails(defs: &DefWalker<'_>, sum: Value) -> Vec<Vec<Inst>> {
     let mut out = vec![Vec::new()];
     let mut done = 0;
@@ -32,7 +32,7 @@ fn tails(defs: &DefWalker<'_>, sum: Value) -> Vec<Vec<Inst>> {
                 continue;
             }
             let tail = [tail.clone(), more].concat();
-            if let Some(last) = last.filter(|_| tail.len() <= MOST) {
+            if let Some(last) = last.filter(|_| tail.len() <= MAX_TAIL) {
                 out.push(tail);
                 ends.push(last);
             }

@@ -1,5 +1,4 @@
-//! What becomes of queries, keys and values between their products and attention: a norm over each head, rotary position embedding, a
-//! factor, and the cache.
+//! Matches Q/K norm, RoPE, a factor and the KV-cache write.
 
 use tpc_ir::op::{BinaryKind, Rope};
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -9,7 +8,7 @@ use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, Head, Heads};
 
 /// The most parts side by side.
-const MOST: usize = 6;
+const MAX_PARTS: usize = 6;
 
 /// A part with its operands, and how its positions are embedded.
 struct Part<'a> {
@@ -24,9 +23,9 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let result = end.results[0];
     let mut head = Head {
         norm: None,
-        turned: false,
+        rope: false,
         scale: None,
-        stored: false,
+        set_rows: false,
     };
     let mut places = None;
     let mut next = Some(end);
@@ -36,25 +35,25 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
         if op.axis != 2 || !sizes {
             return None;
         }
-        head.stored = true;
+        head.set_rows = true;
         x = end.operands[1];
         places = Some(end.operands[2]);
-        next = matcher.of(x);
+        next = matcher.def(x);
     }
     if let Some(data) = next
         && let Op::Scale(op) = &data.op
     {
         head.scale = Some(op.clone());
         x = data.operands[0];
-        next = matcher.of(x);
+        next = matcher.def(x);
     }
     let mut rope = None;
     if let Some(data) = next
         && let Op::Rope(_) = &data.op
     {
-        (rope, head.turned) = (Some(data), true);
+        (rope, head.rope) = (Some(data), true);
         x = data.operands[0];
-        next = matcher.of(x);
+        next = matcher.def(x);
     }
     let mut operands = Vec::new();
     if let Some(data) = next
@@ -64,10 +63,10 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
         let Op::Norm(op) = &norm.op else { return None };
         head.norm = Some(op.clone());
         x = norm.operands[0];
-        next = matcher.of(x);
+        next = matcher.def(x);
         operands = vec![x, by];
     }
-    let sizes = match head.stored {
+    let sizes = match head.set_rows {
         true => end.operands[1],
         false => result,
     };
@@ -86,7 +85,7 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     })
 }
 
-/// Whether a part reads rows of heads, of the sizes of a value, and writes what it can.
+/// Returns true if a part reads rows of heads, of the sizes of a value, and writes what it can.
 fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
     let [width, _, _, batches] = matcher.dims(x);
     let plain = sizes != result || matcher.are_f32(&[result]);
@@ -96,7 +95,7 @@ fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value
 }
 
 /// The embedding that all turned parts share, with its operands behind the tensor.
-fn shared<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
+fn shared_rope<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
     let mut all = parts
         .iter()
         .filter_map(|p| p.rope)
@@ -115,11 +114,11 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let ends = matcher
         .insts
         .iter()
-        .filter(|i| matcher.is_kept(graph.inst(**i).results[0]));
+        .filter(|i| matcher.is_read_outside(graph.inst(**i).results[0]));
     let parts: Option<Vec<Part<'_>>> = ends.map(|i| part(matcher, matcher.visit(*i))).collect();
     let parts = parts?;
-    let shared = shared(&parts)?;
-    if parts.is_empty() || parts.len() > MOST {
+    let shared = shared_rope(&parts)?;
+    if parts.is_empty() || parts.len() > MAX_PARTS {
         return None;
     }
     let mut operands: Vec<Value> = shared.map_or_else(Vec::new, |(_, v)| v.to_vec());
@@ -137,7 +136,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 
 /// The instructions between a product and attention of which a part may consist: so many kinds of links, those nearest to attention.
 fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
-    let (inst, data, _) = defs.of(v);
+    let (inst, data, _) = defs.def(v);
     let mut out = vec![inst];
     let (mut at, mut found) = match &data.op {
         Op::SetRows(_) => (data.operands[1], true),
@@ -153,7 +152,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
         |d| is_binary(d, BinaryKind::Mul),
     ];
     for is in kinds.into_iter().take(links) {
-        let (inst, data, views) = defs.of(at);
+        let (inst, data, views) = defs.def(at);
         if !is(data) {
             continue;
         }
@@ -166,7 +165,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
             own.push(norm);
             below = defs.graph().inst(norm).operands[0];
         }
-        // What is between the links of a chain belongs to it, what is behind the last does not.
+        // Views between two links belong to the chain, views behind the last link do not.
         if found {
             own.extend(views);
         }

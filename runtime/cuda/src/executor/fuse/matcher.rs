@@ -13,7 +13,7 @@ pub(super) struct Matcher<'a> {
     pub(super) insts: &'a [Inst],
     format: &'a dyn Fn(Value) -> StoredFormat,
     kept: &'a dyn Fn(Value) -> bool,
-    /// Those that were matched.
+    /// The instructions that were matched.
     matched: RefCell<BTreeSet<Inst>>,
 }
 
@@ -38,32 +38,32 @@ impl<'a> Matcher<'a> {
         self.insts.last().map(|i| self.visit(*i))
     }
 
-    /// An instruction of the set, which is matched so.
+    /// Marks an instruction as matched, and returns it.
     pub(super) fn visit(&self, inst: Inst) -> &'a InstData {
         self.matched.borrow_mut().insert(inst);
         self.graph.inst(inst)
     }
 
     /// The instruction of the set that computes a value; reshapes between are passed.
-    pub(super) fn of(&self, v: Value) -> Option<&'a InstData> {
+    pub(super) fn def(&self, v: Value) -> Option<&'a InstData> {
         let inst = self.graph.value(v).def.0;
         if !self.insts.contains(&inst) {
             return None;
         }
         let data = self.visit(inst);
         match data.op {
-            Op::Reshape(_) => self.of(data.operands[0]),
+            Op::Reshape(_) => self.def(data.operands[0]),
             _ => Some(data),
         }
     }
 
-    /// Whether all instructions were matched.
+    /// Returns true if all instructions were matched.
     pub(super) fn is_complete(&self) -> bool {
         self.matched.borrow().len() == self.insts.len()
     }
 
-    /// Whether something outside reads a value.
-    pub(super) fn is_kept(&self, v: Value) -> bool {
+    /// Returns true if something outside reads a value.
+    pub(super) fn is_read_outside(&self, v: Value) -> bool {
         (self.kept)(v)
     }
 
@@ -75,23 +75,23 @@ impl<'a> Matcher<'a> {
         &self.graph.value(v).ty.dims
     }
 
-    /// Whether the values are f32.
+    /// Returns true if the values are f32.
     pub(super) fn are_f32(&self, values: &[Value]) -> bool {
         values.iter().all(|v| self.dtype(*v) == DType::F32)
     }
 
-    /// Whether a value is read as reals, one by one.
+    /// Returns true if a value is read as reals, one by one.
     pub(super) fn is_float(&self, v: Value) -> bool {
         let float = matches!(self.dtype(v), DType::F32 | DType::F16 | DType::Bf16);
         float && (self.format)(v) == StoredFormat::File
     }
 
-    /// Whether a weight lies in planes.
+    /// Returns true if a weight lies in planes.
     pub(super) fn is_packed(&self, v: Value) -> bool {
         (self.format)(v) == StoredFormat::Planes
     }
 
-    /// Whether it is a product with a weight in planes, as f32.
+    /// Returns true if it is a product with a weight in planes, as f32.
     pub(super) fn is_product(&self, data: &InstData) -> bool {
         let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
         product && self.are_f32(&data.results) && self.is_packed(data.operands[0])
@@ -102,7 +102,7 @@ impl<'a> Matcher<'a> {
         let [a, b] = *data.operands.as_slice() else {
             return None;
         };
-        match (self.of(a), self.of(b)) {
+        match (self.def(a), self.def(b)) {
             (Some(inner), None) => Some((inner, b)),
             (None, Some(inner)) if self.dims(b) == self.dims(data.results[0]) => Some((inner, a)),
             _ => None,
@@ -110,7 +110,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Whether it is an operation of a kind on two tensors.
+/// Returns true if it is an operation of a kind on two tensors.
 pub(super) fn is_binary(data: &InstData, kind: BinaryKind) -> bool {
     matches!(&data.op, Op::Binary(op) if op.kind == kind)
 }
@@ -126,8 +126,8 @@ impl<'a> DefWalker<'a> {
         self.context.graph()
     }
 
-    /// What computes a value, and the views between.
-    pub(super) fn of(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
+    /// Returns the instruction that computes a value, and the views between.
+    pub(super) fn def(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
         let graph = self.graph();
         let mut views = Vec::new();
         let mut inst = graph.value(v).def.0;
@@ -140,7 +140,7 @@ impl<'a> DefWalker<'a> {
 
     /// The set of what computes a value and all that this needs, as far as `within` says.
     pub(super) fn closure(&self, v: Value, within: &dyn Fn(&InstData) -> bool) -> Vec<Inst> {
-        let (inst, data, mut out) = self.of(v);
+        let (inst, data, mut out) = self.def(v);
         if !within(data) {
             return Vec::new();
         }
@@ -164,8 +164,8 @@ impl<'a> DefWalker<'a> {
         outputs.map(Output::value).any(|o| o == v)
     }
 
-    /// Whether a value is read by others than these.
-    pub(super) fn is_read_beside(&self, v: Value, insts: &[Inst]) -> bool {
+    /// Returns true if a value is read by others than these.
+    pub(super) fn is_read_outside(&self, v: Value, insts: &[Inst]) -> bool {
         let users = self.context.users(v);
         users.is_empty() || users.iter().any(|u| !insts.contains(u)) || self.is_output(v)
     }

@@ -18,7 +18,7 @@ use tpc_ir::{Graph, Inst, Place, Value};
 use crate::kernels::FusedOp;
 use matcher::{DefWalker, Matcher};
 
-/// What a launch of several instructions does, with the values that it reads and those that it writes.
+/// The kernel of a launch of several instructions, with its operands and results.
 pub(super) struct FusedLaunch {
     pub(super) fused: FusedOp,
     pub(super) operands: Vec<Value>,
@@ -27,7 +27,7 @@ pub(super) struct FusedLaunch {
     pub(super) results: Vec<Value>,
 }
 
-/// What one place does of a launch of several instructions.
+/// The part of one place in a launch of several instructions.
 pub(super) enum Role {
     /// One kernel computes it.
     Fused(FusedLaunch),
@@ -35,7 +35,7 @@ pub(super) enum Role {
     Share,
 }
 
-/// What each place does of instructions, in program order: the one place, or those that take part in the collective that comes first.
+/// Returns the part of each place in instructions, in program order: of one place, or of the participants of the collective that comes first.
 /// `None` where some place has no kernel.
 pub(super) fn roles_of(
     graph: &Graph,
@@ -109,7 +109,7 @@ pub(super) fn groups(context: &dyn Surroundings) -> Vec<Vec<Inst>> {
     out
 }
 
-/// Those of the sets that are on cards and have a kernel, in program order.
+/// Keeps the sets that are on cards and have a kernel, in program order.
 fn on_cards(defs: &DefWalker<'_>, mut sets: Vec<Vec<Inst>>) -> Vec<Vec<Inst>> {
     let graph = defs.graph();
     let format = |v: Value| defs.context.format(v);
@@ -117,7 +117,7 @@ fn on_cards(defs: &DefWalker<'_>, mut sets: Vec<Vec<Inst>>) -> Vec<Vec<Inst>> {
         insts.sort_unstable();
         insts.dedup();
         let on_host = |i: &Inst| graph.value(graph.inst(*i).results[0]).place == Place::Host;
-        let kept = |v: Value| defs.is_read_beside(v, insts);
+        let kept = |v: Value| defs.is_read_outside(v, insts);
         let several = insts.len() > 1 && !insts.iter().any(on_host);
         several && roles_of(graph, insts, &format, &kept).is_some()
     });

@@ -12,7 +12,7 @@ use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::FusedOp;
 
 /// The most products side by side.
-const MOST: usize = 6;
+const MAX_PRODUCTS: usize = 6;
 
 /// A product and what is added to it.
 struct Product {
@@ -50,7 +50,7 @@ fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
 }
 
 /// A product of experts and what is added for each.
-fn of_each_expert(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
+fn expert_bias(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
     let ExpertProduct { product, more } = expert_product(matcher, last)?;
     let Op::MulMatId(op) = &product.op else {
@@ -67,11 +67,11 @@ fn of_each_expert(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
-    of_each_expert(matcher).or_else(|| of_weights(matcher))
+    expert_bias(matcher).or_else(|| dense_products(matcher))
 }
 
-fn of_weights(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
-    // What nothing in the set reads ends a product.
+fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
+    // A product ends with a value that nothing in the set reads.
     let graph = matcher.graph;
     let read = |v: &Value| {
         let mut insts = matcher.insts.iter();
@@ -102,7 +102,7 @@ fn of_weights(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     }
     let x = products.first()?.x;
     let fits = |p: &Product| p.x == x && in_planes(p);
-    if products.len() > MOST || !products.iter().all(fits) {
+    if products.len() > MAX_PRODUCTS || !products.iter().all(fits) {
         return None;
     }
     let mut operands = vec![x];
@@ -131,10 +131,10 @@ fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     out
 }
 
-/// Whether what a sum adds is a weight: it is there from the beginning.
+/// Returns true if what a sum adds is a weight: it is there from the beginning.
 fn adds_weight(defs: &DefWalker<'_>, sum: Inst) -> bool {
     let mut operands = defs.graph().inst(sum).operands.iter();
-    operands.any(|v| matches!(defs.of(*v).1.op, Op::Weight(_)))
+    operands.any(|v| matches!(defs.def(*v).1.op, Op::Weight(_)))
 }
 
 /// But those that gate others.
@@ -159,7 +159,7 @@ pub(super) fn propose(defs: &DefWalker<'_>, gating: &[Inst]) -> Vec<Vec<Inst>> {
     }
     let mut out = Vec::new();
     for products in of.into_values() {
-        for side in products.chunks(MOST).filter(|side| side.len() > 1) {
+        for side in products.chunks(MAX_PRODUCTS).filter(|side| side.len() > 1) {
             let biased = side.iter().flat_map(|p| {
                 let mut sums = sums(defs, *p);
                 let biases = sums[1..]

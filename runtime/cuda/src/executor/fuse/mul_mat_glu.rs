@@ -24,7 +24,7 @@ pub(super) fn expert_product<'a>(
             more: None,
         });
     };
-    let product = matcher.of(data.operands[0])?;
+    let product = matcher.def(data.operands[0])?;
     let Op::MulMatId(op) = &product.op else {
         return None;
     };
@@ -37,11 +37,11 @@ pub(super) fn expert_product<'a>(
 }
 
 /// A product whose first half of the rows gates the second.
-fn halves(matcher: &Matcher<'_>, last: &InstData, glu: &Glu) -> Option<FusedLaunch> {
+fn split_weight(matcher: &Matcher<'_>, last: &InstData, glu: &Glu) -> Option<FusedLaunch> {
     let [both] = *last.operands.as_slice() else {
         return None;
     };
-    let product = matcher.of(both)?;
+    let product = matcher.def(both)?;
     let result = last.results[0];
     let of_weight = matches!(product.op, Op::MulMat(_)) && matcher.is_product(product);
     let same = matcher.dims(product.results[0]) == matcher.dims(both);
@@ -58,14 +58,14 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     if let Op::Glu(glu) = &last.op
         && let [_] = last.operands.as_slice()
     {
-        return halves(matcher, last, glu);
+        return split_weight(matcher, last, glu);
     }
     let (Op::Glu(glu), [gate, up]) = (&last.op, last.operands.as_slice()) else {
         return None;
     };
     let (gate, up) = (
-        expert_product(matcher, matcher.of(*gate)?)?,
-        expert_product(matcher, matcher.of(*up)?)?,
+        expert_product(matcher, matcher.def(*gate)?)?,
+        expert_product(matcher, matcher.def(*up)?)?,
     );
     let more: Vec<Value> = [gate.more, up.more].into_iter().flatten().collect();
     let (gate, up) = (gate.product, up.product);
@@ -95,7 +95,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 /// A product, or one of experts with what is added to it.
-fn under(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
+fn product_insts(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let graph = defs.graph();
     let inst = graph.value(v).def.0;
     let data = graph.inst(inst);
@@ -110,7 +110,7 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let mut out = Vec::new();
     for (inst, data) in defs.graph().insts() {
         if let (Op::Glu(_), [a, b]) = (&data.op, data.operands.as_slice()) {
-            let (a, b) = (under(defs, *a), under(defs, *b));
+            let (a, b) = (product_insts(defs, *a), product_insts(defs, *b));
             if !a.is_empty() && !b.is_empty() {
                 out.push([a, b, vec![inst]].concat());
             }

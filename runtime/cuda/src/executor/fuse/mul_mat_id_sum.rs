@@ -9,7 +9,7 @@ use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::{ExpertBias, FusedOp, MAX_SUMMED_EXPERTS};
 
 /// The most tensors that are added: shared experts, and the residual.
-const MOST: usize = 2;
+const MAX_SUMMANDS: usize = 2;
 
 pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
@@ -23,21 +23,21 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
         let inner = if other == a { b } else { a };
         let same = matcher.dims(inner) == matcher.dims(sum) && matcher.is_float(other);
         more.insert(0, other);
-        data = matcher.of(inner).filter(|_| same)?;
+        data = matcher.def(inner).filter(|_| same)?;
         sum = inner;
     }
     let Op::Sum(op) = &data.op else { return None };
-    let product = matcher.of(data.operands[0])?;
+    let product = matcher.def(data.operands[0])?;
     let [parts, by] = *product.operands.as_slice() else {
         return None;
     };
-    let whole = op.axis == 1 && is_binary(product, BinaryKind::Mul) && matcher.of(by).is_none();
+    let whole = op.axis == 1 && is_binary(product, BinaryKind::Mul) && matcher.def(by).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_SUMMED_EXPERTS);
     // The rows of the result are those of tokens.
     let [m, b, c, d] = matcher.dims(sum);
     let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
-    let fits = whole && few && rows && one.is_one() && d.is_one() && more.len() <= MOST;
+    let fits = whole && few && rows && one.is_one() && d.is_one() && more.len() <= MAX_SUMMANDS;
     let floats = matcher.is_float(by) && matcher.are_f32(&[result, sum, product.results[0]]);
     if !fits || !floats || matcher.dims(parts) != matcher.dims(product.results[0]) {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let ExpertProduct {
         product,
         more: bias,
-    } = expert_product(matcher, matcher.of(parts)?)?;
+    } = expert_product(matcher, matcher.def(parts)?)?;
     let Op::MulMatId(op) = &product.op else {
         return None;
     };
@@ -67,7 +67,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// What adds to a value that nothing else reads, with the views between.
+/// Returns the sum that alone reads a value, with the views between.
 fn adds(defs: &DefWalker<'_>, mut v: Value) -> Option<(Vec<Inst>, Value)> {
     let mut out = Vec::new();
     loop {
@@ -87,11 +87,11 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let mut out = Vec::new();
     for (inst, data) in defs.graph().insts() {
         let Op::Sum(_) = &data.op else { continue };
-        let (product, factors, views) = defs.of(data.operands[0]);
+        let (product, factors, views) = defs.def(data.operands[0]);
         if !is_binary(factors, BinaryKind::Mul) {
             continue;
         }
-        let (of, experts, more_views) = defs.of(factors.operands[0]);
+        let (of, experts, more_views) = defs.def(factors.operands[0]);
         let mut set = [vec![inst, product, of], views, more_views].concat();
         match &experts.op {
             Op::MulMatId(_) => {}
@@ -99,7 +99,7 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
             _ => continue,
         }
         let (mut ways, mut v) = (vec![set], data.results[0]);
-        while ways.len() <= MOST
+        while ways.len() <= MAX_SUMMANDS
             && let Some((more, next)) = adds(defs, v)
         {
             ways.push([ways[ways.len() - 1].clone(), more].concat());

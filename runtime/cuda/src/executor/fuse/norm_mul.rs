@@ -9,10 +9,10 @@ use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERTS, RowSource};
 
 /// The most devices whose parts are added where they are normalised.
-const DEVICES: usize = 8;
+const MAX_DEVICES: usize = 8;
 
 /// A norm of the set times a tensor: the norm, and the tensor.
-fn scaled<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
+fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
     if !is_binary(data, BinaryKind::Mul) {
         return None;
     }
@@ -22,9 +22,9 @@ fn scaled<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, V
     (rows && matcher.is_float(by) && matcher.are_f32(&[data.results[0]])).then_some((norm, by))
 }
 
-/// What the set makes of rows, whose operands are put to the others.
-fn rows(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<RowSource> {
-    let Some(data) = matcher.of(v) else {
+/// Matches the source of rows, and appends its operands.
+fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<RowSource> {
+    let Some(data) = matcher.def(v) else {
         operands.push(v);
         return matcher.is_float(v).then_some(RowSource::Tensor);
     };
@@ -40,48 +40,48 @@ fn rows(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<Ro
                 Some((_, other)) => (if other == a { b } else { a }, other),
                 None => (a, b),
             };
-            let of = rows(matcher, inner, operands)?;
+            let of = row_source(matcher, inner, operands)?;
             operands.push(other);
             let whole = matcher.dims(inner) == matcher.dims(v) && matcher.is_float(other);
-            (whole && matcher.of(other).is_none()).then(|| RowSource::Add(Box::new(of)))
+            (whole && matcher.def(other).is_none()).then(|| RowSource::Add(Box::new(of)))
         }
         Op::Binary(_) => {
-            let (norm, by) = scaled(matcher, data)?;
+            let (norm, by) = scaled_norm(matcher, data)?;
             let Op::Norm(op) = &norm.op else { return None };
             let x = norm.operands[0];
-            let of = rows(matcher, x, operands)?;
+            let of = row_source(matcher, x, operands)?;
             operands.push(by);
             let plain = matches!(of, RowSource::Tensor | RowSource::AllReduce(_));
             let same = matcher.dims(v) == matcher.dims(data.results[0])
-                && !(matcher.of(x).is_some() && matcher.is_kept(x));
+                && !(matcher.def(x).is_some() && matcher.is_read_outside(x));
             (plain && same).then(|| RowSource::Norm(op.clone(), Box::new(of)))
         }
         Op::AllReduce(_) => {
             let width = matcher.dims(v)[0].as_const();
             let fits = width.is_some_and(|n| n <= MAX_ALL_REDUCE_WIDTH as u64);
             operands.extend(&data.operands);
-            let parts = matcher.are_f32(&data.operands) && data.operands.len() <= DEVICES;
+            let parts = matcher.are_f32(&data.operands) && data.operands.len() <= MAX_DEVICES;
             (fits && parts && data.results.contains(&v))
                 .then_some(RowSource::AllReduce(data.operands.len()))
         }
-        Op::Sum(op) if op.axis == 1 => mixed(matcher, v, data, operands),
+        Op::Sum(op) if op.axis == 1 => weighted_sum(matcher, v, data, operands),
         _ => None,
     }
 }
 
 /// Parts times factors, added up along axis 1.
-fn mixed(
+fn weighted_sum(
     matcher: &Matcher<'_>,
     v: Value,
     sum: &InstData,
     operands: &mut Vec<Value>,
 ) -> Option<RowSource> {
-    let product = matcher.of(sum.operands[0])?;
+    let product = matcher.def(sum.operands[0])?;
     let [parts, by] = *product.operands.as_slice() else {
         return None;
     };
     let whole =
-        is_binary(product, BinaryKind::Mul) && matcher.of(parts).or(matcher.of(by)).is_none();
+        is_binary(product, BinaryKind::Mul) && matcher.def(parts).or(matcher.def(by)).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_ROUTED_EXPERTS);
     // The rows of the result are those of tokens.
@@ -97,12 +97,12 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
     let result = *last.results.first()?;
     let mut operands = Vec::new();
-    if let Some((norm, by)) = scaled(matcher, last) {
+    if let Some((norm, by)) = scaled_norm(matcher, last) {
         let Op::Norm(op) = &norm.op else { return None };
         let x = norm.operands[0];
-        let of = rows(matcher, x, &mut operands)?;
+        let of = row_source(matcher, x, &mut operands)?;
         operands.push(by);
-        let kept = matcher.of(x).is_some() && matcher.is_kept(x);
+        let kept = matcher.def(x).is_some() && matcher.is_read_outside(x);
         let (kept, mut results) = match kept {
             true => (KeepInput::Yes, vec![x]),
             false => (KeepInput::No, Vec::new()),
@@ -115,7 +115,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
             results,
         });
     }
-    let of = rows(matcher, result, &mut operands)?;
+    let of = row_source(matcher, result, &mut operands)?;
     Some(FusedLaunch {
         fused: FusedOp::MulSumAdd(of),
         operands,
@@ -125,15 +125,15 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 /// The sets that end with a sum: with what is added, with one of them, or alone.
-fn before(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
-    let (sum, data, mut views) = defs.of(v);
+fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
+    let (sum, data, mut views) = defs.def(v);
     views.push(sum);
     if !is_binary(data, BinaryKind::Add) {
         return Vec::new();
     }
     let mut out = Vec::new();
     for operand in &data.operands {
-        let made = made(defs, *operand);
+        let made = row_source_set(defs, *operand);
         if !made.is_empty() {
             out.push([views.clone(), made].concat());
         }
@@ -143,8 +143,8 @@ fn before(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
 }
 
 /// A norm times a tensor, or parts times factors, added up.
-fn made(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
-    let (inst, data, mut out) = defs.of(v);
+fn row_source_set(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
+    let (inst, data, mut out) = defs.def(v);
     out.push(inst);
     let under = match &data.op {
         Op::Sum(_) => [data.operands[0]].to_vec(),
@@ -175,17 +175,17 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
             let norm = data.operands.iter().map(|v| defs.graph().value(*v).def.0);
             for norm in norm.filter(|i| matches!(defs.graph().inst(*i).op, Op::Norm(_))) {
                 let own = vec![norm, inst];
-                let before = before(defs, defs.graph().inst(norm).operands[0]);
+                let before = sum_sets(defs, defs.graph().inst(norm).operands[0]);
                 long.extend(before.into_iter().map(|b| [b, own.clone()].concat()));
                 short.push(own);
             }
         }
         if is_binary(data, BinaryKind::Add) {
-            let before = before(defs, data.results[0]);
+            let before = sum_sets(defs, data.results[0]);
             sums.extend(before.into_iter().filter(|s| s.len() > 1));
         }
         if matches!(data.op, Op::Sum(_)) {
-            short.push(made(defs, data.results[0]));
+            short.push(row_source_set(defs, data.results[0]));
         }
     }
     long.extend(sums);

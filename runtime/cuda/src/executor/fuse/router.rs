@@ -5,11 +5,11 @@ use tpc_ir::{Inst, InstData, Op, Value};
 
 use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
-use crate::kernels::{FusedOp, MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, Weights};
+use crate::kernels::{FusedOp, MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 
 /// The scores that a value is, and the logits.
 fn scores(matcher: &Matcher<'_>, v: Value) -> Option<(Scores, Value)> {
-    let Some(data) = matcher.of(v) else {
+    let Some(data) = matcher.def(v) else {
         return Some((Scores::Logits, v));
     };
     let kind = match &data.op {
@@ -18,7 +18,7 @@ fn scores(matcher: &Matcher<'_>, v: Value) -> Option<(Scores, Value)> {
         _ => return None,
     };
     let x = data.operands[0];
-    matcher.of(x).is_none().then_some((kind, x))
+    matcher.def(x).is_none().then_some((kind, x))
 }
 
 fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
@@ -26,29 +26,29 @@ fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
 }
 
 /// The weights before they are scaled: what becomes of them, and the lookup of the chosen scores.
-fn weights<'a>(matcher: &Matcher<'a>, data: &'a InstData) -> Option<(Weights, &'a InstData)> {
+fn weights<'a>(matcher: &Matcher<'a>, data: &'a InstData) -> Option<(WeightNorm, &'a InstData)> {
     match &data.op {
-        Op::GetRows(op) if op.window.is_none() => Some((Weights::Plain, data)),
+        Op::GetRows(op) if op.window.is_none() => Some((WeightNorm::None, data)),
         Op::SoftMax(op) if is_plain(op) && data.operands.len() == 1 => {
-            Some((Weights::SoftMax, matcher.of(data.operands[0])?))
+            Some((WeightNorm::SoftMax, matcher.def(data.operands[0])?))
         }
         Op::Binary(op) if op.kind == BinaryKind::Div => {
-            let chosen = matcher.of(data.operands[0])?;
-            let mut sum = matcher.of(data.operands[1])?;
+            let chosen = matcher.def(data.operands[0])?;
+            let mut sum = matcher.def(data.operands[1])?;
             let mut clamp = None;
             if let Op::Clamp(op) = &sum.op {
                 clamp = Some(op.clone());
-                sum = matcher.of(sum.operands[0])?;
+                sum = matcher.def(sum.operands[0])?;
             }
             let of = matches!(&sum.op, Op::Sum(op) if op.axis == 1 || op.axis == 0);
-            let same = of && matcher.of(sum.operands[0])?.results == chosen.results;
+            let same = of && matcher.def(sum.operands[0])?.results == chosen.results;
             let alone = matcher
                 .dims(sum.results[0])
                 .iter()
                 .filter(|d| !d.is_one())
                 .count()
                 <= 1;
-            (same && alone).then_some((Weights::Normalised(clamp), chosen))
+            (same && alone).then_some((WeightNorm::Sum(clamp), chosen))
         }
         _ => None,
     }
@@ -57,45 +57,45 @@ fn weights<'a>(matcher: &Matcher<'a>, data: &'a InstData) -> Option<(Weights, &'
 pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
     let result = last.results[0];
-    let of = matcher.of(result)?;
+    let of = matcher.def(result)?;
     let (scale, data) = match &of.op {
-        Op::Scale(op) => (Some(op.clone()), matcher.of(of.operands[0])?),
+        Op::Scale(op) => (Some(op.clone()), matcher.def(of.operands[0])?),
         _ => (None, of),
     };
     let (weights, rows) = weights(matcher, data)?;
     let (Op::GetRows(op), [scored, ids]) = (&rows.op, rows.operands.as_slice()) else {
         return None;
     };
-    let choice = matcher.of(*ids)?;
+    let choice = matcher.def(*ids)?;
     let Op::TopK(top) = &choice.op else {
         return None;
     };
     let (kind, x) = scores(matcher, *scored)?;
     let (mut operands, mut by) = (vec![x], choice.operands[0]);
     let mut biased = false;
-    if let Some(sum) = matcher.of(by)
+    if let Some(sum) = matcher.def(by)
         && is_binary(sum, BinaryKind::Add)
     {
         (by, biased) = (sum.operands[0], true);
         operands.push(sum.operands[1]);
     }
-    let same = scores(matcher, by).map(|(kind, x)| (kind, base(matcher, x)))
-        == Some((kind, base(matcher, x)));
-    let [_, tokens, one, two] = matcher.dims(base(matcher, x));
+    let same = scores(matcher, by).map(|(kind, x)| (kind, base_value(matcher, x)))
+        == Some((kind, base_value(matcher, x)));
+    let [_, tokens, one, two] = matcher.dims(base_value(matcher, x));
     let flat = one.is_one() && two.is_one() && *ids == choice.results[0];
     // Weights of a token lie along axis 1 or axis 0.
     let k = |d: &tpc_ir::Dim| d.as_const() == Some(top.k);
     let [a, b, c, d] = matcher.dims(result);
     let along = a.is_one() && k(b) && c == tokens && d.is_one();
     let whole = along || (k(a) && b == tokens && c.is_one() && d.is_one());
-    operands[0] = base(matcher, x);
+    operands[0] = base_value(matcher, x);
     let fits = same && flat && whole && op.window.is_none() && top.k <= MAX_ROUTED_EXPERTS;
     let values = [operands[0], result];
     let kinds = matcher.are_f32(&values) && operands.iter().all(|v| matcher.is_float(*v));
     (fits && kinds).then(|| FusedLaunch {
         fused: FusedOp::Router(Router {
             scores: kind,
-            biased,
+            has_bias: biased,
             weights,
             along: if along {
                 WeightAxis::Axis1
@@ -111,7 +111,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 /// The value that reshapes show.
-fn base(matcher: &Matcher<'_>, v: Value) -> Value {
+fn base_value(matcher: &Matcher<'_>, v: Value) -> Value {
     let inst = matcher.graph.value(v).def.0;
     if !matches!(matcher.graph.inst(inst).op, Op::Reshape(_)) {
         return v;
@@ -119,7 +119,7 @@ fn base(matcher: &Matcher<'_>, v: Value) -> Value {
     if matcher.insts.contains(&inst) {
         matcher.visit(inst);
     }
-    base(matcher, matcher.graph.inst(inst).operands[0])
+    base_value(matcher, matcher.graph.inst(inst).operands[0])
 }
 
 /// From the choice of experts up to scores, and down to the last that only weights read.
@@ -141,13 +141,13 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
         for within in within {
             let mut core = defs.closure(data.operands[0], within);
             core.push(choice);
-            let (scored, _, views) = defs.of(defs.graph().inst(*rows).operands[0]);
+            let (scored, _, views) = defs.def(defs.graph().inst(*rows).operands[0]);
             if core.contains(&scored) {
                 core.extend(views);
             }
             core.push(*rows);
             let mut sets = vec![core.clone()];
-            down(defs, *rows, core, &mut sets);
+            extend_tail(defs, *rows, core, &mut sets);
             sets.reverse();
             out.extend(sets);
         }
@@ -156,11 +156,11 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
 }
 
 /// Adds what follows the weights, one after another.
-fn down(defs: &DefWalker<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
+fn extend_tail(defs: &DefWalker<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
     /// The longest tail: views, a sum, its bounds, a quotient, a factor.
-    const MOST: usize = 8;
+    const MAX_TAIL: usize = 8;
     let mut ends = vec![from];
-    for _ in 0..MOST {
+    for _ in 0..MAX_TAIL {
         let users = ends
             .iter()
             .flat_map(|i| defs.context.users(defs.graph().inst(*i).results[0]));

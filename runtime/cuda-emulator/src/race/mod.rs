@@ -5,7 +5,7 @@
 //! or both are atomic.
 
 mod clocks;
-mod known;
+mod happens_before;
 mod order;
 mod sync;
 
@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(super) use clocks::BlockClocks;
 use clocks::NONE;
-use known::Known;
+use happens_before::HappensBefore;
 
-/// Who made accesses.
+/// The origin of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Who {
+enum Origin {
     /// A thread until its clock goes on.
     Thread {
         instance: u32,
@@ -37,37 +37,37 @@ enum Who {
     /// A node: several blocks of a kernel, or a copy.
     Node { node: u32 },
     /// Both of two stamps.
-    Both { first: u32, second: u32 },
+    Pair { first: u32, second: u32 },
 }
 
-/// An access: who made it, and where it stands in the code.
+/// An access: its origin, and its place in the code.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
-    who: u32,
+    origin: u32,
     pc: usize,
     /// 0 for a plain access; for an atomic one 1 for the device, 2 for the system.
     atomic: u8,
 }
 
-/// What a byte remembers.
+/// The shadow of a byte: the stamps of its last write and of the reads since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Cell {
+pub(super) struct ShadowCell {
     write: u32,
     read: u32,
 }
 
-/// What a flag makes known, and to whom: 0 its block, 1 its device, 2 all.
+/// The accesses that a flag publishes, and their scope: 0 its block, 1 its device, 2 all.
 #[derive(Debug, Default)]
 struct Flag {
-    known: Known,
+    known: HappensBefore,
     scope: u32,
     device: u32,
     instance: u32,
 }
 
-/// Who makes an access.
-pub(super) struct Actor<'a> {
+/// The maker of an access.
+pub(super) struct Accessor<'a> {
     pub(super) node: usize,
     pub(super) device: u32,
     /// The block and the thread; a copy has none.
@@ -80,14 +80,14 @@ pub(super) struct Conflict {
     pub(super) node: usize,
     pub(super) pc: usize,
     /// The block and the thread, as far as they are known.
-    pub(super) who: String,
-    /// Whether it wrote.
+    pub(super) origin: String,
+    /// True if it wrote.
     pub(super) wrote: bool,
 }
 
 /// Which nodes come before which.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct Reachability {
     words: usize,
     /// Per node, those that have ended when it starts.
     start: Vec<u64>,
@@ -95,9 +95,9 @@ pub(super) struct Reach {
     end: Vec<u64>,
 }
 
-impl Reach {
+impl Reachability {
     /// From nodes in an order that the edges allow, and per node what follows it and whether by a full edge.
-    pub(super) fn new(order: &[usize], next: &[Vec<(usize, bool)>]) -> Reach {
+    pub(super) fn new(order: &[usize], next: &[Vec<(usize, bool)>]) -> Reachability {
         let n = order.len();
         let words = n.div_ceil(64);
         let mut start = vec![0_u64; n * words];
@@ -121,15 +121,15 @@ impl Reach {
                 }
             }
         }
-        Reach { words, start, end }
+        Reachability { words, start, end }
     }
 
-    /// Whether the first has ended when the second starts.
+    /// Returns true if the first has ended when the second starts.
     fn starts_after(&self, first: usize, second: usize) -> bool {
         self.start[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// Whether the first has ended when the second has.
+    /// Returns true if the first has ended when the second has.
     fn ends_after(&self, first: usize, second: usize) -> bool {
         self.end[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
@@ -137,24 +137,24 @@ impl Reach {
 
 /// The order of all accesses of a graph that runs.
 #[derive(Default)]
-pub(super) struct Checks {
-    reach: std::rc::Rc<Reach>,
-    whos: Vec<Who>,
+pub(super) struct RaceDetector {
+    reach: std::rc::Rc<Reachability>,
+    origins: Vec<Origin>,
     stamps: Vec<Stamp>,
     first: u32,
     flags: HashMap<usize, Flag>,
     instances: Vec<(usize, [u32; 3], [u32; 3])>,
-    /// The stamps of several readers, by who they are.
-    summaries: HashMap<(Who, u8), u32>,
-    /// What nodes learnt from flags, which those after them know, too.
-    learnt: BTreeMap<usize, Known>,
-    /// What two stamps found the last time.
+    /// The stamps of several readers, by their origin.
+    summaries: HashMap<(Origin, u8), u32>,
+    /// The accesses that nodes acquired from flags, which nodes after them know, too.
+    acquired: BTreeMap<usize, HappensBefore>,
+    /// The pair of stamps that was found ordered last.
     ordered: (u32, u32),
 }
 
-impl Checks {
+impl RaceDetector {
     /// Starts a graph: what was done before it comes before all of it. Whether cells must be forgotten first.
-    pub(super) fn begin(&mut self, reach: &std::rc::Rc<Reach>) -> bool {
+    pub(super) fn begin(&mut self, reach: &std::rc::Rc<Reachability>) -> bool {
         self.reach = std::rc::Rc::clone(reach);
         let next = self.first as usize + self.stamps.len();
         let wraps = next > 3 << 30;
@@ -162,18 +162,18 @@ impl Checks {
             true => 1,
             false => next.max(1) as u32,
         };
-        self.whos.clear();
+        self.origins.clear();
         self.stamps.clear();
         self.flags.clear();
         self.instances.clear();
         self.summaries.clear();
-        self.learnt.clear();
-        self.whos.push(Who::Node { node: u32::MAX });
+        self.acquired.clear();
+        self.origins.push(Origin::Node { node: u32::MAX });
         wraps
     }
 
     /// Starts a block.
-    pub(super) fn block(
+    pub(super) fn begin_block(
         &mut self,
         clocks: &mut BlockClocks,
         node: usize,
@@ -183,7 +183,7 @@ impl Checks {
         self.instances.push((node, index, threads));
         let count = threads.iter().product::<u32>() as usize;
         clocks.begin(self.instances.len() as u32 - 1, count);
-        for (&before, known) in &self.learnt {
+        for (&before, known) in &self.acquired {
             if self.reach.starts_after(before, node) {
                 clocks.known.join(known);
             }
@@ -192,20 +192,20 @@ impl Checks {
     }
 
     /// Ends a block: what follows its node knows what it learnt.
-    pub(super) fn block_ends(&mut self, clocks: &BlockClocks, node: usize) {
+    pub(super) fn end_block(&mut self, clocks: &BlockClocks, node: usize) {
         let mut known = clocks.known.clone();
         for t in &clocks.threads {
-            if let Some(learnt) = &t.learnt {
-                known.join(learnt);
+            if let Some(acquired) = &t.acquired {
+                known.join(acquired);
             }
         }
         if !known.is_empty() {
-            self.learnt.entry(node).or_default().join(&known);
+            self.acquired.entry(node).or_default().join(&known);
         }
     }
 
     /// Drops what follows from edges: what a node knows, and blocks that come before others that are known.
-    fn prune(&self, known: &mut Known, node: usize) {
+    fn prune(&self, known: &mut HappensBefore, node: usize) {
         let of = |i: u32| self.instances[i as usize].0;
         let nodes: BTreeSet<usize> = known.blocks.keys().map(|&i| of(i)).collect();
         let follows = |n: usize| {
@@ -221,51 +221,51 @@ impl Checks {
         self.stamps.get(at as usize).copied()
     }
 
-    fn new_stamp(&mut self, who: u32, pc: usize, atomic: u8) -> u32 {
-        self.stamps.push(Stamp { who, pc, atomic });
+    fn new_stamp(&mut self, origin: u32, pc: usize, atomic: u8) -> u32 {
+        self.stamps.push(Stamp { origin, pc, atomic });
         self.first + self.stamps.len() as u32 - 1
     }
 
-    fn new_who(&mut self, who: Who) -> u32 {
-        self.whos.push(who);
-        self.whos.len() as u32 - 1
+    fn new_origin(&mut self, origin: Origin) -> u32 {
+        self.origins.push(origin);
+        self.origins.len() as u32 - 1
     }
 
     /// The stamp of an access that is made now.
-    fn now(&mut self, actor: &mut Actor<'_>, pc: usize, atomic: u8) -> u32 {
+    fn current_stamp(&mut self, actor: &mut Accessor<'_>, pc: usize, atomic: u8) -> u32 {
         let Some((clocks, thread)) = &mut actor.thread else {
             let node = actor.node as u32;
-            let who = self.new_who(Who::Node { node });
-            return self.new_stamp(who, pc, atomic);
+            let origin = self.new_origin(Origin::Node { node });
+            return self.new_stamp(origin, pc, atomic);
         };
         let (instance, epoch) = (clocks.instance, clocks.epoch);
         let (t, number) = (&mut clocks.threads[*thread], *thread as u32);
         let key = pc << 2 | usize::from(atomic);
-        let place = *t.place(key);
+        let place = *t.stamp_slot(key);
         if place.0 == key && place.1 != NONE {
             return place.1;
         }
-        if t.who == NONE {
-            t.who = self.new_who(Who::Thread {
+        if t.origin == NONE {
+            t.origin = self.new_origin(Origin::Thread {
                 instance,
                 epoch,
                 thread: number,
                 clock: t.clock,
             });
         }
-        let stamp = self.new_stamp(t.who, pc, atomic);
-        *t.place(key) = (key, stamp);
+        let stamp = self.new_stamp(t.origin, pc, atomic);
+        *t.stamp_slot(key) = (key, stamp);
         stamp
     }
 
     /// Notes an access to bytes, and finds what it races with.
     pub(super) fn access(
         &mut self,
-        actor: &mut Actor<'_>,
-        cells: &mut [Cell],
+        actor: &mut Accessor<'_>,
+        cells: &mut [ShadowCell],
         (writes, atomic, pc): (bool, u8, usize),
     ) -> Result<(), Conflict> {
-        let now = self.now(actor, pc, atomic);
+        let now = self.current_stamp(actor, pc, atomic);
         // Neighbours mostly remember the same.
         let mut last = None;
         for cell in cells {
@@ -294,7 +294,7 @@ impl Checks {
     /// A stamp of a byte against the one of this access.
     fn check(
         &mut self,
-        actor: &Actor<'_>,
+        actor: &Accessor<'_>,
         then: u32,
         now: u32,
         wrote: bool,
@@ -305,12 +305,12 @@ impl Checks {
         if then == now || self.ordered == (then, now) {
             return Ok(());
         }
-        let who = self.whos[before.who as usize];
+        let origin = self.origins[before.origin as usize];
         let atomic = before.atomic > 0 && this.atomic > 0;
-        if atomic && (before.atomic.min(this.atomic) > 1 || self.node(who) == Some(actor.node)) {
+        if atomic && (before.atomic.min(this.atomic) > 1 || self.node(origin) == Some(actor.node)) {
             return Ok(());
         }
-        if self.before(who, actor) {
+        if self.is_ordered(origin, actor) {
             self.ordered = (then, now);
             return Ok(());
         }
@@ -318,27 +318,27 @@ impl Checks {
     }
 
     fn conflict(&self, stamp: Stamp, wrote: bool) -> Conflict {
-        let who = self.whos[stamp.who as usize];
+        let origin = self.origins[stamp.origin as usize];
         let text = |instance: u32, thread: Option<u32>| {
             let (_, [x, y, z], threads) = self.instances[instance as usize];
             let thread = thread.map(|t| {
-                let [x, y, z] = super::turns::index(threads, t);
+                let [x, y, z] = super::abi::thread_index(threads, t);
                 format!(", thread {x},{y},{z}")
             });
             format!("block {x},{y},{z}{}", thread.unwrap_or_default())
         };
-        let (node, who) = match who {
-            Who::Thread {
+        let (node, origin) = match origin {
+            Origin::Thread {
                 instance, thread, ..
             } => (
                 self.instances[instance as usize].0,
                 text(instance, Some(thread)),
             ),
-            Who::Warp { instance, .. } | Who::Block { instance, .. } => {
+            Origin::Warp { instance, .. } | Origin::Block { instance, .. } => {
                 (self.instances[instance as usize].0, text(instance, None))
             }
-            Who::Node { node } => (node as usize, String::new()),
-            Who::Both { second, .. } => match self.stamp(second) {
+            Origin::Node { node } => (node as usize, String::new()),
+            Origin::Pair { second, .. } => match self.stamp(second) {
                 Some(second) => return self.conflict(second, wrote),
                 None => (0, String::new()),
             },
@@ -347,7 +347,7 @@ impl Checks {
         Conflict {
             node,
             pc,
-            who,
+            origin,
             wrote,
         }
     }

@@ -1,4 +1,4 @@
-//! Whether there is a driver, and one that knows all calls that are made.
+//! Checks that the CUDA driver is present and exports every function that tpc calls.
 
 use cudarc::driver::sys;
 
@@ -46,14 +46,14 @@ const CALLS: [&str; 37] = [
 ];
 
 /// The version of CUDA that a driver must know, as `cuDriverGetVersion` tells it: graphs with programmatic edges.
-const NEEDED: i32 = 12030;
+const MIN_VERSION: i32 = 12030;
 
-fn name(version: i32) -> String {
+fn version_name(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Says what is missing of a driver. Touching one that is not there, or a call that it lacks, would panic.
-pub(super) fn present() -> Result<(), DriverError> {
+/// Checks that the driver is present and complete. A call of a missing driver, or a missing call, would panic.
+pub(super) fn check_library() -> Result<(), DriverError> {
     // SAFETY: this loads the system's library if there is one.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::Missing {
@@ -76,15 +76,15 @@ pub(super) fn present() -> Result<(), DriverError> {
     };
     let lacking = CALLS.into_iter().find(|call| !has(call));
     match lacking {
-        _ if version < NEEDED => Err(DriverError::TooOld {
+        _ if version < MIN_VERSION => Err(DriverError::TooOld {
             what: format!(
                 "it knows CUDA {}, and {} is needed",
-                name(version),
-                name(NEEDED)
+                version_name(version),
+                version_name(MIN_VERSION)
             ),
         }),
         Some(call) => Err(DriverError::TooOld {
-            what: format!("it knows CUDA {} and has no {call}", name(version)),
+            what: format!("it knows CUDA {} and has no {call}", version_name(version)),
         }),
         None => Ok(()),
     }
@@ -100,7 +100,7 @@ mod tests {
             include_str!("mod.rs"),
             include_str!("graph.rs"),
             include_str!("device.rs"),
-            include_str!("present.rs"),
+            include_str!("library_check.rs"),
         ];
         let mut made = std::collections::BTreeSet::new();
         for source in sources {

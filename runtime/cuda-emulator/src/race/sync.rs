@@ -1,12 +1,12 @@
 //! Flags and fences.
 
-use super::known::Known;
-use super::{Actor, BlockClocks, Checks};
+use super::happens_before::HappensBefore;
+use super::{Accessor, BlockClocks, RaceDetector};
 use crate::abi::kind;
 
-impl Checks {
+impl RaceDetector {
     /// Notes what an atomic makes known and learns. Its access is noted apart.
-    pub(crate) fn atomic(&mut self, actor: &mut Actor<'_>, address: usize, of: u32) {
+    pub(crate) fn atomic(&mut self, actor: &mut Accessor<'_>, address: usize, of: u32) {
         let device = actor.device;
         let Some((clocks, thread)) = &mut actor.thread else {
             return;
@@ -18,7 +18,7 @@ impl Checks {
             let reaches =
                 flag.instance == clocks.instance || both > 1 || both == 1 && flag.device == device;
             match (reaches, of & kind::ACQUIRE != 0) {
-                (true, true) => clocks.learn(*thread, &flag.known),
+                (true, true) => clocks.acquire(*thread, &flag.known),
                 (true, false) => {
                     clocks.busy = true;
                     let pending = &mut clocks.threads[*thread].pending;
@@ -37,7 +37,7 @@ impl Checks {
         let flag = self.flags.entry(address).or_default();
         if !loads {
             // A plain store ends what others released here; an update goes on with it.
-            flag.known = Known::default();
+            flag.known = HappensBefore::default();
         }
         if let Some((known, scope)) = told {
             flag.scope = match flag.known.is_empty() {
@@ -53,7 +53,7 @@ impl Checks {
     /// A thread's fence: 0 for its block, 1 for its device, 2 for the system.
     pub(crate) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
         if let Some(pending) = clocks.threads[thread].pending.take() {
-            clocks.learn(thread, &pending);
+            clocks.acquire(thread, &pending);
         }
         let known = clocks.snapshot(thread);
         clocks.threads[thread].fenced = Some(Box::new((known, scope)));
@@ -61,11 +61,11 @@ impl Checks {
     }
 
     /// A thread has waited for the end of nodes.
-    pub(crate) fn ended(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
-        let known = Known {
+    pub(crate) fn wait_for_nodes(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
+        let known = HappensBefore {
             nodes: nodes.iter().copied().collect(),
-            ..Known::default()
+            ..HappensBefore::default()
         };
-        clocks.learn(thread, &known);
+        clocks.acquire(thread, &known);
     }
 }

@@ -7,20 +7,20 @@ use tpc_cuda::{Endpoint, FaultKind, Side};
 
 use super::abi::{ThreadHead, kind};
 use super::block::Block;
-use super::checks::{Actor, Cell, Checks, Conflict, Reach};
-use super::engine::{Engine, Prepared, Task};
-use super::fault::{RawFault, Where};
+use super::fault::{CodeLocation, UnresolvedFault};
+use super::graph::{GraphNode, Task};
 use super::memory::Memories;
+use super::race::{Accessor, Conflict, RaceDetector, Reachability, ShadowCell};
 
-/// What the checks of an engine need.
-pub(super) struct Watch {
-    pub(super) checks: Checks,
+/// Checks accesses of the graph that runs.
+pub(super) struct AccessChecker {
+    pub(super) races: RaceDetector,
     pub(super) memories: *mut Memories,
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// What is wrong with an access.
-type Wrong = Box<(FaultKind, String, Option<Where>)>;
+/// The fault of an access.
+pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
 /// An access to bytes.
 #[derive(Clone, Copy)]
@@ -46,17 +46,17 @@ impl Access {
     }
 }
 
-impl Watch {
+impl AccessChecker {
     /// Starts a graph.
-    pub(super) fn begin(&mut self, reach: &Rc<Reach>) {
-        if self.checks.begin(reach) {
+    pub(super) fn begin(&mut self, reach: &Rc<Reachability>) {
+        if self.races.begin(reach) {
             // SAFETY: the driver's memories, which nothing else uses while a graph runs.
-            unsafe { (*self.memories).forget() };
+            unsafe { (*self.memories).clear_shadow() };
         }
     }
 
     /// The device on which a node runs.
-    pub(super) fn device_of(&self, node: usize, nodes: &[Prepared]) -> u32 {
+    pub(super) fn device_of(&self, node: usize, nodes: &[GraphNode]) -> u32 {
         match &nodes[node].task {
             Task::Kernel(launch) => launch.device.0,
             _ => 0,
@@ -68,9 +68,9 @@ impl Watch {
         &mut self,
         block: &mut Block,
         head: &ThreadHead,
-        nodes: &[Prepared],
+        nodes: &[GraphNode],
         access: &Access,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Violation> {
         let Task::Kernel(launch) = &nodes[block.node].task else {
             return Ok(());
         };
@@ -97,7 +97,7 @@ impl Watch {
                 Box::new((FaultKind::OutOfBounds, what, None))
             }),
             // SAFETY: as in `begin`.
-            false => cells(
+            false => shadow_cells(
                 unsafe { &mut *self.memories },
                 &self.granted,
                 device,
@@ -106,14 +106,14 @@ impl Watch {
         };
         let result = cells.and_then(|cells| {
             let thread = clocks.as_deref_mut().map(|c| (c, head.linear as usize));
-            let mut actor = Actor {
+            let mut actor = Accessor {
                 node,
                 device,
                 thread,
             };
             let how = (access.writes(), access.atomic, access.pc);
-            let conflict = self.checks.access(&mut actor, cells, how);
-            conflict.map_err(|c| race(&c, access, nodes))
+            let conflict = self.races.access(&mut actor, cells, how);
+            conflict.map_err(|c| race_violation(&c, access, nodes))
         });
         block.clocks = clocks;
         result
@@ -123,10 +123,10 @@ impl Watch {
     pub(super) fn node(
         &mut self,
         node: usize,
-        nodes: &[Prepared],
+        nodes: &[GraphNode],
         (at, bytes): (Endpoint, u64),
         of: u32,
-    ) -> Result<(), RawFault> {
+    ) -> Result<(), UnresolvedFault> {
         let access = Access {
             address: at.address as usize,
             bytes: bytes as usize,
@@ -139,21 +139,21 @@ impl Watch {
         let Some((_, cells)) = found else {
             return Ok(());
         };
-        let mut actor = Actor {
+        let mut actor = Accessor {
             node,
             device: 0,
             thread: None,
         };
         let how = (access.writes(), 0, 0);
-        let conflict = self.checks.access(&mut actor, cells, how);
+        let conflict = self.races.access(&mut actor, cells, how);
         conflict.map_err(|c| {
-            let (kind, what, other) = *race(&c, &access, nodes);
-            RawFault {
+            let (kind, what, other) = *race_violation(&c, &access, nodes);
+            UnresolvedFault {
                 kind,
                 node,
                 block: [0; 3],
                 thread: [0; 3],
-                at: Where::Named(nodes[node].label.clone()),
+                at: CodeLocation::Named(nodes[node].label.clone()),
                 other,
                 what,
             }
@@ -161,11 +161,11 @@ impl Watch {
     }
 }
 
-fn race(conflict: &Conflict, access: &Access, nodes: &[Prepared]) -> Wrong {
+fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> Violation {
     let Conflict {
         node,
         pc,
-        who,
+        origin,
         wrote,
     } = conflict;
     let verb = match wrote {
@@ -176,28 +176,28 @@ fn race(conflict: &Conflict, access: &Access, nodes: &[Prepared]) -> Wrong {
         Task::Kernel(k) => (format!("kernel {} ", k.name), " at {}"),
         _ => (String::new(), ""),
     };
-    let comma = if who.is_empty() { "" } else { ", " };
+    let comma = if origin.is_empty() { "" } else { ", " };
     let what = format!(
-        "it {} {} bytes at {:#x}, which {kernel}({}){comma}{who} {verb}{at}; expected an edge, a barrier or a flag between them",
+        "it {} {} bytes at {:#x}, which {kernel}({}){comma}{origin} {verb}{at}; expected an edge, a barrier or a flag between them",
         access.verb(),
         access.bytes,
         access.address,
         nodes[*node].label,
     );
-    let other = Where::Code {
+    let other = CodeLocation::Code {
         node: *node,
         pc: *pc,
     };
     Box::new((FaultKind::Race, what, Some(other)))
 }
 
-/// What is known of bytes in memory that a device may access.
-fn cells<'a>(
+/// Returns the shadow of bytes in memory that a device may access.
+fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,
     device: u32,
     access: &Access,
-) -> Result<&'a mut [Cell], Wrong> {
+) -> Result<&'a mut [ShadowCell], Violation> {
     let Access { address, bytes, .. } = *access;
     let verb = access.verb();
     let near = memories.find(address).map(|a| (a.side, a.start, a.bytes));
@@ -210,7 +210,7 @@ fn cells<'a>(
         }
         Some(_) => {
             if !access.writes() {
-                memories.count(address, bytes);
+                memories.count_read(address, bytes);
             }
             let found = memories.cells(address, bytes);
             Ok(found.map_or(&mut [], |(_, cells)| cells))
@@ -224,23 +224,6 @@ fn cells<'a>(
                 _ => format!("it {verb} {bytes} bytes at {address:#x}, where nothing is allocated"),
             };
             Err(Box::new((FaultKind::OutOfBounds, what, None)))
-        }
-    }
-}
-
-impl Engine {
-    /// Looks at an access of the thread that runs.
-    pub(super) fn look(
-        &mut self,
-        block: &mut Block,
-        head: &ThreadHead,
-        access: &Access,
-    ) -> Result<(), Wrong> {
-        // SAFETY: as in `node`.
-        let nodes = unsafe { &*self.graph };
-        match &mut self.watch {
-            Some(watch) => watch.thread(block, head, nodes, access),
-            None => Ok(()),
         }
     }
 }

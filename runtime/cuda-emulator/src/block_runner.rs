@@ -2,30 +2,26 @@
 
 use tpc_cuda::FaultKind;
 
+use super::abi::{ThreadHead, thread_index};
 use super::block::Block;
 use super::calls::thread_main;
-use super::engine::{Engine, Task};
-use super::fault::{RawFault, Where};
+use super::fault::{CodeLocation, UnresolvedFault};
 use super::fiber::{head, overrun, prepare, switch};
+use super::graph::Task;
+use super::run_state::RunState;
 
-/// What became of a block.
-pub(super) enum Outcome {
+/// The outcome of a turn of a block.
+pub(super) enum BlockOutcome {
     Ended,
     Parked,
     Stopped,
-}
-
-/// The index of a thread in its block.
-pub(super) fn index(threads: [u32; 3], linear: u32) -> [u32; 3] {
-    let [x, y, _] = threads;
-    [linear % x, linear / x % y, linear / x / y]
 }
 
 /// Runs threads of a block until it has ended, or none can run.
 ///
 /// # Safety
 /// Both pointers are valid, and nothing else uses what they point to but the calls of the kernel.
-pub(super) unsafe fn run_block(engine: *mut Engine, block: *mut Block) -> Outcome {
+pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> BlockOutcome {
     let mut warp = 0;
     loop {
         // SAFETY: the caller says so; no thread runs here, so the references are the only ones.
@@ -38,11 +34,11 @@ pub(super) unsafe fn run_block(engine: *mut Engine, block: *mut Block) -> Outcom
                 .find(|&w| b.warps[w].runnable() != 0);
             match next {
                 Some(next) => warp = next,
-                None if b.alive == 0 => return Outcome::Ended,
-                None if wake(b) => return Outcome::Parked,
+                None if b.alive == 0 => return BlockOutcome::Ended,
+                None if wake(b) => return BlockOutcome::Parked,
                 None => {
-                    stuck(e, b);
-                    return Outcome::Stopped;
+                    report_divergence(e, b);
+                    return BlockOutcome::Stopped;
                 }
             }
         }
@@ -54,13 +50,13 @@ pub(super) unsafe fn run_block(engine: *mut Engine, block: *mut Block) -> Outcom
             mask &= !(1 << lane);
             // SAFETY: as above.
             if unsafe { run_lane(engine, block, warp, lane) } {
-                return Outcome::Stopped;
+                return BlockOutcome::Stopped;
             }
         }
     }
 }
 
-/// Makes what spins ready for the next time; whether anything does.
+/// Makes spinning lanes ready for the next turn. Returns true if there are any.
 fn wake(block: &mut Block) -> bool {
     let mut any = 0;
     for warp in &mut block.warps {
@@ -74,7 +70,7 @@ fn wake(block: &mut Block) -> bool {
 ///
 /// # Safety
 /// As for [`run_block`]; the lane can run.
-unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u32) -> bool {
+unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: u32) -> bool {
     // SAFETY: no thread runs here.
     let (e, b) = unsafe { (&mut *engine, &mut *block) };
     let linear = warp * 32 + lane as usize;
@@ -87,8 +83,8 @@ unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u3
         };
         // SAFETY: the stack is free.
         unsafe {
-            head(stack).write(super::abi::ThreadHead {
-                index: index(b.head.threads, linear as u32),
+            head(stack).write(ThreadHead {
+                index: thread_index(b.head.threads, linear as u32),
                 linear: linear as u32,
                 lane,
                 warp: warp as u32,
@@ -119,12 +115,12 @@ unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u3
             "the thread needs more than {} bytes of stack",
             super::abi::STACK
         );
-        e.fault = Some(RawFault {
+        e.fault = Some(UnresolvedFault {
             kind: FaultKind::Resources,
             node: b.node,
             block: b.head.index,
-            thread: index(b.head.threads, linear as u32),
-            at: Where::Named("its begin".into()),
+            thread: thread_index(b.head.threads, linear as u32),
+            at: CodeLocation::Named("its begin".into()),
             other: None,
             what,
         });
@@ -133,21 +129,24 @@ unsafe fn run_lane(engine: *mut Engine, block: *mut Block, warp: usize, lane: u3
 }
 
 /// No thread of the block can run, and none waits for others.
-fn stuck(engine: &mut Engine, block: &Block) {
+fn report_divergence(engine: &mut RunState, block: &Block) {
     let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
     let first = block.fibers.iter().position(waits);
     let first = first.expect("invariant: what lives and does not run waits");
-    engine.fault = Some(RawFault {
+    engine.fault = Some(UnresolvedFault {
         kind: FaultKind::Divergence,
         node: block.node,
         block: block.head.index,
-        thread: index(block.head.threads, first as u32),
-        at: Where::Named(
+        thread: thread_index(block.head.threads, first as u32),
+        at: CodeLocation::Named(
             block.fibers[first]
                 .site
                 .map_or_else(String::new, |s| s.at()),
         ),
         other: None,
-        what: format!("{}; all must come to the same place", block.waits()),
+        what: format!(
+            "{}; all must come to the same place",
+            block.describe_waits()
+        ),
     });
 }

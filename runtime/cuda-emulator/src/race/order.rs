@@ -1,32 +1,32 @@
 //! Which accesses come before which.
 
 use super::clocks::BlockClocks;
-use super::known::Known;
-use super::{Actor, Checks, Who};
+use super::happens_before::HappensBefore;
+use super::{Accessor, Origin, RaceDetector};
 
-impl Checks {
+impl RaceDetector {
     /// The node of an access; `None` for several.
-    pub(super) fn node(&self, who: Who) -> Option<usize> {
-        match who {
-            Who::Thread { instance, .. }
-            | Who::Warp { instance, .. }
-            | Who::Block { instance, .. } => Some(self.instances[instance as usize].0),
-            Who::Node { node } => Some(node as usize),
-            Who::Both { .. } => None,
+    pub(super) fn node(&self, origin: Origin) -> Option<usize> {
+        match origin {
+            Origin::Thread { instance, .. }
+            | Origin::Warp { instance, .. }
+            | Origin::Block { instance, .. } => Some(self.instances[instance as usize].0),
+            Origin::Node { node } => Some(node as usize),
+            Origin::Pair { .. } => None,
         }
     }
 
-    /// Whether what was done comes before what is done now.
-    pub(super) fn before(&self, who: Who, actor: &Actor<'_>) -> bool {
-        if let Who::Both { first, second } = who {
+    /// Returns true if what was done comes before what is done now.
+    pub(super) fn is_ordered(&self, origin: Origin, actor: &Accessor<'_>) -> bool {
+        if let Origin::Pair { first, second } = origin {
             let each = |stamp| {
-                let who = self.stamp(stamp).map(|s| self.whos[s.who as usize]);
-                who.is_none_or(|who| self.before(who, actor))
+                let origin = self.stamp(stamp).map(|s| self.origins[s.origin as usize]);
+                origin.is_none_or(|origin| self.is_ordered(origin, actor))
             };
             return each(first) && each(second);
         }
         let node = self
-            .node(who)
+            .node(origin)
             .expect("invariant: one node but for two stamps");
         if node != actor.node && self.reach.starts_after(node, actor.node) {
             return true;
@@ -34,16 +34,16 @@ impl Checks {
         let Some((clocks, thread)) = &actor.thread else {
             return false;
         };
-        if inside(who, clocks, *thread) {
+        if is_ordered_in_block(origin, clocks, *thread) {
             return true;
         }
-        let learnt = clocks.threads[*thread].learnt.as_deref();
-        learnt.is_some_and(|known| self.known(who, node, known))
-            || self.known(who, node, &clocks.known)
+        let acquired = clocks.threads[*thread].acquired.as_deref();
+        acquired.is_some_and(|known| self.is_known(origin, node, known))
+            || self.is_known(origin, node, &clocks.known)
     }
 
-    /// Whether what was done is known, or comes before something that is.
-    fn known(&self, who: Who, node: usize, known: &Known) -> bool {
+    /// Returns true if what was done is known, or comes before something that is.
+    fn is_known(&self, origin: Origin, node: usize, known: &HappensBefore) -> bool {
         if known.nodes.iter().any(|&n| self.reach.ends_after(node, n)) {
             return true;
         }
@@ -51,8 +51,8 @@ impl Checks {
         if others.any(|n| n != node && self.reach.starts_after(node, n)) {
             return true;
         }
-        match who {
-            Who::Thread {
+        match origin {
+            Origin::Thread {
                 instance,
                 epoch,
                 thread,
@@ -60,42 +60,45 @@ impl Checks {
             } => known.blocks.get(&instance).is_some_and(|seen| {
                 epoch < seen.epoch || seen.threads.get(&thread).is_some_and(|&c| c >= clock)
             }),
-            Who::Warp {
+            Origin::Warp {
                 instance, epoch, ..
             }
-            | Who::Block { instance, epoch } => {
+            | Origin::Block { instance, epoch } => {
                 known.blocks.get(&instance).is_some_and(|s| epoch < s.epoch)
             }
-            Who::Node { .. } | Who::Both { .. } => false,
+            Origin::Node { .. } | Origin::Pair { .. } => false,
         }
     }
 
     /// The readers of a byte with one more.
-    pub(super) fn merge(&mut self, actor: &Actor<'_>, then: u32, now: u32) -> u32 {
+    pub(super) fn merge(&mut self, actor: &Accessor<'_>, then: u32, now: u32) -> u32 {
         let (Some(old), Some(new)) = (self.stamp(then), self.stamp(now)) else {
             return now;
         };
-        let (a, b) = (self.whos[old.who as usize], self.whos[new.who as usize]);
+        let (a, b) = (
+            self.origins[old.origin as usize],
+            self.origins[new.origin as usize],
+        );
         if then == now || self.includes(a, b) {
             return then;
         }
-        if self.before(a, actor) {
+        if self.is_ordered(a, actor) {
             return now;
         }
         let atomic = old.atomic.min(new.atomic);
-        let mut who = self.both(a, b, then, now);
-        if let Who::Both { first, second } = a {
+        let mut origin = self.join_origins(a, b, then, now);
+        if let Origin::Pair { first, second } = a {
             // A node is in it once, and what is known to have ended is not.
             for (part, rest) in [(first, second), (second, first)] {
                 if self
                     .stamp(part)
-                    .is_none_or(|s| self.before(self.whos[s.who as usize], actor))
+                    .is_none_or(|s| self.is_ordered(self.origins[s.origin as usize], actor))
                 {
                     return self.merge(actor, rest, now);
                 }
-                if self.has(part, actor.node) {
+                if self.includes_node(part, actor.node) {
                     let second = self.merge(actor, part, now);
-                    who = Who::Both {
+                    origin = Origin::Pair {
                         first: rest,
                         second,
                     };
@@ -103,40 +106,42 @@ impl Checks {
                 }
             }
         }
-        self.summary(who, old.pc, atomic)
+        self.summary(origin, old.pc, atomic)
     }
 
-    /// Whether a stamp says what a node did.
-    fn has(&self, stamp: u32, node: usize) -> bool {
-        match self.stamp(stamp).map(|s| self.whos[s.who as usize]) {
-            Some(Who::Both { first, second }) => self.has(first, node) || self.has(second, node),
-            Some(who) => self.node(who) == Some(node),
+    /// Returns true if a stamp says what a node did.
+    fn includes_node(&self, stamp: u32, node: usize) -> bool {
+        match self.stamp(stamp).map(|s| self.origins[s.origin as usize]) {
+            Some(Origin::Pair { first, second }) => {
+                self.includes_node(first, node) || self.includes_node(second, node)
+            }
+            Some(origin) => self.node(origin) == Some(node),
             None => false,
         }
     }
 
     /// The stamp of several accesses.
-    fn summary(&mut self, who: Who, pc: usize, atomic: u8) -> u32 {
-        if let Some(&summary) = self.summaries.get(&(who, atomic)) {
+    fn summary(&mut self, origin: Origin, pc: usize, atomic: u8) -> u32 {
+        if let Some(&summary) = self.summaries.get(&(origin, atomic)) {
             return summary;
         }
-        let number = self.new_who(who);
+        let number = self.new_origin(origin);
         let summary = self.new_stamp(number, pc, atomic);
-        self.summaries.insert((who, atomic), summary);
+        self.summaries.insert((origin, atomic), summary);
         summary
     }
 
-    /// Whether the first says already what the second does.
-    fn includes(&self, a: Who, b: Who) -> bool {
+    /// Returns true if the first says already what the second does.
+    fn includes(&self, a: Origin, b: Origin) -> bool {
         match (a, b) {
             (
-                Who::Warp {
+                Origin::Warp {
                     instance,
                     epoch,
                     warp,
                     clock,
                 },
-                Who::Thread {
+                Origin::Thread {
                     instance: i,
                     epoch: e,
                     thread,
@@ -144,56 +149,56 @@ impl Checks {
                 },
             ) => instance == i && epoch >= e && warp == thread / 32 && clock >= c,
             (
-                Who::Block { instance, epoch },
-                Who::Thread {
+                Origin::Block { instance, epoch },
+                Origin::Thread {
                     instance: i,
                     epoch: e,
                     ..
                 },
             ) => instance == i && epoch >= e,
-            (Who::Node { node }, b) => self.node(b) == Some(node as usize),
-            (Who::Both { first, second }, b) => [first, second].iter().any(|&s| {
-                let who = self.stamp(s).map(|s| self.whos[s.who as usize]);
-                who.is_some_and(|who| self.includes(who, b))
+            (Origin::Node { node }, b) => self.node(b) == Some(node as usize),
+            (Origin::Pair { first, second }, b) => [first, second].iter().any(|&s| {
+                let origin = self.stamp(s).map(|s| self.origins[s.origin as usize]);
+                origin.is_some_and(|origin| self.includes(origin, b))
             }),
             _ => a == b,
         }
     }
 
     /// The least that says both.
-    fn both(&self, a: Who, b: Who, then: u32, now: u32) -> Who {
-        let of = |who: Who| match who {
-            Who::Thread {
+    fn join_origins(&self, a: Origin, b: Origin, then: u32, now: u32) -> Origin {
+        let of = |origin: Origin| match origin {
+            Origin::Thread {
                 instance,
                 epoch,
                 thread,
                 clock,
             } => Some((instance, epoch, Some((thread / 32, clock)))),
-            Who::Warp {
+            Origin::Warp {
                 instance,
                 epoch,
                 warp,
                 clock,
             } => Some((instance, epoch, Some((warp, clock)))),
-            Who::Block { instance, epoch } => Some((instance, epoch, None)),
-            Who::Node { .. } | Who::Both { .. } => None,
+            Origin::Block { instance, epoch } => Some((instance, epoch, None)),
+            Origin::Node { .. } | Origin::Pair { .. } => None,
         };
         match (of(a), of(b)) {
             (Some((i, e, w)), Some((j, f, v))) if i == j => match (w, v) {
-                (Some((warp, c)), Some((other, d))) if warp == other => Who::Warp {
+                (Some((warp, c)), Some((other, d))) if warp == other => Origin::Warp {
                     instance: i,
                     epoch: e.max(f),
                     warp,
                     clock: c.max(d),
                 },
-                _ => Who::Block {
+                _ => Origin::Block {
                     instance: i,
                     epoch: e.max(f),
                 },
             },
             _ => match (self.node(a), self.node(b)) {
-                (Some(n), Some(m)) if n == m => Who::Node { node: n as u32 },
-                _ => Who::Both {
+                (Some(n), Some(m)) if n == m => Origin::Node { node: n as u32 },
+                _ => Origin::Pair {
                     first: then,
                     second: now,
                 },
@@ -202,11 +207,11 @@ impl Checks {
     }
 }
 
-/// Whether the block itself orders what was done before what its thread does now.
-fn inside(who: Who, clocks: &BlockClocks, thread: usize) -> bool {
+/// Returns true if the block itself orders what was done before what its thread does now.
+fn is_ordered_in_block(origin: Origin, clocks: &BlockClocks, thread: usize) -> bool {
     let lanes = &clocks.lanes[thread / 32][thread % 32];
-    match who {
-        Who::Thread {
+    match origin {
+        Origin::Thread {
             instance,
             epoch,
             thread: then,
@@ -216,7 +221,7 @@ fn inside(who: Who, clocks: &BlockClocks, thread: usize) -> bool {
             let same_warp = then / 32 == thread / 32;
             then == thread || epoch < clocks.epoch || same_warp && lanes[then % 32] >= clock
         }
-        Who::Warp {
+        Origin::Warp {
             instance,
             epoch,
             warp,
@@ -227,7 +232,7 @@ fn inside(who: Who, clocks: &BlockClocks, thread: usize) -> bool {
             let own = warp as usize == thread / 32;
             epoch < clocks.epoch || own && others.all(|(l, &c)| l == thread % 32 || c >= clock)
         }
-        Who::Block { instance, epoch } => instance == clocks.instance && epoch < clocks.epoch,
+        Origin::Block { instance, epoch } => instance == clocks.instance && epoch < clocks.epoch,
         _ => false,
     }
 }

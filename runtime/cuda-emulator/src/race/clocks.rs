@@ -1,6 +1,6 @@
 //! The clocks of a block that runs: which of its threads know of which others.
 
-use super::known::{Known, Seen};
+use super::happens_before::{BlockProgress, HappensBefore};
 
 /// Stamps of the last places in the code at which a thread made an access.
 const PLACES: usize = 8;
@@ -12,28 +12,28 @@ pub(super) const NONE: u32 = 0;
 pub(super) struct ThreadClock {
     /// Grows whenever the thread makes known what it did.
     pub(super) clock: u32,
-    /// Who it is in stamps until then.
-    pub(super) who: u32,
+    /// Its origin in stamps until then.
+    pub(super) origin: u32,
     /// Stamps by places.
     pub(super) places: [(usize, u32); PLACES],
-    /// What it learnt from flags since the last barrier.
-    pub(super) learnt: Option<Box<Known>>,
-    /// What it read in flags and will know after a fence, by scope.
-    pub(super) pending: Option<Box<Known>>,
-    /// What a store after its last fence makes known, and to whom.
-    pub(super) fenced: Option<Box<(Known, u32)>>,
+    /// The accesses that it acquired from flags since the last barrier.
+    pub(super) acquired: Option<Box<HappensBefore>>,
+    /// The accesses that it read in flags, which a fence acquires.
+    pub(super) pending: Option<Box<HappensBefore>>,
+    /// The accesses that a store after its last fence publishes, and their scope.
+    pub(super) fenced: Option<Box<(HappensBefore, u32)>>,
 }
 
 impl ThreadClock {
-    /// Forgets who it was.
+    /// Begins a new origin.
     pub(super) fn advance(&mut self) {
         self.clock += 1;
-        self.who = NONE;
+        self.origin = NONE;
         self.places = [(0, NONE); PLACES];
     }
 
     /// Where the stamp of a place is kept.
-    pub(super) fn place(&mut self, pc: usize) -> &mut (usize, u32) {
+    pub(super) fn stamp_slot(&mut self, pc: usize) -> &mut (usize, u32) {
         &mut self.places[(pc >> 2) % PLACES]
     }
 }
@@ -45,12 +45,12 @@ pub(crate) struct BlockClocks {
     pub(super) instance: u32,
     /// The barriers that it has passed.
     pub(super) epoch: u32,
-    /// What all its threads know.
-    pub(super) known: Known,
+    /// The accesses that all its threads know.
+    pub(super) known: HappensBefore,
     pub(super) threads: Vec<ThreadClock>,
     /// Per warp and lane, the clocks of all lanes that it knows.
     pub(super) lanes: Vec<[[u32; 32]; 32]>,
-    /// Whether a thread has learnt or fenced anything since the last barrier.
+    /// True if a thread has learnt or fenced anything since the last barrier.
     pub(super) busy: bool,
 }
 
@@ -59,7 +59,7 @@ impl BlockClocks {
     pub(super) fn begin(&mut self, instance: u32, threads: usize) {
         self.instance = instance;
         self.epoch = 0;
-        self.known = Known::default();
+        self.known = HappensBefore::default();
         let new = ThreadClock {
             clock: 1,
             ..ThreadClock::default()
@@ -79,8 +79,8 @@ impl BlockClocks {
         }
         if std::mem::take(&mut self.busy) {
             for t in &mut self.threads {
-                if let Some(learnt) = t.learnt.take() {
-                    self.known.join(&learnt);
+                if let Some(acquired) = t.acquired.take() {
+                    self.known.join(&acquired);
                 }
             }
         }
@@ -92,30 +92,30 @@ impl BlockClocks {
         let lanes = &mut self.lanes[warp];
         let threads = &mut self.threads[warp * 32..];
         let mut joined = [0; 32];
-        let mut learnt: Option<Box<Known>> = None;
+        let mut acquired: Option<Box<HappensBefore>> = None;
         for l in members() {
             lanes[l][l] = threads[l].clock;
             for (j, known) in joined.iter_mut().zip(&lanes[l]) {
                 *j = (*known).max(*j);
             }
-            if let Some(known) = &threads[l].learnt {
-                learnt.get_or_insert_default().join(known);
+            if let Some(known) = &threads[l].acquired {
+                acquired.get_or_insert_default().join(known);
             }
         }
         for l in members() {
             lanes[l] = joined;
             threads[l].advance();
-            if learnt.is_some() {
-                threads[l].learnt.clone_from(&learnt);
+            if acquired.is_some() {
+                threads[l].acquired.clone_from(&acquired);
             }
         }
     }
 
-    /// What a thread knows now, its own accesses included.
-    pub(super) fn snapshot(&self, thread: usize) -> Known {
+    /// Returns the accesses that a thread knows now, its own included.
+    pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
-        if let Some(learnt) = &self.threads[thread].learnt {
-            known.join(learnt);
+        if let Some(acquired) = &self.threads[thread].acquired {
+            known.join(acquired);
         }
         let warp = thread / 32;
         let lanes = self.lanes[warp][thread % 32].iter().enumerate();
@@ -125,19 +125,19 @@ impl BlockClocks {
             .collect();
         threads.insert(thread as u32, self.threads[thread].clock);
         let epoch = self.epoch;
-        known.join(&Known {
-            blocks: [(self.instance, Seen { epoch, threads })].into(),
-            ..Known::default()
+        known.join(&HappensBefore {
+            blocks: [(self.instance, BlockProgress { epoch, threads })].into(),
+            ..HappensBefore::default()
         });
         known
     }
 
     /// Adds to what a thread knows.
-    pub(super) fn learn(&mut self, thread: usize, known: &Known) {
+    pub(super) fn acquire(&mut self, thread: usize, known: &HappensBefore) {
         if !known.is_empty() {
             self.busy = true;
-            let learnt = &mut self.threads[thread].learnt;
-            learnt.get_or_insert_default().join(known);
+            let acquired = &mut self.threads[thread].acquired;
+            acquired.get_or_insert_default().join(known);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::view::View;
 /// Single ops of a program for executors that run others elsewhere, on threads of their own. Weights of the host are stored as
 /// [`CpuTarget`](crate::CpuTarget) says.
 #[derive(Debug)]
-pub struct HostedOps {
+pub struct HostOps {
     team: Team,
     isa: Isa,
     launches: Launches,
@@ -25,7 +25,7 @@ pub struct HostedOps {
     own: Vec<Own>,
 }
 
-impl HostedOps {
+impl HostOps {
     /// The kernels of these ops, with their operands and results, in a program whose arenas of the host begin there.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl HostedOps {
         ops: &[(Op, Vec<Value>, Vec<Value>)],
         first_byte: &dyn Fn(Arena) -> *mut u8,
         options: CpuOptions,
-    ) -> Result<HostedOps, ExecError> {
+    ) -> Result<HostOps, ExecError> {
         let team = Team::new(options.threads.max(1)).map_err(|e| ExecError::Parameter {
             what: e.to_string(),
         })?;
@@ -43,7 +43,7 @@ impl HostedOps {
         let shared = DeviceScratch::new(&launches.needs).map_err(|e| ExecError::Size {
             what: format!("the activations of products of the host ({e})"),
         })?;
-        Ok(HostedOps {
+        Ok(HostOps {
             own: (0..team.workers()).map(|_| launches.own()).collect(),
             isa: Isa::best(),
             team,
@@ -69,7 +69,7 @@ impl HostedOps {
     /// # Safety
     /// As [`Kernel::run`](crate::Kernel::run) on these views.
     pub unsafe fn run(&mut self, op: usize, views: &[View]) -> Result<(), KernelError> {
-        let HostedOps {
+        let HostOps {
             team,
             isa,
             launches,

@@ -1,0 +1,47 @@
+//! Graphs that can be launched.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tpc_cuda::{Args, CopyNode, Device, EdgeKind, HostWork, SetNode};
+
+use super::image::{Image, Kernel};
+use super::race::Reachability;
+
+/// A launch of a kernel, ready to run.
+pub(super) struct Launch {
+    pub(super) device: Device,
+    pub(super) image: Arc<Image>,
+    pub(super) kernel: Kernel,
+    pub(super) name: String,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) shared_bytes: u32,
+    /// Where the kernel's arguments point to.
+    pub(super) _args: Args,
+}
+
+/// The work of a node.
+pub(super) enum Task {
+    Kernel(Launch),
+    Copy(CopyNode),
+    Set(SetNode),
+    Host(HostWork),
+    Join,
+}
+
+/// A node with the edges that leave it.
+pub(super) struct GraphNode {
+    pub(super) label: String,
+    pub(super) task: Task,
+    pub(super) next: Vec<(usize, EdgeKind)>,
+    pub(super) before: usize,
+    /// The kernels that `wait_dependencies` waits for.
+    pub(super) programmatic: Vec<usize>,
+}
+
+/// A graph that can be launched.
+pub(super) struct GraphInstance {
+    pub(super) nodes: Vec<GraphNode>,
+    pub(super) reach: Rc<Reachability>,
+}

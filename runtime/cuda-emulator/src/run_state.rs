@@ -1,0 +1,114 @@
+//! The state of a graph that runs, which the calls of kernels and the scheduler share.
+
+use tpc_cuda::EdgeKind;
+
+use super::abi::ThreadHead;
+use super::access_checker::{Access, AccessChecker, Violation};
+use super::block::Block;
+use super::fault::UnresolvedFault;
+use super::fiber::Stacks;
+use super::graph::GraphNode;
+use super::random::Random;
+
+/// The progress of a node.
+#[derive(Clone, Default)]
+pub(super) struct Progress {
+    pub(super) missing: usize,
+    pub(super) begun: usize,
+    pub(super) triggered: usize,
+    pub(super) ended: usize,
+    pub(super) blocks: usize,
+    pub(super) over: bool,
+    /// True if a thread has waited for the programmatic predecessors.
+    pub(super) waited: bool,
+    pub(super) start: usize,
+    pub(super) stride: usize,
+}
+
+/// The state of a graph that runs, and memory that the next one uses again.
+pub(super) struct RunState {
+    /// Where the engine was left while a thread runs.
+    pub(super) sp: *mut u8,
+    pub(super) stacks: Stacks,
+    pub(super) random: Random,
+    pub(super) fault: Option<UnresolvedFault>,
+    /// Grows whenever something happens that others may wait for.
+    pub(super) events: u64,
+    pub(super) nodes: Vec<Progress>,
+    pub(super) graph: *mut [GraphNode],
+    /// The checks, in the checked build.
+    pub(super) checker: Option<AccessChecker>,
+    pub(super) max_blocks: usize,
+    #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
+    pub(super) block_pool: Vec<Box<Block>>,
+    #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
+    pub(super) parked_blocks: Vec<Box<Block>>,
+    pub(super) ready_nodes: Vec<usize>,
+}
+
+impl RunState {
+    /// An engine whose devices run at most so many blocks at once.
+    pub(super) fn new(max_blocks: usize) -> RunState {
+        RunState {
+            sp: std::ptr::null_mut(),
+            stacks: Stacks::default(),
+            random: Random::new(0),
+            fault: None,
+            events: 0,
+            nodes: Vec::new(),
+            graph: &mut [],
+            checker: None,
+            max_blocks,
+            block_pool: Vec::new(),
+            parked_blocks: Vec::new(),
+            ready_nodes: Vec::new(),
+        }
+    }
+
+    /// A node of the graph that runs.
+    pub(super) fn node(&self, node: usize) -> &GraphNode {
+        // SAFETY: `run` keeps the graph borrowed while it runs; nothing changes it but a host task, which is not a kernel.
+        unsafe { &(&*self.graph)[node] }
+    }
+
+    /// A block lets dependent kernels start.
+    pub(super) fn trigger(&mut self, block: &mut Block) {
+        if std::mem::replace(&mut block.triggered, true) {
+            return;
+        }
+        self.nodes[block.node].triggered += 1;
+        self.events += 1;
+        if self.nodes[block.node].triggered == self.nodes[block.node].blocks {
+            self.follow(block.node, EdgeKind::Programmatic);
+        }
+    }
+
+    /// Makes the nodes ready that wait for edges of a kind from this node.
+    pub(super) fn follow(&mut self, node: usize, of: EdgeKind) {
+        // SAFETY: as in `node`.
+        let prepared = unsafe { &(&*self.graph)[node] };
+        for &(to, kind) in &prepared.next {
+            if kind == of {
+                self.nodes[to].missing -= 1;
+                if self.nodes[to].missing == 0 {
+                    self.ready_nodes.push(to);
+                }
+            }
+        }
+    }
+
+    /// Looks at an access of the thread that runs.
+    pub(super) fn check_access(
+        &mut self,
+        block: &mut Block,
+        head: &ThreadHead,
+        access: &Access,
+    ) -> Result<(), Violation> {
+        // SAFETY: as in `node`.
+        let nodes = unsafe { &*self.graph };
+        match &mut self.checker {
+            Some(checker) => checker.thread(block, head, nodes, access),
+            None => Ok(()),
+        }
+    }
+}

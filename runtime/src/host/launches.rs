@@ -1,0 +1,76 @@
+//! Reads the launches of a program.
+
+use tpc_ir::program::{Program, Work};
+use tpc_ir::{Bindings, Launch, Op, Output, Value};
+
+use crate::error::ExecError;
+
+/// Returns the op of a launch of one instruction, with its operands and results.
+///
+/// # Errors
+/// When it covers several instructions, or stores no state.
+pub fn launch_op(
+    program: &Program,
+    launch: Launch,
+) -> Result<(Op, Vec<Value>, Vec<Value>), ExecError> {
+    let graph = &program.graph;
+    let inst = match &program.launch(launch).work {
+        Work::Store(n) => {
+            return match &graph.outputs[*n] {
+                Output::State { state, value } => {
+                    Ok((Op::Copy(tpc_ir::op::Copy), vec![*value], vec![*state]))
+                }
+                Output::Named(..) => Err(malformed("it stores no state")),
+            };
+        }
+        Work::Compute(insts) => match insts.as_slice() {
+            [inst] => inst,
+            _ => return Err(malformed("it covers several instructions")),
+        },
+        Work::Transfer(inst) => inst,
+    };
+    let inst = graph.inst(*inst);
+    Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
+}
+
+/// The largest sizes of a value in batches of up to these sizes.
+///
+/// # Errors
+/// [`ExecError::Size`] where one has no bound.
+pub fn max_sizes(
+    program: &Program,
+    value: Value,
+    bounds: &Bindings,
+) -> Result<[usize; 4], ExecError> {
+    let mut out = [0; 4];
+    for (out, dim) in out.iter_mut().zip(&program.graph.value(value).ty.dims) {
+        let bound = dim
+            .upper_bound(bounds)
+            .and_then(|n| usize::try_from(n).ok());
+        *out = bound.ok_or_else(|| ExecError::Size {
+            what: format!("of {value}"),
+        })?;
+    }
+    Ok(out)
+}
+
+/// Returns the name of a launch in diagnostics: `l7 mul_mat (v12)`.
+pub fn launch_label(program: &Program, launch: Launch) -> String {
+    let data = program.launch(launch);
+    let first = data
+        .covers()
+        .first()
+        .map(|i| program.graph.inst(*i).results[0]);
+    match first {
+        Some(v) => format!(
+            "{launch} {} ({v} {})",
+            data.kernel,
+            program.graph.value(v).name
+        ),
+        None => format!("{launch} {}", data.kernel),
+    }
+}
+
+fn malformed(what: &str) -> ExecError {
+    ExecError::Malformed { what: what.into() }
+}

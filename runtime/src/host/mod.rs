@@ -1,0 +1,9 @@
+//! The host's part of every executor of programs: it loads weights, and finds inputs, outputs and launches.
+
+mod launches;
+mod values;
+mod weights;
+
+pub use launches::{launch_label, launch_op, max_sizes};
+pub use values::{StoredExtent, extents, inputs, outputs, weight_tensor};
+pub use weights::{BufferedWeight, load_weights};

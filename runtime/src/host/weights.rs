@@ -1,0 +1,75 @@
+//! Loads weights into the buffers of a program.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::op::Weight;
+use tpc_ir::program::{BufferData, Program};
+use tpc_ir::{Dim, Op, Place, TensorType, Value};
+
+use crate::error::ExecError;
+use crate::weights::{PackedWeight, WeightData, WeightSource, pack};
+
+/// The part of a weight that a place stores, in the file's type, and the buffer that stores it.
+#[derive(Clone, Debug)]
+pub struct BufferedWeight<'a> {
+    /// The weight.
+    pub value: Value,
+    /// Its type.
+    pub ty: &'a TensorType,
+    /// The place that stores it.
+    pub place: Place,
+    /// Its elements.
+    pub part: PackedWeight<'a>,
+    /// Its buffer.
+    pub buffer: &'a BufferData,
+}
+
+/// Reads the weights of a program, and passes each to `store`, which writes it to its buffer. Weights that share a buffer are read
+/// once.
+///
+/// # Errors
+/// [`ExecError::WeightMismatch`] when a weight is not what the program declares, and the errors of `source` and of `store`.
+pub fn load_weights(
+    program: &Program,
+    source: &dyn WeightSource,
+    store: &mut dyn FnMut(BufferedWeight<'_>) -> Result<(), ExecError>,
+) -> Result<(), ExecError> {
+    let graph = &program.graph;
+    let mut loaded = BTreeSet::new();
+    for (value, data) in graph.values() {
+        let (Op::Weight(op), Some(home)) = (graph.def_op(value), program.home(value)) else {
+            continue;
+        };
+        if !loaded.insert(home.buffer) {
+            continue;
+        }
+        let whole = source.weight(&op.tensor)?;
+        store(BufferedWeight {
+            value,
+            ty: &data.ty,
+            place: data.place,
+            part: declared_part(&data.ty, op, whole)?,
+            buffer: program.buffer(home.buffer),
+        })?;
+        source.release(whole.bytes);
+    }
+    Ok(())
+}
+
+/// Cuts the part of the file's tensor that the program declares.
+fn declared_part<'a>(
+    ty: &TensorType,
+    op: &Weight,
+    whole: WeightData<'a>,
+) -> Result<PackedWeight<'a>, ExecError> {
+    let part = pack(&op.tensor, whole, op.parts.as_deref())?;
+    let sizes = ty.dims.iter().map(Dim::as_const);
+    if part.dtype == ty.dtype && sizes.eq(part.ne.iter().map(|n| Some(*n as u64))) {
+        return Ok(part);
+    }
+    Err(ExecError::WeightMismatch {
+        tensor: op.tensor.clone(),
+        expected: ty.to_string(),
+        found: format!("{}{:?}", part.dtype, part.ne),
+    })
+}
