@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::codes;
-use super::shardings::ShardingRule;
+use super::sharding_rule::ShardingRule;
 use crate::code::Code;
 use crate::dims::Dim;
 use crate::dtype::DType;

@@ -80,6 +80,7 @@ mod codes;
 mod derive;
 mod error;
 mod places;
+mod sharding_rule;
 mod shardings;
 pub mod stage;
 mod structure;
@@ -92,7 +93,7 @@ pub use codes::CODES;
 pub use derive::{derive, derive_operand};
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
-pub use shardings::ShardingRule;
+pub use sharding_rule::ShardingRule;
 pub use stage::{Verified, Violations};
 pub use types::reads;
 

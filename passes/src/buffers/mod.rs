@@ -5,89 +5,25 @@
 //! allows it. What a later phase reads lives to the end, so that a phase may run again. Addresses are those of a linear
 //! order of all launches; where places run side by side, the [schedule](crate::schedule) adds waits.
 
+mod accesses;
 mod free;
 mod lifetimes;
+mod memory;
 mod share;
 mod work;
 
-use std::collections::BTreeMap;
+pub use memory::Memory;
 
 use rustc_hash::FxHashMap;
-use tpc_ir::program::{
-    ArenaData, ArenaKind, BatchShape, BufferData, Extent, Home, LaunchData, Layout, Stored,
-    StoredFormat, Target,
-};
-use tpc_ir::{Arena, Buffer, Graph, Op, Place, Value, Verified, stage};
+use tpc_ir::program::{ArenaKind, BatchShape, LaunchData, Layout, Stored, StoredFormat, Target};
+use tpc_ir::{Buffer, Graph, Op, Place, Verified, stage};
 
 use crate::layout::Layouts;
 use crate::schedule::Order;
 use crate::users::Users;
 use lifetimes::Lifetimes;
-use share::{Shared, share, stores};
+use share::{share, stores};
 use work::work;
-
-/// The memory of a program.
-#[derive(Clone, Debug, Default)]
-pub struct Memory {
-    /// The arenas.
-    pub arenas: Vec<ArenaData>,
-    /// The buffers.
-    pub buffers: Vec<BufferData>,
-    /// Per value, the buffer in which it lies.
-    pub of: Vec<Option<Buffer>>,
-    /// Per place, the most bytes of its work that results of copies and collectives take at one time.
-    pub staging: BTreeMap<Place, u64>,
-    shared: Shared,
-}
-
-impl Memory {
-    /// The arena of a place for a kind.
-    fn arena(&mut self, place: Place, kind: ArenaKind) -> Arena {
-        let found = self
-            .arenas
-            .iter()
-            .position(|a| a.place == place && a.kind == kind);
-        Arena::new(found.unwrap_or_else(|| {
-            let bytes = 0;
-            self.arenas.push(ArenaData { place, kind, bytes });
-            self.arenas.len() - 1
-        }))
-    }
-
-    /// A buffer that lasts, behind those that the arena has.
-    fn lasting(
-        &mut self,
-        place: Place,
-        kind: ArenaKind,
-        format: StoredFormat,
-        bytes: u64,
-        alignment: u64,
-    ) -> Option<Buffer> {
-        let arena = self.arena(place, kind);
-        let data = &mut self.arenas[arena.index()];
-        let offset = data.bytes.checked_next_multiple_of(alignment)?;
-        data.bytes = offset.checked_add(bytes)?;
-        Some(self.push(BufferData {
-            arena,
-            format,
-            extents: vec![Extent { offset, bytes }],
-        }))
-    }
-
-    fn push(&mut self, data: BufferData) -> Buffer {
-        self.buffers.push(data);
-        Buffer::new(self.buffers.len() - 1)
-    }
-
-    /// The home of each value; `None` when a size overflows.
-    pub fn homes(&self, graph: &Graph, layouts: &Layouts) -> Option<Vec<Option<Home>>> {
-        let home = |(value, _)| {
-            let layout = self.shared.layout(graph, layouts, value)?;
-            Some(self.of[Value::index(value)].map(|buffer| Home { buffer, layout }))
-        };
-        graph.values().map(home).collect()
-    }
-}
 
 /// Per value, whether it stays inside a launch: its launch covers several instructions, among them all that read it.
 fn inside(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {

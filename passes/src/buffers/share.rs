@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
 use tpc_ir::{Graph, Inst, Output, Value};
 
-use super::lifetimes::last_reads;
+use super::accesses::last_reads;
 use crate::layout::{Layouts, Lie};
 use crate::schedule::Order;
 

@@ -3,9 +3,9 @@
 use tpc_ir::program::{ArenaKind, BatchShape, BufferData, Extent, Layout, StoredFormat, Target};
 use tpc_ir::{Arena, Buffer, Graph, TensorType};
 
-use super::Memory;
 use super::free::Free;
 use super::lifetimes::Lifetimes;
+use super::memory::Memory;
 use super::share::Shared;
 
 /// A buffer of the work.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use tpc_ir::program::{StoredFormat, Surroundings, Target};
 use tpc_ir::{Graph, Inst, Value};
 
-use super::is_launched;
 use crate::ahead::tokens_ahead;
 use crate::layout::Layouts;
 use crate::users::Users;
@@ -134,7 +133,7 @@ impl<'a> Groups<'a> {
             let read_here = |v: &Value| self.seen.users(*v).iter().any(|u| insts.contains(u));
             return reads.count() == 1 && !within(&updated) && !data.results.iter().any(read_here);
         }
-        is_launched(graph, layouts, inst)
+        layouts.is_launched(graph, inst)
     }
 
     /// Whether nothing but a set reads a value.

@@ -73,6 +73,13 @@ impl Layouts {
         data.op.is_view() && matches!(self.lies[data.results[0].index()], Lie::View(..))
     }
 
+    /// Whether an instruction computes or moves, and so needs a launch.
+    pub fn is_launched(&self, graph: &Graph, inst: Inst) -> bool {
+        let op = &graph.inst(inst).op;
+        let leaf = op.is_stored() || matches!(op, Op::Input(_));
+        !leaf && !self.is_view(graph, inst)
+    }
+
     /// How a value is stored.
     pub fn format(&self, value: Value) -> StoredFormat {
         self.stored[value.index()].map_or(StoredFormat::File, |s| s.format)

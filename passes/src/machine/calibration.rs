@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::Way;
-use super::{Engine, EngineProfile, Topology};
+use super::{Engine, EngineProfile, Way};
 
 /// Factors by which one machine differs from the profile of an engine, fitted to its user's own measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -96,23 +95,5 @@ impl Calibration {
         p.link_share /= self.reductions;
         p.handover_us *= self.handover;
         p
-    }
-}
-
-impl EngineProfile {
-    /// The profile of an engine on a machine, with the constants measured on that machine.
-    pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
-        let profile = EngineProfile::of(engine);
-        match topology.calibration_for(engine) {
-            Some(calibration) => calibration.applied(profile),
-            None => *profile,
-        }
-    }
-}
-
-impl Topology {
-    /// What was measured with an engine on the machine.
-    pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
-        self.calibration.as_ref().filter(|c| c.engine == engine)
     }
 }

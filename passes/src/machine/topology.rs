@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Calibration, CardClass};
+use super::{Calibration, CardClass, Engine};
 
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -306,6 +306,11 @@ impl Default for Topology {
 }
 
 impl Topology {
+    /// What was measured with an engine on the machine.
+    pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
+        self.calibration.as_ref().filter(|c| c.engine == engine)
+    }
+
     /// The profile of the device at `rank`.
     pub fn device(&self, rank: usize) -> &DeviceProfile {
         &self.devices[rank.min(self.devices.len() - 1)]

@@ -7,6 +7,7 @@
 
 mod alternative;
 mod bill;
+mod breakdown;
 mod choice;
 mod choose;
 mod device_weights;
@@ -28,9 +29,10 @@ mod why;
 
 pub use alternative::Cost;
 pub use bill::{Bill, Counted, Times};
+pub use breakdown::Breakdown;
 pub use choice::Choice;
 pub use choose::choose;
-pub use estimate::{Breakdown, Estimate, estimate};
+pub use estimate::{Estimate, estimate};
 pub use layer_group::{LayerGroup, Signature, layer_groups};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};

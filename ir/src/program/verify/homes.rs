@@ -1,6 +1,7 @@
 //! Where values lie.
 
-use super::structure::{covering, is_leaf, reads};
+use super::accesses::reads;
+use super::structure::{covering, is_leaf};
 use super::{ProgramError, codes};
 use crate::entity::{Arena, Buffer, Launch, Value};
 use crate::interval::Interval;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::accesses::{reads, writes};
 use super::order::{Clock, Done};
-use super::structure::{covering, is_leaf, reads, writes};
+use super::structure::{covering, is_leaf};
 use super::{ProgramError, codes};
 use crate::code::Code;
 use crate::entity::{Inst, Launch, Value};

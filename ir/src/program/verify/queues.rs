@@ -1,6 +1,6 @@
 //! Phases and queues: where launches stand.
 
-use super::structure::reads;
+use super::accesses::reads;
 use super::{ProgramError, codes};
 use crate::entity::Launch;
 use crate::op::{InputKind, Op};

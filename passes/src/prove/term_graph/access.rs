@@ -7,7 +7,7 @@ use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
 use super::{COMPOSED, INTERVALS, MAX_VIEWS, TermGraph};
-use crate::prove::finite;
+use crate::prove::analysis::is_defined;
 use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, compose, from_axes, relative, selected_dims,
 };
@@ -150,7 +150,7 @@ impl TermGraph {
 
     /// Whether an op has a value for these operands, as the model applies it to them.
     pub(in crate::prove) fn is_defined(&self, op: &Op, args: &[Id]) -> bool {
-        finite::is_defined(&self.graph, op, args)
+        is_defined(&self.graph, op, args)
     }
 
     /// Adds a result of an op.

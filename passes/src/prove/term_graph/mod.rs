@@ -2,9 +2,11 @@
 //!
 //! - `mod.rs`: adding terms, and saturation by rules;
 //! - `access.rs`: the terms of an e-class, and terms by kind;
+//! - `model_terms.rs`: the terms that the model itself has;
 //! - `of_model.rs`: the views, sums, repetitions and set slices that the model itself has.
 
 mod access;
+mod model_terms;
 mod of_model;
 
 use std::cell::Cell;
@@ -18,7 +20,7 @@ use super::analysis::TermAnalysis;
 use super::interner::Tables;
 use super::language::{Args, Head, Term, is_empty};
 use super::relations::Relations;
-use of_model::ModelTerms;
+use model_terms::ModelTerms;
 
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
