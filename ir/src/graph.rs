@@ -1,7 +1,7 @@
 //! Graphs: values and instructions in program order.
 
 use crate::entity::{Class, Device, Group, Inst, Value};
-use crate::op::{Inferred, Op, TypeError};
+use crate::op::{InferredTypes, Op, TypeError};
 use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
@@ -267,8 +267,8 @@ impl Graph {
         let op = op.into();
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.value(v).ty).collect();
         let types = match op.infer(&types)? {
-            Inferred::Types(t) => t,
-            Inferred::Declared => Vec::new(),
+            InferredTypes::Types(t) => t,
+            InferredTypes::Declared => Vec::new(),
         };
         assert_eq!(
             types.len(),

@@ -185,7 +185,7 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
 /// A token in words, for messages.
 pub(super) fn describe(token: Token<'_>) -> String {
     match token {
-        Token::Word(w) => format!("`{}`", shortened(w)),
+        Token::Word(w) => format!("`{}`", shorten(w)),
         Token::Int(n) => format!("`{n}`"),
         Token::Float(x) => format!("`{x:?}`"),
         Token::Quoted(_) => "text in quotes".to_owned(),
@@ -195,7 +195,7 @@ pub(super) fn describe(token: Token<'_>) -> String {
 }
 
 /// At most the first 40 characters of `s`.
-pub(super) fn shortened(s: &str) -> String {
+pub(super) fn shorten(s: &str) -> String {
     match s.char_indices().nth(40) {
         None => s.to_owned(),
         Some((i, _)) => format!("{}…", &s[..i]),

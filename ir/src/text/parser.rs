@@ -1,7 +1,7 @@
 //! The parser's frame: lines, tokens and recovery. Each statement is in [`super::statement`].
 
 use super::error::{MAX_TEXT, ParseError, ParseErrorKind};
-use super::lexer::{Lexer, Token, describe, shortened, unescape};
+use super::lexer::{Lexer, Token, describe, shorten, unescape};
 use super::names::{Kind, Names, Referent};
 use super::spans::{Span, Spans};
 use crate::graph::Graph;
@@ -14,7 +14,7 @@ pub const MAX_DEPTH: usize = 32;
 
 /// A graph and where its entities stand in the text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedGraph {
     /// The graph; not verified.
     pub graph: Graph,
     /// The spans of its entities.
@@ -27,7 +27,7 @@ pub struct Parsed {
 ///
 /// # Errors
 /// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
-pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
 
@@ -40,7 +40,7 @@ pub(crate) type Statements<'a, 's> =
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
-) -> Result<Parsed, Vec<ParseError>> {
+) -> Result<ParsedGraph, Vec<ParseError>> {
     if text.len() > MAX_TEXT {
         let found = text.len();
         let error = ParseError::new(ParseErrorKind::TooLong { found }, Span::default());
@@ -87,7 +87,7 @@ pub(crate) fn parse_with<'a>(
         ));
     }
     if errors.is_empty() {
-        Ok(Parsed {
+        Ok(ParsedGraph {
             graph: parser.graph,
             spans: parser.spans,
         })
@@ -323,6 +323,6 @@ impl<'a> Parser<'a> {
 
     /// A word of the text as it may stand in a message or in an op.
     pub(super) fn short(word: &str) -> String {
-        shortened(word)
+        shorten(word)
     }
 }

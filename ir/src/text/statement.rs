@@ -1,7 +1,7 @@
 //! Parsing of statements, one a line.
 
 use super::error::{ParseError, ParseErrorKind};
-use super::lexer::{Token, describe, shortened};
+use super::lexer::{Token, describe, shorten};
 use super::names::{Kind, Referent};
 use super::parser::{Parser, Statements};
 use super::spans::Span;
@@ -15,7 +15,7 @@ use crate::sharding::{ClassData, Sharding};
 use crate::types::{RANK, TensorType};
 
 /// A result of an instruction as its line declares it.
-struct Declared {
+struct ResultDecl {
     number: u64,
     handle: Span,
     span: Span,
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         &mut self,
         op: Op,
         operands: Vec<Value>,
-        results: Vec<Declared>,
+        results: Vec<ResultDecl>,
     ) -> Result<(), ParseError> {
         for (i, r) in results.iter().enumerate() {
             let entity = Referent::Entity(self.spans.values.len() + i);
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `v3 "name": type @place sharding`.
-    fn result(&mut self) -> Result<Declared, ParseError> {
+    fn result(&mut self) -> Result<ResultDecl, ParseError> {
         let (number, _, handle) = self.handle(Kind::Value)?;
         let name = match self.peek()?.0 {
             Token::Quoted(_) => self.quoted("a name in quotes")?,
@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
         self.expect(b'@', "`@` and a place")?;
         let place = self.place()?;
         let sharding = self.sharding()?;
-        Ok(Declared {
+        Ok(ResultDecl {
             number,
             handle,
             span: self.since(handle),
@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
         let (word, span) = self.word("an element type such as `f32`")?;
         let known = DType::from_name(word).filter(|t| t.name() == word);
         let dtype = known.ok_or_else(|| {
-            let found = shortened(word);
+            let found = shorten(word);
             ParseError::new(ParseErrorKind::ElementType { found }, span)
         })?;
         let sizes_span = self.peek()?.1;
@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
 /// The op of that name, which stands at `name_span`, with attributes that stand at `attrs_span`.
 fn op(name: &str, name_span: Span, attrs: AttrReader, attrs_span: Span) -> Result<Op, ParseError> {
     let Some(op) = Op::parse(name, attrs) else {
-        let found = shortened(name);
+        let found = shorten(name);
         let nearest = nearest(name);
         let kind = ParseErrorKind::UnknownOp { found, nearest };
         return Err(ParseError::new(kind, name_span));

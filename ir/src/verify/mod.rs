@@ -115,7 +115,7 @@ pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     structure::check(graph, &mut errors);
     types::check(graph, &mut errors);
     places::check(graph, &mut errors);
-    if !errors.iter().any(|e| e.kind.unsettles_rules()) {
+    if !errors.iter().any(|e| e.kind.blocks_rule_checks()) {
         shardings::check(graph, &mut errors);
     }
     if errors.is_empty() {

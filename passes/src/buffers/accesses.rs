@@ -18,7 +18,7 @@ pub(super) fn reads<'a>(
     let operands = |&i| graph.inst(i).operands.iter().copied();
     stored
         .into_iter()
-        .chain(launch.covers().iter().flat_map(operands))
+        .chain(launch.covered_insts().iter().flat_map(operands))
 }
 
 /// The values that a launch writes.
@@ -36,7 +36,7 @@ pub(super) fn writes<'a>(
     let results = |&i| graph.inst(i).results.iter().copied();
     stored
         .into_iter()
-        .chain(launch.covers().iter().flat_map(results))
+        .chain(launch.covered_insts().iter().flat_map(results))
 }
 
 /// Per value that is no view, the position of the last launch that reads it or a view of it; `None` where nothing does, or

@@ -4,7 +4,7 @@ use tpc_ir::program::LaunchData;
 use tpc_ir::{Graph, Op, Value};
 
 use super::accesses::{reads, writes};
-use super::share::Shared;
+use super::aliases::Aliases;
 use crate::schedule::Order;
 
 /// The lifetime of the buffer of each value that has one of its own.
@@ -16,7 +16,7 @@ pub(super) struct Lifetimes {
 impl Lifetimes {
     pub(super) fn of(
         graph: &Graph,
-        shared: &Shared,
+        shared: &Aliases,
         launches: &[LaunchData],
         order: &Order,
     ) -> Lifetimes {

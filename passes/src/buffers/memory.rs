@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::program::{ArenaData, ArenaKind, BufferData, Extent, Home, StoredFormat};
+use tpc_ir::program::{ArenaData, ArenaKind, BufferData, Extent, Home, StorageFormat};
 use tpc_ir::{Arena, Buffer, Graph, Place, Value};
 
-use super::share::Shared;
+use super::aliases::Aliases;
 use crate::layout::Layouts;
 
 /// The memory of a program.
@@ -19,7 +19,7 @@ pub struct Memory {
     pub of: Vec<Option<Buffer>>,
     /// Per place, the most bytes of its work that results of copies and collectives take at one time.
     pub staging: BTreeMap<Place, u64>,
-    pub(super) shared: Shared,
+    pub(super) shared: Aliases,
 }
 
 impl Memory {
@@ -37,11 +37,11 @@ impl Memory {
     }
 
     /// A buffer that lasts, behind those that the arena has.
-    pub(super) fn lasting(
+    pub(super) fn push_persistent(
         &mut self,
         place: Place,
         kind: ArenaKind,
-        format: StoredFormat,
+        format: StorageFormat,
         bytes: u64,
         alignment: u64,
     ) -> Option<Buffer> {

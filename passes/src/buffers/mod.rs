@@ -6,31 +6,33 @@
 //! order of all launches; where places run side by side, the [schedule](crate::schedule) adds waits.
 
 mod accesses;
-mod free;
+mod addresses;
+mod aliases;
+mod free_list;
 mod lifetimes;
 mod memory;
-mod share;
-mod work;
 
 pub use memory::Memory;
 
 use rustc_hash::FxHashMap;
-use tpc_ir::program::{ArenaKind, BatchShape, LaunchData, Layout, Stored, StoredFormat, Target};
+use tpc_ir::program::{
+    ArenaKind, BatchShape, LaunchData, Layout, StorageFormat, Target, WeightStorage,
+};
 use tpc_ir::{Buffer, Graph, Op, Place, Verified, stage};
 
 use crate::layout::Layouts;
 use crate::schedule::Order;
 use crate::users::Users;
+use addresses::assign_addresses;
+use aliases::{add_stores, find_aliases};
 use lifetimes::Lifetimes;
-use share::{share, stores};
-use work::work;
 
 /// Per value, whether it stays inside a launch: its launch covers several instructions, among them all that read it.
-fn inside(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
+fn find_internal_values(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
     let users = Users::of_graph(graph);
     let mut out = vec![false; graph.values().len()];
-    for launch in launches.iter().filter(|l| l.covers().len() > 1) {
-        let covered = launch.covers();
+    for launch in launches.iter().filter(|l| l.covered_insts().len() > 1) {
+        let covered = launch.covered_insts();
         let results = covered.iter().flat_map(|i| &graph.inst(*i).results);
         for v in results.filter(|v| !users.is_output(**v)) {
             let readers = users.of(*v);
@@ -61,23 +63,28 @@ pub fn buffers(
         let op = graph.def_op(value);
         let buffer = match op {
             Op::Weight(_) => {
-                let stored = layouts.stored[value.index()]?;
+                let stored = layouts.weight_storage[value.index()]?;
                 match weights.get(&(data.place, op)) {
                     Some(&known) if memory.buffers[known.index()].format == stored.format => known,
                     _ => {
-                        let Stored { format, bytes } = stored;
+                        let WeightStorage { format, bytes } = stored;
                         let kind = ArenaKind::Weights;
-                        let buffer =
-                            memory.lasting(data.place, kind, format, bytes, target.alignment())?;
+                        let buffer = memory.push_persistent(
+                            data.place,
+                            kind,
+                            format,
+                            bytes,
+                            target.alignment(),
+                        )?;
                         weights.insert((data.place, op), buffer);
                         buffer
                     }
                 }
             }
             Op::State(_) => {
-                let bytes = Layout::dense(&data.ty)?.reach(&data.ty, &fixed.most)?;
-                let (kind, format) = (ArenaKind::States, StoredFormat::File);
-                memory.lasting(data.place, kind, format, bytes, target.alignment())?
+                let bytes = Layout::dense(&data.ty)?.span_bytes(&data.ty, &fixed.most)?;
+                let (kind, format) = (ArenaKind::States, StorageFormat::FILE);
+                memory.push_persistent(data.place, kind, format, bytes, target.alignment())?
             }
             _ => continue,
         };
@@ -85,16 +92,16 @@ pub fn buffers(
         memory.of[value.index()] = Some(buffer);
     }
     let mut of_launches = order(launches);
-    let shared = share(graph, layouts, launches, &of_launches)?;
+    let shared = find_aliases(graph, layouts, launches, &of_launches)?;
     let computing = launches.len();
-    stores(graph, layouts, &shared, launches)?;
+    add_stores(graph, layouts, &shared, launches)?;
     if launches.len() > computing {
         of_launches = order(launches);
     }
     let order = of_launches;
     let lifetimes = Lifetimes::of(graph, &shared, launches, &order);
-    let inside = inside(graph, launches);
-    work(
+    let inside = find_internal_values(graph, launches);
+    assign_addresses(
         (graph, &inside),
         &shared,
         &lifetimes,

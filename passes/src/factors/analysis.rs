@@ -8,7 +8,9 @@ use tpc_ir::budget::Limits;
 use tpc_ir::factor::{Axes, Space, Var};
 use tpc_ir::op::{Role, Rule};
 use tpc_ir::program::Target;
-use tpc_ir::{Budget, Dim, Exceeded, Graph, Inst, Op, Place, RANK, Resource, Spot, Value};
+use tpc_ir::{
+    Budget, BudgetExceeded, Dim, Graph, Inst, Op, OpLocation, Place, RANK, Resource, Value,
+};
 
 use super::Factors;
 use crate::place::group_of;
@@ -107,7 +109,11 @@ impl Analysis {
     ///
     /// # Errors
     /// The instruction at which it runs out.
-    pub fn within(graph: &Graph, factors: &Factors, budget: &Budget) -> Result<Analysis, Exceeded> {
+    pub fn within(
+        graph: &Graph,
+        factors: &Factors,
+        budget: &Budget,
+    ) -> Result<Analysis, BudgetExceeded> {
         let mut out = Analysis {
             terms: Vec::with_capacity(graph.values().len()),
             insts: Vec::with_capacity(graph.insts().len()),
@@ -119,7 +125,7 @@ impl Analysis {
         for (value, data) in graph.values() {
             out.granules.push(data.ty.dtype.block_len());
             let axes = factors.axes[value.index()].map(|v| factors.space.find(v));
-            let spot = || Some(Spot::of(graph, graph.value(value).def.0));
+            let spot = || Some(OpLocation::of(graph, graph.value(value).def.0));
             let of_axes = match known.entry(axes) {
                 Entry::Occupied(known) => {
                     let count = known.get().0.len() as u64;
@@ -127,7 +133,7 @@ impl Analysis {
                     known.into_mut()
                 }
                 Entry::Vacant(new) => {
-                    let count = axes.map(|a| factors.space.term_count(a));
+                    let count = axes.map(|a| factors.space.summand_count(a));
                     let count = count.into_iter().fold(1, u64::saturating_mul);
                     budget.spend(Resource::Terms, count, TABLES, spot)?;
                     new.insert((terms(&factors.space, &axes).into(), false))
@@ -139,14 +145,14 @@ impl Analysis {
         for (inst, _) in graph.insts() {
             let facts = out.inst(graph, factors, inst);
             let count = facts.roles.iter().map(|r| r.terms.len() as u64).sum();
-            let spot = || Some(Spot::of(graph, inst));
+            let spot = || Some(OpLocation::of(graph, inst));
             budget.spend(Resource::Terms, count, TABLES, spot)?;
             out.insts.push(facts);
         }
         for (inst, _) in &factors.opaque {
             if group_of(graph, *inst).is_some() {
                 let count = out.opaque(graph, *inst);
-                let spot = || Some(Spot::of(graph, *inst));
+                let spot = || Some(OpLocation::of(graph, *inst));
                 budget.spend(Resource::Terms, count, TABLES, spot)?;
             }
         }
@@ -203,7 +209,7 @@ impl Analysis {
             let Some(var) = Rule::role_var(expr, &operands, &results) else {
                 continue;
             };
-            let terms = factors.space.terms(var);
+            let terms = factors.space.summands(var);
             for term in &terms {
                 for (position, leaf) in term.iter().enumerate() {
                     let facts = self.leaves.entry(*leaf).or_default();
@@ -285,7 +291,7 @@ fn terms(space: &Space, axes: &Axes) -> Vec<Term> {
         axes: Default::default(),
     }];
     for (axis, &var) in axes.iter().enumerate() {
-        let alternatives = space.terms(var);
+        let alternatives = space.summands(var);
         if let [one] = alternatives.as_slice() {
             out.iter_mut().for_each(|t| t.axes[axis].clone_from(one));
             continue;

@@ -7,7 +7,7 @@ use super::{Analysis, Term};
 
 /// One place of a factor in a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Through {
+pub struct FactorPosition {
     /// The tensor.
     pub value: Value,
     /// The axis.
@@ -23,16 +23,16 @@ pub struct Through {
 }
 
 /// Where `leaf` stands in `value`, axis by axis, segment by segment.
-fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<Through> {
+fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
     let terms = &analysis.terms[value.index()];
-    let mut out: Vec<Through> = Vec::new();
+    let mut out: Vec<FactorPosition> = Vec::new();
     for axis in 0..RANK {
         let at = |t: &Term| t.axes[axis].iter().position(|&l| l == leaf);
-        let found: Vec<Through> = terms
+        let found: Vec<FactorPosition> = terms
             .iter()
             .enumerate()
             .filter_map(|(segment, t)| {
-                Some(Through {
+                Some(FactorPosition {
                     value,
                     axis,
                     segment: (terms.len() > 1).then_some(segment),
@@ -42,10 +42,11 @@ fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<Through> {
                 })
             })
             .collect();
-        let alike = |f: &Through| (f.position, f.factors) == (found[0].position, found[0].factors);
+        let alike =
+            |f: &FactorPosition| (f.position, f.factors) == (found[0].position, found[0].factors);
         if found.len() == terms.len() && found.iter().all(alike) {
             let segment = None;
-            out.push(Through {
+            out.push(FactorPosition {
                 segment,
                 ..found[0]
             });
@@ -57,7 +58,7 @@ fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<Through> {
 }
 
 /// The weights and states that `leaf` runs through, in program order, with its place in each.
-pub fn through(analysis: &Analysis, leaf: Var) -> Vec<Through> {
+pub fn factor_positions(analysis: &Analysis, leaf: Var) -> Vec<FactorPosition> {
     let stored = analysis.leaves.get(&leaf).map_or(&[][..], |f| &f.stored);
     let all = stored.iter().flat_map(|&v| places(analysis, leaf, v));
     all.collect()

@@ -11,7 +11,7 @@ impl Lowering<'_> {
     /// Runs an op once per kind of head group, where the groups of this device are of several sizes.
     ///
     /// Returns the op's results, or `None` where one run serves all groups.
-    pub(super) fn by_groups(
+    pub(super) fn run_by_head_group(
         &mut self,
         site: Site<'_>,
         ctx: &LocalCtx<'_>,
@@ -66,7 +66,7 @@ impl Lowering<'_> {
             }
         }
         let joined = results.into_iter().zip(grouping.results);
-        let joined = joined.map(|(values, &axis)| self.joined(site, axis, values));
+        let joined = joined.map(|(values, &axis)| self.concat(site, axis, values));
         joined.collect::<Result<_, _>>().map(Some)
     }
 }

@@ -73,7 +73,7 @@ impl Calibration {
     pub const WITHIN: (f64, f64) = (0.05, 20.0);
 
     /// The profile of the machine.
-    pub fn applied(&self, profile: &EngineProfile) -> EngineProfile {
+    pub fn apply_to(&self, profile: &EngineProfile) -> EngineProfile {
         let mut p = *profile;
         p.bandwidth_share *= self.bandwidth;
         p.bytes_per_cycle *= self.bandwidth;

@@ -16,7 +16,7 @@ impl EngineProfile {
     pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
         let profile = EngineProfile::of(engine);
         match topology.calibration_for(engine) {
-            Some(calibration) => calibration.applied(profile),
+            Some(calibration) => calibration.apply_to(profile),
             None => *profile,
         }
     }

@@ -2,7 +2,7 @@
 
 use tpc_ir::Graph;
 
-use super::{Bill, Breakdown, ModelKind, PlanRequest, Planned};
+use super::{Bill, Breakdown, ModelKind, PlanRequest, PlannedGraph};
 use crate::machine::{Engine, EngineProfile, Way};
 
 /// Batches of a prompt whose speed is estimated: llama.cpp's default of four physical batches in a logical one.
@@ -39,7 +39,7 @@ pub struct Estimate {
 
 /// Estimates the times of a plan and its sharded form, for the engine and at the depth of the request. A token passes the
 /// stages one after another; so do the host and the devices.
-pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
+pub fn estimate(planned: &PlannedGraph, sharded: &Graph, request: &PlanRequest) -> Estimate {
     let topology = &request.topology;
     let profile = &EngineProfile::on(request.engine, topology);
     let (decode, prefill) = (request.decode_batch(), request.prefill_batch());

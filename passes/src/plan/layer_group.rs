@@ -87,7 +87,7 @@ impl View for PlacedView<'_> {
 }
 
 /// The group that plans for an instruction: its own, or for a copy to elsewhere that of the operand.
-fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
+fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
     let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
     data.results
@@ -105,7 +105,7 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
     let prologue = Prologue::of_graph(graph);
     let mut insts: BTreeMap<(Group, Section), Vec<Inst>> = BTreeMap::new();
     for (inst, data) in graph.insts() {
-        let Some(group) = planned_by(graph, inst) else {
+        let Some(group) = planning_group(graph, inst) else {
             continue;
         };
         let section = prologue.section(inst, data.layer);

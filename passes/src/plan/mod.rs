@@ -28,7 +28,7 @@ mod timeline;
 mod why;
 
 pub use alternative::Cost;
-pub use bill::{Bill, Counted, Times};
+pub use bill::{Bill, KernelCount, Times};
 pub use breakdown::Breakdown;
 pub use choice::Choice;
 pub use choose::choose;
@@ -40,13 +40,13 @@ pub use ranges::{ChainCuts, chain, proportional};
 pub use request::PlanRequest;
 pub use situation::ModelKind;
 pub use timeline::{Event, is_copy_of_input, roofline, timeline};
-pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
+pub use why::{FactorFacts, FactorWhy, ForbiddenSplit, Verdict, Why, facts, why};
 
 use tpc_ir::verify::Violations;
-use tpc_ir::{Budget, Exceeded, Group, Verified, stage};
+use tpc_ir::{Budget, BudgetExceeded, Group, Verified, stage};
 
 use crate::factors::{Analysis, Factors, GraphFacts};
-use crate::place::{Placed, place};
+use crate::place::{PlacedGraph, place};
 use crate::users::Users;
 
 /// Why there is no plan.
@@ -57,12 +57,12 @@ pub enum PlanError {
     Invalid(#[from] Violations),
     /// The budget does not suffice.
     #[error(transparent)]
-    Budget(#[from] Exceeded),
+    Budget(#[from] BudgetExceeded),
 }
 
 /// A placed graph with its factors and the splits chosen for it.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedGraph {
     /// The graph, with places and copies.
     pub graph: Verified<stage::Placed>,
     /// Its factors.
@@ -77,7 +77,7 @@ pub struct Planned {
     pub choice: Choice,
 }
 
-impl Planned {
+impl PlannedGraph {
     /// The graph and its analyses.
     pub fn graph_facts(&self) -> GraphFacts<'_> {
         GraphFacts {
@@ -93,7 +93,10 @@ impl Planned {
 ///
 /// # Errors
 /// The same.
-pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Planned, PlanError> {
+pub fn plan(
+    model: &Verified<stage::Model>,
+    request: &PlanRequest,
+) -> Result<PlannedGraph, PlanError> {
     plan_within(model, request, &Budget::default())
 }
 
@@ -105,9 +108,9 @@ pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,
     budget: &Budget,
-) -> Result<Planned, PlanError> {
+) -> Result<PlannedGraph, PlanError> {
     let placement = &request.layer_placement;
-    let Placed { graph, mirrored } = place(
+    let PlacedGraph { graph, mirrored } = place(
         model,
         placement,
         &request.devices,
@@ -121,7 +124,7 @@ pub fn plan_within(
     let users = Users::of_graph(&graph);
     analysis.store_as(request.storage, &graph, &users);
     let layer_groups = layer_groups(&graph, &analysis);
-    let mut out = Planned {
+    let mut out = PlannedGraph {
         graph,
         factors,
         analysis,

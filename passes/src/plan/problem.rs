@@ -40,13 +40,13 @@ impl Problem {
     }
 
     /// An option of this problem, for the factors of an alike one.
-    pub(super) fn renamed(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
-        renamed(option, &self.whole, alike)
+    pub(super) fn rename(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
+        rename(option, &self.whole, alike)
     }
 }
 
 /// An option for the corresponding leaves of an alike layer group.
-fn renamed(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
+fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
     let rename = |l: &Var| {
         let at = from.leaves.iter().position(|x| x == l);
         at.map_or(*l, |i| to.leaves[i])
@@ -119,7 +119,7 @@ impl<'a> OptionTable<'a> {
             return None;
         }
         let options = self.by_leaf.get(like)?;
-        Some(options.iter().map(|o| renamed(o, from, to)).collect())
+        Some(options.iter().map(|o| rename(o, from, to)).collect())
     }
 
     fn is_global(&self, leaf: &Var) -> bool {
@@ -127,7 +127,7 @@ impl<'a> OptionTable<'a> {
     }
 
     /// The members of each problem, ascending.
-    fn tied(&self) -> Vec<Vec<usize>> {
+    fn group_members(&self) -> Vec<Vec<usize>> {
         let mut ties = UnionFind::new(self.layer_groups.len());
         for (leaf, span) in &self.spans {
             if !self.by_leaf[leaf].is_empty() && !self.is_global(leaf) {
@@ -151,8 +151,8 @@ impl<'a> OptionTable<'a> {
     /// The distinct problems.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut out: Vec<Problem> = Vec::new();
-        for members in self.tied() {
-            let whole = self.merged(&members);
+        for members in self.group_members() {
+            let whole = self.merge_layer_groups(&members);
             let alike = |p: &&mut Problem| {
                 p.whole.signature == whole.signature && self.same_options(&p.whole, &whole)
             };
@@ -172,7 +172,7 @@ impl<'a> OptionTable<'a> {
     }
 
     /// Layer groups as one.
-    fn merged(&self, members: &[usize]) -> LayerGroup {
+    fn merge_layer_groups(&self, members: &[usize]) -> LayerGroup {
         let mut out = self.layer_groups[members[0]].clone();
         let mut known: BTreeSet<Var> = out.leaves.iter().copied().collect();
         for &m in &members[1..] {

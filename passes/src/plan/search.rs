@@ -17,7 +17,7 @@ const MOST_OPTIONS: usize = 512;
 const ROUNDS: usize = 3;
 
 /// The cheapest assignment that was found.
-pub(super) struct Cheapest<'b> {
+pub(super) struct CheapestAssignment<'b> {
     /// Its price.
     pub(super) price: Price,
     /// Its options, without the fixed ones.
@@ -61,7 +61,7 @@ pub(super) fn search<'b>(
     fixed: &[&'b SplitOption],
     options: &[&'b SplitOption],
     budget: &Budget,
-) -> Option<Cheapest<'b>> {
+) -> Option<CheapestAssignment<'b>> {
     let all_options = options.len();
     let options = &options[..all_options.min(MOST_OPTIONS)];
     let mut trials = Trials {
@@ -82,11 +82,11 @@ pub(super) fn search<'b>(
             trials.price(set);
         }
     } else {
-        trials.part_by_part();
+        trials.improve_by_component();
     }
     let complete = complete && !trials.is_over() && options.len() == all_options;
     let (price, set) = trials.best?;
-    Some(Cheapest {
+    Some(CheapestAssignment {
         price,
         assignment: set.into_iter().map(|i| options[i]).collect(),
         priced: trials.priced,
@@ -159,7 +159,7 @@ impl Trials<'_, '_> {
     }
 
     /// Improves the empty assignment in one part of the conflict graph after the other, until nothing changes.
-    fn part_by_part(&mut self) {
+    fn improve_by_component(&mut self) {
         self.price(Vec::new());
         let parts = parts(self.options.len(), &|a, b| self.conflict(a, b));
         for _ in 0..ROUNDS {

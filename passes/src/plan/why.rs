@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::factor::{Cut, Var};
+use tpc_ir::factor::{UnifyError, Var};
 use tpc_ir::op::{Expr, Role, Slot};
 use tpc_ir::{Class, Dim, Group, Inst, Place, Value};
 
-use super::alternative::{Alternatives, Cost, Instead};
+use super::alternative::{Alternatives, Cost, Replacement};
 use super::kind::kind_of;
 use super::options::{Granules, Refusal, SplitOption, granules, refusal};
-use super::{PlanRequest, Planned};
+use super::{PlanRequest, PlannedGraph};
 use crate::factors::Selection;
-use crate::factors::{Term, Through, through};
+use crate::factors::{FactorPosition, Term, factor_positions};
 
 /// The facts about a factor that do not depend on the choice.
 #[derive(Clone, Debug)]
@@ -28,20 +28,20 @@ pub struct FactorFacts {
     /// Where ranges may end.
     pub granules: Granules,
     /// The weights and states that it runs through.
-    pub through: Vec<Through>,
+    pub through: Vec<FactorPosition>,
     /// The reason why it cannot be split, if there is one.
-    pub forbidden: Option<Forbidden>,
+    pub forbidden: Option<ForbiddenSplit>,
 }
 
 /// Why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forbidden {
+pub struct ForbiddenSplit {
     /// The reason; with the first op concerned, where there are several.
     pub reason: Refusal,
     /// The axes of that op that must be whole and contain the factor.
     pub at: Vec<(Slot, usize)>,
     /// Why that op's rule does not hold, where it does not.
-    pub cut: Option<Cut>,
+    pub cut: Option<UnifyError>,
     /// Further ops that need it whole.
     pub others: usize,
 }
@@ -65,7 +65,7 @@ pub enum Verdict {
     /// The tensor is not on a group of devices.
     Elsewhere,
     /// It must be whole.
-    Forbidden(Forbidden),
+    Forbidden(ForbiddenSplit),
     /// It could be split.
     Possible {
         /// The cheapest option.
@@ -107,8 +107,8 @@ pub struct Why {
 }
 
 /// The facts about `leaf`; `None` where it never meets a group of devices.
-pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
-    let Planned {
+pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
+    let PlannedGraph {
         graph,
         factors,
         analysis,
@@ -120,19 +120,19 @@ pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
         size: factors.space.size(leaf).clone(),
         kind: stored.then(|| kind_of(graph, analysis, &[leaf])),
         granules: granules(planned.graph_facts(), &[leaf]),
-        through: through(analysis, leaf),
+        through: factor_positions(analysis, leaf),
         forbidden: refusal(factors, analysis, leaf).map(|r| forbidden(planned, leaf, r)),
     })
 }
 
-fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
-    let Planned {
+fn forbidden(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> ForbiddenSplit {
+    let PlannedGraph {
         graph,
         factors,
         analysis,
         ..
     } = planned;
-    let mut out = Forbidden {
+    let mut out = ForbiddenSplit {
         at: Vec::new(),
         cut: None,
         others: 0,
@@ -162,7 +162,7 @@ fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
 }
 
 /// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
-pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
+pub fn why(planned: &PlannedGraph, request: &PlanRequest, value: Value) -> Why {
     let segments = planned.analysis.terms[value.index()].to_vec();
     let mut leaves: Vec<Var> = Vec::new();
     for leaf in segments.iter().flat_map(Term::leaves) {
@@ -196,14 +196,14 @@ pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
 }
 
 fn verdict(
-    planned: &Planned,
+    planned: &PlannedGraph,
     alternatives: &Alternatives<'_>,
     group: Group,
     devices: usize,
     facts: &FactorFacts,
 ) -> Verdict {
     if let Some(class) = planned.choice.class_of(group, facts.leaf) {
-        let Instead {
+        let Replacement {
             layers,
             chosen,
             cost,
@@ -225,12 +225,12 @@ fn verdict(
     let options = alternatives.options(facts.leaf);
     let mut best: Option<(f64, Verdict)> = None;
     for option in &options {
-        let Instead {
+        let Replacement {
             of,
             layers,
             chosen,
             cost,
-        } = alternatives.instead(option);
+        } = alternatives.replace(option);
         let Some(alternative) = cost else { continue };
         let loss = alternative.price_us - chosen.price_us;
         if best.as_ref().is_none_or(|(least, _)| loss < *least) {

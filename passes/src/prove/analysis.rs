@@ -1,7 +1,7 @@
 //! The analysis of the proof's e-graph: type, age and model value of each e-class.
 
 use egg::{Analysis, DidMerge, EGraph, Id};
-use tpc_ir::op::{Inferred, OpCategory};
+use tpc_ir::op::{InferredTypes, OpCategory};
 use tpc_ir::{Op, TensorType};
 
 use super::finite::{self, Domain, domain};
@@ -104,14 +104,14 @@ pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id
                 return true;
             }
             let nodes = open.iter().flat_map(|&id| &graph[id].nodes);
-            open = nodes.filter_map(|n| selected(graph, n)).collect();
+            open = nodes.filter_map(|n| selection_operand(graph, n)).collect();
         }
         false
     })
 }
 
 /// The value of which a term is a part or a repetition.
-fn selected(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
+fn selection_operand(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
     let of = match term.head {
         Head::View(_) => true,
         Head::Op { op, .. } => matches!(
@@ -131,7 +131,7 @@ fn type_of(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<TensorType
         Head::Op { op, result } => {
             let args: Option<Vec<&TensorType>> = (0..term.args.len()).map(arg).collect();
             match tables.ops.get(op).infer(&args?) {
-                Ok(Inferred::Types(types)) => types.into_iter().nth(usize::from(result)),
+                Ok(InferredTypes::Types(types)) => types.into_iter().nth(usize::from(result)),
                 _ => None,
             }
         }

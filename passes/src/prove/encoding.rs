@@ -2,7 +2,7 @@
 
 use egg::Id;
 use rustc_hash::FxHashMap;
-use tpc_ir::op::{AllToAll, Concat, Copy, Inferred, ReduceScatter};
+use tpc_ir::op::{AllToAll, Concat, Copy, InferredTypes, ReduceScatter};
 use tpc_ir::{Budget, Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
 use super::boundary::{Boundary, is_inlined};
@@ -56,7 +56,7 @@ impl<'a> Encoding<'a> {
             }
             added = encoding.add_program(inst);
         }
-        for (resource, n) in encoding.terms.taken() {
+        for (resource, n) in encoding.terms.used_resources() {
             budget.take(resource, n);
         }
         added.map(|()| encoding)
@@ -180,7 +180,7 @@ impl<'a> Encoding<'a> {
     fn is_declared(&self, op: &Op, id: Id) -> bool {
         self.terms.ops_of(id).iter().any(|(_, _, args)| {
             let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();
-            types.is_some_and(|t| op.infer(&t) == Ok(Inferred::Declared))
+            types.is_some_and(|t| op.infer(&t) == Ok(InferredTypes::Declared))
         })
     }
 
@@ -321,7 +321,7 @@ impl<'a> Encoding<'a> {
             return Ok(base);
         };
         let ty = self.terms.ty(base).ok_or(NotExpressible)?.clone();
-        let (indices, dims) = held(parts, op.row_granule(ty.dtype), &ty)?;
+        let (indices, dims) = held_part(parts, op.row_granule(ty.dtype), &ty)?;
         Ok(self.terms.view(base, indices, dims))
     }
 }
@@ -333,7 +333,7 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
 
 /// The index set and the sizes of the part that a place holds of a leaf of that type, whose rows may be cut at every
 /// `granule`. Elements are decoded one by one, so a part of a block has the numbers that it has in the block.
-fn held(
+fn held_part(
     parts: &[Vec<Interval>],
     granule: u64,
     ty: &TensorType,

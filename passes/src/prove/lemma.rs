@@ -37,10 +37,10 @@ pub(super) fn prove(
     budget: &Budget,
 ) -> Result<Lemma, Failure> {
     let mut encoding = Encoding::new(task, boundary, without, budget)?;
-    let before = encoding.terms.taken();
-    let found = judge(&mut encoding, has_next);
+    let before = encoding.terms.used_resources();
+    let found = find_counterparts(&mut encoding, has_next);
     // Why there is no proof takes its share, too.
-    for ((resource, now), (_, then)) in encoding.terms.taken().into_iter().zip(before) {
+    for ((resource, now), (_, then)) in encoding.terms.used_resources().into_iter().zip(before) {
         budget.take(resource, now.saturating_sub(then));
     }
     let counterparts = found?;
@@ -53,7 +53,7 @@ pub(super) fn prove(
 }
 
 /// The counterparts of the values that are live out of an obligation, each with its instruction and the index of the result.
-fn judge(
+fn find_counterparts(
     encoding: &mut Encoding<'_>,
     has_next: bool,
 ) -> Result<Vec<(usize, usize, Vec<LocalCounterpart>)>, Failure> {

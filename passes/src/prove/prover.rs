@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
-use tpc_ir::{Budget, Graph, Resource, Spot, Verified, stage};
+use tpc_ir::{Budget, Graph, OpLocation, Resource, Verified, stage};
 
 use super::interner::Tables;
 use super::knowledge::{Knowledge, Lemma};
@@ -61,7 +61,7 @@ pub fn prove_within(
             let over = |r: &&Resource| budget.left(**r) == 0;
             let resource = Resource::ALL.iter().find(over).unwrap_or(&Resource::Terms);
             let spot = || {
-                Some(Spot {
+                Some(OpLocation {
                     op: r.op.clone(),
                     value: r.value.clone(),
                     layer: r.layer,

@@ -1,6 +1,6 @@
 //! Refutations: the op whose value cannot be justified, and the reason.
 
-use tpc_ir::{Exceeded, Graph, Inst, Place, TensorType, Value};
+use tpc_ir::{BudgetExceeded, Graph, Inst, Place, TensorType, Value};
 
 /// The reason that a value is not justified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -96,7 +96,7 @@ pub enum Unproven {
     Limit,
     /// The command's budget is spent.
     #[error("exceeds the budget: {0}")]
-    Budget(Exceeded),
+    Budget(BudgetExceeded),
 }
 
 /// The first op that is not justified, with the reason.

@@ -119,7 +119,8 @@ impl Writer<'_> {
         let mut own: FxHashMap<Value, u32> = FxHashMap::default();
         for &inst in task.of_programs {
             let data = task.programs.inst(inst);
-            self.out.push(self.tables.ops.intern(&data.op.nameless()));
+            self.out
+                .push(self.tables.ops.intern(&data.op.without_tensor_name()));
             if is_named_leaf(&data.op) {
                 let Some(leaf) = task.leaves.get(&data.op) else {
                     return Err(Refutation::at(task.programs, inst, Unproven::Leaf));

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use tpc_ir::op::Inferred;
+use tpc_ir::op::InferredTypes;
 use tpc_ir::{Graph, Inst, InstData, Op, Place, TensorType};
 
 use super::refutation::{Refutation, Unproven};
@@ -33,12 +33,12 @@ fn types(graph: &Graph, data: &InstData) -> Result<(), Unproven> {
     let ty = |v| &graph.value(v).ty;
     let operands: Vec<&TensorType> = data.operands.iter().map(|&v| ty(v)).collect();
     let found = match data.op.infer(&operands) {
-        Ok(Inferred::Declared) if data.results.len() == 1 => return Ok(()),
-        Ok(Inferred::Types(found)) if found.iter().eq(data.results.iter().map(|&v| ty(v))) => {
+        Ok(InferredTypes::Declared) if data.results.len() == 1 => return Ok(()),
+        Ok(InferredTypes::Types(found)) if found.iter().eq(data.results.iter().map(|&v| ty(v))) => {
             return Ok(());
         }
-        Ok(Inferred::Types(found)) => found.into_iter().next(),
-        Ok(Inferred::Declared) | Err(_) => None,
+        Ok(InferredTypes::Types(found)) => found.into_iter().next(),
+        Ok(InferredTypes::Declared) | Err(_) => None,
     };
     Err(Unproven::Type { found })
 }

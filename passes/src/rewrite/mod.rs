@@ -29,5 +29,5 @@ mod template;
 
 pub use price::Machine;
 pub use report::{Counts, Limits, Report, SectionReport, Stop};
-pub use rewriter::{Rewritten, rewrite};
+pub use rewriter::{RewrittenGraph, rewrite};
 pub use rules::{RULES, RewriteRule};

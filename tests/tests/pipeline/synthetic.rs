@@ -18,7 +18,7 @@ use tpc_ir::{DType, Graph, Group, Op, Sharding, Value, Verified};
 use tpc_models::description::{Presence, Window};
 use tpc_models::{ARCHS, Arch};
 use tpc_passes::canonicalise::canonicalise;
-use tpc_passes::factors::{Clash, GraphFacts, active_roles};
+use tpc_passes::factors::{GraphFacts, PropagationConflict, active_roles};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology};
 use tpc_passes::plan::{Choice, SplitOption, options_for};
@@ -245,7 +245,7 @@ fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
         let choice = Choice::from_options(options.clone());
         let torn = facts.graph.insts().find(|&(inst, _)| {
             let roles = active_roles(facts.graph, facts.analysis, inst, &choice);
-            matches!(roles, Err(Clash::MixedSegments(_)))
+            matches!(roles, Err(PropagationConflict::MixedSegments(_)))
         });
         let Some((inst, _)) = torn else {
             return choice;

@@ -15,7 +15,8 @@ use crate::args::PlacementArgs;
 use crate::input;
 use crate::output::{self, Failure};
 pub(super) use bind::{
-    Asked, CPU, CUDA, Mismatch, command, mismatches, of_model, on_devices, stored_versions,
+    Asked, CPU, CUDA, Mismatch, STORAGE_FORMATS, command, mismatches, of_model, on_devices,
+    stored_versions,
 };
 pub(super) use machine::{in_memory, of_topology, without_cards};
 
@@ -85,7 +86,7 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
     let bytes = bytes(path)?;
     let name = path.display().to_string();
-    Artefact::read(&bytes).map_err(|e| Failure::usage(e.diagnostic(&name)))
+    Artefact::read(&bytes, STORAGE_FORMATS).map_err(|e| Failure::usage(e.diagnostic(&name)))
 }
 
 /// Whether placement options, but `--devices`, are those of the artefact, which has decided them.

@@ -332,7 +332,7 @@ impl<'a> Loading<'a> {
     fn used(&self, planned: u64) -> usize {
         let planned = usize::try_from(planned).unwrap_or(usize::MAX);
         match self.subject.code {
-            Code::Planned(_) => planned.min(self.cells),
+            Code::PlannedGraph(_) => planned.min(self.cells),
             Code::Program(_) => planned,
         }
     }
@@ -353,7 +353,7 @@ impl<'a> Loading<'a> {
     fn config(&self) -> SessionConfig {
         let cells = [self.subject.n_ctx, self.subject.n_ctx_swa].map(|n| self.used(n));
         let sequences = match &self.subject.code {
-            Code::Planned(_) => self.sequences,
+            Code::PlannedGraph(_) => self.sequences,
             Code::Program(program) => subject::sequences(program),
         };
         let Parts { count, swa, .. } = self.parts();
@@ -382,7 +382,7 @@ impl<'a> Loading<'a> {
         match self.executor {
             ExecutorKind::Reference => {
                 let graph = match &self.subject.code {
-                    Code::Planned(programs) => programs,
+                    Code::PlannedGraph(programs) => programs,
                     Code::Program(program) => &program.graph,
                 };
                 let session = Session::new(graph, &weights, config);
@@ -415,7 +415,7 @@ impl<'a> Loading<'a> {
         config: SessionConfig,
     ) -> Result<Session<CpuExecutor>, Failure> {
         let program = match &self.subject.code {
-            Code::Planned(programs) => self.assembled(programs, &config)?,
+            Code::PlannedGraph(programs) => self.assembled(programs, &config)?,
             // It was verified when it was read.
             Code::Program(program) => Arc::clone(program),
         };
@@ -446,7 +446,7 @@ impl<'a> Loading<'a> {
         let failed = |e: DriverError| execution_failure(&tpc_cuda::executor::error(e));
         let driver = driver.map_err(failed)?;
         let program = match &self.subject.code {
-            Code::Planned(programs) => self.assembled(programs, &config)?,
+            Code::PlannedGraph(programs) => self.assembled(programs, &config)?,
             Code::Program(program) => Arc::clone(program),
         };
         let options = CudaOptions {

@@ -137,7 +137,7 @@ impl Opened {
 pub(crate) enum Code {
     /// Graphs that were planned now; they become a program for the batches that are asked for. The plan and its proof, of which
     /// nothing is needed any more, take no memory beside the weights.
-    Planned(Box<Verified<stage::Programs>>),
+    PlannedGraph(Box<Verified<stage::Programs>>),
     /// A program, for the batches that it has.
     Program(Arc<Program>),
 }
@@ -267,7 +267,7 @@ impl Ready {
             n_ctx_swa: compiled.caches.n_ctx_swa,
             ubatch: count(placement.ubatch_size),
             outputs: None,
-            code: Code::Planned(Box::new(compiled.programs)),
+            code: Code::PlannedGraph(Box::new(compiled.programs)),
         }
     }
 

@@ -34,7 +34,7 @@ use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Budget, Op, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Workload;
-use tpc_passes::plan::{Choice, PlanRequest, Planned};
+use tpc_passes::plan::{Choice, PlanRequest, PlannedGraph};
 use tpc_passes::prove::{Proof, Refutation, Unproven};
 use tpc_passes::rewrite::Report as RewriteReport;
 
@@ -74,7 +74,7 @@ pub struct Compiled {
     /// The request that the plan answers.
     pub request: PlanRequest,
     /// Factors and choice.
-    pub planned: Planned,
+    pub planned: PlannedGraph,
     /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
     pub eager: Verified<stage::Sharded>,
     /// The sharded graph, rewritten.

@@ -1,6 +1,6 @@
 //! How large a model and its caches are.
 
-use tpc_ir::{Bindings, Graph, Op, Window, parts_cells};
+use tpc_ir::{Bindings, Graph, Op, Window, cache_cells};
 
 use tpc_gguf::{GgufFile, TensorInfo};
 
@@ -67,8 +67,8 @@ impl CacheSizes {
                 .min(each)
         });
         CacheSizes {
-            n_ctx: parts_cells(each, parallel),
-            n_ctx_swa: parts_cells(swa, parallel),
+            n_ctx: cache_cells(each, parallel),
+            n_ctx_swa: cache_cells(swa, parallel),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
-use tpc_passes::factors::{Through, activations};
+use tpc_passes::factors::{FactorPosition, activations};
 use tpc_passes::plan::{FactorFacts, LayerGroup, facts};
 
 use super::describe;
@@ -114,7 +114,7 @@ fn factor(compiled: &Compiled, graph: &Graph, f: &FactorFacts, here: &[Value], o
         None => writeln!(out, "; {}", describe::granule(&f.granules)),
         Some(why) => writeln!(out, "; {}", describe::forbidden(graph, f, why)),
     };
-    let (near, far): (Vec<&Through>, Vec<&Through>) =
+    let (near, far): (Vec<&FactorPosition>, Vec<&FactorPosition>) =
         f.through.iter().partition(|t| here.contains(&t.value));
     for t in near {
         let _ = writeln!(

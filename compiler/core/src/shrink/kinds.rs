@@ -54,7 +54,7 @@ impl View for ShardedView<'_> {
     type Value = ValueShape;
 
     fn op(&mut self, op: &Op) -> Op {
-        op.nameless()
+        op.without_tensor_name()
     }
 
     fn outside(&mut self, v: Value) -> ValueShape {

@@ -1,7 +1,7 @@
 //! Reshapes and slices that end inside a factor.
 
 use tpc_ir::{Code, Graph, Inst, Severity, text};
-use tpc_passes::factors::{Factors, cut_reshape, through};
+use tpc_passes::factors::{Factors, cut_reshape, factor_positions};
 
 use super::{Check, EntityKind, Lint, Plan};
 use crate::view::layered;
@@ -82,7 +82,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             out.push(shown(warning, *inst, "whole on every device".to_owned()));
             continue;
         };
-        let at = through(&planned.analysis, found.factor);
+        let at = factor_positions(&planned.analysis, found.factor);
         let at = at.first().map_or_else(Message::default, |t| {
             message!(
                 " ({} of {})",

@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::place::Place;
 use crate::program::{
     ArenaData, ArenaKind, BatchShape, BufferData, Extent, Home, LaunchData, Layout, Phase, Program,
-    Queue, Step, StoredFormat, Work,
+    Queue, Step, StorageFormat, Work,
 };
 use crate::text::{
     Kind, MAX_ERRORS, ParseError, ParseErrorKind, Parser, Referent, Span, Token, parse_with,
@@ -20,7 +20,7 @@ use crate::verify::{Verified, stage};
 
 /// A program and where its parts stand in the text; neither its graph nor itself is verified.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedProgram {
     graph: Graph,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
@@ -32,7 +32,7 @@ pub struct Parsed {
     pub spans: Spans,
 }
 
-impl Parsed {
+impl ParsedProgram {
     /// Its graph.
     pub const fn graph(&self) -> &Graph {
         &self.graph
@@ -55,14 +55,18 @@ impl Parsed {
     }
 }
 
-/// Reads a program from its text form, described in [the module](super).
+/// Reads a program from its text form, described in [the module](super). Its buffers may have these storage formats and that
+/// of the file.
 ///
 /// Takes time and memory linear in the length of the text.
 ///
 /// # Errors
 /// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
-pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
-    let mut lines = Lines::default();
+pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec<ParseError>> {
+    let mut lines = Lines {
+        formats: formats.to_vec(),
+        ..Lines::default()
+    };
     let graph = parse_with(text, &mut |parser, word, start| {
         let line = match word {
             "shape" => Lines::shape,
@@ -87,7 +91,7 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     lines.homes.resize(values, None);
     lines.spans.homes.resize(values, None);
     lines.spans.graph = graph.spans;
-    Ok(Parsed {
+    Ok(ParsedProgram {
         graph: graph.graph,
         shapes: lines.shapes,
         arenas: lines.arenas,
@@ -111,6 +115,8 @@ struct Pending {
 /// The statements read so far.
 #[derive(Default)]
 struct Lines {
+    /// The storage formats that buffers may have, beside that of the file.
+    formats: Vec<StorageFormat>,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
     buffers: Vec<BufferData>,
@@ -176,7 +182,10 @@ impl Lines {
         p.expect(b'=', "`=`")?;
         let arena = Arena::new(p.reference(Kind::Arena)?);
         let format = match p.peek()?.0 {
-            Token::Word(word) => StoredFormat::ALL.into_iter().find(|f| f.name() == word),
+            Token::Word(word) => {
+                let mut known = self.formats.iter().chain([&StorageFormat::FILE]);
+                known.find(|f| f.name() == word).copied()
+            }
             _ => None,
         };
         if format.is_some() {
@@ -291,7 +300,7 @@ impl Lines {
     /// `phase 0`. A rejected line begins a phase, too, so that its queues are not reported as well.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
-            ahead: 0,
+            lookahead: 0,
             queues: Vec::new(),
         });
         self.spans.phases.push(start);
@@ -302,7 +311,7 @@ impl Lines {
         let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
         let ahead = u32::try_from(ahead).map_err(large)?;
         if let (Some(phase), Some(span)) = (self.phases.last_mut(), self.spans.phases.last_mut()) {
-            phase.ahead = ahead;
+            phase.lookahead = ahead;
             *span = p.since(start);
         }
         Ok(())

@@ -15,9 +15,9 @@ pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
             .into_iter()
             .collect();
     }
-    let inside = |v: &Value| data.covers().contains(&graph.value(*v).def.0);
+    let inside = |v: &Value| data.covered_insts().contains(&graph.value(*v).def.0);
     let mut out: Vec<Value> = data
-        .covers()
+        .covered_insts()
         .iter()
         .flat_map(|&i| graph.inst(i).operands.iter().copied())
         .filter(|v| !inside(v))
@@ -31,6 +31,6 @@ pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
 pub(super) fn writes(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let of = |&i: &Inst| program.graph.inst(i).results.iter().copied();
-    let all = data.covers().iter().flat_map(of);
+    let all = data.covered_insts().iter().flat_map(of);
     all.filter(|v| program.home(*v).is_some()).collect()
 }

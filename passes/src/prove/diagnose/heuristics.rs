@@ -14,7 +14,7 @@ const STEPS: usize = 8;
 
 /// The slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the first, if
 /// several move one value. The search stops at justified values.
-pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
+pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside = instructions(encoding);
     let mut open = vec![inst];
@@ -70,7 +70,7 @@ fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
 }
 
 /// The first of the ops before this one whose value is a value of the model, but of another name.
-pub(super) fn misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
+pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {
         let data = programs.value(*v);

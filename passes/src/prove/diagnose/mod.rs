@@ -30,7 +30,7 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     // The terms made here serve the message only: they may be cut short.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
     let verdicts = Verdicts::new(encoding, Scope::ModelSums);
-    let (inst, what) = match search::odd_collective(encoding, &verdicts, goal) {
+    let (inst, what) = match search::find_odd_collective(encoding, &verdicts, goal) {
         Some(odd) => (odd, Unproven::Summand),
         None => search::first_unjustified(encoding, &verdicts, goal),
     };
@@ -41,8 +41,8 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     let programs = encoding.task.programs;
     let mut refutation = Refutation::at(programs, inst, what);
     if let Some(&v) = programs.inst(inst).results.first() {
-        refutation.found = Some(render::computed(encoding, v));
-        refutation.expected = render::expected(encoding, v);
+        refutation.found = Some(render::render_computed(encoding, v));
+        refutation.expected = render::render_expected(encoding, v);
     }
     refutation
 }
@@ -53,8 +53,8 @@ fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, Unproven)> {
     if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {
         return Some((leaf, Unproven::Part));
     }
-    let other = heuristics::misfit(encoding, inst);
-    let other = other.or_else(|| heuristics::misnamed(encoding, inst));
+    let other = heuristics::find_odd_layout(encoding, inst);
+    let other = other.or_else(|| heuristics::find_misnamed(encoding, inst));
     other.map(|other| (other, Unproven::Another))
 }
 

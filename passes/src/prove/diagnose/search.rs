@@ -55,7 +55,7 @@ pub(super) fn first_unjustified(
         if verdicts.summands.contains(&v)
             && !op.is_movement()
             && !is_summed(encoding, v)
-            && (leaks || on_several(encoding, verdicts, v))
+            && (leaks || is_on_several_devices(encoding, verdicts, v))
             && !adds_up(encoding, verdicts, v)
         {
             // The reader takes it for the whole.
@@ -111,7 +111,7 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
 
 /// The first collective before `goal` that gives no value of the model and is unlike others: it leaves out devices that
 /// take part in others, or it sums values that are whole already.
-pub(super) fn odd_collective(
+pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
     goal: Value,
@@ -142,7 +142,7 @@ pub(super) fn odd_collective(
 }
 
 /// Whether several devices have a summand of the same sum under the same name.
-fn on_several(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
+fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
     }

@@ -6,14 +6,14 @@ use tpc_ir::op::{HeadWindow, Repeat, SetSlice};
 use tpc_ir::{Dim, Interval, Op};
 
 use super::{Axes, Part};
-use crate::prove::index_set::{NotExpressible, clipped};
+use crate::prove::index_set::{NotExpressible, clip};
 use crate::prove::language::Mask;
 
 /// The op on whole operands, and the mask that it has on the parts.
 ///
 /// This lists every op whose parameters change when a device runs it on its part. An op with other parameters is
 /// another op, so nothing is proved of an op that is missing here and whose parameters change.
-pub(super) fn on_wholes(
+pub(super) fn lift_parameters(
     op: &Op,
     parts: &[Rc<Part>],
     axes: &[Axes],
@@ -123,7 +123,7 @@ fn start_on_whole(
     let local = op.start.as_const().ok_or(NotExpressible)?;
     let start = of_model.start.as_const().ok_or(NotExpressible)?;
     let held = pattern.refined(&Dim::ONE, &parts[0].ty.dims[axis])?;
-    let before: u64 = clipped(&held, 0, start).iter().map(|r| r.len).sum();
+    let before: u64 = clip(&held, 0, start).iter().map(|r| r.len).sum();
     if before != local || of_model.axis != op.axis {
         return Err(NotExpressible);
     }

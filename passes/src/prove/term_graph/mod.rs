@@ -269,7 +269,7 @@ impl TermGraph {
     }
 
     /// What the graph has taken: terms, segments and steps.
-    pub(super) fn taken(&self) -> [(Resource, u64); 3] {
+    pub(super) fn used_resources(&self) -> [(Resource, u64); 3] {
         [
             (Resource::Terms, self.graph.total_size() as u64),
             (Resource::Segments, self.segments.used.get()),

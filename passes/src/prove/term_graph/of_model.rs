@@ -4,7 +4,7 @@
 use egg::Id;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
-use super::access::Numbered;
+use super::access::NumberedView;
 use super::{MAX_VIEWS, Selection, TermGraph};
 use crate::prove::language::{Head, Term};
 
@@ -173,7 +173,7 @@ impl TermGraph {
     }
 
     /// The views of `base` that the model has.
-    pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, Numbered)> {
+    pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, NumberedView)> {
         let base = self.graph.find(base);
         let mut out = Vec::new();
         self.steps.add(self.model.slices.len() / 16);

@@ -2,10 +2,10 @@
 
 use egg::Id;
 use tpc_ir::Op;
-use tpc_ir::op::{Copy, Sharded};
+use tpc_ir::op::{Copy, ShardedTensor};
 use tpc_ir::verify::derive_operand;
 
-use super::{Equal, RewriteRule};
+use super::{EqualPairs, RewriteRule};
 use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
@@ -122,7 +122,13 @@ fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
 }
 
 /// Moves an op before the copy: `f(copy(x)) = copy(f(x))`.
-fn before(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
+fn before(
+    egraph: &mut EGraph,
+    eclass: Id,
+    node: &Node,
+    equal: &mut EqualPairs,
+    fits: fn(&Op) -> bool,
+) {
     let Head::Op(op, out) = node.head else {
         return;
     };
@@ -154,7 +160,13 @@ fn before(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits:
 }
 
 /// Moves an op after the copy: `copy(f(x)) = f(copy(x))`.
-fn after(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
+fn after(
+    egraph: &mut EGraph,
+    eclass: Id,
+    node: &Node,
+    equal: &mut EqualPairs,
+    fits: fn(&Op) -> bool,
+) {
     let Some(to) = copy_to(egraph, node) else {
         return;
     };
@@ -167,7 +179,7 @@ fn after(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: 
         }
         let x = inner.operands[0];
         let ty = type_of(egraph, x).ty.clone();
-        let result = Sharded {
+        let result = ShardedTensor {
             ty: &to.ty,
             sharding: &to.sharding,
         };

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Bindings, DType, Output, Value};
 use tpc_runtime::{Data, ExecError, Shape, Slot, SlotMemory, Tensor, quant};
 
@@ -19,7 +19,7 @@ pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
                 InputKind::NextTokens(n) => n,
                 _ => 0,
             };
-            let phase = program.phases.iter().position(|p| p.ahead == ahead)?;
+            let phase = program.phases.iter().position(|p| p.lookahead == ahead)?;
             Some((phase, value, input.kind.clone()))
         }
         _ => None,
@@ -159,7 +159,7 @@ fn extent(program: &Program, value: Value) -> Option<Placed> {
     let home = program.home(value)?;
     let buffer = program.buffer(home.buffer);
     let ty = &program.graph.value(value).ty;
-    if buffer.format != StoredFormat::File || !home.layout.is_dense(ty) {
+    if buffer.format != StorageFormat::FILE || !home.layout.is_dense(ty) {
         return None;
     }
     let most = program.shapes.last()?.most;

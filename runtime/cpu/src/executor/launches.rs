@@ -1,6 +1,6 @@
 //! The launches of a program, each with its kernel.
 
-use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, WeightPart, Work};
+use tpc_ir::program::{Phase, Program, Step, Tensors, WeightPart, Work};
 use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
 use tpc_runtime::{ExecError, Options};
 
@@ -11,7 +11,7 @@ use super::terms::Terms;
 use crate::executor::CpuOptions;
 use crate::kernel::Kernel;
 use crate::ops::size_of;
-use crate::target::{sizes, stack};
+use crate::target::{ROWS16, sizes, stack};
 
 /// What a launch runs.
 #[derive(Debug)]
@@ -344,7 +344,7 @@ fn packed(
         return Ok(None);
     };
     let buffer = program.buffer(home.buffer);
-    if buffer.format != StoredFormat::Rows16 {
+    if buffer.format != ROWS16 {
         return Ok(None);
     }
     let ty = &program.graph.value(value).ty;
@@ -409,7 +409,7 @@ fn malformed(what: &str) -> ExecError {
 pub fn named(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data
-        .covers()
+        .covered_insts()
         .first()
         .map(|i| program.graph.inst(*i).results[0]);
     match first {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use tpc_ir::op::{Op, Weight};
-use tpc_ir::program::{Program, StoredFormat, WeightPart};
+use tpc_ir::program::{Program, StorageFormat, WeightPart};
 use tpc_ir::{TensorType, Value};
 use tpc_runtime::{ExecError, PackedWeight, WeightData, WeightSource, pack};
 
 use super::memory::Region;
 use crate::error::KernelError;
 use crate::product::{Format, Source};
-use crate::target::{sizes, stack};
+use crate::target::{ROWS16, sizes, stack};
 use crate::team::Team;
 
 /// Bytes of a file that are in memory beside what is made of them.
@@ -54,22 +54,25 @@ pub(super) fn weights(
         let extent = buffer.extent(0);
         let arena = &mut arenas[buffer.arena.index()];
         match buffer.format {
-            StoredFormat::File => {
+            StorageFormat::FILE => {
                 let to = arena.range(extent.offset, part.bytes.len())?;
                 for (to, from) in to.chunks_mut(WAVE).zip(part.bytes.chunks(WAVE)) {
                     to.copy_from_slice(from);
                     source.release(from);
                 }
             }
-            StoredFormat::Planes => {
-                return Err(ExecError::Malformed {
-                    what: format!("{value} is stored as cards store weights"),
-                });
-            }
-            StoredFormat::Rows16 => {
+            ROWS16 => {
                 let bytes = usize::try_from(extent.bytes).unwrap_or(usize::MAX);
                 let to = arena.range(extent.offset, bytes)?;
                 rows16(part, &data.ty, to, source, team).map_err(|e| e.at(|| value.to_string()))?;
+            }
+            format => {
+                return Err(ExecError::Malformed {
+                    what: format!(
+                        "{value} is stored as {}, which is no format of CPUs",
+                        format.name()
+                    ),
+                });
             }
         }
         source.release(whole.bytes);

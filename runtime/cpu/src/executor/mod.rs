@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
-use tpc_ir::program::{ArenaKind, Located, Program, Step};
+use tpc_ir::program::{ArenaKind, BatchLayout, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
 use tpc_runtime::{
     Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Options, Outputs,
@@ -63,7 +63,7 @@ pub struct CpuOptions {
 impl CpuOptions {
     /// What [`CpuOptions::two_terms`] is where nobody says it: weights that stay in the cache of a core between the passes,
     /// of which the second takes as long as a launch does that computes nothing.
-    pub const TWO_TERMS: u64 = tpc_ir::program::TWO_TERMS;
+    pub const TWO_TERMS: u64 = 1 << 18;
 
     /// So many threads, and defaults.
     pub fn with_threads(threads: usize) -> CpuOptions {
@@ -220,7 +220,7 @@ impl CpuExecutor {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action
                 && weight.format.takes_quantised()
             {
-                let covered = self.program.launch(Launch::new(i)).covers().iter();
+                let covered = self.program.launch(Launch::new(i)).covered_insts().iter();
                 out.extend(covered.map(|inst| (*inst, weight.terms.each().len())));
             }
         }
@@ -445,7 +445,7 @@ impl Executor for CpuExecutor {
         };
         let NextPhase { phase, shape, .. } = next;
         let arenas = &self.arenas;
-        let view = |arena: Arena, dtype, at: &Located| arenas[arena.index()].view(dtype, at);
+        let view = |arena: Arena, dtype, at: &BatchLayout| arenas[arena.index()].view(dtype, at);
         let changed = self.frame.set(&self.program, shape, run.sizes(), view)?;
         if changed.sizes {
             self.resize(run.sizes())?;

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::program::{Program, Step};
 use tpc_ir::{Launch, Place, Value};
 
 use super::fuse::{Role, Together};
 use super::wanted::{format_of, roles};
 use crate::kernels::Fused;
+use crate::planes::Planes;
 
 /// Per launch at a place, the weight that the next launch there reads.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ fn weight(program: &Program, together: &Together) -> Option<Value> {
         together.fused,
         Fused::MulMatAdd | Fused::Gated(_) | Fused::Joined(_)
     );
-    let planes = |v: &&Value| format_of(program, **v) == StoredFormat::Planes;
+    let planes = |v: &&Value| format_of(program, **v) == Planes::FORMAT;
     together
         .operands
         .iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use tpc_cpu::host::HostedOps;
 use tpc_ir::op::Op;
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StorageFormat};
 use tpc_runtime::{ExecError, WeightSource, pack};
 
 use super::memory::{Arenas, error};
@@ -43,11 +43,11 @@ pub(super) fn weights(
         }
         let buffer = program.buffer(home.buffer);
         match buffer.format {
-            StoredFormat::File => {
+            StorageFormat::FILE => {
                 let to = arenas.endpoint(buffer.arena.index(), buffer.extent(0).offset);
                 driver.write(to, &part.bytes).map_err(error)?;
             }
-            StoredFormat::Planes => {
+            Planes::FORMAT => {
                 let found = of_weight(&data.ty).filter(|_| data.place != tpc_ir::Place::Host);
                 let (planes, rows) = found.ok_or_else(|| ExecError::Malformed {
                     what: format!("{value} cannot be stored in planes"),
@@ -67,7 +67,7 @@ pub(super) fn weights(
                     driver,
                 )?;
             }
-            StoredFormat::Rows16 => {
+            tpc_cpu::ROWS16 => {
                 if data.place != tpc_ir::Place::Host {
                     return Err(ExecError::Malformed {
                         what: format!("{value} is stored as CPUs store weights"),
@@ -80,6 +80,14 @@ pub(super) fn weights(
                     unsafe { std::slice::from_raw_parts_mut(at as *mut u8, extent.bytes as usize) };
                 host.pack(part, &data.ty, to, source)
                     .map_err(|e| e.at(|| value.to_string()))?;
+            }
+            format => {
+                return Err(ExecError::Malformed {
+                    what: format!(
+                        "{value} is stored as {}, which is no format of cards",
+                        format.name()
+                    ),
+                });
             }
         }
         source.release(whole.bytes);

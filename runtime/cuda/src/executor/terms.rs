@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use tpc_cpu::host::work;
-use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::program::{Program, Step};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 
 use super::fuse::{Role, Together};
 use super::wanted::{format_of, roles};
 use crate::kernels::Fused;
+use crate::planes::Planes;
 
 /// One of the two places for terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +148,7 @@ fn activations(program: &Program, done: &Done) -> Option<Value> {
 /// The activations of a product that reads them in terms.
 pub(super) fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
-    let planes = |v: &Value| format_of(program, *v) == StoredFormat::Planes;
+    let planes = |v: &Value| format_of(program, *v) == Planes::FORMAT;
     let first = operands.first().filter(|_| product);
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }

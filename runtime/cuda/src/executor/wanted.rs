@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_cpu::host::{most, work};
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 
@@ -182,7 +182,7 @@ impl Wants {
         let mut results: Vec<Seen> = together.results.iter().map(|v| Seen::own(*v)).collect();
         // What is updated elsewhere is copied first.
         let mut ops = Vec::new();
-        for inst in program.launch(launch).covers() {
+        for inst in program.launch(launch).covered_insts() {
             let data = program.graph.inst(*inst);
             ops.extend(moved(program, &data.op, data.operands[0], data.results[0]));
         }
@@ -262,7 +262,7 @@ impl Wants {
         roles: &[(Place, Role)],
         reach: &mut Reach<'_>,
     ) -> Result<Vec<Wanted>, ExecError> {
-        let collective = program.launch(launch).covers().first();
+        let collective = program.launch(launch).covered_insts().first();
         let collective = collective.ok_or_else(|| malformed("it covers no collective"))?;
         let data = program.graph.inst(*collective);
         let (seen, mut out) = self.exchanged(program, &data.operands, reach)?;
@@ -393,7 +393,7 @@ fn taken_apart(x: Value, half: Half) -> WantedKernel {
 
 /// What each place does of a launch of several ops; `None` where it is of one.
 pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Role)>> {
-    let insts = program.launch(launch).covers();
+    let insts = program.launch(launch).covered_insts();
     let format = |v: Value| format_of(program, v);
     let kept = |v: Value| program.home(v).is_some();
     let several = insts.len() > 1;
@@ -401,9 +401,9 @@ pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Rol
 }
 
 /// How a value is stored.
-pub(super) fn format_of(program: &Program, value: Value) -> StoredFormat {
+pub(super) fn format_of(program: &Program, value: Value) -> StorageFormat {
     let home = program.home(value);
-    home.map_or(StoredFormat::File, |h| program.buffer(h.buffer).format)
+    home.map_or(StorageFormat::FILE, |h| program.buffer(h.buffer).format)
 }
 
 fn malformed(what: &str) -> ExecError {

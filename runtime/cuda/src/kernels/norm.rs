@@ -2,7 +2,6 @@
 
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
-use tpc_ir::program::StoredFormat;
 
 use super::fused::{Kept, Rows};
 use super::kernel::{
@@ -155,8 +154,7 @@ fn ahead(next: &Tensor, rows: usize, request: &Request<'_>) -> Result<(u32, u32)
     const ROWS: usize = 8;
     /// The most bytes: a part of what L2 holds, which this and the next launch read, too.
     const BYTES: u64 = 8 << 20;
-    let planes =
-        Planes::new(next.dtype, next.most[0]).filter(|_| next.format == StoredFormat::Planes);
+    let planes = Planes::new(next.dtype, next.most[0]).filter(|_| next.format == Planes::FORMAT);
     let planes = planes.ok_or("what comes next is no weight in planes")?;
     let (_, bytes) = planes
         .offsets(next.rows() as u64)

@@ -15,7 +15,7 @@ use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value, Verified, st
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, roofline};
-use tpc_passes::rewrite::{Limits, Machine, RULES, Report, RewriteRule, Rewritten, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Report, RewriteRule, RewrittenGraph, rewrite};
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::{Builder, Rng, d, rewrite_and_run};
@@ -70,7 +70,7 @@ fn rewritten(
         topology: &request.topology,
         workload: &request.workload,
     };
-    let Rewritten { graph, report } = rewrite(graph, machine, limits, rules);
+    let RewrittenGraph { graph, report } = rewrite(graph, machine, limits, rules);
     let graph = verified(graph);
     Found { graph, report }
 }

@@ -145,7 +145,7 @@ const MODULES: [(&str, &[&str]); 19] = [
         &[
             "gcd",
             "users",
-            "ahead",
+            "lookahead",
             "layers",
             "machine",
             "place",
@@ -162,7 +162,7 @@ const MODULES: [(&str, &[&str]); 19] = [
             "buffers",
             "assemble",
             "footprint",
-            "bits",
+            "reproducibility",
         ],
     ),
     (
@@ -395,7 +395,7 @@ const MODULES: [(&str, &[&str]); 19] = [
 const PASSES: [(&str, &[&str]); 20] = [
     ("gcd", &[]),
     ("users", &[]),
-    ("ahead", &[]),
+    ("lookahead", &[]),
     ("layers", &[]),
     ("machine", &[]),
     ("place", &["layers", "machine"]),
@@ -410,12 +410,12 @@ const PASSES: [(&str, &[&str]); 20] = [
     ("canonicalise", &[]),
     ("prove", &["gcd"]),
     ("layout", &[]),
-    ("cover", &["ahead", "layout", "users"]),
-    ("schedule", &["ahead", "layout"]),
+    ("cover", &["layout", "lookahead", "users"]),
+    ("schedule", &["layout", "lookahead"]),
     ("buffers", &["layout", "schedule", "users"]),
     ("assemble", &["buffers", "cover", "layout", "schedule"]),
     ("footprint", &["assemble", "buffers"]),
-    ("bits", &[]),
+    ("reproducibility", &[]),
 ];
 
 /// The code of a file: no comments, and nothing from its tests on.

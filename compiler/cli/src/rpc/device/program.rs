@@ -22,7 +22,7 @@ use crate::engine::execution_error;
 
 /// A tensor in a client's memory.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(super) struct BatchLayout {
     name: String,
     dtype: DType,
     ne: [u64; RANK],
@@ -60,11 +60,11 @@ impl StatePart {
 pub(super) struct Bound {
     /// The sizes of its batch.
     sizes: Bindings,
-    pub(super) weights: Vec<Located>,
-    pub(super) inputs: Vec<Located>,
-    pub(super) states: Vec<Located>,
+    pub(super) weights: Vec<BatchLayout>,
+    pub(super) inputs: Vec<BatchLayout>,
+    pub(super) states: Vec<BatchLayout>,
     /// `None` for one without memory.
-    pub(super) results: Vec<Option<Located>>,
+    pub(super) results: Vec<Option<BatchLayout>>,
     /// What the graph computes and does not keep in the client's memory, before its results are stored.
     pub(super) lost: Vec<Span>,
 }
@@ -92,7 +92,7 @@ pub(super) struct Loaded {
 /// The weights of a graph in a client's memory.
 struct Weights<'m> {
     memory: &'m Memory,
-    located: &'m [Located],
+    located: &'m [BatchLayout],
 }
 
 impl WeightSource for Weights<'_> {
@@ -112,7 +112,7 @@ impl WeightSource for Weights<'_> {
 /// The host's side of a graph: its inputs are in the client's memory.
 struct Inputs<'m> {
     memory: &'m Memory,
-    located: &'m [Located],
+    located: &'m [BatchLayout],
 }
 
 impl Host for Inputs<'_> {
@@ -141,7 +141,7 @@ fn bind(
     let located = |name: &str, record: usize| {
         let tensor = recorded.tensors[record];
         let t = &recorded.graph.tensors[tensor];
-        Ok::<Located, Refusal>(Located {
+        Ok::<BatchLayout, Refusal>(BatchLayout {
             name: name.to_owned(),
             dtype: t.dtype,
             ne: t.ne,
@@ -156,7 +156,7 @@ fn bind(
             Role::Input => &mut out.inputs,
             Role::State => &mut out.states,
         };
-        to.push(Located {
+        to.push(BatchLayout {
             ne: leaf.ne,
             ..located(&leaf.name, leaf.record)?
         });
@@ -226,7 +226,7 @@ impl Plan {
     pub(super) fn load(
         self,
         sizes: &Bindings,
-        (memory, weights): (&Memory, &[Located]),
+        (memory, weights): (&Memory, &[BatchLayout]),
         engines: &Engines,
     ) -> Result<Loaded, Vec<Diagnostic>> {
         let executed = |e: &ExecError| vec![execution_error(e)];

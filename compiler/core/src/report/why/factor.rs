@@ -1,7 +1,9 @@
 //! One factor of a tensor: the verdict on it as data and in words.
 
 use tpc_ir::{Class, Inst};
-use tpc_passes::plan::{Cost, FactorFacts, FactorWhy, Forbidden, Refusal, SplitOption, Verdict};
+use tpc_passes::plan::{
+    Cost, FactorFacts, FactorWhy, ForbiddenSplit, Refusal, SplitOption, Verdict,
+};
 
 use super::report::{FactorReport, ThroughReport};
 use crate::format::lens;
@@ -140,7 +142,12 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
 }
 
 /// The reason why a factor must be whole, and the op that it comes from.
-fn forbidden(compiled: &Compiled, facts: &FactorFacts, why: &Forbidden, out: &mut FactorReport) {
+fn forbidden(
+    compiled: &Compiled,
+    facts: &FactorFacts,
+    why: &ForbiddenSplit,
+    out: &mut FactorReport,
+) {
     let graph = &compiled.planned.graph;
     let reason = describe::forbidden(graph, facts, why);
     out.verdict = "forbidden";

@@ -12,7 +12,7 @@ mod reduced;
 mod router;
 mod set;
 
-use tpc_ir::program::{StoredFormat, Surroundings};
+use tpc_ir::program::{FusionContext, StorageFormat};
 use tpc_ir::{Graph, Inst, Place, Value};
 
 use crate::kernels::Fused;
@@ -40,7 +40,7 @@ pub(super) enum Role {
 pub(super) fn at_places(
     graph: &Graph,
     insts: &[Inst],
-    format: &dyn Fn(Value) -> StoredFormat,
+    format: &dyn Fn(Value) -> StorageFormat,
     kept: &dyn Fn(Value) -> bool,
 ) -> Option<Vec<(Place, Role)>> {
     let first = graph.inst(*insts.first()?);
@@ -67,7 +67,7 @@ pub(super) fn at_places(
 fn together(
     graph: &Graph,
     insts: &[Inst],
-    format: &dyn Fn(Value) -> StoredFormat,
+    format: &dyn Fn(Value) -> StorageFormat,
     kept: &dyn Fn(Value) -> bool,
 ) -> Option<Together> {
     let read: [fn(&Set<'_>) -> Option<Together>; 6] = [
@@ -90,7 +90,7 @@ fn together(
 }
 
 /// The sets of instructions on cards that have a kernel, those that spare most first.
-pub(super) fn groups(around: &dyn Surroundings) -> Vec<Vec<Inst>> {
+pub(super) fn groups(around: &dyn FusionContext) -> Vec<Vec<Inst>> {
     let up = Up { around };
     let mut out = able(&up, gated::propose(&up));
     let mut gating: Vec<Inst> = out.iter().flatten().copied().collect();

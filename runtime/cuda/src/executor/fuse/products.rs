@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::BinaryKind;
-use tpc_ir::program::StoredFormat;
 use tpc_ir::{Inst, InstData, Op, Value};
 
 use super::Together;
 use super::gated::{OfExperts, of_experts};
 use super::set::{Set, Up, is_binary};
 use crate::kernels::Fused;
+use crate::planes::Planes;
 
 /// The most products side by side.
 const MOST: usize = 6;
@@ -146,7 +146,7 @@ pub(super) fn propose(up: &Up<'_>, gating: &[Inst]) -> Vec<Vec<Inst>> {
         if !matches!(data.op, Op::MulMat(_)) || gating.binary_search(&inst).is_ok() {
             continue;
         }
-        if up.around.format(data.operands[0]) == StoredFormat::Planes {
+        if up.around.format(data.operands[0]) == Planes::FORMAT {
             of.entry(data.operands[1]).or_default().push(inst);
         }
         let mut sums = sums(up, inst);
