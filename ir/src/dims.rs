@@ -445,9 +445,9 @@ impl Dim {
         let mut sum: i128 = 0;
         for t in self.symbolic() {
             let extreme = if t.coeff > 0 {
-                largest(&t.powers, most)?
+                monomial_max(&t.powers, most)?
             } else {
-                smallest(&t.powers, most)?
+                monomial_min(&t.powers, most)?
             };
             sum = sum.checked_add(extreme.checked_mul(i128::from(t.coeff))?)?;
         }
@@ -468,7 +468,7 @@ impl Dim {
 }
 
 /// The largest value of a monomial over batches of at most these sizes.
-fn largest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
+fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
     let mut product: i128 = 1;
     let mut times = |value: i128, power: u8| -> Option<()> {
@@ -493,7 +493,7 @@ fn largest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 }
 
 /// The smallest value of a monomial over batches of at most these sizes.
-fn smallest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
+fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
         let least = match s {

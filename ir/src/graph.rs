@@ -257,7 +257,7 @@ impl Graph {
     ///
     /// # Panics
     /// When the op is a leaf or has several results; those go through [`Self::push`].
-    pub fn push_inferred(
+    pub fn push_with_inference(
         &mut self,
         op: impl Into<Op>,
         operands: Vec<Value>,
@@ -273,7 +273,7 @@ impl Graph {
         assert_eq!(
             types.len(),
             1,
-            "push_inferred is for ops with one inferred result, not {}",
+            "push_with_inference is for ops with one inferred result, not {}",
             op.name()
         );
         let inst = self.push(op, operands, types, place, layer);

@@ -18,13 +18,13 @@ pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DifferenceCause {
     /// Their number is not 2, 4 or 8.
-    Devices,
+    DeviceCount,
     /// The shares are no equal subtrees of the sum over the whole axis.
-    Shares,
+    UnequalShares,
     /// Each device adds two sums, of either term of the activations.
-    Terms,
+    TwoTerms,
     /// What is added was computed of the shares' products: their sum comes later than on one device.
-    Late,
+    DeferredSum,
 }
 
 /// Sums that may have other bits for one reason.
@@ -82,21 +82,21 @@ fn difference_cause(
     }
     let shares: Option<Vec<Interval>> = parts.iter().map(|&v| product_share(programs, v)).collect();
     let Some(shares) = shares else {
-        return Some(DifferenceCause::Late);
+        return Some(DifferenceCause::DeferredSum);
     };
     let k = shares.iter().map(|i| i.end()).max().unwrap_or(0);
     let devices = shares.len() as u64;
     if subtree(k, 0, devices).is_none() {
-        return Some(DifferenceCause::Devices);
+        return Some(DifferenceCause::DeviceCount);
     }
     let is_subtree =
         |(rank, i): (u64, &Interval)| subtree(k, rank, devices) == Some((i.start, i.end()));
     // Without elements, they are parts of several ranges.
     if k == 0 || !(0..).zip(&shares).all(is_subtree) {
-        return Some(DifferenceCause::Shares);
+        return Some(DifferenceCause::UnequalShares);
     }
     let small = parts.first().is_some_and(|&v| small(v));
-    small.then_some(DifferenceCause::Terms)
+    small.then_some(DifferenceCause::TwoTerms)
 }
 
 /// What computes the elements of a value: views of it and rows chosen from it leave them as they are.

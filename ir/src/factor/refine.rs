@@ -42,7 +42,10 @@ impl Space {
                     });
                 }
             };
-            let (a, b) = (self.labelled(major, a), self.labelled(r.clone(), b));
+            let (a, b) = (
+                self.leaf_with_label(major, a),
+                self.leaf_with_label(r.clone(), b),
+            );
             self.set(v, Node::Product(vec![a, b]));
             return Ok((vec![a], vec![b]));
         }
@@ -123,7 +126,7 @@ impl Space {
                 });
             }
             let after = size.checked_sub(&end).ok_or_else(|| cut(&end))?;
-            let parts = [start.clone(), len.clone(), after].map(|n| self.labelled(n, label));
+            let parts = [start.clone(), len.clone(), after].map(|n| self.leaf_with_label(n, label));
             let kept = parts
                 .into_iter()
                 .filter(|&p| !self.size(p).is_zero())

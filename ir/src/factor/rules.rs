@@ -74,7 +74,7 @@ fn eval(
         Expr::Slice(of, start, len) => {
             let of = eval(space, of, operands, results, fresh)?;
             if len.is_zero() {
-                return Ok(vec![space.labelled(Dim::ZERO, Label::Whole)]);
+                return Ok(vec![space.leaf_with_label(Dim::ZERO, Label::Whole)]);
             }
             space.slice(&of, start, len)?
         }

@@ -99,7 +99,7 @@ impl Space {
     }
 
     /// A new leaf with a label.
-    pub fn labelled(&mut self, size: Dim, label: Label) -> Var {
+    pub fn leaf_with_label(&mut self, size: Dim, label: Label) -> Var {
         self.make(size, Node::Leaf(label))
     }
 
@@ -120,7 +120,7 @@ impl Space {
             .collect();
         match parts.as_slice() {
             [one] => return *one,
-            [] => return self.labelled(Dim::ZERO, Label::Whole),
+            [] => return self.leaf_with_label(Dim::ZERO, Label::Whole),
             _ => {}
         }
         let size = Dim::sum(parts.iter().map(|&v| &self.vars[self.find(v).index()].size))

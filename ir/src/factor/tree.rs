@@ -13,7 +13,7 @@ impl Space {
     pub fn import(&mut self, tree: &AxisTree) -> Var {
         match tree {
             AxisTree::Leaf { size, split } => {
-                self.labelled(size.clone(), split.map_or(Label::Whole, Label::Split))
+                self.leaf_with_label(size.clone(), split.map_or(Label::Whole, Label::Split))
             }
             AxisTree::Product(k) => {
                 let parts = k.iter().map(|t| self.import(t)).collect();

@@ -237,7 +237,7 @@ mod tests {
             class: Class::new(0),
             div: 1,
         };
-        let split = s.labelled(d(512), Label::Split(c));
+        let split = s.leaf_with_label(d(512), Label::Split(c));
         let (h, e) = (s.leaf(d(4)), s.leaf(d(128)));
         s.unify(&[split], &[h, e])
             .expect("refines into the class over 128 and the rest");
@@ -255,7 +255,7 @@ mod tests {
                 div: 128
             }))
         );
-        let whole = s.labelled(d(128), Label::Whole);
+        let whole = s.leaf_with_label(d(128), Label::Whole);
         assert!(matches!(
             s.unify(&[e], &[whole]),
             Err(UnifyError::Labels { .. })

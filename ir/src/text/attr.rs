@@ -85,7 +85,7 @@ impl Parser<'_> {
             _ => None,
         };
         let Some(factor) = factor else {
-            return self.expected(NUMBER);
+            return self.expected_error(NUMBER);
         };
         self.next()?;
         Ok(factor)
@@ -184,9 +184,8 @@ impl Parser<'_> {
                     parser.attr(depth + 1)
                 })?))
             }
-            Token::Punct(_) | Token::End => {
-                self.expected("a number, a range `start:len`, a word, text in quotes or a list")
-            }
+            Token::Punct(_) | Token::End => self
+                .expected_error("a number, a range `start:len`, a word, text in quotes or a list"),
         }
     }
 

@@ -63,7 +63,7 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         let token = match self.byte(0) {
             None | Some(b';') => Token::End,
-            Some(b'"') => self.quoted()?,
+            Some(b'"') => self.string_literal()?,
             Some(b) if b.is_ascii_digit() => self.number()?,
             Some(b) if b.is_ascii_alphabetic() || b == b'_' => {
                 self.skip(is_word);
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
         Ok((token, self.span(start)))
     }
 
-    fn quoted(&mut self) -> Result<Token<'a>, ParseError> {
+    fn string_literal(&mut self) -> Result<Token<'a>, ParseError> {
         let start = self.at;
         self.at += 1;
         loop {

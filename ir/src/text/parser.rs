@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The error that something else than the next token was expected.
-    pub(crate) fn expected<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
+    pub(crate) fn expected_error<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
         let (token, span) = self.peek()?;
         let found = describe(token);
         Err(ParseError::new(
@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
         if self.eat(punct)? {
             Ok(())
         } else {
-            self.expected(expected)
+            self.expected_error(expected)
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         if self.eat_word(word)? {
             Ok(())
         } else {
-            self.expected(expected)
+            self.expected_error(expected)
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn expect_end(&mut self) -> Result<(), ParseError> {
         match self.peek()?.0 {
             Token::End => Ok(()),
-            _ => self.expected("the end of the line"),
+            _ => self.expected_error("the end of the line"),
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
                 self.next()?;
                 Ok((word, span))
             }
-            _ => self.expected(expected),
+            _ => self.expected_error(expected),
         }
     }
 
@@ -260,18 +260,18 @@ impl<'a> Parser<'a> {
                 self.next()?;
                 Ok((n, span))
             }
-            _ => self.expected(expected),
+            _ => self.expected_error(expected),
         }
     }
 
     /// Takes text in quotes.
-    pub(crate) fn quoted(&mut self, expected: &'static str) -> Result<String, ParseError> {
+    pub(crate) fn string_literal(&mut self, expected: &'static str) -> Result<String, ParseError> {
         match self.peek()? {
             (Token::Quoted(text), span) => {
                 self.next()?;
                 unescape(text, span)
             }
-            _ => self.expected(expected),
+            _ => self.expected_error(expected),
         }
     }
 
@@ -283,7 +283,7 @@ impl<'a> Parser<'a> {
             self.next()?;
             return Ok((n, word, span));
         }
-        self.expected(kind.expected())
+        self.expected_error(kind.expected())
     }
 
     /// Takes the handle of a defined entity and gives its index. A line that refers to a rejected entity is checked

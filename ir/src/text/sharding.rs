@@ -141,7 +141,7 @@ impl Parser<'_> {
                 Ok(AxisTree::whole(size))
             }
             Token::Word(word) if Kind::Class.number(word).is_some() => self.class_leaf(),
-            _ => self.expected("a class such as `c0`, a size, `[` or `(`"),
+            _ => self.expected_error("a class such as `c0`, a size, `[` or `(`"),
         }
     }
 

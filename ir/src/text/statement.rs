@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
 
     fn graph_line(&mut self, start: Span) -> Result<(), ParseError> {
         self.next()?;
-        let name = self.quoted("the graph's name in quotes")?;
+        let name = self.string_literal("the graph's name in quotes")?;
         self.expect_end()?;
         if self.spans.graph != Span::default() {
             let defect = "stands twice";
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
     fn device(&mut self, start: Span) -> Result<(), ParseError> {
         self.next()?;
         let (n, _, handle) = self.handle(Kind::Device)?;
-        let name = self.quoted("the device's name in quotes")?;
+        let name = self.string_literal("the device's name in quotes")?;
         self.expect_end()?;
         let entity = Referent::Entity(self.graph.devices.len());
         self.names.define(Kind::Device, n, entity, handle)?;
@@ -98,7 +98,7 @@ impl<'a> Parser<'a> {
     fn class(&mut self, start: Span) -> Result<(), ParseError> {
         self.next()?;
         let (n, _, handle) = self.handle(Kind::Class)?;
-        let name = self.quoted("the class's name in quotes")?;
+        let name = self.string_literal("the class's name in quotes")?;
         self.expect_word("size", "`size`")?;
         let (size, _) = self.int("the number of indices")?;
         self.expect_word("ranges", "`ranges`")?;
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
             let value = self.value()?;
             Output::State { state, value }
         } else {
-            let name = self.quoted("a name in quotes, or `state`")?;
+            let name = self.string_literal("a name in quotes, or `state`")?;
             self.expect(b'=', "`=`")?;
             Output::Named(name, self.value()?)
         };
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
     fn result(&mut self) -> Result<ResultDecl, ParseError> {
         let (number, _, handle) = self.handle(Kind::Value)?;
         let name = match self.peek()?.0 {
-            Token::Quoted(_) => self.quoted("a name in quotes")?,
+            Token::Quoted(_) => self.string_literal("a name in quotes")?,
             _ => String::new(),
         };
         self.expect(b':', "`:` and a type")?;
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
             Token::Word(w) if Kind::Group.number(w).is_some() => {
                 Ok(Place::Group(Group::new(self.reference(Kind::Group)?)))
             }
-            _ => self.expected("`host`, a device such as `dev0` or a group such as `tp0`"),
+            _ => self.expected_error("`host`, a device such as `dev0` or a group such as `tp0`"),
         }
     }
 }
@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
 fn op(name: &str, name_span: Span, attrs: AttrReader, attrs_span: Span) -> Result<Op, ParseError> {
     let Some(op) = Op::parse(name, attrs) else {
         let found = shorten(name);
-        let nearest = nearest(name);
+        let nearest = closest_op_name(name);
         let kind = ParseErrorKind::UnknownOp { found, nearest };
         return Err(ParseError::new(kind, name_span));
     };
@@ -283,7 +283,7 @@ fn ops() -> impl Iterator<Item = &'static str> {
 }
 
 /// The op whose name differs from `name` in the fewest letters, at most two.
-fn nearest(name: &str) -> Option<&'static str> {
+fn closest_op_name(name: &str) -> Option<&'static str> {
     if name.len() > 24 {
         return None;
     }

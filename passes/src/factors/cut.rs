@@ -90,7 +90,9 @@ fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
 /// Whether a reshape to these sizes would cut nothing.
 fn has_no_cut(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
     let mut space = factors.space.clone();
-    let result = dims.clone().map(|size| space.labelled(size, Label::Free));
+    let result = dims
+        .clone()
+        .map(|size| space.leaf_with_label(size, Label::Free));
     let reshape = Reshape { dims: dims.clone() };
     solve(&mut space, &reshape.rule(&[], &[]), &[*operand], &[result]).is_ok()
 }

@@ -74,7 +74,7 @@ impl Factors {
 
     /// The factors of `graph` in an empty space, and the first instruction for which there is no room in it.
     fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
-        let unit = space.labelled(Dim::ONE, Label::Free);
+        let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // About three axes of a value are not 1, and an op makes few factors more.
         space.reserve(4 * graph.values().len());
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());

@@ -60,7 +60,7 @@ impl Lowering<'_> {
                 w.heads = at_positions(&w.heads, group.query);
             }
             let types = self.infer(site, &op, &operands)?.unwrap_or_default();
-            let of_group = self.push_typed(site, op, operands, types);
+            let of_group = self.push_with_type(site, op, operands, types);
             for (result, v) in results.iter_mut().zip(of_group) {
                 result.push(v);
             }

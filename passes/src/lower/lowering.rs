@@ -147,7 +147,7 @@ impl<'a> Lowering<'a> {
     ) -> Result<Value, LowerError> {
         let v = self
             .out
-            .push_inferred(op.into(), operands, site.place, site.data.layer)
+            .push_with_inference(op.into(), operands, site.place, site.data.layer)
             .map_err(|e| self.type_error(site, e))?;
         let name = self.name(site.data);
         self.out.value_mut(v).name = name;
@@ -155,7 +155,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Appends an op whose results have these types and the names of the instruction's results.
-    pub(super) fn push_typed(
+    pub(super) fn push_with_type(
         &mut self,
         site: Site<'_>,
         op: Op,
@@ -280,7 +280,10 @@ impl<'a> Lowering<'a> {
     /// One device's form of an instruction.
     fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
         let data = site.data;
-        let (operands, results) = (self.sharded(&data.operands), self.sharded(&data.results));
+        let (operands, results) = (
+            self.sharded_tensors(&data.operands),
+            self.sharded_tensors(&data.results),
+        );
         let ctx = LocalCtx {
             operands: &operands,
             results: &results,
@@ -307,7 +310,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn sharded(&self, values: &[Value]) -> Vec<ShardedTensor<'a>> {
+    fn sharded_tensors(&self, values: &[Value]) -> Vec<ShardedTensor<'a>> {
         let from = self.from;
         let sharded = values.iter().map(|&v| {
             let d = from.value(v);
@@ -350,7 +353,7 @@ impl<'a> Lowering<'a> {
                 found: show(&found),
             });
         }
-        Ok(self.push_typed(site, op, operands, expected))
+        Ok(self.push_with_type(site, op, operands, expected))
     }
 
     /// The part of a value that the device of rank `rank` holds.

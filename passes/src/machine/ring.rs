@@ -19,7 +19,7 @@ impl Ring {
     /// The ring of these devices of a machine.
     pub fn of(topology: &Topology, devices: &[usize]) -> Ring {
         Ring {
-            link: topology.ring(devices),
+            link: topology.slowest_ring_link(devices),
             n: devices.len(),
             waits: devices
                 .iter()

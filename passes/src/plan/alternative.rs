@@ -114,17 +114,17 @@ impl<'a> Alternatives<'a> {
             analysis, choice, ..
         } = self.planned;
         let excluded = |i: usize| clash(analysis, &choice.options[i], option);
-        self.changed(Some(option), &excluded, &[])
+        self.cost_with(Some(option), &excluded, &[])
     }
 
     /// The cost with the factors of a chosen class whole.
     pub(super) fn without(&self, class: Class) -> Replacement {
         let whole = &self.planned.choice.options[class.index()].leaves;
-        self.changed(None, &|i| i == class.index(), whole)
+        self.cost_with(None, &|i| i == class.index(), whole)
     }
 
     /// The cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
-    fn changed(
+    fn cost_with(
         &self,
         given: Option<&SplitOption>,
         excluded: &dyn Fn(usize) -> bool,
@@ -168,7 +168,7 @@ impl<'a> Alternatives<'a> {
                     signature,
                     places: places.clone(),
                     chosen: self.cost(group, &now, in_full).unwrap_or_default(),
-                    cost: self.cheapest(group, &fixed, whole, in_full),
+                    cost: self.find_cheapest(group, &fixed, whole, in_full),
                 });
                 known.len() - 1
             });
@@ -196,7 +196,7 @@ impl<'a> Alternatives<'a> {
     }
 
     /// The cost of the cheapest set beside `fixed` for a group that leaves `whole` whole.
-    fn cheapest(
+    fn find_cheapest(
         &self,
         group: &LayerGroup,
         fixed: &[&SplitOption],
@@ -228,7 +228,7 @@ impl<'a> Alternatives<'a> {
         let selection = Choice::from_options(set.iter().map(|&o| o.clone()));
         let flow = propagate(p.facts, &group.insts, &selection).ok()?;
         let n = p.device_weights.len();
-        let link = p.topology.ring(p.devices);
+        let link = p.topology.slowest_ring_link(p.devices);
         let us = |batch: &Bindings| {
             let busiest = (0..n)
                 .map(|rank| {

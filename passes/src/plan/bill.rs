@@ -132,7 +132,7 @@ impl Bill {
     }
 
     /// The bill of the whole graph on one device, which fetches the inputs and gives back the outputs.
-    pub fn on_one(planned: &PlannedGraph, request: &PlanRequest, batch: &Bindings) -> Bill {
+    pub fn on_one_device(planned: &PlannedGraph, request: &PlanRequest, batch: &Bindings) -> Bill {
         let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
         let insts = planned.graph.insts();
         let kernels = insts.filter_map(|(i, _)| pricer.kernel(i, &[], 0, batch));

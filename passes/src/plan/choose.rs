@@ -35,7 +35,7 @@ pub fn choose(
     let problems = table.problems();
     let mut choice = Choice::none();
     choice.distinct = problems.len();
-    if let Some(best) = cheapest(pricer, &table.global, &problems, &mut choice, budget) {
+    if let Some(best) = find_cheapest(pricer, &table.global, &problems, &mut choice, budget) {
         price(pricer, &table.global, &problems, &best, &mut choice);
         take(&problems, best, &mut choice);
     }
@@ -46,7 +46,7 @@ pub fn choose(
 ///
 /// Whether to split a factor that runs through everything, such as the residual width, is decided by the full time of
 /// the collectives, as it needs several times as many as any other split.
-fn cheapest(
+fn find_cheapest(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
     problems: &[Problem],

@@ -46,7 +46,7 @@ pub fn estimate(planned: &PlannedGraph, sharded: &Graph, request: &PlanRequest) 
     let bill = Bill::new(planned, sharded, request, &decode);
     let breakdown = bill.times(topology, profile).parts();
     let prompt = Bill::new(planned, sharded, request, &prefill).times(topology, profile);
-    let single = Bill::on_one(planned, request, &decode).times(topology, profile);
+    let single = Bill::on_one_device(planned, request, &decode).times(topology, profile);
     let way = bill.way();
     let calibration = topology.calibration_for(request.engine);
     let error = match way {

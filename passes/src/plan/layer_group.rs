@@ -54,7 +54,7 @@ struct PlacedOp {
 enum PlacedValue {
     Result(TensorType),
     /// A value from outside: its number among these, its type, and whether it is a weight or state.
-    Outside(usize, TensorType, bool),
+    External(usize, TensorType, bool),
 }
 
 /// Layers before splits: ops and types are equal, and so is which values from outside are the same.
@@ -74,11 +74,11 @@ impl View for PlacedView<'_> {
         }
     }
 
-    fn outside(&mut self, v: Value) -> PlacedValue {
+    fn external(&mut self, v: Value) -> PlacedValue {
         let next = self.outside.len();
         let number = *self.outside.entry(v).or_insert(next);
         let stored = self.graph.def_op(v).is_stored();
-        PlacedValue::Outside(number, self.graph.value(v).ty.clone(), stored)
+        PlacedValue::External(number, self.graph.value(v).ty.clone(), stored)
     }
 
     fn result(&mut self, v: Value) -> PlacedValue {

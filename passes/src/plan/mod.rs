@@ -2,7 +2,7 @@
 //!
 //! [`plan`] places a model's graph, infers its factors and cuts it into [layer groups](LayerGroup). For each stage,
 //! [`choose`] lists the [options](SplitOption) of every factor and searches for the cheapest assignment of compatible
-//! options; a [`Pricer`] prices assignments. [`estimate`] prices finished plans by their [`Bill`], and [`why`] explains
+//! options; a [`Pricer`] prices assignments. [`estimate`] prices finished plans by their [`Bill`], and [`explain_split`] explains
 //! them.
 
 mod alternative;
@@ -10,10 +10,12 @@ mod bill;
 mod breakdown;
 mod choice;
 mod choose;
+mod components;
 mod device_weights;
 mod estimate;
 #[cfg(test)]
 mod exhaustive;
+mod explanation;
 mod kind;
 mod layer_group;
 mod lower_bound;
@@ -25,7 +27,6 @@ mod request;
 mod search;
 mod situation;
 mod timeline;
-mod why;
 
 pub use alternative::Cost;
 pub use bill::{Bill, KernelCount, Times};
@@ -33,6 +34,9 @@ pub use breakdown::Breakdown;
 pub use choice::Choice;
 pub use choose::choose;
 pub use estimate::{Estimate, estimate};
+pub use explanation::{
+    FactorExplanation, FactorFacts, ForbiddenSplit, SplitExplanation, Verdict, explain_split, facts,
+};
 pub use layer_group::{LayerGroup, Signature, layer_groups};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
@@ -40,7 +44,6 @@ pub use ranges::{ChainCuts, chain, proportional};
 pub use request::PlanRequest;
 pub use situation::ModelKind;
 pub use timeline::{Event, is_copy_of_input, roofline, timeline};
-pub use why::{FactorFacts, FactorWhy, ForbiddenSplit, Verdict, Why, facts, why};
 
 use tpc_ir::verify::Violations;
 use tpc_ir::{Budget, BudgetExceeded, Group, Verified, stage};

@@ -301,7 +301,7 @@ impl<'a> Pricer<'a> {
                 busiest = busiest.max(each.sum());
             }
         }
-        let link = self.topology.ring(self.devices);
+        let link = self.topology.slowest_ring_link(self.devices);
         let mut collective = (0.0, 0.0);
         // A reduction carries the whole value; a norm's statistic has `stats` numbers per row of it.
         let mut add = |v: Value, stats: Option<u64>| {

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::Group;
 use tpc_ir::factor::Var;
 
+use super::components::components;
 use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, options_for};
 use super::price::Pricer;
@@ -93,7 +94,7 @@ impl<'a> OptionTable<'a> {
                 if out.by_leaf.contains_key(&leaf) {
                     continue;
                 }
-                let options = out.known(k, i, first).unwrap_or_else(|| {
+                let options = out.shared_options(k, i, first).unwrap_or_else(|| {
                     options_for(pricer.facts, leaf, (group, pricer.device_weights))
                 });
                 if out.is_global(&leaf) {
@@ -107,7 +108,7 @@ impl<'a> OptionTable<'a> {
 
     /// The options of leaf `k` of a layer group, from the first one that is alike. Only a leaf of one layer group has
     /// them from there: what others do with a leaf may differ.
-    fn known(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
+    fn shared_options(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
         let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
         let like = from.leaves.get(k)?;
         let local = |l: &Var| self.spans[l].len() == 1;
@@ -136,16 +137,7 @@ impl<'a> OptionTable<'a> {
                 }
             }
         }
-        let mut out: Vec<Vec<usize>> = Vec::new();
-        let mut at: BTreeMap<usize, usize> = BTreeMap::new();
-        for i in 0..self.layer_groups.len() {
-            let slot = *at.entry(ties.find(i)).or_insert(out.len());
-            if slot == out.len() {
-                out.push(Vec::new());
-            }
-            out[slot].push(i);
-        }
-        out
+        components(ties)
     }
 
     /// The distinct problems.

@@ -1,8 +1,10 @@
 //! The search over the assignments of one problem: sets of compatible options. It is exact where these are few, and goes
 //! part by part otherwise.
 
+use petgraph::unionfind::UnionFind;
 use tpc_ir::{Budget, Inst, Resource};
 
+use super::components::components;
 use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
@@ -84,7 +86,7 @@ pub(super) fn search<'b>(
     } else {
         trials.improve_by_component();
     }
-    let complete = complete && !trials.is_over() && options.len() == all_options;
+    let complete = complete && !trials.is_exhausted() && options.len() == all_options;
     let (price, set) = trials.best?;
     Some(CheapestAssignment {
         price,
@@ -133,7 +135,7 @@ struct Trials<'a, 'b> {
 
 impl Trials<'_, '_> {
     /// Whether nothing more is priced.
-    fn is_over(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.budget.left(Resource::Trials) == 0
     }
 
@@ -161,9 +163,9 @@ impl Trials<'_, '_> {
     /// Improves the empty assignment in one part of the conflict graph after the other, until nothing changes.
     fn improve_by_component(&mut self) {
         self.price(Vec::new());
-        let parts = parts(self.options.len(), &|a, b| self.conflict(a, b));
+        let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
         for _ in 0..ROUNDS {
-            if self.is_over() {
+            if self.is_exhausted() {
                 break;
             }
             let before = self.best.as_ref().map(|(_, set)| set.clone());
@@ -188,27 +190,17 @@ impl Trials<'_, '_> {
     }
 }
 
-/// The connected parts of the conflict graph: options of different parts never exclude each other.
-fn parts(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    let mut left: Vec<usize> = (0..n).collect();
-    let mut out: Vec<Vec<usize>> = Vec::new();
-    while let Some(&start) = left.first() {
-        let mut part = vec![start];
-        left.remove(0);
-        let mut i = 0;
-        while i < part.len() {
-            let (meets, others): (Vec<usize>, Vec<usize>) = left
-                .iter()
-                .copied()
-                .partition(|&next| conflict(part[i], next));
-            part.extend(meets);
-            left = others;
-            i += 1;
+/// The connected components of the conflict graph, each ascending: options of different components never exclude each other.
+fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+    let mut sets = UnionFind::new(n);
+    for a in 0..n {
+        for b in a + 1..n {
+            if !sets.equiv(a, b) && conflict(a, b) {
+                sets.union(a, b);
+            }
         }
-        part.sort_unstable();
-        out.push(part);
     }
-    out
+    components(sets)
 }
 
 #[cfg(test)]
@@ -226,6 +218,6 @@ mod tests {
             [vec![], vec![0], vec![1], vec![2], vec![0, 2], vec![1, 2]]
         );
         assert!(!assignments(&[0, 1, 2], 3, &conflict).1);
-        assert_eq!(parts(3, &conflict), [vec![0, 1], vec![2]]);
+        assert_eq!(connected_components(3, &conflict), [vec![0, 1], vec![2]]);
     }
 }

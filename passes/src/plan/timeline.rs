@@ -170,7 +170,7 @@ pub(super) fn transfer(
         return Some(Transfer {
             us: collective_us(
                 collective,
-                request.topology.ring(devices),
+                request.topology.slowest_ring_link(devices),
                 devices.len(),
                 bytes as f64,
             ),

@@ -85,20 +85,20 @@ impl<'a> Encoding<'a> {
     }
 
     /// The term of a value from outside: an atom, or other elements of an atom.
-    fn outside(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
+    fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;
         }
         let (task, v) = (self.task, self.boundary.values[n]);
         let data = task.model.inst(task.model.value(v).def.0);
         let of = match data.operands.as_slice() {
-            &[of] if is_inlined(&data.op) => self.boundary.find(task.known.first(of)),
+            &[of] if is_inlined(&data.op) => self.boundary.find(task.known.representative(of)),
             _ => None,
         };
         let ty = &task.model.value(v).ty;
         let id = match of {
             Some(of) if of != n => {
-                let arg = self.outside(of, classes);
+                let arg = self.external(of, classes);
                 match data.op {
                     Op::Copy(_) => arg,
                     _ => self.result(data, 0, ty, vec![arg]),
@@ -118,11 +118,11 @@ impl<'a> Encoding<'a> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];
         for n in 0..classes.len() {
-            self.outside(n, &mut classes);
+            self.external(n, &mut classes);
         }
         for (n, (&v, id)) in boundary.values.iter().zip(classes).enumerate() {
             if let Some(id) = id {
-                self.name(v, id, ModelRef::Outside(n));
+                self.name(v, id, ModelRef::External(n));
             }
         }
         for (i, &inst) in task.of_model.iter().enumerate() {
@@ -146,7 +146,7 @@ impl<'a> Encoding<'a> {
                     }
                     None => self.result(data, r, &task.model.value(v).ty, args.clone()),
                 };
-                self.name(v, id, ModelRef::Inside(i, r));
+                self.name(v, id, ModelRef::Internal(i, r));
             }
             if self.terms.cut_short {
                 return Err(Refutation::at(task.model, inst, Unproven::Limit));
@@ -195,7 +195,7 @@ impl<'a> Encoding<'a> {
     pub(super) fn of_model(&self, v: Value) -> Id {
         let id = self
             .model
-            .get(&self.task.known.first(v))
+            .get(&self.task.known.representative(v))
             .or(self.model.get(&v));
         *id.expect(
             "invariant: values from outside are in the boundary, others come in program order",

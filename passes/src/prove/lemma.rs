@@ -95,7 +95,7 @@ fn equal_values(encoding: &Encoding<'_>) -> Vec<(usize, usize, ModelRef)> {
         for (r, v) in task.model.inst(inst).results.iter().enumerate() {
             if let Some(n) = encoding.terms.model_number(encoding.model[v]) {
                 let first = encoding.numbers[n as usize];
-                if first != ModelRef::Inside(i, r) {
+                if first != ModelRef::Internal(i, r) {
                     same.push((i, r, first));
                 }
             }

@@ -114,8 +114,8 @@ fn run(
     };
     let (mut from, mut to) = (0, 1);
     while from < count {
-        let of_model = model_sections.together(from..to);
-        let of_programs = program_sections.together(from..to);
+        let of_model = model_sections.insts_of(from..to);
+        let of_programs = program_sections.insts_of(from..to);
         let task = Obligation {
             model,
             programs,

@@ -68,7 +68,7 @@ impl Writer<'_> {
             return;
         }
         let model = self.task.model;
-        let mut v = self.task.known.first(v);
+        let mut v = self.task.known.representative(v);
         loop {
             let ty = self.tables.types.intern(&model.value(v).ty);
             let (number, new) = self.boundary.number(v);
@@ -78,7 +78,7 @@ impl Writer<'_> {
             match data.operands.as_slice() {
                 &[of] if new && is_inlined(&data.op) => {
                     self.out.push(self.tables.ops.intern(&data.op));
-                    v = self.task.known.first(of);
+                    v = self.task.known.representative(of);
                 }
                 _ => return,
             }
@@ -100,8 +100,8 @@ impl Writer<'_> {
                 self.out.push(self.tables.ops.intern(&data.op));
             }
             for &v in &data.operands {
-                let first = task.known.first(v);
-                self.model_value(if task.is_inside(v) { v } else { first });
+                let first = task.known.representative(v);
+                self.model_value(if task.is_internal(v) { v } else { first });
             }
             for &v in &data.results {
                 let n = self.inside.len() as u32;

@@ -44,7 +44,7 @@ fn form(
     choice: &Choice,
 ) -> Form {
     let mut needed = vec![false; classes.ids.len()];
-    for c in problem.needed(choice).unwrap_or_default() {
+    for c in problem.reachable_classes(choice).unwrap_or_default() {
         needed[c] = true;
     }
     let mut emitter = Emitter {

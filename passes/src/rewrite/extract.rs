@@ -81,7 +81,7 @@ impl Extraction {
     /// Whether a choice has a term by which a sum comes late.
     pub(super) fn is_late(&self, chosen: &Choice) -> bool {
         let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
-        let needed = self.needed(chosen);
+        let needed = self.reachable_classes(chosen);
         needed.is_some_and(|needed| needed.into_iter().any(late))
     }
 
@@ -110,7 +110,9 @@ impl Extraction {
                 if work > WORK {
                     break;
                 }
-                let needed = self.needed(&best).is_some_and(|n| n.contains(&at.0));
+                let needed = self
+                    .reachable_classes(&best)
+                    .is_some_and(|n| n.contains(&at.0));
                 let trial = if needed && best[at.0] == Some(at.1) {
                     Trial::Forbidden
                 } else {
@@ -127,7 +129,7 @@ impl Extraction {
 
     /// The e-classes in an order in which operands mostly come first.
     fn order(&self) -> Vec<usize> {
-        let mut graph = self.unconnected();
+        let mut graph = self.empty_graph();
         for (c, terms) in self.nodes.iter().enumerate() {
             for &operand in terms.iter().flat_map(|t| &t.operands) {
                 graph.add_edge(NodeIndex::new(c), NodeIndex::new(operand), ());
@@ -137,7 +139,7 @@ impl Extraction {
     }
 
     /// A graph of the e-classes without edges.
-    fn unconnected(&self) -> DiGraph<(), ()> {
+    fn empty_graph(&self) -> DiGraph<(), ()> {
         let mut graph = DiGraph::with_capacity(self.nodes.len(), self.nodes.len());
         for _ in &self.nodes {
             graph.add_node(());
@@ -221,15 +223,15 @@ impl Extraction {
 
     /// The price of everything that the roots need; `None` where the choice has a cycle or a gap.
     pub(super) fn cost(&self, chosen: &Choice) -> Option<f64> {
-        let order = self.needed(chosen)?;
+        let order = self.reachable_classes(chosen)?;
         let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()
     }
 
     /// The e-classes that the roots need, operands first; `None` where the choice has a cycle or a gap.
-    pub(super) fn needed(&self, chosen: &Choice) -> Option<Vec<usize>> {
+    pub(super) fn reachable_classes(&self, chosen: &Choice) -> Option<Vec<usize>> {
         let operands = |c: usize| chosen[c].map(|t| self.nodes[c][t].operands.as_slice());
-        let mut graph = self.unconnected();
+        let mut graph = self.empty_graph();
         for c in 0..self.nodes.len() {
             for &operand in operands(c).unwrap_or_default() {
                 graph.add_edge(NodeIndex::new(c), NodeIndex::new(operand), ());

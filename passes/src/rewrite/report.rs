@@ -46,7 +46,7 @@ impl Limits {
 
 /// The reason that saturation of a section stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// No rule finds anything new.
     #[default]
     Saturated,
@@ -56,12 +56,12 @@ pub enum Stop {
     Nodes,
 }
 
-impl std::fmt::Display for Stop {
+impl std::fmt::Display for StopReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Stop::Saturated => "saturated",
-            Stop::Iterations => "stopped at the limit of rounds",
-            Stop::Nodes => "stopped at the limit of terms",
+            StopReason::Saturated => "saturated",
+            StopReason::Iterations => "stopped at the limit of rounds",
+            StopReason::Nodes => "stopped at the limit of terms",
         })
     }
 }
@@ -127,7 +127,7 @@ pub(super) struct Outcome {
     pub(super) nodes: usize,
     pub(super) classes: usize,
     pub(super) iterations: usize,
-    pub(super) stop: Stop,
+    pub(super) stop: StopReason,
     pub(super) matches: BTreeMap<&'static str, usize>,
     pub(super) before: Counts,
 }
@@ -144,7 +144,7 @@ pub struct SectionReport {
     /// The number of rounds.
     pub iterations: usize,
     /// The reason that it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// Per rule that found terms equal, how often.
     pub matches: BTreeMap<&'static str, usize>,
     /// The transfers of one section before.
@@ -208,8 +208,10 @@ impl Report {
     }
 
     /// Whether every section is saturated.
-    pub fn saturated(&self) -> bool {
-        self.sections.iter().all(|r| r.stop == Stop::Saturated)
+    pub fn is_saturated(&self) -> bool {
+        self.sections
+            .iter()
+            .all(|r| r.stop == StopReason::Saturated)
     }
 
     /// Per rule that found terms equal in a distinct section, how often.

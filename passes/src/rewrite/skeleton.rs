@@ -8,7 +8,7 @@ use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
 
 use super::analysis::{ShardedType, Table};
 use super::language::{OpRef, TypesRef};
-use crate::layers::runs;
+use crate::layers::layer_runs;
 
 /// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +90,7 @@ pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
             last[state.index()] = usize::MAX;
         }
     }
-    runs(graph, LONGEST)
+    layer_runs(graph, LONGEST)
         .into_iter()
         .map(|cut| {
             let layer = graph.inst(Inst::new(cut.start)).layer;
@@ -180,7 +180,7 @@ impl Sketch<'_> {
     fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
         let classes = &mut self.section.classes;
-        let sharding = data.sharding.renamed(&mut |c| {
+        let sharding = data.sharding.rename_classes(&mut |c| {
             let at = classes.iter().position(|&k| k == c);
             Class::new(at.unwrap_or_else(|| {
                 classes.push(c);

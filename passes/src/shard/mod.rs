@@ -167,7 +167,7 @@ impl Lowering<'_> {
         if let (Op::Norm(norm), true) = (&data.op, active.norm) {
             let v = data.results[0];
             let name = &self.from.value(v).name;
-            let stats = self.out.push_inferred(
+            let stats = self.out.push_with_inference(
                 NormStats { kind: norm.kind },
                 operands.clone(),
                 place,
@@ -176,7 +176,7 @@ impl Lowering<'_> {
             self.set(stats, name, Sharding::unreduced(Unreduced::Partial));
             let sum = self
                 .out
-                .push_inferred(AllReduce, vec![stats], place, layer)?;
+                .push_with_inference(AllReduce, vec![stats], place, layer)?;
             self.set(sum, name, Sharding::mirrored());
             let n = self.from.value(v).ty.dims[0].as_const().unwrap_or(1);
             let apply = NormApply {
@@ -184,9 +184,9 @@ impl Lowering<'_> {
                 eps: norm.eps,
                 n,
             };
-            let normed = self
-                .out
-                .push_inferred(apply, vec![operands[0], sum], place, layer)?;
+            let normed =
+                self.out
+                    .push_with_inference(apply, vec![operands[0], sum], place, layer)?;
             let sharding = self.sharding(v);
             self.set(normed, name, sharding);
             self.map[v.index()] = Some(normed);
@@ -218,7 +218,9 @@ impl Lowering<'_> {
                 return Err(ShardError::Clash(PropagationConflict::UnreducedAndSplit(v)));
             }
             self.set(new, name, Sharding::unreduced(pending));
-            let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;
+            let sum = self
+                .out
+                .push_with_inference(AllReduce, vec![new], place, layer)?;
             self.set(sum, name, Sharding::mirrored());
             self.map[v.index()] = Some(sum);
         }

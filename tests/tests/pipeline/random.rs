@@ -168,7 +168,7 @@ impl Builder {
 
     pub(crate) fn push(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> Value {
         self.graph
-            .push_inferred(op, operands, Place::Host, None)
+            .push_with_inference(op, operands, Place::Host, None)
             .expect("the generator makes valid ops")
     }
 
@@ -455,7 +455,7 @@ fn rewritten_by(
         workload: &workload,
     };
     let out = rewrite(sharded, machine, limits, rules);
-    assert!(out.report.saturated(), "{sharded}");
+    assert!(out.report.is_saturated(), "{sharded}");
     out
 }
 

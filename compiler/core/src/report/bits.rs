@@ -33,13 +33,15 @@ impl BitsReport {
         let others = find_differing_sums(&compiled.programs, TWO_TERM_WEIGHTS);
         let others = others.into_iter().map(|(order, of)| {
             let (reason, words) = match order {
-                DifferenceCause::Devices => ("devices", "the devices are not 2, 4 or 8"),
-                DifferenceCause::Shares => (
+                DifferenceCause::DeviceCount => ("devices", "the devices are not 2, 4 or 8"),
+                DifferenceCause::UnequalShares => (
                     "shares",
                     "the shares are no equal parts that end at eighths of the axis",
                 ),
-                DifferenceCause::Terms => ("terms", "small products add two sums on each device"),
-                DifferenceCause::Late => (
+                DifferenceCause::TwoTerms => {
+                    ("terms", "small products add two sums on each device")
+                }
+                DifferenceCause::DeferredSum => (
                     "late",
                     "more than products is computed before they are added",
                 ),

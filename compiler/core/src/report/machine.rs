@@ -24,7 +24,7 @@ pub struct MachineReport {
 
 /// True if nobody describes the devices. Servers, the host's memory and files beside the model say nothing of them.
 fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
-    let assumed = Topology::assumed(processors);
+    let assumed = Topology::for_unnamed_machine(processors);
     let alike = |a: &DeviceProfile, b: &DeviceProfile| {
         let bare = |p: &DeviceProfile| DeviceProfile {
             memory: None,

@@ -54,6 +54,8 @@ fn assumed(topology: &Topology, devices: usize) -> Option<Link> {
     let apart = |&(a, b): &(usize, usize)| {
         topology.away.is_empty() || topology.is_away(a) || topology.is_away(b)
     };
-    let links = pairs.filter(apart).map(|(a, b)| topology.between(a, b));
-    links.filter(is_assumed).reduce(Link::slower)
+    let links = pairs
+        .filter(apart)
+        .map(|(a, b)| topology.link_between(a, b));
+    links.filter(is_assumed).reduce(Link::bottleneck)
 }

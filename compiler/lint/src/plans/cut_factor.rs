@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
         "reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32. Where tpc has the \
          architecture's graph itself, no option changes it, and the finding is a note.",
     )
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("a model with one attention head on two devices.")
     .cure("usually none is needed; a number of devices that divides the factor allows a split.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

@@ -163,7 +163,7 @@ impl Lines {
             _ => None,
         };
         let Some(kind) = kind else {
-            return p.expected(kinds);
+            return p.expected_error(kinds);
         };
         p.next()?;
         p.expect_word("size", "`size`")?;
@@ -263,7 +263,7 @@ impl Lines {
     /// `launch l0 "mul_mat" @dev0 = compute v3`.
     fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Launch)?;
-        let kernel = p.quoted("the kernel's name in quotes")?;
+        let kernel = p.string_literal("the kernel's name in quotes")?;
         let mut places = vec![place(p)?];
         while p.eat(b',')? {
             places.push(place(p)?);
@@ -283,7 +283,7 @@ impl Lines {
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Work::Store(usize::try_from(output).map_err(large)?)
         } else {
-            return p.expected("`compute`, `transfer` or `store`");
+            return p.expected_error("`compute`, `transfer` or `store`");
         };
         p.expect_end()?;
         let entity = Referent::Entity(self.launches.len());

@@ -106,7 +106,7 @@ fn render_selection(view: &View, of: &TensorType) -> String {
 }
 
 fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
-    let intervals = pattern.refined(&tpc_ir::Dim::ONE, &of.dims[axis]);
+    let intervals = pattern.refine(&tpc_ir::Dim::ONE, &of.dims[axis]);
     match intervals {
         Ok(intervals) if intervals.is_empty() => "none".to_owned(),
         Ok(intervals) => {

@@ -97,7 +97,7 @@ impl Pattern {
     }
 
     /// The selected indices in units of `unit`, in a period of `period`.
-    pub(in crate::prove) fn refined(
+    pub(in crate::prove) fn refine(
         &self,
         unit: &Dim,
         period: &Dim,

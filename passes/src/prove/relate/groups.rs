@@ -50,7 +50,7 @@ fn check_meeting(
     let size = |(o, a): (usize, usize)| parts[o].ty.dims[a].as_const().ok_or(NotExpressible);
     let (m, f) = (size(query)?, size(kv)?);
     let held = |(o, a): (usize, usize), n: u64| match &axes[o][a] {
-        Some(p) => p.refined(&Dim::ONE, &n.into()),
+        Some(p) => p.refine(&Dim::ONE, &n.into()),
         None => Ok(vec![Interval { start: 0, len: n }]),
     };
     let (held_query, held_kv) = (held(query, m)?, held(kv, f)?);

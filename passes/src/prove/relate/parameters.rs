@@ -65,7 +65,7 @@ fn mask(
         (Some(rows), None) if rows.start == 0 && total == rows.len => Ok(None),
         (Some(rows), Some(pattern)) => {
             let total = total.as_const().ok_or(NotExpressible)?;
-            let mut held = pattern.refined(&Dim::ONE, &total.into())?;
+            let mut held = pattern.refine(&Dim::ONE, &total.into())?;
             held.retain(|r| r.len > 0);
             let matches = match held.as_slice() {
                 [] => rows.len == 0,
@@ -95,7 +95,7 @@ fn all_heads(
     };
     let whole = &parts[0].ty.dims[2];
     let held = match pattern {
-        Some(p) => p.refined(&Dim::ONE, whole)?,
+        Some(p) => p.refine(&Dim::ONE, whole)?,
         None => vec![Interval {
             start: 0,
             len: total,
@@ -122,7 +122,7 @@ fn start_on_whole(
     };
     let local = op.start.as_const().ok_or(NotExpressible)?;
     let start = of_model.start.as_const().ok_or(NotExpressible)?;
-    let held = pattern.refined(&Dim::ONE, &parts[0].ty.dims[axis])?;
+    let held = pattern.refine(&Dim::ONE, &parts[0].ty.dims[axis])?;
     let before: u64 = clip(&held, 0, start).iter().map(|r| r.len).sum();
     if before != local || of_model.axis != op.axis {
         return Err(NotExpressible);

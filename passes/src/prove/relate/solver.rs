@@ -156,7 +156,7 @@ impl Solver<'_> {
                     let (Some(start), Some(len)) = (start.as_const(), len.as_const()) else {
                         return Err(NotExpressible);
                     };
-                    let intervals = p.refined(&Dim::ONE, &self.size(e)?)?;
+                    let intervals = p.refine(&Dim::ONE, &self.size(e)?)?;
                     Some(Pattern::new(&Dim::ONE, len, clip(&intervals, start, len))?)
                 }
             },
@@ -225,7 +225,7 @@ fn concatenate_segments(
     for (p, size) in indices.iter().zip(sizes) {
         let len = units(size, &unit)?;
         let own = match p {
-            Some(p) => p.refined(&unit, size)?,
+            Some(p) => p.refine(&unit, size)?,
             None => vec![Interval { start: 0, len }],
         };
         intervals.extend(own.iter().map(|r| Interval {
@@ -244,7 +244,7 @@ fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, No
         unit = common_unit(&unit, s)?;
     }
     let whole = Dim::sum(sizes).ok_or(NotExpressible)?;
-    let intervals = pattern.refined(&unit, &whole)?;
+    let intervals = pattern.refine(&unit, &whole)?;
     let mut at = 0;
     let mut out = Vec::new();
     for s in sizes {

@@ -240,7 +240,7 @@ fn is_partition(indices: &[&Pattern]) -> bool {
         }
         let mut intervals = Vec::new();
         for p in indices {
-            intervals.extend(p.refined(&unit, &period)?);
+            intervals.extend(p.refine(&unit, &period)?);
         }
         let size = period.checked_div(&unit).and_then(|d| d.as_const());
         Ok(tiles(intervals, size.ok_or(NotExpressible)?))

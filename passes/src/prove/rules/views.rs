@@ -195,7 +195,7 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
             let untouched = terms.ty(set).is_some_and(|ty| {
                 let axes = per_axis(&view.indices, &ty.dims);
                 let pattern = axes.ok().and_then(|axes| axes[axis].clone());
-                let held = pattern.and_then(|p| p.refined(&Dim::ONE, &ty.dims[axis]).ok());
+                let held = pattern.and_then(|p| p.refine(&Dim::ONE, &ty.dims[axis]).ok());
                 held.is_some_and(|h| clip(&h, interval.start, interval.len).is_empty())
             });
             if untouched {
@@ -303,7 +303,7 @@ fn join_parts(
     }
     let mut intervals = Vec::new();
     for (dims, indices) in parts {
-        let own = indices[at].refined(&unit, &size)?;
+        let own = indices[at].refine(&unit, &size)?;
         let len: u64 = own.iter().map(|r| r.len).sum();
         if len > 0 {
             // Along the axis nothing is major to the factor, and nothing of other axes is minor to it.

@@ -101,7 +101,7 @@ impl Meter {
         self.used.set(self.used.get().saturating_add(n as u64));
     }
 
-    fn is_over(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.used.get() > self.limit
     }
 }
@@ -148,8 +148,8 @@ impl TermGraph {
             return id;
         }
         let size = self.graph.total_size();
-        if self.steps.is_over()
-            || self.segments.is_over()
+        if self.steps.is_exhausted()
+            || self.segments.is_exhausted()
             || size >= self.max_terms
             || term.args.len() > MAX_ARGS
             || self.depth > MAX_DEPTH
@@ -265,7 +265,7 @@ impl TermGraph {
     /// Counts `n` steps; whether there are any left.
     pub(super) fn charge(&self, n: usize) -> bool {
         self.steps.add(n);
-        !self.steps.is_over()
+        !self.steps.is_exhausted()
     }
 
     /// What the graph has taken: terms, segments and steps.

@@ -16,7 +16,9 @@ macro_rules! moved {
             name: concat!($op, "-then-copy"),
             equation: concat!($op, "(copy(x)) = copy(", $op, "(x))"),
             condition: $condition,
-            apply: |egraph, eclass, node, equal| before(egraph, eclass, node, equal, $fits),
+            apply: |egraph, eclass, node, equal| {
+                move_copy_before(egraph, eclass, node, equal, $fits)
+            },
         }
     };
     ($op:literal after copy, $fits:expr, $condition:literal) => {
@@ -24,7 +26,9 @@ macro_rules! moved {
             name: concat!("copy-then-", $op),
             equation: concat!("copy(", $op, "(x)) = ", $op, "(copy(x))"),
             condition: $condition,
-            apply: |egraph, eclass, node, equal| after(egraph, eclass, node, equal, $fits),
+            apply: |egraph, eclass, node, equal| {
+                move_copy_after(egraph, eclass, node, equal, $fits)
+            },
         }
     };
 }
@@ -122,7 +126,7 @@ fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
 }
 
 /// Moves an op before the copy: `f(copy(x)) = copy(f(x))`.
-fn before(
+fn move_copy_before(
     egraph: &mut EGraph,
     eclass: Id,
     node: &Node,
@@ -160,7 +164,7 @@ fn before(
 }
 
 /// Moves an op after the copy: `copy(f(x)) = f(copy(x))`.
-fn after(
+fn move_copy_after(
     egraph: &mut EGraph,
     eclass: Id,
     node: &Node,

@@ -187,11 +187,11 @@ fn without_a_rule_its_witness_costs_more() {
         };
         let with = rewritten(&graph, limits, RULES, links);
         let without = rewritten(&graph, limits, &others, links);
-        assert!(with.report.saturated(), "{rule}: {:?}", with.report);
+        assert!(with.report.is_saturated(), "{rule}: {:?}", with.report);
         let (a, b) = (cost(&with.graph, links), cost(&without.graph, links));
         // To stop short of saturation is worse, whatever was found until then.
         assert!(
-            a < b * (1.0 - 1e-6) || !without.report.saturated(),
+            a < b * (1.0 - 1e-6) || !without.report.is_saturated(),
             "{rule}: {a} with it, {b} without\n{}\n{}",
             with.graph,
             without.graph

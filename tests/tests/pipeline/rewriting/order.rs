@@ -16,7 +16,9 @@ fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     let (_, compiled) = plan(path, &placement).expect("the architecture is known");
     assert!(compiled.proof.is_ok(), "{}: not proved", path.display());
     let others = find_differing_sums(&compiled.programs, 0);
-    others.get(&DifferenceCause::Late).map_or(0, |of| of.sums)
+    others
+        .get(&DifferenceCause::DeferredSum)
+        .map_or(0, |of| of.sums)
 }
 
 #[test]

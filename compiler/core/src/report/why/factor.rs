@@ -2,7 +2,7 @@
 
 use tpc_ir::{Class, Inst};
 use tpc_passes::plan::{
-    Cost, FactorFacts, FactorWhy, ForbiddenSplit, Refusal, SplitOption, Verdict,
+    Cost, FactorExplanation, FactorFacts, ForbiddenSplit, Refusal, SplitOption, Verdict,
 };
 
 use super::report::{FactorReport, ThroughReport};
@@ -11,7 +11,7 @@ use crate::pipeline::Compiled;
 use crate::report::describe;
 
 /// The report of a factor.
-pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
+pub(super) fn report(compiled: &Compiled, f: &FactorExplanation) -> FactorReport {
     let mut out = facts(compiled, &f.facts);
     match &f.verdict {
         Verdict::Split {
@@ -31,7 +31,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
                 out.text += &left_whole(layers, chosen, whole);
             }
         }
-        Verdict::Elsewhere => {
+        Verdict::SplitElsewhere => {
             out.verdict = "elsewhere";
             out.text = "whole: the tensor is at one place".to_owned();
         }

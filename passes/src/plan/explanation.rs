@@ -63,7 +63,7 @@ pub enum Verdict {
     /// There is one device only.
     OneDevice,
     /// The tensor is not on a group of devices.
-    Elsewhere,
+    SplitElsewhere,
     /// It must be whole.
     Forbidden(ForbiddenSplit),
     /// It could be split.
@@ -88,7 +88,7 @@ pub enum Verdict {
 
 /// One factor of a tensor.
 #[derive(Clone, Debug)]
-pub struct FactorWhy {
+pub struct FactorExplanation {
     /// Its facts.
     pub facts: FactorFacts,
     /// Its outcome.
@@ -97,13 +97,13 @@ pub struct FactorWhy {
 
 /// Why a tensor is split as it is.
 #[derive(Clone, Debug)]
-pub struct Why {
+pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
     /// Its segments: the factors of each axis, major first. One where it is in one piece.
     pub segments: Vec<Term>,
     /// Every factor of it, in order of first appearance.
-    pub factors: Vec<FactorWhy>,
+    pub factors: Vec<FactorExplanation>,
 }
 
 /// The facts about `leaf`; `None` where it never meets a group of devices.
@@ -121,11 +121,11 @@ pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
         kind: stored.then(|| kind_of(graph, analysis, &[leaf])),
         granules: granules(planned.graph_facts(), &[leaf]),
         through: factor_positions(analysis, leaf),
-        forbidden: refusal(factors, analysis, leaf).map(|r| forbidden(planned, leaf, r)),
+        forbidden: refusal(factors, analysis, leaf).map(|r| explain_refusal(planned, leaf, r)),
     })
 }
 
-fn forbidden(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> ForbiddenSplit {
+fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> ForbiddenSplit {
     let PlannedGraph {
         graph,
         factors,
@@ -162,7 +162,11 @@ fn forbidden(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> ForbiddenSpl
 }
 
 /// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
-pub fn why(planned: &PlannedGraph, request: &PlanRequest, value: Value) -> Why {
+pub fn explain_split(
+    planned: &PlannedGraph,
+    request: &PlanRequest,
+    value: Value,
+) -> SplitExplanation {
     let segments = planned.analysis.terms[value.index()].to_vec();
     let mut leaves: Vec<Var> = Vec::new();
     for leaf in segments.iter().flat_map(Term::leaves) {
@@ -175,20 +179,20 @@ pub fn why(planned: &PlannedGraph, request: &PlanRequest, value: Value) -> Why {
         let device_weights = request.stage_device_weights(group.index());
         let alternatives = Alternatives::new(planned, request, group, &device_weights);
         for leaf in leaves {
-            factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
+            factors.extend(facts(planned, leaf).map(|facts| FactorExplanation {
                 verdict: verdict(planned, &alternatives, group, device_weights.len(), &facts),
                 facts,
             }));
         }
     } else {
         for leaf in leaves {
-            factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
-                verdict: Verdict::Elsewhere,
+            factors.extend(facts(planned, leaf).map(|facts| FactorExplanation {
+                verdict: Verdict::SplitElsewhere,
                 facts,
             }));
         }
     }
-    Why {
+    SplitExplanation {
         value,
         segments,
         factors,
@@ -250,7 +254,7 @@ fn verdict(
         (None, None) => {
             let size = facts.size.as_const().unwrap_or(0);
             let unit = facts.granules.hard.unwrap_or(size);
-            Verdict::Forbidden(forbidden(planned, facts.leaf, Refusal::Granule(unit)))
+            Verdict::Forbidden(explain_refusal(planned, facts.leaf, Refusal::Granule(unit)))
         }
     }
 }
