@@ -179,14 +179,14 @@ impl Budget {
     }
 
     /// How much of a resource is left.
-    pub fn left(&self, resource: Resource) -> u64 {
+    pub fn remaining(&self, resource: Resource) -> u64 {
         self.limits.of(resource).saturating_sub(self.used(resource))
     }
 
     /// A budget of all that is left, for work beside other work.
     #[must_use]
     pub fn part(&self) -> Budget {
-        Budget::new(Limits(Resource::ALL.map(|r| self.left(r))))
+        Budget::new(Limits(Resource::ALL.map(|r| self.remaining(r))))
     }
 
     /// Adds what a part has taken.
@@ -230,7 +230,7 @@ impl Budget {
     }
 
     /// The first that was not to be had; `None` while all was.
-    pub fn exceeded(&self) -> Option<BudgetExceeded> {
+    pub fn first_overrun(&self) -> Option<BudgetExceeded> {
         self.exceeded.lock().map_or(None, |first| first.clone())
     }
 }
@@ -253,7 +253,10 @@ mod tests {
             budget.spend(Resource::Terms, 10, "the proof", || spot("a")),
             Ok(())
         );
-        assert_eq!((budget.left(Resource::Terms), budget.exceeded()), (0, None));
+        assert_eq!(
+            (budget.remaining(Resource::Terms), budget.first_overrun()),
+            (0, None)
+        );
         let first = budget
             .spend(Resource::Terms, 1, "the proof", || spot("b"))
             .expect_err("nothing is left");
@@ -263,7 +266,7 @@ mod tests {
         );
         let again = budget.spend(Resource::Terms, 1, "planning", || None);
         assert_eq!(again, Err(first.clone()));
-        assert_eq!(budget.exceeded(), Some(first));
+        assert_eq!(budget.first_overrun(), Some(first));
         let part = budget.part();
         assert!(part.take(Resource::Steps, 7) && !part.take(Resource::Terms, 1));
         budget.add(&part);

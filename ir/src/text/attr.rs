@@ -35,7 +35,7 @@ impl Parser<'_> {
         let p = self.polynomial(PolynomialPrefix::Nothing)?;
         p.plus.checked_sub(&p.minus).ok_or_else(|| {
             let defect = "it is negative or too large";
-            ParseError::new(ParseErrorKind::Size { defect }, self.since(start))
+            ParseError::new(ParseErrorKind::Size { defect }, self.span_from(start))
         })
     }
 
@@ -57,7 +57,7 @@ impl Parser<'_> {
             };
             let overflow = |parser: &Self| {
                 let defect = "it is too large";
-                ParseError::new(ParseErrorKind::Size { defect }, parser.since(start))
+                ParseError::new(ParseErrorKind::Size { defect }, parser.span_from(start))
             };
             while self.eat(b'*')? {
                 let factor = self.factor()?;
@@ -104,7 +104,7 @@ impl Parser<'_> {
         if start.checked_add(len).is_none() {
             return Err(ParseError::new(
                 ParseErrorKind::RangeEnd { start, len },
-                self.since(span),
+                self.span_from(span),
             ));
         }
         Ok(Interval { start, len })
@@ -201,7 +201,7 @@ impl Parser<'_> {
         };
         negative.map(Attr::Negative).ok_or_else(|| {
             let defect = "it is negative or too large";
-            ParseError::new(ParseErrorKind::Size { defect }, self.since(start))
+            ParseError::new(ParseErrorKind::Size { defect }, self.span_from(start))
         })
     }
 }

@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
                     return Err(ParseError::new(ParseErrorKind::Version { found }, span));
                 }
                 self.expect_end()?;
-                Ok(Some(self.since(start)))
+                Ok(Some(self.span_from(start)))
             }
             Ok((token, span)) => {
                 let found = describe(token);
@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
     }
 
     /// From the beginning of `start` to the end of the last token taken.
-    pub(crate) fn since(&self, start: Span) -> Span {
+    pub(crate) fn span_from(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
 

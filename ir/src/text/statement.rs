@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
             return Err(ParseError::new(ParseErrorKind::GraphLine { defect }, start));
         }
         self.graph.name = name;
-        self.spans.graph = self.since(start);
+        self.spans.graph = self.span_from(start);
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl<'a> Parser<'a> {
         let entity = Referent::Entity(self.graph.devices.len());
         self.names.define(Kind::Device, n, entity, handle)?;
         self.graph.devices.push(DeviceData { name });
-        self.spans.devices.push(self.since(start));
+        self.spans.devices.push(self.span_from(start));
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
         let entity = Referent::Entity(self.graph.groups.len());
         self.names.define(Kind::Group, n, entity, handle)?;
         self.graph.groups.push(GroupData { devices });
-        self.spans.groups.push(self.since(start));
+        self.spans.groups.push(self.span_from(start));
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         let entity = Referent::Entity(self.graph.classes.len());
         self.names.define(Kind::Class, n, entity, handle)?;
         self.graph.classes.push(ClassData { name, size, ranges });
-        self.spans.classes.push(self.since(start));
+        self.spans.classes.push(self.span_from(start));
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl<'a> Parser<'a> {
         };
         self.expect_end()?;
         self.graph.outputs.push(output);
-        self.spans.outputs.push(self.since(start));
+        self.spans.outputs.push(self.span_from(start));
         Ok(())
     }
 
@@ -167,14 +167,14 @@ impl<'a> Parser<'a> {
         let (attrs, span) = if token == Token::Punct(b'{') {
             self.next()?;
             let attrs = self.attrs()?;
-            (attrs, self.since(attrs_span))
+            (attrs, self.span_from(attrs_span))
         } else {
             (Vec::new(), name_span)
         };
         self.expect_end()?;
         let op = op(name, name_span, AttrReader::new(attrs), span)?;
         self.push(op, operands, results)?;
-        self.spans.insts.push(self.since(start));
+        self.spans.insts.push(self.span_from(start));
         Ok(())
     }
 
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         Ok(ResultDecl {
             number,
             handle,
-            span: self.since(handle),
+            span: self.span_from(handle),
             name,
             ty,
             place,
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
         let sizes = self.list(b']', "`,`, `]`, `*`, `+` or `-`", Parser::dim)?;
         if !(1..=RANK).contains(&sizes.len()) {
             let found = sizes.len();
-            let span = self.since(sizes_span);
+            let span = self.span_from(sizes_span);
             return Err(ParseError::new(ParseErrorKind::Rank { found }, span));
         }
         let mut dims = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];

@@ -76,7 +76,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Whether an instruction shares its launch.
-    pub(super) fn has(&self, inst: Inst) -> bool {
+    pub(super) fn contains(&self, inst: Inst) -> bool {
         self.taken[inst.index()]
     }
 

@@ -19,7 +19,7 @@ pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<Launc
         .insts()
         .filter_map(|(inst, _)| match groups.launch_at(inst) {
             Some(insts) => Some(launch(graph, insts.to_vec())),
-            None if groups.has(inst) || !layouts.is_launched(graph, inst) => None,
+            None if groups.contains(inst) || !layouts.is_launched(graph, inst) => None,
             None => Some(launch(graph, vec![inst])),
         })
         .collect()

@@ -5,11 +5,11 @@
 
 mod analysis;
 mod cut;
-mod known_rules;
 mod propagate;
 mod report;
+mod rule_cache;
 
-pub use analysis::{Analysis, GraphFacts, InstFacts, LeafFacts, RoleUse, Term};
+pub use analysis::{Analysis, GraphFacts, InstFacts, LeafFacts, RoleUse, Summand};
 pub use cut::{CutReshape, cut_reshape};
 pub use propagate::{Flow, PropagationConflict, Selection, active_roles, propagate};
 pub use report::{FactorPosition, activations, factor_positions};
@@ -23,7 +23,7 @@ use tpc_ir::{
     Budget, BudgetExceeded, Dim, Graph, Inst, Op, OpLocation, Output, RANK, Resource, Value,
 };
 
-use known_rules::KnownRules;
+use rule_cache::RuleCache;
 
 /// The name of the pass, for refusals of the budget.
 const FACTORS: &str = "the inference of factors";
@@ -55,7 +55,7 @@ impl Factors {
     pub fn infer(graph: &Graph) -> Factors {
         Factors::infer_in(
             graph,
-            Space::with_limit(Budget::default().left(Resource::Steps)),
+            Space::with_limit(Budget::default().remaining(Resource::Steps)),
         )
         .0
     }
@@ -64,8 +64,8 @@ impl Factors {
     ///
     /// # Errors
     /// The instruction at which it runs out.
-    pub fn within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
-        let most = budget.left(Resource::Steps);
+    pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
+        let most = budget.remaining(Resource::Steps);
         let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
         let spot = || stopped.map(|inst| OpLocation::of(graph, inst));
         budget.spend(Resource::Steps, out.space.work(), FACTORS, spot)?;
@@ -93,7 +93,7 @@ impl Factors {
             rules: Vec::with_capacity(graph.insts().len()),
             opaque: Vec::new(),
         };
-        let mut known = KnownRules::default();
+        let mut known = RuleCache::default();
         let mut experts: Vec<(Value, Var)> = Vec::new();
         for (inst, data) in graph.insts() {
             let rule = known.rule(graph, inst);

@@ -113,11 +113,11 @@ pub fn active_roles(
     };
     for role in &analysis.insts[inst.index()].roles {
         let hit = |t: &Vec<Var>| t.iter().any(|&l| selection.class_of(group, l).is_some());
-        let hits = role.terms.iter().filter(|t| hit(t)).count();
+        let hits = role.summands.iter().filter(|t| hit(t)).count();
         if hits == 0 {
             continue;
         }
-        if hits < role.terms.len() {
+        if hits < role.summands.len() {
             return Err(PropagationConflict::MixedSegments(inst));
         }
         match role.role {
@@ -127,7 +127,7 @@ pub fn active_roles(
             Role::Gather => active.gather = true,
             Role::Expert => {
                 active.expert = role
-                    .terms
+                    .summands
                     .iter()
                     .flatten()
                     .find_map(|&l| selection.class_of(group, l));
@@ -189,8 +189,8 @@ impl Pass<'_> {
             return false;
         };
         let split = |l| self.selection.class_of(group, l).is_some();
-        let terms = &self.facts.analysis.terms[v.index()];
-        terms.iter().any(|t| t.leaves().any(split))
+        let summands = &self.facts.analysis.summands[v.index()];
+        summands.iter().any(|t| t.leaves().any(split))
     }
 
     fn state(&self, v: Value) -> OperandState {

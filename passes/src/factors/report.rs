@@ -3,7 +3,7 @@
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
 
-use super::{Analysis, Term};
+use super::{Analysis, Summand};
 
 /// One place of a factor in a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,19 +24,19 @@ pub struct FactorPosition {
 
 /// Where `leaf` stands in `value`, axis by axis, segment by segment.
 fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
-    let terms = &analysis.terms[value.index()];
+    let summands = &analysis.summands[value.index()];
     let mut out: Vec<FactorPosition> = Vec::new();
     for axis in 0..RANK {
-        let at = |t: &Term| t.axes[axis].iter().position(|&l| l == leaf);
-        let found: Vec<FactorPosition> = terms
+        let at = |t: &Summand| t.axes[axis].iter().position(|&l| l == leaf);
+        let found: Vec<FactorPosition> = summands
             .iter()
             .enumerate()
             .filter_map(|(segment, t)| {
                 Some(FactorPosition {
                     value,
                     axis,
-                    segment: (terms.len() > 1).then_some(segment),
-                    segments: terms.len(),
+                    segment: (summands.len() > 1).then_some(segment),
+                    segments: summands.len(),
                     position: at(t)?,
                     factors: t.axes[axis].len(),
                 })
@@ -44,7 +44,7 @@ fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
             .collect();
         let alike =
             |f: &FactorPosition| (f.position, f.factors) == (found[0].position, found[0].factors);
-        if found.len() == terms.len() && found.iter().all(alike) {
+        if found.len() == summands.len() && found.iter().all(alike) {
             let segment = None;
             out.push(FactorPosition {
                 segment,
@@ -68,7 +68,7 @@ pub fn factor_positions(analysis: &Analysis, leaf: Var) -> Vec<FactorPosition> {
 pub fn activations(graph: &Graph, analysis: &Analysis, leaf: Var) -> Vec<Value> {
     let stored = |v: Value| graph.def_op(v).is_stored();
     let has = |v: Value| {
-        analysis.terms[v.index()]
+        analysis.summands[v.index()]
             .iter()
             .any(|t| t.leaves().any(|l| l == leaf))
     };

@@ -37,7 +37,7 @@ pub struct Ways(u8);
 
 impl Ways {
     /// Whether a way is among them.
-    pub const fn has(self, way: Way) -> bool {
+    pub const fn contains(self, way: Way) -> bool {
         self.0 & (1 << way as u8) != 0
     }
 

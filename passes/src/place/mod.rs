@@ -135,7 +135,7 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
 }
 
 /// The graph with everything on one group of these devices.
-pub fn on_group(graph: &Graph, devices: &[String]) -> Graph {
+pub fn place_on_group(graph: &Graph, devices: &[String]) -> Graph {
     let placement = LayerPlacement::single_stage(devices.len());
     let workload = Workload::new(1, 1, 1, 1);
     place(graph, &placement, devices, &Topology::default(), &workload).graph

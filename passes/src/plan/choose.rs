@@ -60,7 +60,7 @@ fn find_cheapest(
     let mut best: Option<BestAssignment> = None;
     for set in sets {
         let given: Vec<&SplitOption> = set.iter().map(|&i| &global[i]).collect();
-        if best.is_some() && budget.left(Resource::Trials) == 0 {
+        if best.is_some() && budget.remaining(Resource::Trials) == 0 {
             choice.optimal = false;
             break;
         }

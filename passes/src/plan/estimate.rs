@@ -50,7 +50,7 @@ pub fn estimate(planned: &PlannedGraph, sharded: &Graph, request: &PlanRequest) 
     let way = bill.way();
     let calibration = topology.calibration_for(request.engine);
     let error = match way {
-        _ if calibration.is_some_and(|c| c.ways.has(way)) => {
+        _ if calibration.is_some_and(|c| c.ways.contains(way)) => {
             calibration.map_or(0.0, |c| c.residual)
         }
         Way::Host => profile.error.host,

@@ -14,7 +14,7 @@ use super::kind::kind_of;
 use super::options::{Granules, Refusal, SplitOption, granules, refusal};
 use super::{PlanRequest, PlannedGraph};
 use crate::factors::Selection;
-use crate::factors::{FactorPosition, Term, factor_positions};
+use crate::factors::{FactorPosition, Summand, factor_positions};
 
 /// The facts about a factor that do not depend on the choice.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
     /// Its segments: the factors of each axis, major first. One where it is in one piece.
-    pub segments: Vec<Term>,
+    pub segments: Vec<Summand>,
     /// Every factor of it, in order of first appearance.
     pub factors: Vec<FactorExplanation>,
 }
@@ -152,8 +152,8 @@ fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> Forbid
                 Slot::Operand(i) => data.operands[*i],
                 Slot::Result(i) => data.results[*i],
             };
-            let terms = &analysis.terms[v.index()];
-            if terms.iter().any(|t| t.axes[*axis].contains(&leaf)) {
+            let summands = &analysis.summands[v.index()];
+            if summands.iter().any(|t| t.axes[*axis].contains(&leaf)) {
                 out.at.push((*slot, *axis));
             }
         }
@@ -167,9 +167,9 @@ pub fn explain_split(
     request: &PlanRequest,
     value: Value,
 ) -> SplitExplanation {
-    let segments = planned.analysis.terms[value.index()].to_vec();
+    let segments = planned.analysis.summands[value.index()].to_vec();
     let mut leaves: Vec<Var> = Vec::new();
-    for leaf in segments.iter().flat_map(Term::leaves) {
+    for leaf in segments.iter().flat_map(Summand::leaves) {
         if !leaves.contains(&leaf) {
             leaves.push(leaf);
         }

@@ -43,8 +43,8 @@ struct Leaf<'a> {
 impl Leaf<'_> {
     /// Whether a value has the leaf along `axis`.
     fn is_along(&self, v: Value, axis: usize) -> bool {
-        let terms = &self.analysis.terms[v.index()];
-        terms.iter().any(|t| t.axes[axis].contains(&self.leaf))
+        let summands = &self.analysis.summands[v.index()];
+        summands.iter().any(|t| t.axes[axis].contains(&self.leaf))
     }
 
     /// Whether some op has the leaf along `axis` of one of these operands.
@@ -58,7 +58,7 @@ impl Leaf<'_> {
 
     fn has_role(&self, role: Role) -> bool {
         let mut roles = self.analysis.insts.iter().flat_map(|i| &i.roles);
-        roles.any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == self.leaf))
+        roles.any(|r| r.role == role && r.summands.iter().flatten().any(|&l| l == self.leaf))
     }
 
     fn kind_in_states(&self) -> &'static str {

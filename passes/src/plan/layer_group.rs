@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Group, Inst, Op, Place, TensorType, Value};
 
-use crate::factors::{Analysis, Term};
+use crate::factors::{Analysis, Summand};
 use crate::layers::{Prologue, Section, Shape, View, shape};
 
 /// The instructions of one layer, of the prologue, or of the epilogue, on one group of devices.
@@ -133,7 +133,10 @@ fn layer_group(
         let data = graph.inst(inst);
         let planned = |v: &&Value| graph.value(**v).place == Place::Group(group);
         for v in data.operands.iter().chain(&data.results).filter(planned) {
-            for leaf in analysis.terms[v.index()].iter().flat_map(Term::leaves) {
+            for leaf in analysis.summands[v.index()]
+                .iter()
+                .flat_map(Summand::leaves)
+            {
                 if !seen.insert(leaf) {
                     continue;
                 }

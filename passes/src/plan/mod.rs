@@ -121,8 +121,8 @@ pub fn plan_within(
         &request.workload,
     );
     let graph = Verified::<stage::Placed>::new(graph)?;
-    let factors = Factors::within(&graph, budget)?;
-    let mut analysis = Analysis::within(&graph, &factors, budget)?;
+    let factors = Factors::infer_within(&graph, budget)?;
+    let mut analysis = Analysis::new_within(&graph, &factors, budget)?;
     analysis.keep_whole(&mirrored);
     let users = Users::of_graph(&graph);
     analysis.store_as(request.storage, &graph, &users);

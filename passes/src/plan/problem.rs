@@ -146,7 +146,7 @@ impl<'a> OptionTable<'a> {
         for members in self.group_members() {
             let whole = self.merge_layer_groups(&members);
             let alike = |p: &&mut Problem| {
-                p.whole.signature == whole.signature && self.same_options(&p.whole, &whole)
+                p.whole.signature == whole.signature && self.has_same_options(&p.whole, &whole)
             };
             if let Some(p) = out.iter_mut().find(alike) {
                 p.alike.push(whole);
@@ -183,7 +183,7 @@ impl<'a> OptionTable<'a> {
 
     /// Whether corresponding leaves have the same options. Other layer groups may forbid a split of a value in one
     /// problem that an alike problem allows.
-    fn same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
+    fn has_same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
         let same = |x: &SplitOption, y: &SplitOption| {
             x.leaves.len() == y.leaves.len() && x.ranges == y.ranges
         };

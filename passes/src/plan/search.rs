@@ -106,15 +106,15 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// What pricing an assignment takes: the terms of all operands and results, for each device.
+/// What pricing an assignment takes: the summands of all operands and results, for each device.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
-    let terms = |&i: &Inst| {
+    let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
         let values = data.operands.iter().chain(&data.results);
-        let terms = values.map(|v| pricer.facts.analysis.terms[v.index()].len());
-        1 + terms.sum::<usize>()
+        let summands = values.map(|v| pricer.facts.analysis.summands[v.index()].len());
+        1 + summands.sum::<usize>()
     };
-    let all: usize = group.insts.iter().map(terms).sum();
+    let all: usize = group.insts.iter().map(summands).sum();
     all as u64 * pricer.device_weights.len() as u64
 }
 
@@ -136,7 +136,7 @@ struct Trials<'a, 'b> {
 impl Trials<'_, '_> {
     /// Whether nothing more is priced.
     fn is_exhausted(&self) -> bool {
-        self.budget.left(Resource::Trials) == 0
+        self.budget.remaining(Resource::Trials) == 0
     }
 
     fn conflict(&self, a: usize, b: usize) -> bool {

@@ -12,7 +12,7 @@ use super::knowledge::{Counterpart, ModelRef};
 use super::language::Head;
 use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
 use super::term_graph::TermGraph;
 
@@ -149,7 +149,7 @@ impl<'a> Encoding<'a> {
                 self.name(v, id, ModelRef::Internal(i, r));
             }
             if self.terms.cut_short {
-                return Err(Refutation::at(task.model, inst, Unproven::Limit));
+                return Err(Refutation::at(task.model, inst, RefutationReason::Limit));
             }
         }
         Ok(())
@@ -234,21 +234,23 @@ impl<'a> Encoding<'a> {
         let mut args = Vec::new();
         for &v in &data.operands {
             let id = self.of_program(v);
-            args.push(id.map_err(|NotExpressible| fails(Unproven::Operand { operand: v }))?);
+            args.push(
+                id.map_err(|NotExpressible| fails(RefutationReason::Operand { operand: v }))?,
+            );
         }
         let results = self.encode(data, &args);
-        let results = results.map_err(|NotExpressible| fails(Unproven::Inexpressible))?;
+        let results = results.map_err(|NotExpressible| fails(RefutationReason::Inexpressible))?;
         for (&v, id) in data.results.iter().zip(results) {
             let declared = &self.task.programs.value(v).ty;
             if self.terms.ty(id) != Some(declared) {
-                return Err(fails(Unproven::Type {
+                return Err(fails(RefutationReason::Type {
                     found: self.terms.ty(id).cloned(),
                 }));
             }
             self.programs.insert(v, id);
         }
         if self.terms.cut_short {
-            return Err(fails(Unproven::Limit));
+            return Err(fails(RefutationReason::Limit));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::boundary::Boundary;
 use super::encoding::Encoding;
 use super::knowledge::{Lemma, LocalCounterpart, ModelRef};
 use super::obligation::Obligation;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use super::{crossing, diagnose};
 
 /// The reason that an obligation is not proved.
@@ -60,7 +60,9 @@ fn find_counterparts(
     let task = encoding.task;
     if encoding.terms.graph.analysis.contradiction {
         let inst = task.of_programs.first().copied();
-        return Err(Refutation::of_output(task.programs, inst, Unproven::Contradiction).into());
+        return Err(
+            Refutation::of_output(task.programs, inst, RefutationReason::Contradiction).into(),
+        );
     }
     let mut counterparts = Vec::new();
     for (i, &inst) in task.of_programs.iter().enumerate() {
@@ -78,7 +80,7 @@ fn find_counterparts(
                 }
                 _ if has_next && !encoding.terms.charge(0) => {
                     // Whether it is a summand was not found out.
-                    return Err(Refutation::at(task.programs, inst, Unproven::Limit).into());
+                    return Err(Refutation::at(task.programs, inst, RefutationReason::Limit).into());
                 }
                 _ => return Err(diagnose::first_fault(encoding, v).into()),
             }

@@ -12,7 +12,7 @@ use super::leaves::Leaves;
 use super::lemma::{self, Failure};
 use super::obligation::Obligation;
 use super::outputs::Outputs;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
 use super::sections::{Cut, Sections};
 use super::{finite, signature, structure};
@@ -50,15 +50,15 @@ pub fn prove(
 ///
 /// # Errors
 /// The first op whose value cannot be justified, or at which the budget runs out, which the budget then
-/// [says](Budget::exceeded).
+/// [says](Budget::first_overrun).
 pub fn prove_within(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
     budget: &Budget,
 ) -> Result<Proof, Box<Refutation>> {
     run(model, programs, None, budget).map_err(|mut r| {
-        if r.what == Unproven::Limit {
-            let over = |r: &&Resource| budget.left(**r) == 0;
+        if r.what == RefutationReason::Limit {
+            let over = |r: &&Resource| budget.remaining(**r) == 0;
             let resource = Resource::ALL.iter().find(over).unwrap_or(&Resource::Terms);
             let spot = || {
                 Some(OpLocation {
@@ -68,7 +68,7 @@ pub fn prove_within(
                 })
             };
             let spent = budget.spend(*resource, u64::MAX, "the proof", spot);
-            r.what = spent.map_or_else(Unproven::Budget, |()| Unproven::Limit);
+            r.what = spent.map_or_else(RefutationReason::Budget, |()| RefutationReason::Limit);
         }
         r
     })

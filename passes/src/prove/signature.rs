@@ -12,7 +12,7 @@ use super::interner::Tables;
 use super::knowledge::Counterpart;
 use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 
 /// Prologue one part of a signature and begins the next.
 const PART: u32 = u32::MAX;
@@ -123,7 +123,7 @@ impl Writer<'_> {
                 .push(self.tables.ops.intern(&data.op.without_tensor_name()));
             if is_named_leaf(&data.op) {
                 let Some(leaf) = task.leaves.get(&data.op) else {
-                    return Err(Refutation::at(task.programs, inst, Unproven::Leaf));
+                    return Err(Refutation::at(task.programs, inst, RefutationReason::Leaf));
                 };
                 self.model_value(leaf);
             }
@@ -132,7 +132,7 @@ impl Writer<'_> {
                     Some(&n) => self.out.push(n),
                     None => {
                         let Some(form) = task.known.counterpart(v) else {
-                            let what = Unproven::Operand { operand: v };
+                            let what = RefutationReason::Operand { operand: v };
                             return Err(Refutation::at(task.programs, inst, what));
                         };
                         match form {

@@ -75,7 +75,7 @@ fn form(
         TemplateStep::Apply { op, .. } => Some(table.op(*op)),
     });
     Form {
-        transfers: Counts::among(ops),
+        transfers: Counts::count_transfers(ops),
         us: problem.cost(choice).unwrap_or(f64::INFINITY),
         steps,
         roots,

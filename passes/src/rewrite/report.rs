@@ -36,9 +36,9 @@ impl Default for Limits {
 
 impl Limits {
     /// The usual limits, of which all sections together have what is left of a budget's terms.
-    pub fn within(budget: &Budget) -> Limits {
+    pub fn for_budget(budget: &Budget) -> Limits {
         Limits {
-            all_nodes: usize::try_from(budget.left(Resource::Terms)).unwrap_or(usize::MAX),
+            all_nodes: usize::try_from(budget.remaining(Resource::Terms)).unwrap_or(usize::MAX),
             ..Limits::default()
         }
     }
@@ -96,7 +96,7 @@ impl Counts {
     }
 
     /// The transfers among `ops`.
-    pub(super) fn among<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
+    pub(super) fn count_transfers<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
         let mut out = Counts::default();
         ops.for_each(|op| out.add(op));
         out

@@ -104,7 +104,7 @@ fn template(
     table.classes = class_data(skeleton);
     table.groups = groups.to_vec();
     table.leaves = skeleton.leaves.iter().map(|l| l.ty).collect();
-    let before = Counts::among(skeleton.steps.iter().filter_map(|s| match s {
+    let before = Counts::count_transfers(skeleton.steps.iter().filter_map(|s| match s {
         Step::Leaf(_) => None,
         Step::Apply { op, .. } => Some(shared.op(*op)),
     }));

@@ -94,7 +94,7 @@ pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
         .into_iter()
         .map(|cut| {
             let layer = graph.inst(Inst::new(cut.start)).layer;
-            let mut sketch = Sketch {
+            let mut sketch = SkeletonBuilder {
                 graph,
                 table,
                 section: Section {
@@ -126,14 +126,14 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).expect("invariant: sections are small")
 }
 
-struct Sketch<'a> {
+struct SkeletonBuilder<'a> {
     graph: &'a Graph,
     table: &'a mut Table,
     section: Section,
     args: FxHashMap<Value, Arg>,
 }
 
-impl Sketch<'_> {
+impl SkeletonBuilder<'_> {
     fn inst(&mut self, inst: Inst) {
         let data = self.graph.inst(inst);
         if data.op.is_leaf() && !data.op.is_constant() {

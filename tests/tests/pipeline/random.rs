@@ -18,7 +18,7 @@ use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
-use tpc_passes::place::on_group;
+use tpc_passes::place::place_on_group;
 use tpc_passes::plan::{Choice, PlanRequest, PlannedGraph, Refusal, SplitOption, plan, refusal};
 use tpc_passes::rewrite::{Limits, Machine, RULES, RewriteRule, RewrittenGraph, rewrite};
 use tpc_passes::shard::{ShardError, shard};
@@ -344,7 +344,7 @@ pub(crate) fn split_by(
 ) -> Fate {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
-    let placed = verified(on_group(&b.graph, &names(devices)));
+    let placed = verified(place_on_group(&b.graph, &names(devices)));
     let factors = Factors::infer(&placed);
     assert!(
         factors.is_stable(&placed),
@@ -472,7 +472,7 @@ pub(crate) fn rewrite_and_run(
 ) -> bool {
     let devices = b.rng.range(2, 4) as usize;
     b.finish(out);
-    let placed = verified(on_group(&b.graph, &names(devices)));
+    let placed = verified(place_on_group(&b.graph, &names(devices)));
     let factors = Factors::infer(&placed);
     let analysis = Analysis::new(&placed, &factors);
     let choice = random_choice(&mut b.rng, &factors, &analysis, devices);

@@ -196,7 +196,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
         .map(|(v, _)| (v, first.1))
         .chain(rows)
         .flat_map(|(v, axis)| {
-            analysis.terms[v.index()]
+            analysis.summands[v.index()]
                 .iter()
                 .flat_map(move |t| &t.axes[axis])
         });
@@ -253,8 +253,8 @@ fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
         let roles = &facts.analysis.insts[inst.index()].roles;
         let summed: Vec<Var> = roles
             .iter()
-            .filter(|role| role.role == Role::Whole || role.terms.len() > 1)
-            .flat_map(|role| role.terms.iter().flatten().copied())
+            .filter(|role| role.role == Role::Whole || role.summands.len() > 1)
+            .flat_map(|role| role.summands.iter().flatten().copied())
             .collect();
         options.retain(|o| !o.leaves.iter().any(|l| summed.contains(l)));
     }

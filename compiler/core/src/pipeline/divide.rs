@@ -54,7 +54,7 @@ impl Sharding {
         };
         let limits = Limits {
             sums: request.sums,
-            ..Limits::within(budget)
+            ..Limits::for_budget(budget)
         };
         let rewritten = rewrite(&eager, machine, limits, RULES);
         budget.take(Resource::Terms, rewritten.report.nodes() as u64);

@@ -35,7 +35,7 @@ use tpc_ir::{Bindings, Budget, Op, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::{Choice, PlanRequest, PlannedGraph};
-use tpc_passes::prove::{Proof, Refutation, Unproven};
+use tpc_passes::prove::{Proof, Refutation, RefutationReason};
 use tpc_passes::rewrite::Report as RewriteReport;
 
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
@@ -129,7 +129,7 @@ pub fn compile_capture(
 
 /// Programs that do not compute what the model says.
 fn refuted(r: &Refutation) -> Diagnostic {
-    if let Unproven::Budget(e) = &r.what {
+    if let RefutationReason::Budget(e) = &r.what {
         return divide::over_budget("programs", e);
     }
     let mut message = r.to_string();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tpc_ir::factor::Var;
 use tpc_ir::op::Slot;
 use tpc_ir::{Dim, Graph, Inst, Op, RANK, Value};
-use tpc_passes::factors::{FactorPosition, Factors, Term};
+use tpc_passes::factors::{FactorPosition, Factors, Summand};
 use tpc_passes::plan::{Cost, FactorFacts, ForbiddenSplit, Granules, Refusal};
 
 use crate::format::{bytes, equal, span};
@@ -47,7 +47,7 @@ pub fn place(t: &FactorPosition) -> String {
 }
 
 /// The factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
-pub fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
+pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     let factor = |l: &Var| {
         let size = factors.space.size(*l);
         match size.as_const() {
@@ -55,7 +55,7 @@ pub fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
             None => format!("[{size}](f{})", l.index()),
         }
     };
-    let product = |t: &Term| {
+    let product = |t: &Summand| {
         t.axes[axis]
             .iter()
             .map(factor)

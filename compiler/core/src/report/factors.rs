@@ -67,7 +67,7 @@ fn layer(compiled: &Compiled, graph: &Graph, group: &LayerGroup, out: &mut Strin
             .filter(|&a| !ty.dims[a].is_one())
             .map(|a| {
                 let factors =
-                    describe::axis(&planned.factors, &planned.analysis.terms[v.index()], a);
+                    describe::axis(&planned.factors, &planned.analysis.summands[v.index()], a);
                 match factors.contains(['·', '+']) {
                     true => format!("axis {a}: {} = {factors}", ty.dims[a]),
                     false => format!("axis {a}: {factors}"),

@@ -52,7 +52,7 @@ fn assumed(topology: &Topology, devices: usize) -> Option<Link> {
     };
     let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));
     let apart = |&(a, b): &(usize, usize)| {
-        topology.away.is_empty() || topology.is_away(a) || topology.is_away(b)
+        topology.away.is_empty() || topology.is_remote(a) || topology.is_remote(b)
     };
     let links = pairs
         .filter(apart)

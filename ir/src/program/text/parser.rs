@@ -104,7 +104,7 @@ pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec
 }
 
 /// A wait for a place whose queue may stand further down.
-struct Pending {
+struct UnresolvedWait {
     phase: usize,
     queue: usize,
     step: usize,
@@ -123,7 +123,7 @@ struct Lines {
     homes: Vec<Option<Home>>,
     launches: Vec<LaunchData>,
     phases: Vec<Phase>,
-    pending: Vec<Pending>,
+    pending: Vec<UnresolvedWait>,
     spans: Spans,
 }
 
@@ -149,7 +149,7 @@ impl Lines {
         })?;
         p.expect_end()?;
         self.shapes.push(BatchShape { most });
-        self.spans.shapes.push(p.since(start));
+        self.spans.shapes.push(p.span_from(start));
         Ok(())
     }
 
@@ -172,7 +172,7 @@ impl Lines {
         let entity = Referent::Entity(self.arenas.len());
         p.names.define(Kind::Arena, n, entity, handle)?;
         self.arenas.push(ArenaData { place, kind, bytes });
-        self.spans.arenas.push(p.since(start));
+        self.spans.arenas.push(p.span_from(start));
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Lines {
             format: format.unwrap_or_default(),
             extents: extents.collect(),
         });
-        self.spans.buffers.push(p.since(start));
+        self.spans.buffers.push(p.span_from(start));
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl Lines {
                 let defect = "the value's rows are not whole blocks, or too large";
                 return Err(ParseError::new(
                     ParseErrorKind::Size { defect },
-                    p.since(start),
+                    p.span_from(start),
                 ));
             }
         };
@@ -252,11 +252,11 @@ impl Lines {
             let (what, handle) = ("the home of", format!("v{n}"));
             return Err(ParseError::new(
                 ParseErrorKind::Redefined { what, handle },
-                p.since(start),
+                p.span_from(start),
             ));
         }
         self.homes[value] = Some(Home { buffer, layout });
-        self.spans.homes[value] = Some(p.since(start));
+        self.spans.homes[value] = Some(p.span_from(start));
         Ok(())
     }
 
@@ -293,7 +293,7 @@ impl Lines {
             places,
             work,
         });
-        self.spans.launches.push(p.since(start));
+        self.spans.launches.push(p.span_from(start));
         Ok(())
     }
 
@@ -312,7 +312,7 @@ impl Lines {
         let ahead = u32::try_from(ahead).map_err(large)?;
         if let (Some(phase), Some(span)) = (self.phases.last_mut(), self.spans.phases.last_mut()) {
             phase.lookahead = ahead;
-            *span = p.since(start);
+            *span = p.span_from(start);
         }
         Ok(())
     }
@@ -338,12 +338,12 @@ impl Lines {
             let defect = "a number of steps beyond what a queue holds";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             let steps = usize::try_from(steps).map_err(large)?;
-            pending.push(Pending {
+            pending.push(UnresolvedWait {
                 phase: phase.unwrap_or(0),
                 queue,
                 step: step - 1,
                 place,
-                span: p.since(begin),
+                span: p.span_from(begin),
             });
             // The queue's position is known when all queues of the phase are.
             Ok(Step::Wait {
@@ -362,7 +362,7 @@ impl Lines {
             ));
         };
         phase.queues.push(Queue { place: at, steps });
-        spans.push(p.since(start));
+        spans.push(p.span_from(start));
         self.pending.extend(pending);
         Ok(())
     }
@@ -416,7 +416,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     let strides = p.list(b']', "`,`, `]`, `*`, `+` or `-`", Parser::dim)?;
     strides.try_into().map_err(|strides: Vec<_>| {
         let found = strides.len();
-        ParseError::new(ParseErrorKind::Rank { found }, p.since(span))
+        ParseError::new(ParseErrorKind::Rank { found }, p.span_from(span))
     })
 }
 

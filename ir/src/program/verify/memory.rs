@@ -350,7 +350,7 @@ impl<'a> Run<'a> {
             stale |= segment.content != Some(content);
             race |= segment
                 .writer
-                .is_some_and(|w| !clock.knows(w) && !steps.contains(&w));
+                .is_some_and(|w| !clock.has_seen(w) && !steps.contains(&w));
             for &step in steps {
                 segment.readers.retain(|r| r.queue != step.queue);
                 segment.readers.push(step);
@@ -387,7 +387,7 @@ impl<'a> Run<'a> {
             let touched = segment.writer.iter().chain(&segment.readers);
             race |= touched
                 .into_iter()
-                .any(|t| !clock.knows(*t) && !steps.contains(t));
+                .any(|t| !clock.has_seen(*t) && !steps.contains(t));
         }
         if race {
             let what = format!("{launch} writes {value} over what may still be in use");

@@ -17,7 +17,7 @@ mod verdicts;
 use tpc_ir::{Inst, Value};
 
 use super::encoding::Encoding;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use verdicts::{Scope, Verdicts};
 
 pub(super) use leaf_parts::suspect_leaf;
@@ -31,11 +31,11 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
     let verdicts = Verdicts::new(encoding, Scope::ModelSums);
     let (inst, what) = match search::find_odd_collective(encoding, &verdicts, goal) {
-        Some(odd) => (odd, Unproven::Summand),
+        Some(odd) => (odd, RefutationReason::Summand),
         None => search::first_unjustified(encoding, &verdicts, goal),
     };
     let (inst, what) = match what {
-        Unproven::Value => suspect(encoding, inst).unwrap_or((inst, what)),
+        RefutationReason::Value => suspect(encoding, inst).unwrap_or((inst, what)),
         other => (inst, other),
     };
     let programs = encoding.task.programs;
@@ -48,14 +48,14 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
 }
 
 /// The op or leaf before an unjustified op that is more likely at fault.
-fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, Unproven)> {
+fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReason)> {
     let task = encoding.task;
     if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {
-        return Some((leaf, Unproven::Part));
+        return Some((leaf, RefutationReason::Part));
     }
     let other = heuristics::find_odd_layout(encoding, inst);
     let other = other.or_else(|| heuristics::find_misnamed(encoding, inst));
-    other.map(|other| (other, Unproven::Another))
+    other.map(|other| (other, RefutationReason::OtherValue))
 }
 
 /// Whether a value is one device's summand of a sum.

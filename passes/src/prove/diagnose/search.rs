@@ -10,14 +10,14 @@ use tpc_ir::{Inst, Op, Place, Value};
 
 use super::verdicts::Verdicts;
 use crate::prove::encoding::Encoding;
-use crate::prove::refutation::Unproven;
+use crate::prove::refutation::RefutationReason;
 
 /// The first op before `goal` whose value is neither justified nor one device's summand of a sum, with the reason.
 pub(super) fn first_unjustified(
     encoding: &mut Encoding<'_>,
     verdicts: &Verdicts,
     goal: Value,
-) -> (Inst, Unproven) {
+) -> (Inst, RefutationReason) {
     let programs = encoding.task.programs;
     let cone = ancestors(encoding, goal);
     let mut users: HashMap<Value, Vec<Value>> = HashMap::new();
@@ -41,8 +41,10 @@ pub(super) fn first_unjustified(
             let operands = &programs.inst(inst).operands;
             let summand = operands.iter().find(|o| verdicts.summands.contains(o));
             let fault = match summand {
-                Some(&operand) if !op.is_collective() => (inst, Unproven::Unreduced { operand }),
-                _ => (inst, Unproven::Value),
+                Some(&operand) if !op.is_collective() => {
+                    (inst, RefutationReason::Unreduced { operand })
+                }
+                _ => (inst, RefutationReason::Value),
             };
             if summand.is_some() && is_summed_elsewhere(encoding, v) {
                 // What other devices sum is a summand: here, too, what comes after it is at fault.
@@ -64,15 +66,15 @@ pub(super) fn first_unjustified(
             let reader = order.iter().find(|(i, u)| takes(*i, u));
             match reader {
                 Some(&(i, _)) if !programs.inst(i).op.is_collective() => {
-                    return (i, Unproven::Unreduced { operand: v });
+                    return (i, RefutationReason::Unreduced { operand: v });
                 }
-                Some(_) => return (inst, Unproven::Summand),
-                None if v == goal => return (inst, Unproven::Summand),
+                Some(_) => return (inst, RefutationReason::Summand),
+                None if v == goal => return (inst, RefutationReason::Summand),
                 None => {}
             }
         }
     }
-    spare.unwrap_or((programs.value(goal).def.0, Unproven::Value))
+    spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
 /// Whether another device has the same op under the same name, and a collective reads what it gives.

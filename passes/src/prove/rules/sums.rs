@@ -243,13 +243,13 @@ fn is_partition(indices: &[&Pattern]) -> bool {
             intervals.extend(p.refine(&unit, &period)?);
         }
         let size = period.checked_div(&unit).and_then(|d| d.as_const());
-        Ok(tiles(intervals, size.ok_or(NotExpressible)?))
+        Ok(covers_once(intervals, size.ok_or(NotExpressible)?))
     };
     checked() == Ok(true)
 }
 
 /// Whether intervals cover `size` indices, each once.
-fn tiles(mut intervals: Vec<Interval>, size: u64) -> bool {
+fn covers_once(mut intervals: Vec<Interval>, size: u64) -> bool {
     intervals.retain(|r| r.len > 0);
     intervals.sort_by_key(|r| r.start);
     let end = intervals
@@ -276,7 +276,7 @@ pub(super) const MASKS: ProofRule = ProofRule {
             }
         }
         for ((value, _, total), members) in found {
-            if tiles(members.iter().map(|(_, m)| m.rows).collect(), total) {
+            if covers_once(members.iter().map(|(_, m)| m.rows).collect(), total) {
                 let taken: Vec<usize> = members.iter().map(|&(i, _)| i).collect();
                 return vec![replace_summands(terms, &term.args, &taken, value)];
             }

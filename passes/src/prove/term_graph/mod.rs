@@ -124,15 +124,15 @@ impl TermGraph {
             done: FxHashSet::default(),
             revisit: BTreeSet::new(),
             depth: 0,
-            max_terms: usize::try_from(budget.left(Resource::Terms))
+            max_terms: usize::try_from(budget.remaining(Resource::Terms))
                 .map_or(MAX_TERMS, |n| n.min(MAX_TERMS)),
             model: ModelTerms::default(),
             relations: Relations::default(),
             of_model: true,
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
-            steps: Meter::new(budget.left(Resource::Steps) / STEP),
-            segments: Meter::new(budget.left(Resource::Segments)),
+            steps: Meter::new(budget.remaining(Resource::Steps) / STEP),
+            segments: Meter::new(budget.remaining(Resource::Segments)),
             cut_short: false,
         }
     }

@@ -27,7 +27,7 @@ fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
     let roles = p.analysis.insts.iter().flat_map(|i| &i.roles);
     let experts = roles.filter(|r| r.role == Role::Expert);
     experts
-        .flat_map(|r| r.terms.iter().flatten().copied())
+        .flat_map(|r| r.summands.iter().flatten().copied())
         .collect()
 }
 
@@ -165,7 +165,7 @@ fn split_heads(
                 let name = &graph.value(v).name;
                 let mut values = placed.values();
                 let (v, _) = values.find(|(_, data)| data.name == *name).expect("placed");
-                analysis.terms[v.index()][0].axes[1].clone()
+                analysis.summands[v.index()][0].axes[1].clone()
             };
             let (queries, keys) = (of(wq), of(wk));
             let minor = || *queries.iter().find(|l| !keys.contains(l)).expect("groups");

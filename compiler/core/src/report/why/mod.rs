@@ -8,7 +8,7 @@ pub use report::{CostReport, FactorReport, Size, ThroughReport, WhyReport};
 pub(super) use text::render;
 
 use tpc_ir::{Interval, Place, RANK, Value};
-use tpc_passes::factors::{Selection, Term};
+use tpc_passes::factors::{Selection, Summand};
 use tpc_passes::plan::{Signature, explain_split};
 
 use super::describe;
@@ -51,9 +51,9 @@ fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
             r.layer.map(|_| (&r.signature, at))
         });
     let (signature, at) = found?;
-    let chosen = planned.analysis.terms[v.index()]
+    let chosen = planned.analysis.summands[v.index()]
         .iter()
-        .flat_map(Term::leaves);
+        .flat_map(Summand::leaves);
     let chosen = chosen.map(|l| {
         planned
             .choice

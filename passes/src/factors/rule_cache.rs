@@ -9,11 +9,11 @@ use tpc_ir::{Graph, Inst, TensorType, Value};
 
 /// The rules made so far, by the hash of op and types, each with the first instruction that has it.
 #[derive(Default)]
-pub(super) struct KnownRules {
+pub(super) struct RuleCache {
     by_hash: FxHashMap<u64, Vec<(Inst, Arc<Rule>)>>,
 }
 
-impl KnownRules {
+impl RuleCache {
     /// The rule of an instruction.
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
