@@ -81,7 +81,7 @@ impl Limits {
 
 /// The instruction at which a budget ran out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct OpLocation {
     /// The name of the op.
     pub op: String,
     /// The name of its first result; may be empty.
@@ -90,12 +90,12 @@ pub struct Spot {
     pub layer: Option<u32>,
 }
 
-impl Spot {
+impl OpLocation {
     /// An instruction of a graph.
-    pub fn of(graph: &Graph, inst: Inst) -> Spot {
+    pub fn of(graph: &Graph, inst: Inst) -> OpLocation {
         let data = graph.inst(inst);
         let value = data.results.first().map(|&v| graph.value(v).name.clone());
-        Spot {
+        OpLocation {
             op: data.op.name().to_owned(),
             value: value.unwrap_or_default(),
             layer: data.layer,
@@ -105,7 +105,7 @@ impl Spot {
 
 /// What was not to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct BudgetExceeded {
     /// The resource.
     pub resource: Resource,
     /// Its limit.
@@ -113,19 +113,19 @@ pub struct Exceeded {
     /// What needs more, as in `the proof`.
     pub doing: &'static str,
     /// Where; `None` for the graph as a whole.
-    pub at: Option<Spot>,
+    pub at: Option<OpLocation>,
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Exceeded {
+        let BudgetExceeded {
             resource,
             limit,
             doing,
             at,
         } = self;
         write!(f, "{doing} needs more than {limit} {resource}")?;
-        let Some(Spot { op, value, layer }) = at else {
+        let Some(OpLocation { op, value, layer }) = at else {
             return Ok(());
         };
         write!(f, ", at `{op}`")?;
@@ -139,7 +139,7 @@ impl fmt::Display for Exceeded {
     }
 }
 
-impl std::error::Error for Exceeded {}
+impl std::error::Error for BudgetExceeded {}
 
 /// The budget of a command: what it may spend, and what it has spent. Passes share it by reference.
 ///
@@ -149,7 +149,7 @@ impl std::error::Error for Exceeded {}
 pub struct Budget {
     limits: Limits,
     used: [AtomicU64; Resource::ALL.len()],
-    exceeded: Mutex<Option<Exceeded>>,
+    exceeded: Mutex<Option<BudgetExceeded>>,
 }
 
 impl Default for Budget {
@@ -179,14 +179,14 @@ impl Budget {
     }
 
     /// How much of a resource is left.
-    pub fn left(&self, resource: Resource) -> u64 {
+    pub fn remaining(&self, resource: Resource) -> u64 {
         self.limits.of(resource).saturating_sub(self.used(resource))
     }
 
     /// A budget of all that is left, for work beside other work.
     #[must_use]
     pub fn part(&self) -> Budget {
-        Budget::new(Limits(Resource::ALL.map(|r| self.left(r))))
+        Budget::new(Limits(Resource::ALL.map(|r| self.remaining(r))))
     }
 
     /// Adds what a part has taken.
@@ -212,12 +212,12 @@ impl Budget {
         resource: Resource,
         n: u64,
         doing: &'static str,
-        at: impl FnOnce() -> Option<Spot>,
-    ) -> Result<(), Exceeded> {
+        at: impl FnOnce() -> Option<OpLocation>,
+    ) -> Result<(), BudgetExceeded> {
         if self.take(resource, n) {
             return Ok(());
         }
-        let found = Exceeded {
+        let found = BudgetExceeded {
             resource,
             limit: self.limits.of(resource),
             doing,
@@ -230,7 +230,7 @@ impl Budget {
     }
 
     /// The first that was not to be had; `None` while all was.
-    pub fn exceeded(&self) -> Option<Exceeded> {
+    pub fn first_overrun(&self) -> Option<BudgetExceeded> {
         self.exceeded.lock().map_or(None, |first| first.clone())
     }
 }
@@ -243,7 +243,7 @@ mod tests {
     fn the_first_refusal_is_kept_and_says_where() {
         let budget = Budget::new(Limits::NONE.with(Resource::Terms, 10));
         let spot = |value: &str| {
-            Some(Spot {
+            Some(OpLocation {
                 op: "concat".to_owned(),
                 value: value.to_owned(),
                 layer: Some(3),
@@ -253,7 +253,10 @@ mod tests {
             budget.spend(Resource::Terms, 10, "the proof", || spot("a")),
             Ok(())
         );
-        assert_eq!((budget.left(Resource::Terms), budget.exceeded()), (0, None));
+        assert_eq!(
+            (budget.remaining(Resource::Terms), budget.first_overrun()),
+            (0, None)
+        );
         let first = budget
             .spend(Resource::Terms, 1, "the proof", || spot("b"))
             .expect_err("nothing is left");
@@ -263,7 +266,7 @@ mod tests {
         );
         let again = budget.spend(Resource::Terms, 1, "planning", || None);
         assert_eq!(again, Err(first.clone()));
-        assert_eq!(budget.exceeded(), Some(first));
+        assert_eq!(budget.first_overrun(), Some(first));
         let part = budget.part();
         assert!(part.take(Resource::Steps, 7) && !part.take(Resource::Terms, 1));
         budget.add(&part);

@@ -9,7 +9,7 @@ pub const CELL_BLOCK: usize = 64;
 /// The cells of a cache for `parts` sequences of up to `each` tokens: one has as many as it needs, each of several whole blocks.
 /// `u64::MAX` where they overflow.
 #[must_use]
-pub const fn parts_cells(each: u64, parts: u64) -> u64 {
+pub const fn cache_cells(each: u64, parts: u64) -> u64 {
     match parts {
         0 | 1 => each,
         // One block at least: a sequence without cells is none.
@@ -26,10 +26,10 @@ mod tests {
 
     #[test]
     fn several_sequences_have_whole_blocks() {
-        assert_eq!(parts_cells(100, 1), 100);
-        assert_eq!(parts_cells(100, 2), 256);
-        assert_eq!(parts_cells(128, 3), 384);
-        assert_eq!(parts_cells(0, 2), 128);
-        assert_eq!(parts_cells(u64::MAX, 2), u64::MAX);
+        assert_eq!(cache_cells(100, 1), 100);
+        assert_eq!(cache_cells(100, 2), 256);
+        assert_eq!(cache_cells(128, 3), 384);
+        assert_eq!(cache_cells(0, 2), 128);
+        assert_eq!(cache_cells(u64::MAX, 2), u64::MAX);
     }
 }

@@ -94,7 +94,7 @@ impl Code {
 
     /// The declaration with a milder severity for harmless cases.
     #[must_use]
-    pub const fn or(self, severity: Severity) -> Code {
+    pub const fn with_milder_severity(self, severity: Severity) -> Code {
         Code {
             milder: Some(severity),
             ..self

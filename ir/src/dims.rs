@@ -68,7 +68,7 @@ const N: usize = Symbol::ALL.len();
 
 /// Terms of the longest polynomial; arithmetic beyond it fails like an overflow, so that hostile text cannot make
 /// products of sizes grow without bound.
-const MAX_TERMS: usize = 64;
+const MAX_MONOMIALS: usize = 64;
 
 /// The value of every symbol for one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,24 +96,24 @@ impl Bindings {
 
 /// `coeff · Π symbol^power`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Term {
+struct Monomial {
     coeff: i64,
     powers: [u8; N],
 }
 
-impl Term {
+impl Monomial {
     /// The product; `None` on overflow.
-    fn checked_mul(&self, by: &Term) -> Option<Term> {
+    fn checked_mul(&self, by: &Monomial) -> Option<Monomial> {
         let mut powers = self.powers;
         for (p, q) in powers.iter_mut().zip(by.powers) {
             *p = p.checked_add(q)?;
         }
         let coeff = self.coeff.checked_mul(by.coeff)?;
-        Some(Term { coeff, powers })
+        Some(Monomial { coeff, powers })
     }
 
-    /// The quotient by a term that is not zero; `None` where there is none.
-    fn checked_div(&self, by: &Term) -> Option<Term> {
+    /// The quotient by a monomial that is not zero; `None` where there is none.
+    fn checked_div(&self, by: &Monomial) -> Option<Monomial> {
         if self.coeff % by.coeff != 0 {
             return None;
         }
@@ -122,14 +122,14 @@ impl Term {
             *p = p.checked_sub(q)?;
         }
         let coeff = self.coeff / by.coeff;
-        Some(Term { coeff, powers })
+        Some(Monomial { coeff, powers })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// One term with a symbol and a coefficient of 32 bits, which most sizes that are not constant are; the coefficient is not
+    /// One monomial with a symbol and a coefficient of 32 bits, which most sizes that are not constant are; the coefficient is not
     /// zero. With a larger one a size would take half as much memory again.
     Mono {
         coeff: i32,
@@ -139,25 +139,25 @@ enum Repr {
     Poly(Box<Polynomial>),
 }
 
-/// The terms of a polynomial.
+/// The monomials of a polynomial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Polynomial(Box<[Term]>);
+struct Polynomial(Box<[Monomial]>);
 
 impl Repr {
-    /// A term with a symbol.
-    fn of_term(term: Term) -> Repr {
-        match i32::try_from(term.coeff) {
+    /// A monomial with a symbol.
+    fn of_monomial(monomial: Monomial) -> Repr {
+        match i32::try_from(monomial.coeff) {
             Ok(coeff) => Repr::Mono {
                 coeff,
-                powers: term.powers,
+                powers: monomial.powers,
             },
-            Err(_) => Repr::of_terms(vec![term]),
+            Err(_) => Repr::of_monomials(vec![monomial]),
         }
     }
 
-    /// Several terms.
-    fn of_terms(terms: Vec<Term>) -> Repr {
-        Repr::Poly(Box::new(Polynomial(terms.into_boxed_slice())))
+    /// Several monomials.
+    fn of_monomials(monomials: Vec<Monomial>) -> Repr {
+        Repr::Poly(Box::new(Polynomial(monomials.into_boxed_slice())))
     }
 }
 
@@ -210,15 +210,15 @@ impl Dim {
         matches!(self.0, Repr::Const(0))
     }
 
-    /// The terms; `None` when the constant does not fit a coefficient.
-    fn terms(&self) -> Option<Vec<Term>> {
+    /// The monomials; `None` when the constant does not fit a coefficient.
+    fn monomials(&self) -> Option<Vec<Monomial>> {
         Some(match &self.0 {
             Repr::Const(0) => Vec::new(),
-            Repr::Const(n) => vec![Term {
+            Repr::Const(n) => vec![Monomial {
                 coeff: i64::try_from(*n).ok()?,
                 powers: [0; N],
             }],
-            Repr::Mono { coeff, powers } => vec![Term {
+            Repr::Mono { coeff, powers } => vec![Monomial {
                 coeff: (*coeff).into(),
                 powers: *powers,
             }],
@@ -226,55 +226,55 @@ impl Dim {
         })
     }
 
-    /// The terms of a size that is no constant; none of one that is.
-    fn symbolic(&self) -> impl Iterator<Item = Term> + '_ {
-        let (one, several): (Option<Term>, &[Term]) = match &self.0 {
+    /// The monomials of a size that is no constant; none of one that is.
+    fn symbolic(&self) -> impl Iterator<Item = Monomial> + '_ {
+        let (one, several): (Option<Monomial>, &[Monomial]) = match &self.0 {
             Repr::Const(_) => (None, &[]),
             Repr::Mono { coeff, powers } => {
                 let (coeff, powers) = ((*coeff).into(), *powers);
-                (Some(Term { coeff, powers }), &[])
+                (Some(Monomial { coeff, powers }), &[])
             }
             Repr::Poly(poly) => (None, &poly.0),
         };
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// A term as a size; `None` for a negative constant, and for a coefficient that has no negative.
-    fn from_term(t: Term) -> Option<Dim> {
+    /// A monomial as a size; `None` for a negative constant, and for a coefficient that has no negative.
+    fn from_monomial(t: Monomial) -> Option<Dim> {
         match t {
-            Term { coeff: 0, .. } => Some(Dim::ZERO),
-            Term { coeff, .. } if coeff == i64::MIN => None,
-            Term { coeff, powers } if powers == [0; N] => {
+            Monomial { coeff: 0, .. } => Some(Dim::ZERO),
+            Monomial { coeff, .. } if coeff == i64::MIN => None,
+            Monomial { coeff, powers } if powers == [0; N] => {
                 u64::try_from(coeff).ok().map(Dim::constant)
             }
-            term => Some(Dim(Repr::of_term(term))),
+            monomial => Some(Dim(Repr::of_monomial(monomial))),
         }
     }
 
-    /// The term, where there is one alone and it does not have so large a constant that no coefficient holds it.
-    fn term(&self) -> Option<Term> {
+    /// The monomial, where there is one alone and it does not have so large a constant that no coefficient holds it.
+    fn monomial(&self) -> Option<Monomial> {
         match &self.0 {
-            Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Term {
+            Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Monomial {
                 coeff,
                 powers: [0; N],
             }),
-            Repr::Mono { coeff, powers } => Some(Term {
+            Repr::Mono { coeff, powers } => Some(Monomial {
                 coeff: (*coeff).into(),
                 powers: *powers,
             }),
             Repr::Poly(poly) => match *poly.0 {
-                [term] => Some(term),
+                [monomial] => Some(monomial),
                 _ => None,
             },
         }
     }
 
-    /// The canonical polynomial of these terms; `None` when it is a negative constant, has more than [`MAX_TERMS`]
-    /// terms, or a coefficient that has no negative.
-    fn from_terms(mut terms: Vec<Term>) -> Option<Dim> {
-        terms.sort_by_key(|t| std::cmp::Reverse(t.powers));
-        let mut out: Vec<Term> = Vec::with_capacity(terms.len());
-        for t in terms {
+    /// The canonical polynomial of these monomials; `None` when it is a negative constant, has more than [`MAX_MONOMIALS`]
+    /// monomials, or a coefficient that has no negative.
+    fn from_monomials(mut monomials: Vec<Monomial>) -> Option<Dim> {
+        monomials.sort_by_key(|t| std::cmp::Reverse(t.powers));
+        let mut out: Vec<Monomial> = Vec::with_capacity(monomials.len());
+        for t in monomials {
             match out.last_mut() {
                 Some(last) if last.powers == t.powers => {
                     last.coeff = last.coeff.checked_add(t.coeff)?;
@@ -283,13 +283,13 @@ impl Dim {
             }
         }
         out.retain(|t| t.coeff != 0);
-        if out.len() > MAX_TERMS || out.iter().any(|t| t.coeff == i64::MIN) {
+        if out.len() > MAX_MONOMIALS || out.iter().any(|t| t.coeff == i64::MIN) {
             return None;
         }
         match out.as_slice() {
             [] => Some(Dim::ZERO),
-            [t] => Dim::from_term(*t),
-            _ => Some(Dim(Repr::of_terms(out))),
+            [t] => Dim::from_monomial(*t),
+            _ => Some(Dim(Repr::of_monomials(out))),
         }
     }
 
@@ -303,9 +303,9 @@ impl Dim {
             (_, true) => return Some(self.clone()),
             _ => {}
         }
-        let mut t = self.terms()?;
-        t.extend(other.terms()?);
-        Dim::from_terms(t)
+        let mut t = self.monomials()?;
+        t.extend(other.monomials()?);
+        Dim::from_monomials(t)
     }
 
     /// The difference; `None` when both are constants and `other` is the larger, or on overflow.
@@ -316,12 +316,12 @@ impl Dim {
         if other.is_zero() {
             return Some(self.clone());
         }
-        let mut t = self.terms()?;
-        t.extend(other.terms()?.into_iter().map(|t| Term {
+        let mut t = self.monomials()?;
+        t.extend(other.monomials()?.into_iter().map(|t| Monomial {
             coeff: -t.coeff,
             ..t
         }));
-        Dim::from_terms(t)
+        Dim::from_monomials(t)
     }
 
     /// The product; `None` on overflow.
@@ -334,17 +334,17 @@ impl Dim {
             (_, true) => return Some(self.clone()),
             _ => {}
         }
-        if let (Some(a), Some(b)) = (self.term(), other.term()) {
-            return Dim::from_term(a.checked_mul(&b)?);
+        if let (Some(a), Some(b)) = (self.monomial(), other.monomial()) {
+            return Dim::from_monomial(a.checked_mul(&b)?);
         }
-        let (left, right) = (self.terms()?, other.terms()?);
+        let (left, right) = (self.monomials()?, other.monomials()?);
         let mut t = Vec::with_capacity(left.len() * right.len());
         for a in &left {
             for b in &right {
                 t.push(a.checked_mul(b)?);
             }
         }
-        Dim::from_terms(t)
+        Dim::from_monomials(t)
     }
 
     /// The quotient, when `divisor` divides this size for every value of the symbols.
@@ -358,27 +358,28 @@ impl Dim {
         if divisor.is_zero() {
             return None;
         }
-        if let (Some(a), Some(b)) = (self.term(), divisor.term()) {
+        if let (Some(a), Some(b)) = (self.monomial(), divisor.monomial()) {
             return match a.coeff {
                 0 => Some(Dim::ZERO),
-                _ => Dim::from_term(a.checked_div(&b)?),
+                _ => Dim::from_monomial(a.checked_div(&b)?),
             };
         }
-        let d = divisor.terms()?;
+        let d = divisor.monomials()?;
         let [d] = d.as_slice() else {
-            // A polynomial of several terms divides only its multiples.
-            let (a, b) = (self.terms()?, d);
+            // A polynomial of several monomials divides only its multiples.
+            let (a, b) = (self.monomials()?, d);
             if a.len() != b.len() {
                 return None;
             }
-            let first = Dim::from_terms(vec![a[0]])?.checked_div(&Dim::from_terms(vec![b[0]])?)?;
+            let first =
+                Dim::from_monomials(vec![a[0]])?.checked_div(&Dim::from_monomials(vec![b[0]])?)?;
             return (divisor.checked_mul(&first)? == *self).then_some(first);
         };
         let mut out = Vec::new();
-        for t in self.terms()? {
+        for t in self.monomials()? {
             out.push(t.checked_div(d)?);
         }
-        Dim::from_terms(out)
+        Dim::from_monomials(out)
     }
 
     /// The largest constant that divides this size for every value of the symbols; 0 for the size 0.
@@ -444,9 +445,9 @@ impl Dim {
         let mut sum: i128 = 0;
         for t in self.symbolic() {
             let extreme = if t.coeff > 0 {
-                largest(&t.powers, most)?
+                monomial_max(&t.powers, most)?
             } else {
-                smallest(&t.powers, most)?
+                monomial_min(&t.powers, most)?
             };
             sum = sum.checked_add(extreme.checked_mul(i128::from(t.coeff))?)?;
         }
@@ -467,7 +468,7 @@ impl Dim {
 }
 
 /// The largest value of a monomial over batches of at most these sizes.
-fn largest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
+fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
     let mut product: i128 = 1;
     let mut times = |value: i128, power: u8| -> Option<()> {
@@ -492,7 +493,7 @@ fn largest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 }
 
 /// The smallest value of a monomial over batches of at most these sizes.
-fn smallest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
+fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
         let least = match s {
@@ -510,9 +511,9 @@ fn smallest(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 }
 
 /// A polynomial with coefficients of any sign, in the excesses of the symbols over their least values.
-struct Excess(BTreeMap<[u8; N], i128>);
+struct ShiftedPolynomial(BTreeMap<[u8; N], i128>);
 
-impl Excess {
+impl ShiftedPolynomial {
     /// Monomials beyond which a difference is not worked out.
     const MAX: usize = 1 << 10;
 
@@ -520,7 +521,7 @@ impl Excess {
         self.0.values().all(|&c| c >= 0)
     }
 
-    fn times(&self, factor: &[([u8; N], i128)]) -> Option<Excess> {
+    fn times(&self, factor: &[([u8; N], i128)]) -> Option<ShiftedPolynomial> {
         let mut out = BTreeMap::new();
         for (powers, c) in &self.0 {
             for (by, d) in factor {
@@ -532,12 +533,12 @@ impl Excess {
                 *entry = entry.checked_add(c.checked_mul(*d)?)?;
             }
         }
-        (out.len() <= Self::MAX).then_some(Excess(out))
+        (out.len() <= Self::MAX).then_some(ShiftedPolynomial(out))
     }
 }
 
 /// A symbol by its excess: over 1, or over the symbol that it is at least.
-fn by_excess(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
+fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     let of = |s: Symbol| {
         let mut powers = [0; N];
         powers[s as usize] = 1;
@@ -557,14 +558,14 @@ fn by_excess(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
 }
 
 /// `a − b` in the excesses of the symbols; `None` where it is too long or overflows.
-fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<Excess> {
+fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<ShiftedPolynomial> {
     let mut out: BTreeMap<[u8; N], i128> = BTreeMap::new();
     for (dim, sign) in [(a, 1), (b, -1)] {
-        for t in dim.terms()? {
-            let mut of = Excess(BTreeMap::from([([0; N], sign * i128::from(t.coeff))]));
+        for t in dim.monomials()? {
+            let mut of = ShiftedPolynomial(BTreeMap::from([([0; N], sign * i128::from(t.coeff))]));
             for (s, &power) in Symbol::ALL.into_iter().zip(&t.powers) {
                 for _ in 0..power {
-                    of = of.times(&by_excess(s, outputs))?;
+                    of = of.times(&shift_symbol(s, outputs))?;
                 }
             }
             for (powers, c) in of.0 {
@@ -573,7 +574,7 @@ fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<Excess> {
             }
         }
     }
-    Some(Excess(out))
+    Some(ShiftedPolynomial(out))
 }
 
 impl From<u64> for Dim {
@@ -608,7 +609,7 @@ impl Ord for Dim {
             (Repr::Const(_), _) => Ordering::Less,
             (_, Repr::Const(_)) => Ordering::Greater,
             _ => {
-                let key = |t: Term| (t.powers, t.coeff);
+                let key = |t: Monomial| (t.powers, t.coeff);
                 self.symbolic().map(key).cmp(other.symbolic().map(key))
             }
         }
@@ -694,15 +695,15 @@ mod tests {
     #[test]
     fn the_order_of_symbols_is_known() {
         let d = |text: &[(i64, &[Symbol])]| {
-            let terms = text.iter().map(|(coeff, symbols)| {
+            let monomials = text.iter().map(|(coeff, symbols)| {
                 let mut powers = [0; N];
                 symbols.iter().for_each(|&s| powers[s as usize] += 1);
-                Term {
+                Monomial {
                     coeff: *coeff,
                     powers,
                 }
             });
-            Dim::from_terms(terms.collect()).expect("small")
+            Dim::from_monomials(monomials.collect()).expect("small")
         };
         let one = |s: Symbol| Dim::from(s);
         use Symbol::{NCtx, NKv, NOutputs, NSeqMax, NSeqTokens, NSeqs, NTokens};

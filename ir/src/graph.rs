@@ -1,7 +1,7 @@
 //! Graphs: values and instructions in program order.
 
 use crate::entity::{Class, Device, Group, Inst, Value};
-use crate::op::{Inferred, Op, TypeError};
+use crate::op::{InferredTypes, Op, TypeError};
 use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
@@ -257,7 +257,7 @@ impl Graph {
     ///
     /// # Panics
     /// When the op is a leaf or has several results; those go through [`Self::push`].
-    pub fn push_inferred(
+    pub fn push_with_inference(
         &mut self,
         op: impl Into<Op>,
         operands: Vec<Value>,
@@ -267,13 +267,13 @@ impl Graph {
         let op = op.into();
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.value(v).ty).collect();
         let types = match op.infer(&types)? {
-            Inferred::Types(t) => t,
-            Inferred::Declared => Vec::new(),
+            InferredTypes::Types(t) => t,
+            InferredTypes::Declared => Vec::new(),
         };
         assert_eq!(
             types.len(),
             1,
-            "push_inferred is for ops with one inferred result, not {}",
+            "push_with_inference is for ops with one inferred result, not {}",
             op.name()
         );
         let inst = self.push(op, operands, types, place, layer);

@@ -34,8 +34,8 @@ pub mod types;
 pub mod verify;
 pub mod window;
 
-pub use budget::{Budget, Exceeded, Resource, Spot};
-pub use cells::{CELL_BLOCK, parts_cells};
+pub use budget::{Budget, BudgetExceeded, OpLocation, Resource};
+pub use cells::{CELL_BLOCK, cache_cells};
 pub use code::{Code, Severity};
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;

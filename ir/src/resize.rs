@@ -16,8 +16,8 @@ pub trait Sizes {
 }
 
 /// The op of an instruction of `graph` with the sizes among its attributes changed.
-pub fn resized(graph: &Graph, data: &InstData, sizes: &dyn Sizes) -> Op {
-    data.op.resized(&OfInst { graph, data, sizes })
+pub fn resize(graph: &Graph, data: &InstData, sizes: &dyn Sizes) -> Op {
+    data.op.resize(&OfInst { graph, data, sizes })
 }
 
 /// The sizes that the tensors of one instruction get.

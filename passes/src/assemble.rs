@@ -18,7 +18,7 @@ pub fn assemble(
     target: &dyn Target,
 ) -> Result<Program, TooLarge> {
     let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
-    let addressed = addressed(graph, &layouts, shapes, target);
+    let addressed = cover_and_address(graph, &layouts, shapes, target);
     let (launches, memory, order) = addressed.ok_or(TooLarge)?;
     let homes = memory.homes(graph, &layouts).ok_or(TooLarge)?;
     let mut program = Program {
@@ -44,13 +44,13 @@ pub fn memory(
     target: &dyn Target,
 ) -> Result<Memory, TooLarge> {
     let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
-    let addressed = addressed(graph, &layouts, shapes, target);
+    let addressed = cover_and_address(graph, &layouts, shapes, target);
     let (_, memory, _) = addressed.ok_or(TooLarge)?;
     Ok(memory)
 }
 
 /// Cover and buffers.
-fn addressed(
+fn cover_and_address(
     graph: &Verified<stage::Programs>,
     layouts: &Layouts,
     shapes: &[BatchShape],

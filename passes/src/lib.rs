@@ -21,9 +21,7 @@
 //! the memories of programs and of their transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone, and the proof imports nothing of the
 //! planner.
 
-mod ahead;
 mod assemble;
-pub mod bits;
 pub mod buffers;
 pub mod canonicalise;
 pub mod cover;
@@ -32,11 +30,13 @@ pub mod footprint;
 mod gcd;
 pub mod layers;
 pub mod layout;
+mod lookahead;
 pub mod lower;
 pub mod machine;
 pub mod place;
 pub mod plan;
 pub mod prove;
+pub mod reproducibility;
 pub mod rewrite;
 pub mod schedule;
 pub mod shard;

@@ -1,6 +1,6 @@
 //! The addresses of a batch.
 
-use tpc_ir::program::{Located, Program};
+use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
 use crate::error::ExecError;
@@ -83,7 +83,7 @@ impl<V: Copy> Frame<V> {
         program: &Program,
         shape: usize,
         sizes: &Bindings,
-        view: impl Fn(Arena, DType, &Located) -> V,
+        view: impl Fn(Arena, DType, &BatchLayout) -> V,
     ) -> Result<Change, ExecError> {
         let (changed, moved) = match &self.of {
             Some((s, of)) => {

@@ -60,7 +60,7 @@ impl BatchRun {
 
     /// The number of tokens ahead that the next phase needs to know; `None` when all have run.
     pub fn lookahead(&self, program: &Program) -> Option<u32> {
-        program.phases.get(self.phase).map(|p| p.ahead)
+        program.phases.get(self.phase).map(|p| p.lookahead)
     }
 
     /// The phase that runs next; `None` when all have run. The first phase begins a batch, by which later phases of batches

@@ -1,7 +1,7 @@
 //! An artefact as a whole.
 
 use tpc_ir::Symbol;
-use tpc_ir::program::{Program, text, verify};
+use tpc_ir::program::{Program, StorageFormat, text, verify};
 
 use crate::archive::{self, Entry};
 use crate::error::ArtefactError;
@@ -134,11 +134,11 @@ impl Artefact {
         Ok(opened(bytes)?.manifest)
     }
 
-    /// Reads a file, and verifies its program.
+    /// Reads a file, and verifies its program, whose weights may have these storage formats and that of the file.
     ///
     /// # Errors
     /// Whatever is wrong with it: an [`ArtefactError`] of each kind.
-    pub fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
+    pub fn read(bytes: &[u8], formats: &[StorageFormat]) -> Result<Artefact, ArtefactError> {
         let Opened {
             manifest,
             program,
@@ -150,7 +150,7 @@ impl Artefact {
         };
         let source = std::str::from_utf8(program)
             .map_err(|e| refused(format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
-        let parsed = text::parse(source).map_err(|errors| {
+        let parsed = text::parse(source, formats).map_err(|errors| {
             refused(errors.first().map_or_else(String::new, |e| {
                 let before = source.get(..e.span.range().start).unwrap_or(source);
                 let line = before.matches('\n').count() + 1;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use tpc_artefact::{Artefact, MAX_BYTES, codes};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_engine::artefact::{
-    Mismatch, TargetDevices, command, in_memory, mismatches, of_model, of_topology, on_devices,
+    Mismatch, STORAGE_FORMATS, TargetDevices, command, in_memory, mismatches, of_model,
+    of_topology, on_devices,
 };
 use tpc_ggml::llama_cpp::quoted;
 use tpc_gguf::GgufFile;
@@ -81,7 +82,7 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
     let bytes = bytes(path)?;
     let name = path.display().to_string();
-    Artefact::read(&bytes).map_err(|e| Failure::usage(e.diagnostic(&name)))
+    Artefact::read(&bytes, STORAGE_FORMATS).map_err(|e| Failure::usage(e.diagnostic(&name)))
 }
 
 /// Whether placement options, but `--devices`, are those of the artefact, which has decided them.

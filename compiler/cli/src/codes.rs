@@ -72,7 +72,7 @@ tpc_ir::codes! {
     )
     .example("`--listen 0.0.0.0:50052`.")
     .cure("listen at 127.0.0.1 and reach it by a tunnel; in a network that you trust, `--allow-remote`.")
-    .or(Severity::Warning);
+    .with_milder_severity(Severity::Warning);
 
     NO_GRAPH = error(
         "TPC0758",

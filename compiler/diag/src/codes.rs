@@ -23,7 +23,7 @@ tpc_ir::codes! {
     .cure("`tpc verify --numeric` tells which it is, by running a small model that is divided alike; if its \
            answers agree, `tpc plan --allow-unproved` gives the plan, with this as a warning. Report it with the \
            command and the model's header.")
-    .or(Severity::Warning);
+    .with_milder_severity(Severity::Warning);
 
     CANNOT_SHRINK = error(
         "TPC0392",
@@ -175,7 +175,7 @@ tpc_ir::codes! {
     )
     .example("`--calibrate` with a row of `pp512+tg128`, which measures the prompt and the generation in one.")
     .cure("measure again: `llama-bench -m MODEL -p 512 -n 128 -o md > bench.md`.")
-    .or(Severity::Warning);
+    .with_milder_severity(Severity::Warning);
 
     CALIBRATED = note(
         "TPC0413",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use tpc_ir::Inst;
-use tpc_ir::text::{Entity, Printed};
+use tpc_ir::text::{Entity, PrintedGraph};
 
 /// A part of a graph's text, with what to see there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Excerpt {
 
 impl Excerpt {
     /// The lines of these instructions of a printed graph; `stage` is what `tpc dump` calls it.
-    pub fn of(stage: &'static str, printed: &Printed, labels: &[(Inst, String)]) -> Excerpt {
+    pub fn of(stage: &'static str, printed: &PrintedGraph, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));
         // What is shown around the labels is enough; the rest of a large graph need not be kept.

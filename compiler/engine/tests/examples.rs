@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tpc_engine::artefact::STORAGE_FORMATS;
 use tpc_runtime::quant;
 use tpc_synth::{Model, Spec};
 
@@ -50,7 +51,8 @@ fn the_examples_plan_compile_and_generate() {
 
     let artefact = folder.join("model.tpc");
     run("compile", &[model, "2", artefact.to_str().unwrap()]);
-    let artefact = tpc_artefact::Artefact::read(&std::fs::read(&artefact).unwrap()).unwrap();
+    let artefact =
+        tpc_artefact::Artefact::read(&std::fs::read(&artefact).unwrap(), STORAGE_FORMATS).unwrap();
     assert_eq!(artefact.manifest().devices.len(), 2);
 
     let alone = run("generate", &[model, "1", "1,2,3", "12"]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::text::Printed;
+use tpc_ir::text::PrintedGraph;
 use tpc_ir::{DType, Graph, Inst, Op};
 
 use tpc_core::advice::{Advice, Counsel};
@@ -99,7 +99,7 @@ pub struct Capture<'a> {
     /// The graph that they describe.
     pub captured: &'a CapturedGraph,
     /// The text of its graph.
-    pub printed: &'a Printed,
+    pub printed: &'a PrintedGraph,
 }
 
 impl Capture<'_> {

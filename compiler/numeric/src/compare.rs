@@ -10,7 +10,7 @@ use tpc_core::golden::{Distance, distance};
 use tpc_core::pipeline::Compiled;
 use tpc_core::shrink::{self, Shrunk};
 use tpc_diag::{Diagnostic, codes};
-use tpc_ir::{Budget, Exceeded};
+use tpc_ir::{Budget, BudgetExceeded};
 
 /// The size of a comparison whose answers agree, and how well they do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -110,7 +110,7 @@ pub fn compare_within(
     Ok(out)
 }
 
-fn too_large(shrunk: &Shrunk, e: &Exceeded) -> Box<Diagnostic> {
+fn too_large(shrunk: &Shrunk, e: &BudgetExceeded) -> Box<Diagnostic> {
     let value = e.at.as_ref().map(|at| at.value.clone());
     let entity = value.filter(|v| !v.is_empty());
     let entity = entity.unwrap_or_else(|| shrunk.model.name.clone());

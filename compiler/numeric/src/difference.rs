@@ -6,7 +6,7 @@ use std::fmt;
 use tpc_core::golden::distance;
 use tpc_core::shrink::Shrunk;
 use tpc_ir::{
-    Budget, Exceeded, Graph, Interval, Place, RANK, Resource, Sharding, Unreduced, Value,
+    Budget, BudgetExceeded, Graph, Interval, Place, RANK, Resource, Sharding, Unreduced, Value,
 };
 use tpc_runtime::{MemoryWeights, Tensor};
 
@@ -68,7 +68,7 @@ pub(super) fn first_difference(
     feed: &Feed,
     weights: &MemoryWeights,
     budget: &Budget,
-) -> Result<Option<Difference>, Exceeded> {
+) -> Result<Option<Difference>, BudgetExceeded> {
     let Shrunk {
         model,
         sharded,
@@ -114,7 +114,7 @@ struct Search<'a> {
     seen: ModelTensors,
     found: Option<Difference>,
     budget: &'a Budget,
-    over: Result<(), Exceeded>,
+    over: Result<(), BudgetExceeded>,
 }
 
 impl Search<'_> {

@@ -1,7 +1,7 @@
 //! The memory and the arithmetic that running a small model takes, counted before anything is allocated.
 
 use tpc_ir::op::OpCategory;
-use tpc_ir::{Bindings, Budget, Exceeded, Graph, InstData, Op, Resource, Spot, Value};
+use tpc_ir::{Bindings, Budget, BudgetExceeded, Graph, InstData, Op, OpLocation, Resource, Value};
 use tpc_runtime::Tensor;
 
 use super::feed::Feed;
@@ -20,7 +20,7 @@ const OPERATIONS: u64 = 64;
 ///
 /// # Errors
 /// The instruction at which the budget runs out.
-pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), Exceeded> {
+pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), BudgetExceeded> {
     let bindings = feed.largest();
     let elements = |v: Value| elements(graph, v, &bindings);
     let mut last_use = vec![0; graph.values().len()];
@@ -41,7 +41,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), E
         let read = read.fold(0, u64::saturating_add);
         live = live.saturating_add(made.saturating_mul(ELEMENT));
         let now = live.saturating_add(read.saturating_mul(ELEMENT));
-        let spot = || Some(Spot::of(graph, inst));
+        let spot = || Some(OpLocation::of(graph, inst));
         if now > peak {
             budget.spend(Resource::Bytes, now - peak, RUNNING, spot)?;
             peak = now;
@@ -76,7 +76,7 @@ pub(super) fn spend_in_turn(
     graphs: &[&Graph],
     feed: &Feed,
     budget: &Budget,
-) -> Result<(), Exceeded> {
+) -> Result<(), BudgetExceeded> {
     let mut most = 0;
     for graph in graphs {
         let part = budget.part();

@@ -8,10 +8,10 @@ use super::space::{Space, Var};
 impl Space {
     /// The tree of `v` in words: the sizes of its factors and segments, with the class of each split leaf.
     pub fn describe(&self, v: Var) -> String {
-        struct Show<'a>(&'a Space, Var);
-        impl fmt::Display for Show<'_> {
+        struct VarDisplay<'a>(&'a Space, Var);
+        impl fmt::Display for VarDisplay<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let Show(s, v) = *self;
+                let VarDisplay(s, v) = *self;
                 let factors = s.factors(&[v]);
                 if factors.is_empty() {
                     return f.write_str("1");
@@ -26,7 +26,7 @@ impl Space {
                             if j > 0 {
                                 f.write_str(" ⊕ ")?;
                             }
-                            Show(s, g).fmt(f)?;
+                            VarDisplay(s, g).fmt(f)?;
                         }
                         f.write_str(")")?;
                     } else {
@@ -40,6 +40,6 @@ impl Space {
                 Ok(())
             }
         }
-        Show(self, v).to_string()
+        VarDisplay(self, v).to_string()
     }
 }

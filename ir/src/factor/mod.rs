@@ -5,7 +5,6 @@
 //! Inference works on unlabelled leaves. The verifier works on leaves that carry a sharding's [`Label`], and unifying
 //! two leaves with different labels is an error.
 
-mod cut;
 mod describe;
 mod label;
 mod refine;
@@ -13,9 +12,10 @@ mod rules;
 mod space;
 mod tree;
 mod unify;
+mod unify_error;
 
-pub use cut::Cut;
 pub use label::Label;
 pub use rules::{Axes, solve};
 pub use space::{Space, Var};
 pub use tree::SplitOf;
+pub use unify_error::UnifyError;

@@ -1,8 +1,8 @@
 //! Refinement: variables cut into factors and segments, in place, so that every axis that runs through them sees it.
 
-use super::cut::Cut;
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
+use super::unify_error::UnifyError;
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
@@ -11,14 +11,14 @@ type Halves = (Vec<Var>, Vec<Var>);
 
 impl Space {
     /// Refines `v` into a major factor and a minor one of `r` indices.
-    fn split_off(&mut self, v: Var, r: &Dim) -> Result<Halves, Cut> {
-        self.guarded(|s| s.split_off_inner(v, r))
+    fn split_off(&mut self, v: Var, r: &Dim) -> Result<Halves, UnifyError> {
+        self.with_depth_limit(|s| s.split_off_inner(v, r))
     }
 
-    fn split_off_inner(&mut self, v: Var, r: &Dim) -> Result<Halves, Cut> {
+    fn split_off_inner(&mut self, v: Var, r: &Dim) -> Result<Halves, UnifyError> {
         let v = self.find(v);
         let size = self.size(v).clone();
-        let cut = || Cut::Factor {
+        let cut = || UnifyError::Factor {
             size: size.clone(),
             boundary: r.clone(),
         };
@@ -35,14 +35,17 @@ impl Space {
                     )
                 }
                 Label::Minor(class) => {
-                    return Err(Cut::Split {
+                    return Err(UnifyError::Split {
                         class,
                         size: size.clone(),
                         boundary: r.clone(),
                     });
                 }
             };
-            let (a, b) = (self.labelled(major, a), self.labelled(r.clone(), b));
+            let (a, b) = (
+                self.leaf_with_label(major, a),
+                self.leaf_with_label(r.clone(), b),
+            );
             self.set(v, Node::Product(vec![a, b]));
             return Ok((vec![a], vec![b]));
         }
@@ -57,7 +60,7 @@ impl Space {
         let mut highs = Vec::new();
         let mut low: Option<Vec<Var>> = None;
         for s in segments {
-            let (h, l) = self.minor(&[s], r)?;
+            let (h, l) = self.split_minor(&[s], r)?;
             let h = self.wrap(&h);
             highs.push(h);
             match &low {
@@ -67,7 +70,7 @@ impl Space {
         }
         let v = self.find(v);
         if matches!(self.vars[v.index()].node, Node::Product(_)) {
-            return self.minor(&[v], r);
+            return self.split_minor(&[v], r);
         }
         let a = self.make(major, Node::Sum(highs));
         let low = low.unwrap_or_default();
@@ -78,13 +81,13 @@ impl Space {
     }
 
     /// Cuts a product into a major part and a minor part of `k` indices.
-    pub(super) fn minor(&mut self, seq: &[Var], k: &Dim) -> Result<Halves, Cut> {
+    pub(super) fn split_minor(&mut self, seq: &[Var], k: &Dim) -> Result<Halves, UnifyError> {
         let mut high = self.factors(seq);
         let mut low: Vec<Var> = Vec::new();
         let mut k = k.clone();
         while !k.is_one() {
             let Some(v) = high.pop() else {
-                return Err(Cut::Sizes(self.product_size(seq), k));
+                return Err(UnifyError::Sizes(self.product_size(seq), k));
             };
             let size = self.size(v).clone();
             if let Some(rest) = k.checked_div(&size) {
@@ -96,34 +99,34 @@ impl Space {
                 low.splice(0..0, b);
                 k = Dim::ONE;
             } else {
-                return Err(Cut::Factor { size, boundary: k });
+                return Err(UnifyError::Factor { size, boundary: k });
             }
         }
         Ok((high, low))
     }
 
     /// The segment `[start, start + len)` of `v`, which becomes a sum.
-    pub(super) fn slice_var(&mut self, v: Var, start: &Dim, len: &Dim) -> Result<Var, Cut> {
+    pub(super) fn slice_var(&mut self, v: Var, start: &Dim, len: &Dim) -> Result<Var, UnifyError> {
         let v = self.find(v);
         let size = self.size(v).clone();
         if start.is_zero() && *len == size {
             return Ok(v);
         }
-        let cut = |boundary: &Dim| Cut::Factor {
+        let cut = |boundary: &Dim| UnifyError::Factor {
             size: size.clone(),
             boundary: boundary.clone(),
         };
         let end = start.checked_add(len).ok_or_else(|| cut(start))?;
         if let Node::Leaf(label) = self.vars[v.index()].node {
             if let Label::Split(class) | Label::Minor(class) = label {
-                return Err(Cut::Split {
+                return Err(UnifyError::Split {
                     class,
                     size: size.clone(),
                     boundary: start.clone(),
                 });
             }
             let after = size.checked_sub(&end).ok_or_else(|| cut(&end))?;
-            let parts = [start.clone(), len.clone(), after].map(|n| self.labelled(n, label));
+            let parts = [start.clone(), len.clone(), after].map(|n| self.leaf_with_label(n, label));
             let kept = parts
                 .into_iter()
                 .filter(|&p| !self.size(p).is_zero())
@@ -134,7 +137,7 @@ impl Space {
         let segments = self.segments(v).ok_or_else(|| cut(start))?;
         self.visit(segments.len())?;
         if segments.len() > MAX_SEGMENTS {
-            return Err(Cut::Segments(segments.len()));
+            return Err(UnifyError::Segments(segments.len()));
         }
         let mut out = Vec::new();
         let mut at = Dim::ZERO;
@@ -153,7 +156,7 @@ impl Space {
                         out.push(s);
                     } else {
                         let part =
-                            self.take(&[s], &Dim::constant(lo - a), &Dim::constant(hi - lo))?;
+                            self.slice(&[s], &Dim::constant(lo - a), &Dim::constant(hi - lo))?;
                         let part = self.wrap(&part);
                         out.push(part);
                     }
@@ -174,17 +177,17 @@ impl Space {
     ///
     /// # Errors
     /// When a boundary cuts a factor that cannot be cut there.
-    pub fn take(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, Cut> {
-        self.guarded(|s| s.take_inner(seq, start, len))
+    pub fn slice(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
+        self.with_depth_limit(|s| s.slice_inner(seq, start, len))
     }
 
-    fn take_inner(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, Cut> {
+    fn slice_inner(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
         let seq = self.factors(seq);
         let size = self.product_size(&seq);
         if start.is_zero() && *len == size {
             return Ok(seq);
         }
-        let cut = || Cut::Factor {
+        let cut = || UnifyError::Factor {
             size: size.clone(),
             boundary: start.clone(),
         };
@@ -203,7 +206,7 @@ impl Space {
         };
         if n > 0 && s / u == (s + n - 1) / u {
             self.slice_var(first, &Dim::constant(s / u), &Dim::ONE)?;
-            return self.take(rest, &Dim::constant(s % u), len);
+            return self.slice(rest, &Dim::constant(s % u), len);
         }
         Err(cut())
     }

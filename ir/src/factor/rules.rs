@@ -1,8 +1,8 @@
 //! Applying an op's rule to the factor trees of its operands and results.
 
-use super::cut::Cut;
 use super::label::Label;
 use super::space::{Space, Var};
+use super::unify_error::UnifyError;
 use crate::dims::Dim;
 use crate::op::{Expr, Rule, Slot};
 use crate::types::RANK;
@@ -19,7 +19,7 @@ pub fn solve(
     rule: &Rule,
     operands: &[Axes],
     results: &[Axes],
-) -> Result<(), (usize, Cut)> {
+) -> Result<(), (usize, UnifyError)> {
     let mut fresh = Vec::new();
     for (i, (a, b)) in rule.equations.iter().enumerate() {
         let a = eval(space, a, operands, results, &mut fresh).map_err(|c| (i, c))?;
@@ -44,7 +44,7 @@ fn eval(
     operands: &[Axes],
     results: &[Axes],
     fresh: &mut Vec<(usize, Var)>,
-) -> Result<Vec<Var>, Cut> {
+) -> Result<Vec<Var>, UnifyError> {
     Ok(match expr {
         Expr::Axis(slot, axis) => vec![axis_of(*slot, *axis, operands, results)],
         Expr::Fresh(id, size) => match fresh.iter().find(|(i, _)| i == id) {
@@ -68,15 +68,15 @@ fn eval(
                 let p = eval(space, p, operands, results, fresh)?;
                 segments.push(space.product(p));
             }
-            space.few(&segments)?;
+            space.check_segment_count(&segments)?;
             vec![space.sum(segments)]
         }
         Expr::Slice(of, start, len) => {
             let of = eval(space, of, operands, results, fresh)?;
             if len.is_zero() {
-                return Ok(vec![space.labelled(Dim::ZERO, Label::Whole)]);
+                return Ok(vec![space.leaf_with_label(Dim::ZERO, Label::Whole)]);
             }
-            space.take(&of, start, len)?
+            space.slice(&of, start, len)?
         }
     })
 }

@@ -1,7 +1,7 @@
 //! The table of variables: how they are made, found and sized.
 
-use super::cut::Cut;
 use super::label::Label;
+use super::unify_error::UnifyError;
 use crate::dims::Dim;
 
 /// A variable of a [`Space`].
@@ -79,10 +79,10 @@ impl Space {
     ///
     /// # Errors
     /// Where these are too many.
-    pub(super) fn visit(&mut self, n: usize) -> Result<(), Cut> {
+    pub(super) fn visit(&mut self, n: usize) -> Result<(), UnifyError> {
         self.work = self.work.saturating_add(1 + n as u64);
         match self.most_work {
-            Some(most) if self.work > most => Err(Cut::Work),
+            Some(most) if self.work > most => Err(UnifyError::Work),
             _ => Ok(()),
         }
     }
@@ -99,7 +99,7 @@ impl Space {
     }
 
     /// A new leaf with a label.
-    pub fn labelled(&mut self, size: Dim, label: Label) -> Var {
+    pub fn leaf_with_label(&mut self, size: Dim, label: Label) -> Var {
         self.make(size, Node::Leaf(label))
     }
 
@@ -120,7 +120,7 @@ impl Space {
             .collect();
         match parts.as_slice() {
             [one] => return *one,
-            [] => return self.labelled(Dim::ZERO, Label::Whole),
+            [] => return self.leaf_with_label(Dim::ZERO, Label::Whole),
             _ => {}
         }
         let size = Dim::sum(parts.iter().map(|&v| &self.vars[self.find(v).index()].size))
@@ -166,7 +166,7 @@ impl Space {
 
     /// The size that `v` has when the variables that `new` knows have other sizes; `None` on overflow. `new` sees
     /// variables that stand for themselves ([`Self::find`]), from the top of the tree down.
-    pub fn resized(&self, v: Var, new: &dyn Fn(Var) -> Option<Dim>) -> Option<Dim> {
+    pub fn resize(&self, v: Var, new: &dyn Fn(Var) -> Option<Dim>) -> Option<Dim> {
         let v = self.find(v);
         if let Some(size) = new(v) {
             return Some(size);
@@ -174,10 +174,10 @@ impl Space {
         match &self.vars[v.index()].node {
             Node::Product(k) => k
                 .iter()
-                .try_fold(Dim::ONE, |n, &x| n.checked_mul(&self.resized(x, new)?)),
+                .try_fold(Dim::ONE, |n, &x| n.checked_mul(&self.resize(x, new)?)),
             Node::Sum(k) => k
                 .iter()
-                .try_fold(Dim::ZERO, |n, &x| n.checked_add(&self.resized(x, new)?)),
+                .try_fold(Dim::ZERO, |n, &x| n.checked_add(&self.resize(x, new)?)),
             Node::Leaf(_) | Node::Alias(_) => Some(self.size(v).clone()),
         }
     }
@@ -214,12 +214,12 @@ impl Space {
     }
 
     /// Runs `f` one level deeper; fails where the nesting is too deep.
-    pub(super) fn guarded<T>(
+    pub(super) fn with_depth_limit<T>(
         &mut self,
-        f: impl FnOnce(&mut Self) -> Result<T, Cut>,
-    ) -> Result<T, Cut> {
+        f: impl FnOnce(&mut Self) -> Result<T, UnifyError>,
+    ) -> Result<T, UnifyError> {
         if self.depth >= MAX_DEPTH {
-            return Err(Cut::Depth);
+            return Err(UnifyError::Depth);
         }
         self.depth += 1;
         let out = f(self);

@@ -1,8 +1,8 @@
 //! Trees below a variable: their factors, segments, leaves and terms, and the way from and to a sharding's tree.
 
-use super::cut::Cut;
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
+use super::unify_error::UnifyError;
 use crate::sharding::{AxisTree, ClassRef};
 
 /// The class that splits the first of these factors, and the number of factors that it takes.
@@ -13,7 +13,7 @@ impl Space {
     pub fn import(&mut self, tree: &AxisTree) -> Var {
         match tree {
             AxisTree::Leaf { size, split } => {
-                self.labelled(size.clone(), split.map_or(Label::Whole, Label::Split))
+                self.leaf_with_label(size.clone(), split.map_or(Label::Whole, Label::Split))
             }
             AxisTree::Product(k) => {
                 let parts = k.iter().map(|t| self.import(t)).collect();
@@ -88,24 +88,24 @@ impl Space {
     }
 
     /// Checks that a sum of these has few enough segments, nested sums flattened.
-    pub(super) fn few(&mut self, segments: &[Var]) -> Result<(), Cut> {
+    pub(super) fn check_segment_count(&mut self, segments: &[Var]) -> Result<(), UnifyError> {
         let mut n = 0;
         for &s in segments {
             n += self.segment_count(s);
             self.visit(n)?;
             if n > MAX_SEGMENTS {
-                return Err(Cut::Segments(n));
+                return Err(UnifyError::Segments(n));
             }
         }
         Ok(())
     }
 
-    /// The number of [terms](Self::terms) of `v`.
-    pub fn term_count(&self, v: Var) -> u64 {
+    /// The number of [terms](Self::summands) of `v`.
+    pub fn summand_count(&self, v: Var) -> u64 {
         let mut out = 1_u64;
         for f in self.factors(&[v]) {
             if let Some(segments) = self.segments(f) {
-                let each = segments.iter().map(|&s| self.term_count(s));
+                let each = segments.iter().map(|&s| self.summand_count(s));
                 out = out.saturating_mul(each.fold(0, u64::saturating_add));
             }
         }
@@ -128,14 +128,14 @@ impl Space {
     }
 
     /// The sums below `v` distributed over the products: one list of leaves (major first) per term, in order.
-    pub fn terms(&self, v: Var) -> Vec<Vec<Var>> {
+    pub fn summands(&self, v: Var) -> Vec<Vec<Var>> {
         let mut out = vec![Vec::new()];
         for f in self.factors(&[v]) {
             match self.segments(f) {
                 None => out.iter_mut().for_each(|t| t.push(f)),
                 Some(segments) => {
                     let alternatives: Vec<Vec<Var>> =
-                        segments.iter().flat_map(|&s| self.terms(s)).collect();
+                        segments.iter().flat_map(|&s| self.summands(s)).collect();
                     out = out
                         .iter()
                         .flat_map(|t| {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::cut::Cut;
 use super::label::Label;
 use super::space::{Node, Space, Var};
+use super::unify_error::UnifyError;
 use crate::dims::Dim;
 
 impl Space {
@@ -12,11 +12,11 @@ impl Space {
     ///
     /// # Errors
     /// When their sizes differ, or a boundary of one cuts a factor of the other that cannot be cut there.
-    pub fn unify(&mut self, a: &[Var], b: &[Var]) -> Result<(), Cut> {
-        self.guarded(|s| s.unify_inner(a, b))
+    pub fn unify(&mut self, a: &[Var], b: &[Var]) -> Result<(), UnifyError> {
+        self.with_depth_limit(|s| s.unify_inner(a, b))
     }
 
-    fn unify_inner(&mut self, a: &[Var], b: &[Var]) -> Result<(), Cut> {
+    fn unify_inner(&mut self, a: &[Var], b: &[Var]) -> Result<(), UnifyError> {
         let (mut a, mut b) = (self.factors(a), self.factors(b));
         self.visit(a.len() + b.len())?;
         while let (Some(&x), Some(&y)) = (a.last(), b.last()) {
@@ -41,20 +41,20 @@ impl Space {
                 if nx == ny {
                     continue;
                 }
-                return Err(Cut::Sizes(nx, ny));
+                return Err(UnifyError::Sizes(nx, ny));
             }
             if nx == ny {
                 self.join(x, y)?;
             } else if ny.checked_div(&nx).is_some() {
-                let (h, l) = self.minor(&[y], &nx)?;
+                let (h, l) = self.split_minor(&[y], &nx)?;
                 b.extend(h);
                 self.unify(&l, &[x])?;
             } else if nx.checked_div(&ny).is_some() {
-                let (h, l) = self.minor(&[x], &ny)?;
+                let (h, l) = self.split_minor(&[x], &ny)?;
                 a.extend(h);
                 self.unify(&l, &[y])?;
             } else {
-                return Err(Cut::Factor {
+                return Err(UnifyError::Factor {
                     size: nx,
                     boundary: ny,
                 });
@@ -64,11 +64,14 @@ impl Space {
         if ra.is_empty() && rb.is_empty() {
             return Ok(());
         }
-        Err(Cut::Sizes(self.product_size(&ra), self.product_size(&rb)))
+        Err(UnifyError::Sizes(
+            self.product_size(&ra),
+            self.product_size(&rb),
+        ))
     }
 
     /// Makes two variables of one size the same; neither is a product.
-    fn join(&mut self, x: Var, y: Var) -> Result<(), Cut> {
+    fn join(&mut self, x: Var, y: Var) -> Result<(), UnifyError> {
         let (x, y) = (self.find(x), self.find(y));
         if x == y {
             return Ok(());
@@ -76,21 +79,27 @@ impl Space {
         match (self.label(x), self.label(y)) {
             (Some(Label::Free), other) => {
                 if other.is_none() && self.occurs(x, y) {
-                    return Err(Cut::Sizes(self.size(x).clone(), self.size(y).clone()));
+                    return Err(UnifyError::Sizes(
+                        self.size(x).clone(),
+                        self.size(y).clone(),
+                    ));
                 }
                 self.set(x, Node::Alias(y));
                 Ok(())
             }
             (other, Some(Label::Free)) => {
                 if other.is_none() && self.occurs(y, x) {
-                    return Err(Cut::Sizes(self.size(x).clone(), self.size(y).clone()));
+                    return Err(UnifyError::Sizes(
+                        self.size(x).clone(),
+                        self.size(y).clone(),
+                    ));
                 }
                 self.set(y, Node::Alias(x));
                 Ok(())
             }
             (Some(a), Some(b)) => {
                 if a != b {
-                    return Err(Cut::Labels {
+                    return Err(UnifyError::Labels {
                         left: self.describe(x),
                         right: self.describe(y),
                     });
@@ -100,7 +109,7 @@ impl Space {
             }
             (Some(Label::Whole), None) => self.join_whole(x, y),
             (None, Some(Label::Whole)) => self.join_whole(y, x),
-            (Some(_), None) | (None, Some(_)) => Err(Cut::Labels {
+            (Some(_), None) | (None, Some(_)) => Err(UnifyError::Labels {
                 left: self.describe(x),
                 right: self.describe(y),
             }),
@@ -116,7 +125,7 @@ impl Space {
     }
 
     /// A whole leaf against a sum: every leaf of the sum must be whole.
-    fn join_whole(&mut self, whole: Var, sum: Var) -> Result<(), Cut> {
+    fn join_whole(&mut self, whole: Var, sum: Var) -> Result<(), UnifyError> {
         let mut leaves = Vec::new();
         self.leaves(sum, &mut leaves);
         for leaf in leaves {
@@ -124,7 +133,7 @@ impl Space {
                 Some(Label::Free) => self.set(leaf, Node::Leaf(Label::Whole)),
                 Some(Label::Whole) | None => {}
                 Some(Label::Split(_) | Label::Minor(_)) => {
-                    return Err(Cut::Labels {
+                    return Err(UnifyError::Labels {
                         left: self.describe(whole),
                         right: self.describe(sum),
                     });
@@ -136,7 +145,7 @@ impl Space {
     }
 
     /// Makes two sums of one size the same, segment by segment.
-    fn join_sums(&mut self, x: Var, y: Var) -> Result<(), Cut> {
+    fn join_sums(&mut self, x: Var, y: Var) -> Result<(), UnifyError> {
         let sizes = |s: &Self, v: Var| -> Vec<Dim> {
             s.segments(v)
                 .unwrap_or_default()
@@ -158,9 +167,9 @@ impl Space {
             for sizes in [&sx, &sy] {
                 let mut at = 0_u64;
                 for n in sizes {
-                    let n = n
-                        .as_const()
-                        .ok_or_else(|| Cut::Sizes(self.size(x).clone(), self.size(y).clone()))?;
+                    let n = n.as_const().ok_or_else(|| {
+                        UnifyError::Sizes(self.size(x).clone(), self.size(y).clone())
+                    })?;
                     at += n;
                     cuts.insert(at);
                 }
@@ -205,13 +214,13 @@ mod tests {
             (4096, 1024, kv_heads),
             (5120, 1024, kv_heads),
         ] {
-            let part = s.take(&[fused], &d(start), &d(len)).expect("a segment");
+            let part = s.slice(&[fused], &d(start), &d(len)).expect("a segment");
             s.unify(&part, &[heads, d0]).expect("heads times head size");
         }
         let g = s.leaf(d(4));
         s.unify(&[q_heads], &[kv_heads, g]).expect("grouped heads");
         assert_eq!(s.describe(fused), "(8·4·128 ⊕ 8·128 ⊕ 8·128)");
-        let terms = s.terms(fused);
+        let terms = s.summands(fused);
         assert_eq!(terms.len(), 3);
         assert_eq!(
             terms[0].first(),
@@ -228,7 +237,7 @@ mod tests {
             class: Class::new(0),
             div: 1,
         };
-        let split = s.labelled(d(512), Label::Split(c));
+        let split = s.leaf_with_label(d(512), Label::Split(c));
         let (h, e) = (s.leaf(d(4)), s.leaf(d(128)));
         s.unify(&[split], &[h, e])
             .expect("refines into the class over 128 and the rest");
@@ -246,8 +255,11 @@ mod tests {
                 div: 128
             }))
         );
-        let whole = s.labelled(d(128), Label::Whole);
-        assert!(matches!(s.unify(&[e], &[whole]), Err(Cut::Labels { .. })));
+        let whole = s.leaf_with_label(d(128), Label::Whole);
+        assert!(matches!(
+            s.unify(&[e], &[whole]),
+            Err(UnifyError::Labels { .. })
+        ));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Attention.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::head_groups::HeadGrouping;
 use super::local::LocalCtx;
 use super::resize::NewSizes;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, divides, equal, f32_of, finite, parameter, real};
+use super::types::{
+    InferredTypes, TypeError, check_equal, check_finite, check_real, divides, f32_of, parameter,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -31,7 +33,7 @@ eq_by_bits!(SoftMax { scale, max_bias; heads });
 
 impl SoftMax {
     /// Without ALiBi.
-    pub const fn scaled(scale: f32) -> SoftMax {
+    pub const fn with_scale(scale: f32) -> SoftMax {
         SoftMax {
             scale,
             max_bias: 0.0,
@@ -58,8 +60,8 @@ impl OpDef for SoftMax {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([("scale", self.scale), ("max_bias", self.max_bias)])?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_finite([("scale", self.scale), ("max_bias", self.max_bias)])?;
         let (x, mask, sinks) = match operands {
             [x] => (x, None, None),
             [x, mask] => (x, Some(mask), None),
@@ -71,15 +73,15 @@ impl OpDef for SoftMax {
                 });
             }
         };
-        real("x", x)?;
+        check_real("x", x)?;
         if let Some(mask) = mask {
-            real("mask", mask)?;
-            equal("axis 0 of x and mask", &x.dims[0], &mask.dims[0])?;
-            equal("axis 1 of x and mask", &x.dims[1], &mask.dims[1])?;
+            check_real("mask", mask)?;
+            check_equal("axis 0 of x and mask", &x.dims[0], &mask.dims[0])?;
+            check_equal("axis 1 of x and mask", &x.dims[1], &mask.dims[1])?;
         }
         if let Some(sinks) = sinks {
-            real("sinks", sinks)?;
-            equal("axis 2 of x and sinks", &x.dims[2], &sinks.dims[0])?;
+            check_real("sinks", sinks)?;
+            check_equal("axis 2 of x and sinks", &x.dims[2], &sinks.dims[0])?;
         }
         if let Some(window) = &self.heads {
             window.check(&x.dims[2])?;
@@ -91,8 +93,8 @@ impl OpDef for SoftMax {
         let mut rule = Rule::pointwise().role(Role::Whole, opd(0, 0));
         if operands.len() > 1 {
             rule = rule.eq(opd(1, 0), opd(0, 0)).eq(opd(1, 1), opd(0, 1));
-            rule = repeated(rule, operands, (1, 2), 2);
-            rule = repeated(rule, operands, (1, 3), 3);
+            rule = mask_axis_rule(rule, operands, (1, 2), 2);
+            rule = mask_axis_rule(rule, operands, (1, 3), 3);
         }
         match operands.len() > 2 {
             true => rule.eq(opd(2, 0), opd(0, 2)),
@@ -112,7 +114,7 @@ impl OpDef for SoftMax {
         })
     }
 
-    fn resized(&self, _: &dyn NewSizes) -> Self {
+    fn resize(&self, _: &dyn NewSizes) -> Self {
         self.clone()
     }
 
@@ -123,7 +125,7 @@ impl OpDef for SoftMax {
 
 /// The consequences for an axis of a mask that repeats along an axis of operand 0: one as long as the other is split with
 /// it, and one that repeats otherwise needs both whole.
-fn repeated(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
+fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
     let (of_mask, of_x) = (&operands[mask.0].dims[mask.1], &operands[0].dims[axis]);
     if of_mask == of_x {
         return rule.eq(opd(mask.0, mask.1), opd(0, axis));
@@ -163,7 +165,7 @@ impl HeadWindow {
         };
         Ok(Some(HeadWindow {
             heads,
-            total: required("of", attrs.int("of")?)?,
+            total: require("of", attrs.int("of")?)?,
         }))
     }
 
@@ -190,7 +192,7 @@ impl HeadWindow {
             .iter()
             .try_fold(0_u64, |n, h| n.checked_add(h.len));
         let count = count.ok_or(TypeError::Overflow)?;
-        equal(
+        check_equal(
             "heads of the operand and of the window",
             heads,
             &count.into(),
@@ -242,15 +244,15 @@ impl OpDef for FlashAttn {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(FlashAttn {
-            scale: required("scale", attrs.float("scale")?)?,
+            scale: require("scale", attrs.float("scale")?)?,
             max_bias: attrs.float("max_bias")?.unwrap_or(0.0),
             softcap: attrs.float("softcap")?.unwrap_or(0.0),
             heads: HeadWindow::parse(attrs)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_finite([
             ("scale", self.scale),
             ("max_bias", self.max_bias),
             ("softcap", self.softcap),
@@ -258,8 +260,8 @@ impl OpDef for FlashAttn {
         let (q, k, v, mask) = match operands {
             [q, k, v, mask] => (q, k, v, mask),
             [q, k, v, mask, sinks] => {
-                real("sinks", sinks)?;
-                equal("heads of q and sinks", &q.dims[2], &sinks.dims[0])?;
+                check_real("sinks", sinks)?;
+                check_equal("heads of q and sinks", &q.dims[2], &sinks.dims[0])?;
                 (q, k, v, mask)
             }
             _ => {
@@ -270,19 +272,19 @@ impl OpDef for FlashAttn {
             }
         };
         for (what, t) in [("q", q), ("k", k), ("v", v), ("mask", mask)] {
-            real(what, t)?;
+            check_real(what, t)?;
         }
         if let Some(window) = &self.heads {
             window.check(&q.dims[2])?;
         }
-        equal("head size of q and k", &q.dims[0], &k.dims[0])?;
-        equal("cells of k and v", &k.dims[1], &v.dims[1])?;
-        equal("KV heads of k and v", &k.dims[2], &v.dims[2])?;
+        check_equal("head size of q and k", &q.dims[0], &k.dims[0])?;
+        check_equal("cells of k and v", &k.dims[1], &v.dims[1])?;
+        check_equal("KV heads of k and v", &k.dims[2], &v.dims[2])?;
         divides("KV heads in heads", &k.dims[2], &q.dims[2])?;
-        equal("cells of k and mask", &k.dims[1], &mask.dims[0])?;
-        equal("tokens of q and mask", &q.dims[1], &mask.dims[1])?;
-        equal("streams of q and k", &q.dims[3], &k.dims[3])?;
-        equal("streams of k and v", &k.dims[3], &v.dims[3])?;
+        check_equal("cells of k and mask", &k.dims[1], &mask.dims[0])?;
+        check_equal("tokens of q and mask", &q.dims[1], &mask.dims[1])?;
+        check_equal("streams of q and k", &q.dims[3], &k.dims[3])?;
+        check_equal("streams of k and v", &k.dims[3], &v.dims[3])?;
         Ok(f32_of([
             v.dims[0].clone(),
             q.dims[2].clone(),
@@ -316,7 +318,7 @@ impl OpDef for FlashAttn {
             .eq(opd(0, 3), res(3))
             .role(Role::Whole, opd(0, 0))
             .role(Role::Whole, opd(1, 1))
-            .linear(Linearity::Each(vec![2]));
+            .linear(Linearity::PerOperand(vec![2]));
         let (h, hk) = (&operands[0].dims[2], &operands[1].dims[2]);
         rule = match h.checked_div(hk) {
             Some(g) if !g.is_one() => {
@@ -326,7 +328,7 @@ impl OpDef for FlashAttn {
         };
         // Heads are cut into groups, along which no mask is cut.
         rule = whole_unless_one(rule, operands, (3, 2), 2);
-        rule = repeated(rule, operands, (3, 3), 3);
+        rule = mask_axis_rule(rule, operands, (3, 3), 3);
         if operands.len() == 5 {
             rule.eq(opd(4, 0), opd(0, 2))
         } else {
@@ -352,7 +354,7 @@ impl OpDef for FlashAttn {
         }
     }
 
-    fn resized(&self, _: &dyn NewSizes) -> Self {
+    fn resize(&self, _: &dyn NewSizes) -> Self {
         self.clone()
     }
 

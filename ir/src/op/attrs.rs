@@ -134,7 +134,7 @@ impl AttrReader {
         Some(self.attrs.remove(i).1)
     }
 
-    fn typed<T>(
+    fn take_typed<T>(
         &mut self,
         name: &'static str,
         expected: &'static str,
@@ -150,7 +150,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not a number.
     pub fn float(&mut self, name: &'static str) -> Result<Option<f32>, AttrError> {
-        self.typed(name, "a number", |a| match a {
+        self.take_typed(name, "a number", |a| match a {
             Attr::Float(x) => Some(x),
             Attr::Dim(d) => d.as_const().map(|n| n as f32),
             Attr::Negative(n) => Some(n as f32),
@@ -165,7 +165,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not a size.
     pub fn dim(&mut self, name: &'static str) -> Result<Option<Dim>, AttrError> {
-        self.typed(name, "a size", dim)
+        self.take_typed(name, "a size", dim)
     }
 
     /// A constant.
@@ -173,7 +173,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not a non-negative integer.
     pub fn int(&mut self, name: &'static str) -> Result<Option<u64>, AttrError> {
-        self.typed(name, "a non-negative integer", |a| dim(a)?.as_const())
+        self.take_typed(name, "a non-negative integer", |a| dim(a)?.as_const())
     }
 
     /// A keyword.
@@ -181,7 +181,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not a word.
     pub fn word(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
-        self.typed(name, "a word", |a| match a {
+        self.take_typed(name, "a word", |a| match a {
             Attr::Word(w) => Some(w),
             _ => None,
         })
@@ -192,7 +192,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not text.
     pub fn str(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
-        self.typed(name, "text in quotes", |a| match a {
+        self.take_typed(name, "text in quotes", |a| match a {
             Attr::Str(w) => Some(w),
             _ => None,
         })
@@ -203,7 +203,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not such a list.
     pub fn dims(&mut self, name: &'static str) -> Result<Option<Vec<Dim>>, AttrError> {
-        self.typed(name, "a list of sizes", |a| {
+        self.take_typed(name, "a list of sizes", |a| {
             list(a)?.into_iter().map(dim).collect()
         })
     }
@@ -213,7 +213,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not `start:len`.
     pub fn interval(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
-        self.typed(name, "a range `start:len`", |a| interval(&a))
+        self.take_typed(name, "a range `start:len`", |a| interval(&a))
     }
 
     /// A list of intervals.
@@ -221,7 +221,7 @@ impl AttrReader {
     /// # Errors
     /// When the attribute is not such a list.
     pub fn intervals(&mut self, name: &'static str) -> Result<Option<Vec<Interval>>, AttrError> {
-        self.typed(name, "a list of ranges `start:len`", intervals)
+        self.take_typed(name, "a list of ranges `start:len`", intervals)
     }
 
     /// A list of lists of intervals.
@@ -232,7 +232,7 @@ impl AttrReader {
         &mut self,
         name: &'static str,
     ) -> Result<Option<Vec<Vec<Interval>>>, AttrError> {
-        self.typed(name, "a list of lists of ranges `start:len`", |a| {
+        self.take_typed(name, "a list of lists of ranges `start:len`", |a| {
             list(a)?.into_iter().map(intervals).collect()
         })
     }
@@ -267,6 +267,6 @@ fn intervals(a: Attr) -> Option<Vec<Interval>> {
 ///
 /// # Errors
 /// [`AttrError::Missing`].
-pub(super) fn required<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
+pub(super) fn require<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
     value.ok_or(AttrError::Missing(name))
 }

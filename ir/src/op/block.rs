@@ -1,6 +1,6 @@
 //! Inputs about blocks: runs of equally many consecutive tokens of a sequence, from its first one on.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::types::TensorType;
@@ -91,7 +91,7 @@ impl BlockInput {
         let Some(part) = BlockPart::ALL.into_iter().find(|p| p.name() == word) else {
             return Ok(None);
         };
-        let tokens = required("tokens", attrs.int("tokens")?)?;
+        let tokens = require("tokens", attrs.int("tokens")?)?;
         let tokens = u32::try_from(tokens).ok().filter(|&n| n > 0);
         let tokens = tokens.ok_or(AttrError::Kind {
             name: "tokens",

@@ -1,9 +1,9 @@
 //! Conversions between element types.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::Rule;
-use super::types::{Inferred, TypeError, exactly, real};
+use super::types::{InferredTypes, TypeError, check_real, expect_operands};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dtype::DType;
@@ -32,7 +32,7 @@ impl OpDef for Cast {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let word = required("to", attrs.word("to")?)?;
+        let word = require("to", attrs.word("to")?)?;
         let to = DType::from_name(&word).filter(|to| Cast::TYPES.contains(to));
         to.map(|to| Cast { to }).ok_or(AttrError::Kind {
             name: "to",
@@ -40,9 +40,9 @@ impl OpDef for Cast {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         let dims = x.dims.clone();
         Ok(TensorType {
             dtype: self.to,

@@ -3,10 +3,10 @@
 //! On a group's value a collective has one operand and one result. In per-device programs it has one operand and one
 //! result per participant, in rank order.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Linearity, Rule};
-use super::types::{Inferred, TypeError, axis_index, equal, exactly};
+use super::types::{InferredTypes, TypeError, axis_index, check_equal, expect_operands};
 use super::work::{Extents, Work};
 use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
@@ -27,8 +27,8 @@ impl OpDef for Copy {
         Ok(Copy)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         Ok((*x).clone().into())
     }
 
@@ -43,7 +43,7 @@ impl OpDef for Copy {
     size_independent!();
 }
 
-fn some(operands: &[&TensorType]) -> Result<(), TypeError> {
+fn check_not_empty(operands: &[&TensorType]) -> Result<(), TypeError> {
     if operands.is_empty() {
         Err(TypeError::Arity {
             expected: "1 or more",
@@ -54,11 +54,11 @@ fn some(operands: &[&TensorType]) -> Result<(), TypeError> {
     }
 }
 
-fn alike(operands: &[&TensorType], except: Option<usize>) -> Result<(), TypeError> {
-    some(operands)?;
+fn check_same_types(operands: &[&TensorType], except: Option<usize>) -> Result<(), TypeError> {
+    check_not_empty(operands)?;
     for t in &operands[1..] {
         for i in (0..RANK).filter(|&i| Some(i) != except) {
-            equal(
+            check_equal(
                 "sizes of the participants",
                 &operands[0].dims[i],
                 &t.dims[i],
@@ -82,9 +82,9 @@ impl OpDef for AllReduce {
         Ok(AllReduce)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        alike(operands, None)?;
-        Ok(Inferred::Types(
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_same_types(operands, None)?;
+        Ok(InferredTypes::Types(
             operands.iter().map(|t| (*t).clone()).collect(),
         ))
     }
@@ -119,15 +119,15 @@ impl OpDef for AllGather {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(AllGather {
-            axis: required("axis", attrs.int("axis")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let axis = axis_index(self.axis)?;
-        alike(operands, Some(axis))?;
+        check_same_types(operands, Some(axis))?;
         let len = Dim::sum(operands.iter().map(|t| &t.dims[axis])).ok_or(TypeError::Overflow)?;
-        Ok(Inferred::Types(
+        Ok(InferredTypes::Types(
             operands
                 .iter()
                 .map(|t| t.with_dim(axis, len.clone()))
@@ -178,7 +178,7 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
         .ok_or(TypeError::Overflow)?;
     operands
         .iter()
-        .try_for_each(|t| equal("sum of counts and axis", &sum.into(), &t.dims[axis]))
+        .try_for_each(|t| check_equal("sum of counts and axis", &sum.into(), &t.dims[axis]))
 }
 
 /// The sum over the participants, cut along `axis`: participant `p` keeps `counts[p]` indices.
@@ -205,20 +205,20 @@ impl OpDef for ReduceScatter {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(ReduceScatter {
-            axis: required("axis", attrs.int("axis")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
             counts: parse_counts(attrs)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let axis = axis_index(self.axis)?;
-        alike(operands, None)?;
+        check_same_types(operands, None)?;
         if self.counts.is_empty() {
-            let [x] = exactly(operands, "1")?;
+            let [x] = expect_operands(operands, "1")?;
             return Ok((*x).clone().into());
         }
         cut(operands, axis, &self.counts)?;
-        Ok(Inferred::Types(
+        Ok(InferredTypes::Types(
             operands
                 .iter()
                 .zip(&self.counts)
@@ -269,20 +269,20 @@ impl OpDef for AllToAll {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(AllToAll {
-            cut: required("cut", attrs.int("cut")?)?,
-            join: required("join", attrs.int("join")?)?,
+            cut: require("cut", attrs.int("cut")?)?,
+            join: require("join", attrs.int("join")?)?,
             counts: parse_counts(attrs)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let (cut_axis, join) = (axis_index(self.cut)?, axis_index(self.join)?);
         if cut_axis == join {
             return Err(TypeError::Axis(self.join));
         }
-        alike(operands, Some(join))?;
+        check_same_types(operands, Some(join))?;
         if self.counts.is_empty() {
-            let [x] = exactly(operands, "1")?;
+            let [x] = expect_operands(operands, "1")?;
             return Ok((*x).clone().into());
         }
         cut(operands, cut_axis, &self.counts)?;
@@ -292,7 +292,7 @@ impl OpDef for AllToAll {
                 .with_dim(join, len.clone())
                 .with_dim(cut_axis, n.into())
         };
-        Ok(Inferred::Types(
+        Ok(InferredTypes::Types(
             self.counts.iter().map(|&n| local(n)).collect(),
         ))
     }

@@ -1,11 +1,11 @@
 //! Constants: leaves that every place can compute for itself.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, res};
-use super::types::{Inferred, TypeError, exactly, f32_of, finite};
+use super::types::{InferredTypes, TypeError, check_finite, expect_operands, f32_of};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -33,7 +33,7 @@ impl OpDef for Hadamard {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let n = required("n", attrs.int("n")?)?;
+        let n = require("n", attrs.int("n")?)?;
         if n.is_power_of_two() && n <= Self::MAX {
             return Ok(Hadamard { n });
         }
@@ -43,8 +43,8 @@ impl OpDef for Hadamard {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        exactly::<0>(operands, "no")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        expect_operands::<0>(operands, "no")?;
         let n = || Dim::constant(self.n);
         Ok(f32_of([n(), n(), Dim::ONE, Dim::ONE]).into())
     }
@@ -90,15 +90,15 @@ impl OpDef for Arange {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Arange {
-            start: required("start", attrs.float("start")?)?,
-            step: required("step", attrs.float("step")?)?,
-            n: required("n", attrs.dim("n")?)?,
+            start: require("start", attrs.float("start")?)?,
+            step: require("step", attrs.float("step")?)?,
+            n: require("n", attrs.dim("n")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([("start", self.start), ("step", self.step)])?;
-        exactly::<0>(operands, "no")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_finite([("start", self.start), ("step", self.step)])?;
+        expect_operands::<0>(operands, "no")?;
         Ok(f32_of([self.n.clone(), Dim::ONE, Dim::ONE, Dim::ONE]).into())
     }
 
@@ -114,7 +114,7 @@ impl OpDef for Arange {
         Some(self.clone())
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         let [n, ..] = to.dims(Slot::Result(0));
         Arange { n, ..self.clone() }
     }

@@ -1,17 +1,17 @@
 //! Functions of one number with parameters.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::Rule;
-use super::types::{Inferred, TypeError, exactly, f32_of, finite, real};
+use super::types::{InferredTypes, TypeError, check_finite, check_real, expect_operands, f32_of};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::types::TensorType;
 
-fn curve(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-    let [x] = exactly(operands, "1")?;
-    real("x", x)?;
+fn curve(operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+    let [x] = expect_operands(operands, "1")?;
+    check_real("x", x)?;
     Ok(f32_of(x.dims.clone()).into())
 }
 
@@ -34,12 +34,12 @@ impl OpDef for LeakyRelu {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(LeakyRelu {
-            slope: required("slope", attrs.float("slope")?)?,
+            slope: require("slope", attrs.float("slope")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([("slope", self.slope)])?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_finite([("slope", self.slope)])?;
         curve(operands)
     }
 
@@ -91,15 +91,15 @@ impl OpDef for Xielu {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Xielu {
-            alpha_n: required("alpha_n", attrs.float("alpha_n")?)?,
-            alpha_p: required("alpha_p", attrs.float("alpha_p")?)?,
-            beta: required("beta", attrs.float("beta")?)?,
-            eps: required("eps", attrs.float("eps")?)?,
+            alpha_n: require("alpha_n", attrs.float("alpha_n")?)?,
+            alpha_p: require("alpha_p", attrs.float("alpha_p")?)?,
+            beta: require("beta", attrs.float("beta")?)?,
+            eps: require("eps", attrs.float("eps")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_finite([
             ("alpha_n", self.alpha_n),
             ("alpha_p", self.alpha_p),
             ("beta", self.beta),
@@ -140,13 +140,13 @@ impl OpDef for Fill {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Fill {
-            value: required("value", attrs.float("value")?)?,
+            value: require("value", attrs.float("value")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok((*x).clone().into())
     }
 

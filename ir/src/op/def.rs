@@ -8,7 +8,7 @@ use super::head_groups::HeadGrouping;
 use super::local::LocalCtx;
 use super::resize::NewSizes;
 use super::rule::Rule;
-use super::types::{Inferred, TypeError};
+use super::types::{InferredTypes, TypeError};
 use super::work::{Extents, Work};
 use crate::dims::Dim;
 use crate::types::TensorType;
@@ -41,7 +41,7 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     ///
     /// # Errors
     /// When the operands are too few, too many or of unfit types.
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError>;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError>;
 
     /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
@@ -59,7 +59,7 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self>;
 
     /// The op of a graph whose tensors have other sizes.
-    fn resized(&self, to: &dyn NewSizes) -> Self;
+    fn resize(&self, to: &dyn NewSizes) -> Self;
 
     /// The op with `f` of every size among its attributes; `None` where `f` gives none.
     fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self>;

@@ -1,10 +1,13 @@
 //! Element-wise ops.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Rule, opd, res};
-use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, finite, parameter, real};
+use super::types::{
+    InferredTypes, TypeError, check_equal, check_finite, check_real, divides, expect_operands,
+    f32_of, parameter,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -147,9 +150,9 @@ impl OpDef for Unary {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -226,10 +229,10 @@ impl OpDef for Binary {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [a, b] = exactly(operands, "2")?;
-        real("a", a)?;
-        real("b", b)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [a, b] = expect_operands(operands, "2")?;
+        check_real("a", a)?;
+        check_real("b", b)?;
         for i in 0..RANK {
             divides("size of b in that of a", &b.dims[i], &a.dims[i])?;
         }
@@ -243,8 +246,8 @@ impl OpDef for Binary {
         }
         match self.kind {
             BinaryKind::Add | BinaryKind::Sub => rule.linear(Linearity::Additive).zero(),
-            BinaryKind::Mul => rule.linear(Linearity::Each(vec![0, 1])).zero(),
-            BinaryKind::Div => rule.linear(Linearity::Each(vec![0])),
+            BinaryKind::Mul => rule.linear(Linearity::PerOperand(vec![0, 1])).zero(),
+            BinaryKind::Div => rule.linear(Linearity::PerOperand(vec![0])),
         }
     }
 
@@ -280,15 +283,15 @@ impl OpDef for Scale {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Scale {
-            scale: required("scale", attrs.float("scale")?)?,
+            scale: require("scale", attrs.float("scale")?)?,
             bias: attrs.float("bias")?.unwrap_or(0.0),
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        finite([("scale", self.scale), ("bias", self.bias)])?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_finite([("scale", self.scale), ("bias", self.bias)])?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -333,15 +336,15 @@ impl OpDef for Clamp {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Clamp {
-            min: required("min", attrs.float("min")?)?,
-            max: required("max", attrs.float("max")?)?,
+            min: require("min", attrs.float("min")?)?,
+            max: require("max", attrs.float("max")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         parameter("min", "at most `max`", self.min <= self.max)?;
-        real("x", x)?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -446,23 +449,23 @@ impl OpDef for Glu {
     fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         let mut glu = Glu::new(GluKind::from_name(name));
         if glu.kind.takes_alpha() {
-            glu.alpha = required("alpha", attrs.float("alpha")?)?;
+            glu.alpha = require("alpha", attrs.float("alpha")?)?;
         }
         if glu.kind.takes_limit() {
-            glu.limit = required("limit", attrs.float("limit")?)?;
+            glu.limit = require("limit", attrs.float("limit")?)?;
         }
         Ok(glu)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         if self.kind.takes_alpha() {
-            finite([("alpha", self.alpha)])?;
+            check_finite([("alpha", self.alpha)])?;
         }
         if self.kind.takes_limit() {
             parameter("limit", "0 or more", self.limit >= 0.0)?;
         }
         for x in operands {
-            real("operand", x)?;
+            check_real("operand", x)?;
         }
         match operands {
             [both] => {
@@ -471,7 +474,7 @@ impl OpDef for Glu {
             }
             [gate, up] => {
                 for i in 0..RANK {
-                    equal("sizes of gate and up", &gate.dims[i], &up.dims[i])?;
+                    check_equal("sizes of gate and up", &gate.dims[i], &up.dims[i])?;
                 }
                 Ok(f32_of(gate.dims.clone()).into())
             }

@@ -5,7 +5,8 @@ use super::local::LocalCtx;
 use super::resize::NewSizes;
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
 use super::types::{
-    Inferred, TypeError, divides, equal, exactly, f32_of, integer, rank_at_most, real,
+    InferredTypes, TypeError, check_equal, check_integer, check_real, divides, expect_operands,
+    f32_of, rank_at_most,
 };
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
@@ -42,11 +43,11 @@ impl OpDef for MulMatId {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [w, x, ids] = exactly(operands, "3")?;
-        real("w", w)?;
-        real("x", x)?;
-        integer("ids", ids)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [w, x, ids] = expect_operands(operands, "3")?;
+        check_real("w", w)?;
+        check_real("x", x)?;
+        check_integer("ids", ids)?;
         for (what, rank, t) in [
             ("axes of w beyond the third", 3, w),
             ("axes of x beyond the third", 3, x),
@@ -54,15 +55,15 @@ impl OpDef for MulMatId {
         ] {
             rank_at_most(rank, what, t)?;
         }
-        equal("rows of w and x", &w.dims[0], &x.dims[0])?;
-        equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
+        check_equal("rows of w and x", &w.dims[0], &x.dims[0])?;
+        check_equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
         divides(
             "rows per token of x in those of ids",
             &x.dims[1],
             &ids.dims[0],
         )?;
         if let Some(win) = self.window {
-            equal(
+            check_equal(
                 "experts of w and of the window",
                 &w.dims[2],
                 &win.len.into(),
@@ -86,7 +87,7 @@ impl OpDef for MulMatId {
             .eq(opd(1, 2), res(2))
             .role(Role::Reduce, opd(0, 0))
             .role(Role::Expert, opd(0, 2))
-            .linear(Linearity::Each(vec![0, 1]));
+            .linear(Linearity::PerOperand(vec![0, 1]));
         if operands[1].dims[1] == operands[2].dims[0] {
             rule = rule.eq(opd(1, 1), opd(2, 0));
         } else {
@@ -120,7 +121,7 @@ impl OpDef for MulMatId {
         }
     }
 
-    fn resized(&self, _: &dyn NewSizes) -> Self {
+    fn resize(&self, _: &dyn NewSizes) -> Self {
         self.clone()
     }
 
@@ -151,11 +152,11 @@ impl OpDef for AddId {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x, bias, ids] = exactly(operands, "3")?;
-        real("x", x)?;
-        real("bias", bias)?;
-        integer("ids", ids)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x, bias, ids] = expect_operands(operands, "3")?;
+        check_real("x", x)?;
+        check_real("bias", bias)?;
+        check_integer("ids", ids)?;
         for (what, rank, t) in [
             ("axes of x beyond the third", 3, x),
             ("axes of bias beyond the second", 2, bias),
@@ -163,11 +164,11 @@ impl OpDef for AddId {
         ] {
             rank_at_most(rank, what, t)?;
         }
-        equal("rows of x and bias", &x.dims[0], &bias.dims[0])?;
-        equal("experts per token of x and ids", &x.dims[1], &ids.dims[0])?;
-        equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
+        check_equal("rows of x and bias", &x.dims[0], &bias.dims[0])?;
+        check_equal("experts per token of x and ids", &x.dims[1], &ids.dims[0])?;
+        check_equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
         if let Some(win) = self.window {
-            equal(
+            check_equal(
                 "experts of bias and of the window",
                 &bias.dims[1],
                 &win.len.into(),
@@ -195,7 +196,7 @@ impl OpDef for AddId {
         Work::per_element(on)
     }
 
-    fn resized(&self, _: &dyn NewSizes) -> Self {
+    fn resize(&self, _: &dyn NewSizes) -> Self {
         self.clone()
     }
 

@@ -64,11 +64,11 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
             global += each * count;
         }
     }
-    Some(joined(out))
+    Some(join_runs(out))
 }
 
 /// Joins neighbouring runs of equal groups.
-fn joined(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
+fn join_runs(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     for (run, each) in runs {
         match out.last_mut() {

@@ -1,10 +1,12 @@
 //! Hyper-connections (DeepSeek 4): how several residual streams mix.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, equal, exactly, f32_of, parameter, real};
+use super::types::{
+    InferredTypes, TypeError, check_equal, check_real, expect_operands, f32_of, parameter,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -50,21 +52,21 @@ impl OpDef for HcComb {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(HcComb {
-            eps: required("eps", attrs.float("eps")?)?,
-            iterations: required("iterations", attrs.int("iterations")?)?,
+            eps: require("eps", attrs.float("eps")?)?,
+            iterations: require("iterations", attrs.int("iterations")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [mixes, scale, base] = exactly(operands, "3")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [mixes, scale, base] = expect_operands(operands, "3")?;
         for (what, t) in [("mixes", mixes), ("scale", scale), ("base", base)] {
-            real(what, t)?;
+            check_real(what, t)?;
         }
         let eps = self.eps.is_finite() && self.eps >= 0.0;
         parameter("eps", "a finite number from 0 on", eps)?;
         let iterations = (1..=Self::MAX_ITERATIONS).contains(&self.iterations);
         parameter("iterations", "a number from 1 to 1024", iterations)?;
-        equal("entries of mixes and base", &mixes.dims[0], &base.dims[0])?;
+        check_equal("entries of mixes and base", &mixes.dims[0], &base.dims[0])?;
         let misfit = |what, found: &Dim, least: u64| TypeError::Sizes {
             what,
             left: found.clone(),
@@ -77,7 +79,7 @@ impl OpDef for HcComb {
             return Err(misfit("entries of scale", &scale.dims[0], 3));
         }
         for axis in [2, 3] {
-            equal("one matrix per token", &mixes.dims[axis], &Dim::ONE)?;
+            check_equal("one matrix per token", &mixes.dims[axis], &Dim::ONE)?;
         }
         Ok(f32_of([hc.into(), hc.into(), mixes.dims[1].clone(), Dim::ONE]).into())
     }

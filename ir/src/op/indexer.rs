@@ -3,7 +3,7 @@
 use super::attrs::{AttrError, AttrReader};
 use super::resize::size_independent;
 use super::rule::{Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::types::{InferredTypes, TypeError, check_equal, check_real, expect_operands, f32_of};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -23,18 +23,18 @@ impl OpDef for LightningIndexer {
         Ok(LightningIndexer)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [q, k, w] = exactly(operands, "3")?;
-        real("q", q)?;
-        real("k", k)?;
-        real("w", w)?;
-        equal("rows of q and k", &q.dims[0], &k.dims[0])?;
-        equal("heads of k", &k.dims[1], &Dim::ONE)?;
-        equal("heads of q and w", &q.dims[1], &w.dims[0])?;
-        equal("tokens of q and w", &q.dims[2], &w.dims[1])?;
-        equal("axis 2 of w", &w.dims[2], &Dim::ONE)?;
-        equal("streams of q and k", &q.dims[3], &k.dims[3])?;
-        equal("streams of q and w", &q.dims[3], &w.dims[3])?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [q, k, w] = expect_operands(operands, "3")?;
+        check_real("q", q)?;
+        check_real("k", k)?;
+        check_real("w", w)?;
+        check_equal("rows of q and k", &q.dims[0], &k.dims[0])?;
+        check_equal("heads of k", &k.dims[1], &Dim::ONE)?;
+        check_equal("heads of q and w", &q.dims[1], &w.dims[0])?;
+        check_equal("tokens of q and w", &q.dims[2], &w.dims[1])?;
+        check_equal("axis 2 of w", &w.dims[2], &Dim::ONE)?;
+        check_equal("streams of q and k", &q.dims[3], &k.dims[3])?;
+        check_equal("streams of q and w", &q.dims[3], &w.dims[3])?;
         let [cells, tokens] = [k.dims[2].clone(), q.dims[2].clone()];
         Ok(f32_of([cells, tokens, Dim::ONE, q.dims[3].clone()]).into())
     }

@@ -1,12 +1,12 @@
 //! Leaves: weights, inputs and states.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::block::BlockInput;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Rule, Slot};
-use super::types::{Inferred, TypeError, exactly, finite};
+use super::types::{InferredTypes, TypeError, check_finite, expect_operands};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -14,9 +14,9 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-fn no_operands(operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-    exactly::<0>(operands, "no")?;
-    Ok(Inferred::Declared)
+fn no_operands(operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+    expect_operands::<0>(operands, "no")?;
+    Ok(InferredTypes::Declared)
 }
 
 /// The intervals per axis that a device holds, where it does not hold the whole tensor. An axis whose size is known
@@ -60,12 +60,12 @@ macro_rules! stored_op {
 
             fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
                 Ok($op {
-                    $name: required(stringify!($name), attrs.str(stringify!($name))?)?,
+                    $name: require(stringify!($name), attrs.str(stringify!($name))?)?,
                     parts: attrs.interval_lists("parts")?,
                 })
             }
 
-            fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+            fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 no_operands(operands)
             }
 
@@ -84,7 +84,7 @@ macro_rules! stored_op {
                 Work::NONE
             }
 
-            fn resized(&self, _: &dyn NewSizes) -> Self {
+            fn resize(&self, _: &dyn NewSizes) -> Self {
                 self.clone()
             }
 
@@ -258,9 +258,9 @@ impl OpDef for Input {
                 kind: InputKind::Other(name),
             });
         }
-        let word = required("kind", attrs.word("kind")?)?;
+        let word = require("kind", attrs.word("kind")?)?;
         if word == TEMPERATURE {
-            let length = required("length", attrs.int("length")?)?;
+            let length = require("length", attrs.int("length")?)?;
             if length == 0 {
                 return Err(AttrError::Kind {
                     name: "length",
@@ -268,14 +268,14 @@ impl OpDef for Input {
                 });
             }
             let kind = InputKind::Temperature(Temperature {
-                scale: required("scale", attrs.float("scale")?)?,
+                scale: require("scale", attrs.float("scale")?)?,
                 length,
-                offset: required("offset", attrs.float("offset")?)?,
+                offset: require("offset", attrs.float("offset")?)?,
             });
             return Ok(Input { kind });
         }
         if word == NEXT_TOKENS {
-            let ahead = required("ahead", attrs.int("ahead")?)?;
+            let ahead = require("ahead", attrs.int("ahead")?)?;
             let ahead = u32::try_from(ahead).ok().filter(|&n| n > 0);
             let kind = ahead.map(InputKind::NextTokens).ok_or(AttrError::Kind {
                 name: "ahead",
@@ -295,9 +295,9 @@ impl OpDef for Input {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         if let InputKind::Temperature(t) = &self.kind {
-            finite([("scale", t.scale), ("offset", t.offset)])?;
+            check_finite([("scale", t.scale), ("offset", t.offset)])?;
         }
         no_operands(operands)
     }

@@ -8,7 +8,7 @@ use crate::types::TensorType;
 
 /// A tensor of an instruction with its global type and sharding.
 #[derive(Clone, Copy, Debug)]
-pub struct Sharded<'a> {
+pub struct ShardedTensor<'a> {
     /// The type over all devices.
     pub ty: &'a TensorType,
     /// The parts that devices hold.
@@ -19,9 +19,9 @@ pub struct Sharded<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct LocalCtx<'a> {
     /// The operands, over all devices.
-    pub operands: &'a [Sharded<'a>],
+    pub operands: &'a [ShardedTensor<'a>],
     /// The results, over all devices.
-    pub results: &'a [Sharded<'a>],
+    pub results: &'a [ShardedTensor<'a>],
     /// The graph's classes.
     pub classes: &'a [ClassData],
     /// The device's rank in its group.
@@ -30,7 +30,7 @@ pub struct LocalCtx<'a> {
 
 impl<'a> LocalCtx<'a> {
     /// The tensor in `slot`.
-    pub fn tensor(&self, slot: Slot) -> Sharded<'a> {
+    pub fn tensor(&self, slot: Slot) -> ShardedTensor<'a> {
         match slot {
             Slot::Operand(i) => self.operands[i],
             Slot::Result(i) => self.results[i],

@@ -4,7 +4,9 @@ use super::attrs::{AttrError, AttrReader};
 use super::head_groups::HeadGrouping;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, divides, equal, exactly, f32_of, real};
+use super::types::{
+    InferredTypes, TypeError, check_equal, check_real, divides, expect_operands, f32_of,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::types::TensorType;
@@ -24,11 +26,11 @@ impl OpDef for MulMat {
         Ok(MulMat)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [a, b] = exactly(operands, "2")?;
-        real("a", a)?;
-        real("b", b)?;
-        equal("rows of a and b", &a.dims[0], &b.dims[0])?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [a, b] = expect_operands(operands, "2")?;
+        check_real("a", a)?;
+        check_real("b", b)?;
+        check_equal("rows of a and b", &a.dims[0], &b.dims[0])?;
         divides("batches of a in those of b", &a.dims[2], &b.dims[2])?;
         divides("batches of a in those of b", &a.dims[3], &b.dims[3])?;
         Ok(f32_of([
@@ -64,7 +66,7 @@ impl OpDef for MulMat {
             .same(1, &[2, 3])
             .eq(opd(1, 1), res(1))
             .role(Role::Reduce, opd(0, 0))
-            .linear(Linearity::Each(vec![0, 1]));
+            .linear(Linearity::PerOperand(vec![0, 1]));
         for axis in [2, 3] {
             let (a, b) = (&operands[0].dims[axis], &operands[1].dims[axis]);
             if a == b {

@@ -1,10 +1,12 @@
 //! Hashes of n-grams, which select rows of a table.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::NewSizes;
 use super::rule::{Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, exactly, parameter, rank_at_most, real};
+use super::types::{
+    InferredTypes, TypeError, check_real, expect_operands, parameter, rank_at_most,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -78,21 +80,21 @@ impl OpDef for NgramRows {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let factors = required("factors", attrs.dims("factors")?)?;
+        let factors = require("factors", attrs.dims("factors")?)?;
         let factors: Option<Vec<u64>> = factors.iter().map(Dim::as_const).collect();
         Ok(NgramRows {
             factors: factors.ok_or(AttrError::Kind {
                 name: "factors",
                 expected: "a list of non-negative integers",
             })?,
-            tables: required("tables", attrs.intervals("tables")?)?,
-            end: required("end", attrs.int("end")?)?,
+            tables: require("tables", attrs.intervals("tables")?)?,
+            end: require("end", attrs.int("end")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         rank_at_most(2, "axes beyond tokens and sequences", x)?;
         let lengths = (self.factors.len() as u64).saturating_sub(1);
         parameter("factors", "a list of two or more", lengths > 0)?;
@@ -132,7 +134,7 @@ impl OpDef for NgramRows {
     }
 
     /// Tables of small models are short.
-    fn resized(&self, _: &dyn NewSizes) -> Self {
+    fn resize(&self, _: &dyn NewSizes) -> Self {
         let table = |(i, t): (u64, &Interval)| Interval {
             start: i * NgramRows::SMALL,
             len: t.len.min(NgramRows::SMALL),

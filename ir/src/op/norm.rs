@@ -1,11 +1,13 @@
 //! Normalisation over axis 0, whole and in two steps for a split axis.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, equal, exactly, f32_of, parameter, real};
+use super::types::{
+    InferredTypes, TypeError, check_equal, check_real, expect_operands, f32_of, parameter,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -35,7 +37,7 @@ impl NormKind {
     }
 
     fn attr(attrs: &mut AttrReader) -> Result<NormKind, AttrError> {
-        let word = required("kind", attrs.word("kind")?)?;
+        let word = require("kind", attrs.word("kind")?)?;
         let kind = NormKind::ALL.into_iter().find(|k| k.word() == word);
         kind.ok_or(AttrError::Kind {
             name: "kind",
@@ -89,18 +91,18 @@ impl OpDef for Norm {
         };
         Ok(Norm {
             kind,
-            eps: required("eps", attrs.float("eps")?)?,
+            eps: require("eps", attrs.float("eps")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         parameter(
             "eps",
             "a finite number from 0 on",
             self.eps.is_finite() && self.eps >= 0.0,
         )?;
-        real("x", x)?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -138,9 +140,9 @@ impl OpDef for NormStats {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok(f32_of(x.with_dim(0, Dim::constant(self.kind.stats())).dims).into())
     }
 
@@ -188,27 +190,27 @@ impl OpDef for NormApply {
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(NormApply {
             kind: NormKind::attr(attrs)?,
-            eps: required("eps", attrs.float("eps")?)?,
-            n: required("n", attrs.int("n")?)?,
+            eps: require("eps", attrs.float("eps")?)?,
+            n: require("n", attrs.int("n")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x, stats] = exactly(operands, "2")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x, stats] = expect_operands(operands, "2")?;
         parameter(
             "eps",
             "a finite number from 0 on",
             self.eps.is_finite() && self.eps >= 0.0,
         )?;
         parameter("n", "at least 1", self.n > 0)?;
-        real("x", x)?;
-        equal(
+        check_real("x", x)?;
+        check_equal(
             "numbers of the statistic",
             &stats.dims[0],
             &Dim::constant(self.kind.stats()),
         )?;
         for i in 1..4 {
-            equal("rows of x and of the statistic", &x.dims[i], &stats.dims[i])?;
+            check_equal("rows of x and of the statistic", &x.dims[i], &stats.dims[i])?;
         }
         Ok(f32_of(x.dims.clone()).into())
     }
@@ -229,7 +231,7 @@ impl OpDef for NormApply {
         Some(self.clone())
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         let [n, ..] = to.dims(Slot::Operand(0));
         NormApply {
             n: n.as_const().unwrap_or(self.n),

@@ -1,9 +1,9 @@
 //! Ops of ggml for which the IR has no sharding rule.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, parameter};
+use super::types::{InferredTypes, TypeError, parameter};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -44,7 +44,7 @@ pub struct MemoryView {
 
 impl Opaque {
     /// An op of that name, and nothing else.
-    pub fn named(name: &str) -> Opaque {
+    pub fn with_name(name: &str) -> Opaque {
         Opaque {
             name: name.to_owned(),
             params: Vec::new(),
@@ -96,7 +96,7 @@ fn constants(name: &'static str, attrs: &mut AttrReader) -> Result<Option<Vec<u6
 }
 
 fn four(name: &'static str, attrs: &mut AttrReader) -> Result<[u64; RANK], AttrError> {
-    let all = required(name, constants(name, attrs)?)?;
+    let all = require(name, constants(name, attrs)?)?;
     let expected = "a list of four integers";
     all.try_into()
         .map_err(|_| AttrError::Kind { name, expected })
@@ -142,25 +142,25 @@ impl OpDef for Opaque {
         let view = match dtype("memory", attrs)? {
             Some(memory) => Some(MemoryView {
                 memory,
-                dtype: required("elements", dtype("elements", attrs)?)?,
+                dtype: require("elements", dtype("elements", attrs)?)?,
                 ne: four("sizes", attrs)?,
                 nb: four("strides", attrs)?,
-                offset: required("offset", attrs.int("offset")?)?,
+                offset: require("offset", attrs.int("offset")?)?,
             }),
             None => None,
         };
         Ok(Opaque {
-            name: required("name", attrs.str("name")?)?,
+            name: require("name", attrs.str("name")?)?,
             params: params.transpose()?.unwrap_or_default(),
             sources: constants("sources", attrs)?.unwrap_or_default(),
             view,
         })
     }
 
-    fn infer(&self, _: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, _: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let ascending = self.sources.windows(2).all(|w| w[0] < w[1]);
         parameter("sources", "ascending", ascending)?;
-        Ok(Inferred::Declared)
+        Ok(InferredTypes::Declared)
     }
 
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {

@@ -1,9 +1,9 @@
 //! Pooling of images.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, exactly, f32_of, parameter, real};
+use super::types::{InferredTypes, TypeError, check_real, expect_operands, f32_of, parameter};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -47,7 +47,7 @@ pub struct Pool2d {
 }
 
 fn pair(name: &'static str, attrs: &mut AttrReader) -> Result<[u64; 2], AttrError> {
-    let given = required(name, attrs.dims(name)?)?;
+    let given = require(name, attrs.dims(name)?)?;
     let given: Vec<u64> = given.iter().filter_map(Dim::as_const).collect();
     given.try_into().map_err(|_| AttrError::Kind {
         name,
@@ -79,7 +79,7 @@ impl OpDef for Pool2d {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let word = required("kind", attrs.word("kind")?)?;
+        let word = require("kind", attrs.word("kind")?)?;
         let kind = PoolKind::ALL.into_iter().find(|k| k.word() == word);
         Ok(Pool2d {
             kind: kind.ok_or(AttrError::Kind {
@@ -92,9 +92,9 @@ impl OpDef for Pool2d {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         parameter("window", "at least 1", !self.window.contains(&0))?;
         parameter("stride", "at least 1", !self.stride.contains(&0))?;
         let mut out = f32_of(x.dims.clone());

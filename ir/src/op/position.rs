@@ -1,10 +1,10 @@
 //! Ops whose elements depend on their position along an axis, which no device may split.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
-use super::types::{Inferred, TypeError, equal, exactly, f32_of, real};
+use super::types::{InferredTypes, TypeError, check_equal, check_real, expect_operands, f32_of};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -24,9 +24,9 @@ impl OpDef for Cumsum {
         Ok(Cumsum)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -100,21 +100,21 @@ impl OpDef for Tri {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let word = required("keep", attrs.word("keep")?)?;
+        let word = require("keep", attrs.word("keep")?)?;
         let keep = Side::ALL.into_iter().find(|s| s.word() == word);
         Ok(Tri {
             keep: keep.ok_or(AttrError::Kind {
                 name: "keep",
                 expected: "lower, lower_diag, upper or upper_diag",
             })?,
-            offset: required("offset", attrs.int("offset")?)?,
-            fill: required("fill", attrs.float("fill")?)?,
+            offset: require("offset", attrs.int("offset")?)?,
+            fill: require("fill", attrs.float("fill")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -150,10 +150,10 @@ impl OpDef for Diag {
         Ok(Diag)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
-        equal("rows of a diagonal", &x.dims[1], &Dim::ONE)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
+        check_equal("rows of a diagonal", &x.dims[1], &Dim::ONE)?;
         Ok(f32_of(x.with_dim(1, x.dims[0].clone()).dims).into())
     }
 

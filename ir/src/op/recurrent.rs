@@ -7,7 +7,8 @@ use super::head_groups::HeadGrouping;
 use super::resize::size_independent;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res, res_of};
 use super::types::{
-    Inferred, TypeError, divides, equal, exactly, f32_of, integer, rank_at_most, real,
+    InferredTypes, TypeError, check_equal, check_integer, check_real, divides, expect_operands,
+    f32_of, rank_at_most,
 };
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
@@ -39,13 +40,13 @@ impl OpDef for SsmConv {
         Ok(SsmConv)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x, taps] = exactly(operands, "2")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x, taps] = expect_operands(operands, "2")?;
         for (what, t, rank) in [("x", x, 3), ("taps", taps, 2)] {
-            real(what, t)?;
+            check_real(what, t)?;
             rank_at_most(rank, "axes beyond those of a convolution", t)?;
         }
-        equal("channels of x and taps", &x.dims[1], &taps.dims[1])?;
+        check_equal("channels of x and taps", &x.dims[1], &taps.dims[1])?;
         let steps = x.dims[0]
             .checked_add(&Dim::ONE)
             .ok_or(TypeError::Overflow)?;
@@ -67,7 +68,7 @@ impl OpDef for SsmConv {
             .role(Role::Whole, opd(0, 0))
             .role(Role::Whole, opd(1, 0))
             .role(Role::Whole, res(1))
-            .linear(Linearity::Each(vec![0, 1]))
+            .linear(Linearity::PerOperand(vec![0, 1]))
     }
 
     fn work(&self, on: &dyn Extents) -> Work {
@@ -98,12 +99,12 @@ impl OpDef for SsmScan {
         Ok(SsmScan)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let (scan, ids) = match operands {
             [scan @ .., ids] if scan.len() == 6 => (scan, Some(*ids)),
             _ => (operands, None),
         };
-        let [state, x, dt, a, b, c] = exactly(scan, "6 or 7")?;
+        let [state, x, dt, a, b, c] = expect_operands(scan, "6 or 7")?;
         let reals = [
             ("state", state, 4),
             ("x", x, 4),
@@ -113,36 +114,36 @@ impl OpDef for SsmScan {
             ("C", c, 4),
         ];
         for (what, t, rank) in reals {
-            real(what, t)?;
+            check_real(what, t)?;
             rank_at_most(rank, "axes beyond those of a scan", t)?;
         }
         let [head_dim, heads, n_t, n_s] = &x.dims;
         let d_state = &state.dims[0];
-        equal("head size of the state and x", &state.dims[1], head_dim)?;
-        equal("heads of the state and x", &state.dims[2], heads)?;
-        equal("heads of dt and x", &dt.dims[0], heads)?;
-        equal("tokens of dt and x", &dt.dims[1], n_t)?;
-        equal("sequences of dt and x", &dt.dims[2], n_s)?;
+        check_equal("head size of the state and x", &state.dims[1], head_dim)?;
+        check_equal("heads of the state and x", &state.dims[2], heads)?;
+        check_equal("heads of dt and x", &dt.dims[0], heads)?;
+        check_equal("tokens of dt and x", &dt.dims[1], n_t)?;
+        check_equal("sequences of dt and x", &dt.dims[2], n_s)?;
         if !a.dims[0].is_one() {
-            equal("state size of A and the state", &a.dims[0], d_state)?;
+            check_equal("state size of A and the state", &a.dims[0], d_state)?;
         }
-        equal("heads of A and x", &a.dims[1], heads)?;
-        equal("state size of B and the state", &b.dims[0], d_state)?;
+        check_equal("heads of A and x", &a.dims[1], heads)?;
+        check_equal("state size of B and the state", &b.dims[0], d_state)?;
         divides("groups in heads", &b.dims[1], heads)?;
-        equal("tokens of B and x", &b.dims[2], n_t)?;
-        equal("sequences of B and x", &b.dims[3], n_s)?;
+        check_equal("tokens of B and x", &b.dims[2], n_t)?;
+        check_equal("sequences of B and x", &b.dims[3], n_s)?;
         for (b, c) in b.dims.iter().zip(&c.dims) {
-            equal("sizes of B and C", b, c)?;
+            check_equal("sizes of B and C", b, c)?;
         }
         match ids {
             Some(ids) => {
-                integer("ids", ids)?;
+                check_integer("ids", ids)?;
                 rank_at_most(1, "axes beyond those of ids", ids)?;
-                equal("sequences of ids and x", &ids.dims[0], n_s)?;
+                check_equal("sequences of ids and x", &ids.dims[0], n_s)?;
             }
-            None => equal("sequences of the state and x", &state.dims[3], n_s)?,
+            None => check_equal("sequences of the state and x", &state.dims[3], n_s)?,
         }
-        Ok(Inferred::Types(vec![
+        Ok(InferredTypes::Types(vec![
             f32_of(x.dims.clone()),
             f32_of([
                 d_state.clone(),
@@ -229,34 +230,34 @@ impl OpDef for GatedDeltaNet {
         Ok(GatedDeltaNet)
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [q, k, v, g, beta, state] = exactly(operands, "6")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [q, k, v, g, beta, state] = expect_operands(operands, "6")?;
         let names = ["q", "k", "v", "g", "beta", "state"];
         for (what, t) in names.into_iter().zip(operands) {
-            real(what, t)?;
+            check_real(what, t)?;
         }
         let [dv, heads, n_t, n_s] = &v.dims;
         let dk = &k.dims[0];
         for (q, k) in q.dims.iter().zip(&k.dims) {
-            equal("sizes of q and k", q, k)?;
+            check_equal("sizes of q and k", q, k)?;
         }
         divides("key heads in heads", &k.dims[1], heads)?;
         for t in [k, g, beta] {
-            equal("tokens of k, g or beta and v", &t.dims[2], n_t)?;
-            equal("sequences of k, g or beta and v", &t.dims[3], n_s)?;
+            check_equal("tokens of k, g or beta and v", &t.dims[2], n_t)?;
+            check_equal("sequences of k, g or beta and v", &t.dims[3], n_s)?;
         }
         for t in [g, beta] {
-            equal("heads of g or beta and v", &t.dims[1], heads)?;
+            check_equal("heads of g or beta and v", &t.dims[1], heads)?;
         }
         if !g.dims[0].is_one() {
-            equal("key size of g and k", &g.dims[0], dk)?;
+            check_equal("key size of g and k", &g.dims[0], dk)?;
         }
-        equal("numbers of beta per head", &beta.dims[0], &Dim::ONE)?;
+        check_equal("numbers of beta per head", &beta.dims[0], &Dim::ONE)?;
         let expected = [dk, dv, heads, n_s];
         for (found, expected) in state.dims.iter().zip(expected) {
-            equal("sizes of the state", found, expected)?;
+            check_equal("sizes of the state", found, expected)?;
         }
-        Ok(Inferred::Types(vec![
+        Ok(InferredTypes::Types(vec![
             f32_of(v.dims.clone()),
             f32_of(state.dims.clone()),
         ]))
@@ -323,8 +324,8 @@ mod tests {
     fn types(op: &impl OpDef, operands: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let operands: Vec<&TensorType> = operands.iter().collect();
         match op.infer(&operands)? {
-            Inferred::Types(t) => Ok(t),
-            Inferred::Declared => panic!("the types follow from the operands"),
+            InferredTypes::Types(t) => Ok(t),
+            InferredTypes::Declared => panic!("the types follow from the operands"),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Sums, selections and orders along an axis.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis_index, exactly, f32_of, parameter, real};
+use super::types::{
+    InferredTypes, TypeError, axis_index, check_real, expect_operands, f32_of, parameter,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -30,13 +32,13 @@ impl OpDef for Sum {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Sum {
-            axis: required("axis", attrs.int("axis")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok(f32_of(x.with_dim(axis_index(self.axis)?, Dim::ONE).dims).into())
     }
 
@@ -77,11 +79,11 @@ impl OpDef for Mean {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Mean {
-            n: required("n", attrs.dim("n")?)?,
+            n: require("n", attrs.dim("n")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         parameter("n", "at least 1", !self.n.is_zero())?;
         Sum { axis: 0 }.infer(operands)
     }
@@ -98,7 +100,7 @@ impl OpDef for Mean {
         Some(self.clone())
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         let [n, ..] = to.dims(Slot::Operand(0));
         Mean { n }
     }
@@ -127,13 +129,13 @@ impl OpDef for TopK {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(TopK {
-            k: required("k", attrs.int("k")?)?,
+            k: require("k", attrs.int("k")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         if x.dims[0].as_const().is_some_and(|n| n < self.k) {
             let (left, right) = (self.k.into(), x.dims[0].clone());
             return Err(TypeError::Sizes {
@@ -176,13 +178,13 @@ impl OpDef for TopMask {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(TopMask {
-            k: required("k", attrs.int("k")?)?,
+            k: require("k", attrs.int("k")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok(f32_of(x.dims.clone()).into())
     }
 
@@ -244,7 +246,7 @@ impl OpDef for ArgSort {
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
-        let word = required("order", attrs.word("order")?)?;
+        let word = require("order", attrs.word("order")?)?;
         let order = SortOrder::ALL.into_iter().find(|o| o.word() == word);
         order.map(|order| ArgSort { order }).ok_or(AttrError::Kind {
             name: "order",
@@ -252,9 +254,9 @@ impl OpDef for ArgSort {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
-        real("x", x)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
+        check_real("x", x)?;
         Ok((*x).clone().with_dtype(DType::I32).into())
     }
 

@@ -3,11 +3,11 @@
 use super::{
     AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
     Cast, Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
-    Hadamard, HcComb, HeadGrouping, Inferred, Input, LeakyRelu, LightningIndexer, LocalCtx, Mean,
-    MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory, OpDef, Opaque,
-    Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows, SetSlice,
-    Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopMask, Tri, TypeError, Unary, Weight,
-    Work, Xielu,
+    Hadamard, HcComb, HeadGrouping, InferredTypes, Input, LeakyRelu, LightningIndexer, LocalCtx,
+    Mean, MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory, OpDef,
+    Opaque, Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows,
+    SetSlice, Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopMask, Tri, TypeError, Unary,
+    Weight, Work, Xielu,
 };
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -57,7 +57,7 @@ macro_rules! ops {
             ///
             /// # Errors
             /// When the operands are too few, too many or of unfit types.
-            pub fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+            pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }
 
@@ -88,8 +88,8 @@ macro_rules! ops {
 
             /// The op of a graph whose tensors have other sizes.
             #[must_use]
-            pub fn resized(&self, to: &dyn NewSizes) -> Op {
-                match self { $(Op::$variant(op) => op.resized(to).into(),)* }
+            pub fn resize(&self, to: &dyn NewSizes) -> Op {
+                match self { $(Op::$variant(op) => op.resize(to).into(),)* }
             }
 
             /// The op with `f` applied to every size among its attributes; `None` where `f` returns `None`.
@@ -243,7 +243,7 @@ impl Op {
 
     /// The op without the name of the tensor that it reads.
     #[must_use]
-    pub fn nameless(&self) -> Op {
+    pub fn without_tensor_name(&self) -> Op {
         match self {
             Op::Weight(w) => Weight {
                 tensor: String::new(),

@@ -24,7 +24,7 @@ macro_rules! size_independent {
             Some(self.clone())
         }
 
-        fn resized(&self, _: &dyn $crate::op::NewSizes) -> Self {
+        fn resize(&self, _: &dyn $crate::op::NewSizes) -> Self {
             self.clone()
         }
 

@@ -1,10 +1,13 @@
 //! Rotary position embedding.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd};
-use super::types::{Inferred, TypeError, equal, f32_of, finite, integer, parameter, real};
+use super::types::{
+    InferredTypes, TypeError, check_equal, check_finite, check_integer, check_real, f32_of,
+    parameter,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -57,7 +60,7 @@ impl RopeMode {
     }
 
     fn attr(attrs: &mut AttrReader) -> Result<RopeMode, AttrError> {
-        let word = required("mode", attrs.word("mode")?)?;
+        let word = require("mode", attrs.word("mode")?)?;
         Ok(match word.as_str() {
             "norm" => RopeMode::Norm,
             "neox" => RopeMode::Neox,
@@ -78,7 +81,7 @@ impl RopeMode {
 }
 
 fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
-    let given = required("sections", attrs.dims("sections")?)?;
+    let given = require("sections", attrs.dims("sections")?)?;
     let numbers: Option<Vec<u64>> = given.iter().map(Dim::as_const).collect();
     numbers
         .and_then(|n| n.try_into().ok())
@@ -116,7 +119,7 @@ pub struct Rope {
 
 impl Rope {
     /// The rotation of so many elements by ggml's defaults: base 10,000, no scaling, trained with 4096 tokens.
-    pub const fn unscaled(mode: RopeMode, n_dims: u64) -> Rope {
+    pub const fn with_defaults(mode: RopeMode, n_dims: u64) -> Rope {
         Rope {
             mode,
             n_dims,
@@ -159,19 +162,19 @@ impl OpDef for Rope {
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Rope {
             mode: RopeMode::attr(attrs)?,
-            n_dims: required("n_dims", attrs.int("n_dims")?)?,
-            n_ctx_orig: required("n_ctx_orig", attrs.int("n_ctx_orig")?)?,
-            freq_base: required("freq_base", attrs.float("freq_base")?)?,
-            freq_scale: required("freq_scale", attrs.float("freq_scale")?)?,
-            ext_factor: required("ext_factor", attrs.float("ext_factor")?)?,
-            attn_factor: required("attn_factor", attrs.float("attn_factor")?)?,
-            beta_fast: required("beta_fast", attrs.float("beta_fast")?)?,
-            beta_slow: required("beta_slow", attrs.float("beta_slow")?)?,
+            n_dims: require("n_dims", attrs.int("n_dims")?)?,
+            n_ctx_orig: require("n_ctx_orig", attrs.int("n_ctx_orig")?)?,
+            freq_base: require("freq_base", attrs.float("freq_base")?)?,
+            freq_scale: require("freq_scale", attrs.float("freq_scale")?)?,
+            ext_factor: require("ext_factor", attrs.float("ext_factor")?)?,
+            attn_factor: require("attn_factor", attrs.float("attn_factor")?)?,
+            beta_fast: require("beta_fast", attrs.float("beta_fast")?)?,
+            beta_slow: require("beta_slow", attrs.float("beta_slow")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        finite([
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        check_finite([
             ("freq_base", self.freq_base),
             ("freq_scale", self.freq_scale),
             ("ext_factor", self.ext_factor),
@@ -183,8 +186,8 @@ impl OpDef for Rope {
         let (x, positions) = match operands {
             [x, p] => (x, p),
             [x, p, factors] => {
-                real("factors", factors)?;
-                equal(
+                check_real("factors", factors)?;
+                check_equal(
                     "frequency factors and half of n_dims",
                     &factors.dims[0],
                     &(self.n_dims / 2).into(),
@@ -198,10 +201,10 @@ impl OpDef for Rope {
                 });
             }
         };
-        real("x", x)?;
-        integer("positions", positions)?;
+        check_real("x", x)?;
+        check_integer("positions", positions)?;
         let needed = x.dims[2].checked_mul(&self.mode.positions().into());
-        equal(
+        check_equal(
             "positions of the tokens of x and those given",
             &needed.ok_or(TypeError::Overflow)?,
             &positions.dims[0],
@@ -228,7 +231,7 @@ impl OpDef for Rope {
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let mut rule = Rule::pointwise()
             .role(Role::Whole, opd(0, 0))
-            .linear(Linearity::Each(vec![0]));
+            .linear(Linearity::PerOperand(vec![0]));
         rule = match self.mode.sections() {
             None => rule.eq(opd(1, 0), opd(0, 2)),
             // All four positions of a token are needed on the device that has the token.

@@ -1,11 +1,12 @@
 //! Reading and writing rows by index, and writing slices.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{
-    Inferred, TypeError, axis_index, equal, exactly, f32_of, integer, rank_at_most, real, within,
+    InferredTypes, TypeError, axis_index, check_equal, check_integer, check_real, check_within,
+    expect_operands, f32_of, rank_at_most,
 };
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
@@ -39,14 +40,14 @@ impl OpDef for GetRows {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [data, index] = exactly(operands, "2")?;
-        integer("index", index)?;
-        equal("batches of data and index", &data.dims[2], &index.dims[1])?;
-        equal("batches of data and index", &data.dims[3], &index.dims[2])?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [data, index] = expect_operands(operands, "2")?;
+        check_integer("index", index)?;
+        check_equal("batches of data and index", &data.dims[2], &index.dims[1])?;
+        check_equal("batches of data and index", &data.dims[3], &index.dims[2])?;
         rank_at_most(3, "axes of index beyond the third", index)?;
         if let Some(win) = self.window {
-            equal(
+            check_equal(
                 "rows of data and of the window",
                 &data.dims[1],
                 &win.len.into(),
@@ -69,7 +70,7 @@ impl OpDef for GetRows {
             .eq(opd(1, 1), res(2))
             .eq(opd(1, 2), res(3))
             .role(Role::Gather, opd(0, 1))
-            .linear(Linearity::Each(vec![0]))
+            .linear(Linearity::PerOperand(vec![0]))
     }
 
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
@@ -82,7 +83,7 @@ impl OpDef for GetRows {
         Work::per_element(on)
     }
 
-    fn resized(&self, _: &dyn NewSizes) -> Self {
+    fn resize(&self, _: &dyn NewSizes) -> Self {
         self.clone()
     }
 
@@ -114,20 +115,20 @@ impl OpDef for SetRows {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SetRows {
-            axis: required("axis", attrs.int("axis")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [dst, rows, index] = exactly(operands, "3")?;
-        real("dst", dst)?;
-        real("rows", rows)?;
-        integer("index", index)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [dst, rows, index] = expect_operands(operands, "3")?;
+        check_real("dst", dst)?;
+        check_real("rows", rows)?;
+        check_integer("index", index)?;
         let axis = axis_index(self.axis)?;
         for i in (0..RANK).filter(|&i| i != axis) {
-            equal("sizes of dst and rows", &dst.dims[i], &rows.dims[i])?;
+            check_equal("sizes of dst and rows", &dst.dims[i], &rows.dims[i])?;
         }
-        equal(
+        check_equal(
             "slices of rows and entries of index",
             &rows.dims[axis],
             &index.dims[0],
@@ -140,10 +141,10 @@ impl OpDef for SetRows {
                 } else {
                     &Dim::ONE
                 };
-                equal("batches of dst and index", wanted, found)?;
+                check_equal("batches of dst and index", wanted, found)?;
             }
         }
-        equal("entries of index per batch", &Dim::ONE, &index.dims[3])?;
+        check_equal("entries of index per batch", &Dim::ONE, &index.dims[3])?;
         Ok((*dst).clone().into())
     }
 
@@ -196,24 +197,24 @@ impl OpDef for SetSlice {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SetSlice {
-            axis: required("axis", attrs.int("axis")?)?,
-            start: required("start", attrs.dim("start")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
+            start: require("start", attrs.dim("start")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [dst, src] = exactly(operands, "2")?;
-        real("dst", dst)?;
-        real("src", src)?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [dst, src] = expect_operands(operands, "2")?;
+        check_real("dst", dst)?;
+        check_real("src", src)?;
         let axis = axis_index(self.axis)?;
         for i in (0..RANK).filter(|&i| i != axis) {
-            equal("sizes of dst and src", &dst.dims[i], &src.dims[i])?;
+            check_equal("sizes of dst and src", &dst.dims[i], &src.dims[i])?;
         }
         let end = self
             .start
             .checked_add(&src.dims[axis])
             .ok_or(TypeError::Overflow)?;
-        within("end of the slice beyond the axis", &end, &dst.dims[axis])?;
+        check_within("end of the slice beyond the axis", &end, &dst.dims[axis])?;
         Ok((*dst).clone().into())
     }
 
@@ -253,7 +254,7 @@ impl OpDef for SetSlice {
         Work::NONE
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &to.old(Slot::Operand(1)).dims[axis];
         SetSlice {

@@ -73,7 +73,7 @@ pub enum Linearity {
     /// The op is linear in the first operand and adds the second (`add_id`), which counts on one device only.
     AdditiveFirst,
     /// The op is linear in each of these operands while the others are reduced and whole.
-    Each(Vec<usize>),
+    PerOperand(Vec<usize>),
 }
 
 /// An op's sharding rule for the shapes of one instruction.

@@ -1,10 +1,12 @@
 //! Views as values: the same elements in another shape, order or selection.
 
-use super::attrs::{Attr, AttrError, AttrReader, Attrs, required};
+use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
-use super::types::{Inferred, TypeError, axis_index, divides, equal, exactly, within};
+use super::types::{
+    InferredTypes, TypeError, axis_index, check_equal, check_within, divides, expect_operands,
+};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
@@ -19,7 +21,7 @@ fn dims_attr(dims: &[Dim; RANK]) -> Attrs {
 }
 
 fn parse_dims(attrs: &mut AttrReader) -> Result<[Dim; RANK], AttrError> {
-    let given = required("dims", attrs.dims("dims")?)?;
+    let given = require("dims", attrs.dims("dims")?)?;
     if given.len() > RANK {
         return Err(AttrError::Kind {
             name: "dims",
@@ -61,11 +63,11 @@ impl OpDef for Reshape {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         let old = x.elements().ok_or(TypeError::Overflow)?;
         let new = Dim::product(&self.dims).ok_or(TypeError::Overflow)?;
-        equal("elements before and after", &old, &new)?;
+        check_equal("elements before and after", &old, &new)?;
         Ok(TensorType {
             dtype: x.dtype,
             dims: self.dims.clone(),
@@ -90,7 +92,7 @@ impl OpDef for Reshape {
         Work::NONE
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         Reshape {
             dims: to.dims(Slot::Result(0)),
         }
@@ -128,7 +130,7 @@ impl OpDef for Permute {
             name: "axes",
             expected: "a permutation of [0, 1, 2, 3]",
         };
-        let given = required("axes", attrs.dims("axes")?)?;
+        let given = require("axes", attrs.dims("axes")?)?;
         let given: Vec<u64> = given.iter().filter_map(Dim::as_const).collect();
         let mut sorted = given.clone();
         sorted.sort_unstable();
@@ -138,8 +140,8 @@ impl OpDef for Permute {
         }
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         let mut out = (*x).clone();
         let mut seen = [false; RANK];
         for (i, &to) in self.axes.iter().enumerate() {
@@ -194,20 +196,20 @@ impl OpDef for Slice {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Slice {
-            axis: required("axis", attrs.int("axis")?)?,
-            start: required("start", attrs.dim("start")?)?,
-            len: required("len", attrs.dim("len")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
+            start: require("start", attrs.dim("start")?)?,
+            len: require("len", attrs.dim("len")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         let axis = axis_index(self.axis)?;
         let end = self
             .start
             .checked_add(&self.len)
             .ok_or(TypeError::Overflow)?;
-        within("end of the slice beyond the axis", &end, &x.dims[axis])?;
+        check_within("end of the slice beyond the axis", &end, &x.dims[axis])?;
         Ok(x.with_dim(axis, self.len.clone()).into())
     }
 
@@ -246,7 +248,7 @@ impl OpDef for Slice {
         Work::NONE
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         let axis = axis_index(self.axis).unwrap_or(0);
         Slice {
             axis: self.axis,
@@ -283,11 +285,11 @@ impl OpDef for Concat {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Concat {
-            axis: required("axis", attrs.int("axis")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let Some((first, rest)) = operands.split_first() else {
             return Err(TypeError::Arity {
                 expected: "1 or more",
@@ -298,7 +300,7 @@ impl OpDef for Concat {
         let mut len = first.dims[axis].clone();
         for t in rest {
             for i in (0..RANK).filter(|&i| i != axis) {
-                equal("sizes across the concatenation", &first.dims[i], &t.dims[i])?;
+                check_equal("sizes across the concatenation", &first.dims[i], &t.dims[i])?;
             }
             if t.dtype != first.dtype {
                 return Err(TypeError::Elements {
@@ -358,8 +360,8 @@ impl OpDef for Repeat {
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         for (from, to) in x.dims.iter().zip(&self.dims) {
             divides("size in its repetition", from, to)?;
         }
@@ -394,7 +396,7 @@ impl OpDef for Repeat {
         Work::per_element(on)
     }
 
-    fn resized(&self, to: &dyn NewSizes) -> Self {
+    fn resize(&self, to: &dyn NewSizes) -> Self {
         Repeat {
             dims: to.dims(Slot::Result(0)),
         }
@@ -434,14 +436,14 @@ impl OpDef for Pad {
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(Pad {
-            axis: required("axis", attrs.int("axis")?)?,
+            axis: require("axis", attrs.int("axis")?)?,
             before: attrs.int("before")?.unwrap_or(0),
             after: attrs.int("after")?.unwrap_or(0),
         })
     }
 
-    fn infer(&self, operands: &[&TensorType]) -> Result<Inferred, TypeError> {
-        let [x] = exactly(operands, "1")?;
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        let [x] = expect_operands(operands, "1")?;
         let axis = axis_index(self.axis)?;
         let zeros = self
             .before

@@ -6,16 +6,16 @@ use crate::types::TensorType;
 
 /// The types of an op's results.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Inferred {
+pub enum InferredTypes {
     /// They follow from the operands.
     Types(Vec<TensorType>),
     /// The graph declares them (leaves, and ops without a rule).
     Declared,
 }
 
-impl From<TensorType> for Inferred {
-    fn from(t: TensorType) -> Inferred {
-        Inferred::Types(vec![t])
+impl From<TensorType> for InferredTypes {
+    fn from(t: TensorType) -> InferredTypes {
+        InferredTypes::Types(vec![t])
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn parameter(
 }
 
 /// Fails unless these parameters are finite.
-pub(super) fn finite<const N: usize>(
+pub(super) fn check_finite<const N: usize>(
     parameters: [(&'static str, f32); N],
 ) -> Result<(), TypeError> {
     parameters
@@ -89,7 +89,7 @@ pub(super) fn finite<const N: usize>(
 }
 
 /// Fails unless `end` indices are within an axis, whatever the batch.
-pub(super) fn within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), TypeError> {
+pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), TypeError> {
     if end.at_most(size) {
         Ok(())
     } else {
@@ -102,7 +102,7 @@ pub(super) fn within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), Ty
 }
 
 /// `operands` as an array, when there are `N`.
-pub(super) fn exactly<'a, 'b, const N: usize>(
+pub(super) fn expect_operands<'a, 'b, const N: usize>(
     operands: &'a [&'b TensorType],
     expected: &'static str,
 ) -> Result<&'a [&'b TensorType; N], TypeError> {
@@ -113,7 +113,7 @@ pub(super) fn exactly<'a, 'b, const N: usize>(
 }
 
 /// Fails unless the sizes are equal.
-pub(super) fn equal(what: &'static str, left: &Dim, right: &Dim) -> Result<(), TypeError> {
+pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result<(), TypeError> {
     if left == right {
         Ok(())
     } else {
@@ -138,7 +138,7 @@ pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim
 }
 
 /// Fails unless the elements are numbers that arithmetic accepts.
-pub(super) fn real(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
+pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Err(TypeError::Elements {
             what,
@@ -150,7 +150,7 @@ pub(super) fn real(what: &'static str, t: &TensorType) -> Result<(), TypeError> 
 }
 
 /// Fails unless the elements are integers.
-pub(super) fn integer(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
+pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Ok(());
     }
@@ -169,7 +169,7 @@ pub(super) fn rank_at_most(
 ) -> Result<(), TypeError> {
     t.dims[rank..]
         .iter()
-        .try_for_each(|d| equal(what, d, &Dim::ONE))
+        .try_for_each(|d| check_equal(what, d, &Dim::ONE))
 }
 
 /// The axis that an attribute names.

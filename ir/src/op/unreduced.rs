@@ -94,7 +94,7 @@ pub fn unreduced_result(
         Linearity::Additive => Ok(kept(all)),
         Linearity::AdditiveFirst if waiting == [0] && !any_split => Ok(Unreduced::Partial),
         Linearity::AdditiveFirst => Err(waiting),
-        Linearity::Each(linear) => match waiting.as_slice() {
+        Linearity::PerOperand(linear) => match waiting.as_slice() {
             [one] if linear.contains(one) && !any_split => Ok(kept(rule.keeps_zero)),
             _ => Err(waiting),
         },

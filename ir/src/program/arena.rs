@@ -1,6 +1,6 @@
 //! Arenas and buffers.
 
-use crate::dtype::DType;
+use super::storage_format::StorageFormat;
 use crate::entity::Arena;
 use crate::place::Place;
 
@@ -43,44 +43,6 @@ pub struct ArenaData {
     pub bytes: u64,
 }
 
-/// How a device stores a weight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StoredFormat {
-    /// As the file does: the blocks of one row after another.
-    #[default]
-    File,
-    /// Sixteen rows side by side, as kernels for products read them. Kernels alone know the bytes.
-    Rows16,
-    /// Codes, scales and what scales them apart, as kernels of cards read them. Kernels alone know the bytes.
-    Planes,
-}
-
-impl StoredFormat {
-    /// Every format.
-    pub const ALL: [StoredFormat; 3] = [
-        StoredFormat::File,
-        StoredFormat::Rows16,
-        StoredFormat::Planes,
-    ];
-
-    /// The fewest elements along axis 0 of a weight of a type that it stores apart from their neighbours.
-    pub const fn granule(self, dtype: DType) -> u64 {
-        match self {
-            StoredFormat::Rows16 => dtype.granule(),
-            StoredFormat::File | StoredFormat::Planes => dtype.block_len(),
-        }
-    }
-
-    /// The word of the text form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            StoredFormat::File => "file",
-            StoredFormat::Rows16 => "rows16",
-            StoredFormat::Planes => "planes",
-        }
-    }
-}
-
 /// A range of bytes of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -97,7 +59,7 @@ impl Extent {
     }
 
     /// Whether the two have a byte in common.
-    pub const fn meets(&self, other: &Extent) -> bool {
+    pub const fn overlaps(&self, other: &Extent) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }
 }
@@ -107,8 +69,8 @@ impl Extent {
 pub struct BufferData {
     /// The arena.
     pub arena: Arena,
-    /// How it is stored; [`StoredFormat::File`] for all but weights.
-    pub format: StoredFormat,
+    /// How it is stored; [`StorageFormat::FILE`] for all but weights.
+    pub format: StorageFormat,
     /// Where it lies: for work, one range per shape of batches; otherwise one.
     pub extents: Vec<Extent>,
 }

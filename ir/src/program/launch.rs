@@ -29,7 +29,7 @@ pub struct LaunchData {
 
 impl LaunchData {
     /// The instructions that it covers.
-    pub fn covers(&self) -> &[Inst] {
+    pub fn covered_insts(&self) -> &[Inst] {
         match &self.work {
             Work::Compute(insts) => insts,
             Work::Transfer(inst) => std::slice::from_ref(inst),

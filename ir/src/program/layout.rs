@@ -27,7 +27,7 @@ pub struct Layout {
 
 /// A layout for one batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Located {
+pub struct BatchLayout {
     /// Bytes from the start of the buffer to the first element.
     pub offset: u64,
     /// Bytes between neighbours along each axis; along axis 0, between blocks.
@@ -85,15 +85,15 @@ impl Layout {
             }
             Op::Reshape(_) => Some(Layout {
                 offset: self.offset.clone(),
-                strides: self.reshaped(operand, result)?,
+                strides: self.reshape_strides(operand, result)?,
             }),
             _ => None,
         }
     }
 
     /// The strides under other sizes.
-    fn reshaped(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
-        let mut runs = self.runs(operand)?.into_iter();
+    fn reshape_strides(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
+        let mut runs = self.contiguous_runs(operand)?.into_iter();
         let mut strides = [const { Dim::ZERO }; RANK];
         let mut run: Option<Run> = None;
         for (axis, size) in result.dims.iter().enumerate() {
@@ -135,14 +135,14 @@ impl Layout {
     }
 
     /// The axes of a value, those that follow one another without gaps joined. Axis 0 begins the first.
-    fn runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
+    fn contiguous_runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
         let mut out: Vec<Run> = Vec::new();
         for (axis, size) in ty.dims.iter().enumerate() {
             if size.is_one() && axis > 0 {
                 continue;
             }
             if let Some(last) = out.last_mut()
-                && last.behind(ty.dtype)? == self.strides[axis]
+                && last.end_offset(ty.dtype)? == self.strides[axis]
             {
                 last.size = last.size.checked_mul(size)?;
                 continue;
@@ -159,7 +159,7 @@ impl Layout {
 
     /// The bytes from the start of the buffer to the end of the last element, for the largest batch of a shape; 0 where there
     /// is no element, `None` on overflow.
-    pub fn reach(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
+    pub fn span_bytes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);
         }
@@ -206,10 +206,10 @@ impl Layout {
     }
 
     /// The layout for one batch; `None` where a size has no value.
-    pub fn locate(&self, ty: &TensorType, sizes: &Bindings) -> Option<Located> {
-        let mut out = Located {
+    pub fn locate(&self, ty: &TensorType, sizes: &Bindings) -> Option<BatchLayout> {
+        let mut out = BatchLayout {
             offset: self.offset.eval(sizes)?,
-            ..Located::default()
+            ..BatchLayout::default()
         };
         for axis in 0..RANK {
             out.strides[axis] = self.strides[axis].eval(sizes)?;
@@ -243,7 +243,7 @@ impl Run {
     }
 
     /// Bytes from its first element to the one behind its last.
-    fn behind(&self, dtype: DType) -> Option<Dim> {
+    fn end_offset(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.size, dtype)
     }
 

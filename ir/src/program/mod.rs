@@ -18,19 +18,21 @@ mod batch_shape;
 mod launch;
 mod layout;
 mod schedule;
+mod storage_format;
 mod sums;
 mod target;
 mod tensors;
 pub mod text;
 pub mod verify;
 
-pub use arena::{ALIGNMENT, ArenaData, ArenaKind, BufferData, Extent, StoredFormat};
+pub use arena::{ALIGNMENT, ArenaData, ArenaKind, BufferData, Extent};
 pub use batch_shape::BatchShape;
 pub use launch::{LaunchData, Work};
-pub use layout::{Home, Layout, Located};
+pub use layout::{BatchLayout, Home, Layout};
 pub use schedule::{Phase, Queue, Step};
-pub use sums::{SUM_BLOCK, SUM_CHUNKS, SumOrder, TWO_TERMS, chunk_start, subtree};
-pub use target::{FileTarget, Stored, Surroundings, Target, WeightPart};
+pub use storage_format::StorageFormat;
+pub use sums::{SUM_BLOCK, SUM_CHUNKS, SumOrder, chunk_start, subtree};
+pub use target::{FileTarget, FusionContext, Target, WeightPart, WeightStorage};
 pub use tensors::Tensors;
 pub use verify::verify;
 
@@ -88,7 +90,7 @@ impl Program {
         let mut inst = self.graph.value(value).def.0;
         loop {
             let covers = |step: &Step| match step {
-                Step::Launch(l) => self.launch(*l).covers().contains(&inst),
+                Step::Launch(l) => self.launch(*l).covered_insts().contains(&inst),
                 Step::Wait { .. } => false,
             };
             let found = self

@@ -30,7 +30,7 @@ pub struct Queue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
     /// How many tokens ahead must be known for it.
-    pub ahead: u32,
+    pub lookahead: u32,
     /// The queues.
     pub queues: Vec<Queue>,
 }

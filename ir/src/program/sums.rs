@@ -10,10 +10,6 @@ pub const SUM_BLOCK: u64 = 32;
 /// Chunks of K.
 pub const SUM_CHUNKS: u64 = 8;
 
-/// A product that reads at most so many weights for a token takes its activations as the sum of two terms of int8, where
-/// an executor rounds them. Such weights stay in the cache of a core between the passes.
-pub const TWO_TERMS: u64 = 1 << 18;
-
 /// The order of sums over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SumOrder {

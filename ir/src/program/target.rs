@@ -1,6 +1,6 @@
 //! What a kind of device stores, and how.
 
-use super::{Layout, StoredFormat};
+use super::{Layout, StorageFormat};
 use crate::dims::Bindings;
 use crate::dtype::DType;
 use crate::entity::{Inst, Value};
@@ -11,9 +11,9 @@ use crate::types::TensorType;
 
 /// How a device stores a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct WeightStorage {
     /// The format.
-    pub format: StoredFormat,
+    pub format: StorageFormat,
     /// Its bytes.
     pub bytes: u64,
 }
@@ -43,7 +43,7 @@ impl<'a> WeightPart<'a> {
 }
 
 /// What a target sees of a graph when it chooses the instructions of a launch.
-pub trait Surroundings {
+pub trait FusionContext {
     /// The graph.
     fn graph(&self) -> &Graph;
 
@@ -51,7 +51,7 @@ pub trait Surroundings {
     fn users(&self, value: Value) -> &[Inst];
 
     /// How a value is stored.
-    fn format(&self, value: Value) -> StoredFormat;
+    fn format(&self, value: Value) -> StorageFormat;
 
     /// Whether an instruction is a view, which needs no launch.
     fn is_view(&self, inst: Inst) -> bool;
@@ -60,23 +60,23 @@ pub trait Surroundings {
 /// What programs are made for: kinds of devices beside a host.
 pub trait Target: std::fmt::Debug + Sync {
     /// How a place stores a weight that these ops read, each as its operand of that number. `None` when the bytes overflow.
-    fn stored(
+    fn weight_storage(
         &self,
         place: Place,
         weight: WeightPart<'_>,
         readers: &[(&Op, usize)],
-    ) -> Option<Stored>;
+    ) -> Option<WeightStorage>;
 
     /// The fewest elements along axis 0 of a weight of a type that such a place stores apart from their neighbours, where
     /// products alone read the weight: the block of the file, or less where blocks are taken to pieces.
     fn granule(&self, _place: Place, dtype: DType) -> u64 {
-        StoredFormat::File.granule(dtype)
+        StorageFormat::FILE.granule(dtype)
     }
 
     /// Sets of instructions of which it has a kernel that computes them at once, each in program order: those that it would rather
     /// have come first. Views between them belong to a set. A program takes those that can be launches: an instruction is in one
     /// set, and what is read elsewhere lies in memory.
-    fn groups(&self, _around: &dyn Surroundings) -> Vec<Vec<Inst>> {
+    fn groups(&self, _around: &dyn FusionContext) -> Vec<Vec<Inst>> {
         Vec::new()
     }
 
@@ -89,16 +89,16 @@ pub trait Target: std::fmt::Debug + Sync {
 pub struct FileTarget;
 
 impl Target for FileTarget {
-    fn stored(
+    fn weight_storage(
         &self,
         _place: Place,
         weight: WeightPart<'_>,
         _readers: &[(&Op, usize)],
-    ) -> Option<Stored> {
+    ) -> Option<WeightStorage> {
         let rows = Layout::dense(weight.ty)?;
-        Some(Stored {
-            format: StoredFormat::File,
-            bytes: rows.reach(weight.ty, &Bindings::default())?,
+        Some(WeightStorage {
+            format: StorageFormat::FILE,
+            bytes: rows.span_bytes(weight.ty, &Bindings::default())?,
         })
     }
 

@@ -80,7 +80,7 @@ impl AxisTree {
 
     /// The same tree with other classes in place of its own.
     #[must_use]
-    pub fn renamed(&self, name: &mut dyn FnMut(Class) -> Class) -> AxisTree {
+    pub fn rename_classes(&self, name: &mut dyn FnMut(Class) -> Class) -> AxisTree {
         match self {
             AxisTree::Leaf { size, split } => AxisTree::Leaf {
                 size: size.clone(),
@@ -89,8 +89,10 @@ impl AxisTree {
                     ..c
                 }),
             },
-            AxisTree::Product(k) => AxisTree::Product(k.iter().map(|t| t.renamed(name)).collect()),
-            AxisTree::Sum(k) => AxisTree::Sum(k.iter().map(|t| t.renamed(name)).collect()),
+            AxisTree::Product(k) => {
+                AxisTree::Product(k.iter().map(|t| t.rename_classes(name)).collect())
+            }
+            AxisTree::Sum(k) => AxisTree::Sum(k.iter().map(|t| t.rename_classes(name)).collect()),
         }
     }
 
@@ -131,7 +133,7 @@ impl AxisTree {
 
     /// [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
     pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
-        self.runs_by(&|c| classes.get(c.class.index())?.owned(rank, c.div))
+        self.runs_by(&|c| classes.get(c.class.index())?.owned_range(rank, c.div))
     }
 
     fn runs_by(&self, range: &dyn Fn(ClassRef) -> Option<Interval>) -> Option<Vec<Interval>> {
@@ -210,7 +212,7 @@ impl AxisTree {
 
     /// The same tree with nested products and sums flattened and unsplit subtrees merged into leaves.
     #[must_use]
-    pub fn simplified(&self) -> AxisTree {
+    pub fn simplify(&self) -> AxisTree {
         let whole = |t: &AxisTree| match t {
             AxisTree::Leaf { size, split: None } => Some(size.clone()),
             _ => None,
@@ -219,7 +221,7 @@ impl AxisTree {
             AxisTree::Leaf { .. } => self.clone(),
             AxisTree::Product(k) => {
                 let mut out: Vec<AxisTree> = Vec::new();
-                for t in k.iter().map(AxisTree::simplified) {
+                for t in k.iter().map(AxisTree::simplify) {
                     let parts = if let AxisTree::Product(p) = t {
                         p
                     } else {
@@ -248,7 +250,7 @@ impl AxisTree {
             }
             AxisTree::Sum(k) => {
                 let mut out: Vec<AxisTree> = Vec::new();
-                for t in k.iter().map(AxisTree::simplified) {
+                for t in k.iter().map(AxisTree::simplify) {
                     let parts = if let AxisTree::Sum(p) = t { p } else { vec![t] };
                     for t in parts {
                         let size = whole(&t);
@@ -386,8 +388,8 @@ mod tests {
     fn overlapping_projection_has_one_owner() {
         let c = class(8, &[(0, 3), (3, 4), (4, 8)]);
         assert_eq!(c.range(1, 4), Some(Interval { start: 0, len: 1 }));
-        assert_eq!(c.owned(1, 4).map(|r| r.len), Some(0));
-        assert_eq!(c.owned(2, 4), Some(Interval { start: 1, len: 1 }));
+        assert_eq!(c.owned_range(1, 4).map(|r| r.len), Some(0));
+        assert_eq!(c.owned_range(2, 4), Some(Interval { start: 1, len: 1 }));
         assert!(c.overlaps(4) && !c.overlaps(1));
     }
 }

@@ -20,7 +20,7 @@ impl ClassData {
     }
 
     /// The part of [`Self::range`] that no device of a lower rank holds: each index has one primary owner.
-    pub fn owned(&self, rank: usize, div: u64) -> Option<Interval> {
+    pub fn owned_range(&self, rank: usize, div: u64) -> Option<Interval> {
         let own = self.range(rank, div)?;
         let taken = (0..rank)
             .filter_map(|r| self.range(r, div))
@@ -35,7 +35,7 @@ impl ClassData {
     /// Whether two devices hold a common index of the class divided by `div`.
     pub fn overlaps(&self, div: u64) -> bool {
         (0..self.ranges.len()).any(|r| {
-            self.owned(r, div) != self.range(r, div)
+            self.owned_range(r, div) != self.range(r, div)
                 && self.range(r, div).is_some_and(|x| x.len > 0)
         })
     }

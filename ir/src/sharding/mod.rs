@@ -69,7 +69,7 @@ impl Sharding {
     /// Split by these trees; axes whose tree has no split leaf count as whole.
     pub fn split(axes: [AxisTree; RANK]) -> Sharding {
         Sharding {
-            axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplified()))),
+            axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplify()))),
             unreduced: Unreduced::None,
             granule: 1,
         }
@@ -87,8 +87,9 @@ impl Sharding {
 
     /// The same sharding with other classes in place of its own.
     #[must_use]
-    pub fn renamed(&self, name: &mut dyn FnMut(Class) -> Class) -> Sharding {
-        let mut axis = |t: &Option<Box<AxisTree>>| t.as_ref().map(|t| Box::new(t.renamed(name)));
+    pub fn rename_classes(&self, name: &mut dyn FnMut(Class) -> Class) -> Sharding {
+        let mut axis =
+            |t: &Option<Box<AxisTree>>| t.as_ref().map(|t| Box::new(t.rename_classes(name)));
         let [a, b, c, d] = &self.axes;
         Sharding {
             axes: [axis(a), axis(b), axis(c), axis(d)],

@@ -20,7 +20,7 @@ struct Polynomial {
 
 /// The part of a polynomial that is already read.
 #[derive(Clone, Copy)]
-enum Taken {
+enum PolynomialPrefix {
     Nothing,
     /// A sign before the first term.
     Minus,
@@ -32,23 +32,23 @@ impl Parser<'_> {
     /// A size: a polynomial that is not a negative constant.
     pub(crate) fn dim(&mut self) -> Result<Dim, ParseError> {
         let start = self.peek()?.1;
-        let p = self.polynomial(Taken::Nothing)?;
+        let p = self.polynomial(PolynomialPrefix::Nothing)?;
         p.plus.checked_sub(&p.minus).ok_or_else(|| {
             let defect = "it is negative or too large";
-            ParseError::new(ParseErrorKind::Size { defect }, self.since(start))
+            ParseError::new(ParseErrorKind::Size { defect }, self.span_from(start))
         })
     }
 
-    fn polynomial(&mut self, taken: Taken) -> Result<Polynomial, ParseError> {
+    fn polynomial(&mut self, taken: PolynomialPrefix) -> Result<Polynomial, ParseError> {
         let start = self.peek()?.1;
         let mut sum = Polynomial {
             plus: Dim::ZERO,
             minus: Dim::ZERO,
         };
         let (mut first, mut negative) = match taken {
-            Taken::Nothing => (None, self.eat(b'-')?),
-            Taken::Minus => (None, true),
-            Taken::Int(n) => (Some(n), false),
+            PolynomialPrefix::Nothing => (None, self.eat(b'-')?),
+            PolynomialPrefix::Minus => (None, true),
+            PolynomialPrefix::Int(n) => (Some(n), false),
         };
         loop {
             let mut term = match first.take() {
@@ -57,7 +57,7 @@ impl Parser<'_> {
             };
             let overflow = |parser: &Self| {
                 let defect = "it is too large";
-                ParseError::new(ParseErrorKind::Size { defect }, parser.since(start))
+                ParseError::new(ParseErrorKind::Size { defect }, parser.span_from(start))
             };
             while self.eat(b'*')? {
                 let factor = self.factor()?;
@@ -85,7 +85,7 @@ impl Parser<'_> {
             _ => None,
         };
         let Some(factor) = factor else {
-            return self.expected(NUMBER);
+            return self.expected_error(NUMBER);
         };
         self.next()?;
         Ok(factor)
@@ -104,7 +104,7 @@ impl Parser<'_> {
         if start.checked_add(len).is_none() {
             return Err(ParseError::new(
                 ParseErrorKind::RangeEnd { start, len },
-                self.since(span),
+                self.span_from(span),
             ));
         }
         Ok(Interval { start, len })
@@ -135,7 +135,7 @@ impl Parser<'_> {
                 if self.peek()?.0 == Token::Punct(b':') {
                     return Ok(Attr::Interval(self.range_from(n, start)?));
                 }
-                self.number(Taken::Int(n), start)
+                self.number(PolynomialPrefix::Int(n), start)
             }
             Token::Punct(b'-') => {
                 self.next()?;
@@ -148,7 +148,7 @@ impl Parser<'_> {
                         self.next()?;
                         Ok(Attr::Float(f32::NEG_INFINITY))
                     }
-                    _ => self.number(Taken::Minus, start),
+                    _ => self.number(PolynomialPrefix::Minus, start),
                 }
             }
             Token::Float(x) => {
@@ -163,7 +163,9 @@ impl Parser<'_> {
                 self.next()?;
                 Ok(Attr::Float(f32::NAN))
             }
-            Token::Word(w) if Symbol::from_name(w).is_some() => self.number(Taken::Nothing, start),
+            Token::Word(w) if Symbol::from_name(w).is_some() => {
+                self.number(PolynomialPrefix::Nothing, start)
+            }
             Token::Word(w) => {
                 self.next()?;
                 Ok(Attr::Word(Parser::short(w)))
@@ -182,14 +184,13 @@ impl Parser<'_> {
                     parser.attr(depth + 1)
                 })?))
             }
-            Token::Punct(_) | Token::End => {
-                self.expected("a number, a range `start:len`, a word, text in quotes or a list")
-            }
+            Token::Punct(_) | Token::End => self
+                .expected_error("a number, a range `start:len`, a word, text in quotes or a list"),
         }
     }
 
     /// A size or a negative integer that begins at `start`.
-    fn number(&mut self, taken: Taken, start: Span) -> Result<Attr, ParseError> {
+    fn number(&mut self, taken: PolynomialPrefix, start: Span) -> Result<Attr, ParseError> {
         let p = self.polynomial(taken)?;
         if let Some(d) = p.plus.checked_sub(&p.minus) {
             return Ok(Attr::Dim(d));
@@ -200,7 +201,7 @@ impl Parser<'_> {
         };
         negative.map(Attr::Negative).ok_or_else(|| {
             let defect = "it is negative or too large";
-            ParseError::new(ParseErrorKind::Size { defect }, self.since(start))
+            ParseError::new(ParseErrorKind::Size { defect }, self.span_from(start))
         })
     }
 }

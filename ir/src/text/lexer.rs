@@ -63,7 +63,7 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         let token = match self.byte(0) {
             None | Some(b';') => Token::End,
-            Some(b'"') => self.quoted()?,
+            Some(b'"') => self.string_literal()?,
             Some(b) if b.is_ascii_digit() => self.number()?,
             Some(b) if b.is_ascii_alphabetic() || b == b'_' => {
                 self.skip(is_word);
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
         Ok((token, self.span(start)))
     }
 
-    fn quoted(&mut self) -> Result<Token<'a>, ParseError> {
+    fn string_literal(&mut self) -> Result<Token<'a>, ParseError> {
         let start = self.at;
         self.at += 1;
         loop {
@@ -185,7 +185,7 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
 /// A token in words, for messages.
 pub(super) fn describe(token: Token<'_>) -> String {
     match token {
-        Token::Word(w) => format!("`{}`", shortened(w)),
+        Token::Word(w) => format!("`{}`", shorten(w)),
         Token::Int(n) => format!("`{n}`"),
         Token::Float(x) => format!("`{x:?}`"),
         Token::Quoted(_) => "text in quotes".to_owned(),
@@ -195,7 +195,7 @@ pub(super) fn describe(token: Token<'_>) -> String {
 }
 
 /// At most the first 40 characters of `s`.
-pub(super) fn shortened(s: &str) -> String {
+pub(super) fn shorten(s: &str) -> String {
     match s.char_indices().nth(40) {
         None => s.to_owned(),
         Some((i, _)) => format!("{}…", &s[..i]),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::error::{ParseError, ParseErrorKind};
-use super::lexer::shortened;
+use super::lexer::shorten;
 use super::spans::Span;
 
 /// A kind of entity that has handles in text.
@@ -98,7 +98,7 @@ impl Names {
     ) -> Result<Referent, ParseError> {
         let known = self.tables[kind as usize].get(&number).copied();
         known.ok_or_else(|| {
-            let (what, handle) = (kind.noun(), shortened(word));
+            let (what, handle) = (kind.noun(), shorten(word));
             ParseError::new(ParseErrorKind::Undefined { what, handle }, span)
         })
     }

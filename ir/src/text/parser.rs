@@ -1,7 +1,7 @@
 //! The parser's frame: lines, tokens and recovery. Each statement is in [`super::statement`].
 
 use super::error::{MAX_TEXT, ParseError, ParseErrorKind};
-use super::lexer::{Lexer, Token, describe, shortened, unescape};
+use super::lexer::{Lexer, Token, describe, shorten, unescape};
 use super::names::{Kind, Names, Referent};
 use super::spans::{Span, Spans};
 use crate::graph::Graph;
@@ -14,7 +14,7 @@ pub const MAX_DEPTH: usize = 32;
 
 /// A graph and where its entities stand in the text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedGraph {
     /// The graph; not verified.
     pub graph: Graph,
     /// The spans of its entities.
@@ -27,7 +27,7 @@ pub struct Parsed {
 ///
 /// # Errors
 /// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
-pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
+pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
 
@@ -40,7 +40,7 @@ pub(crate) type Statements<'a, 's> =
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
-) -> Result<Parsed, Vec<ParseError>> {
+) -> Result<ParsedGraph, Vec<ParseError>> {
     if text.len() > MAX_TEXT {
         let found = text.len();
         let error = ParseError::new(ParseErrorKind::TooLong { found }, Span::default());
@@ -87,7 +87,7 @@ pub(crate) fn parse_with<'a>(
         ));
     }
     if errors.is_empty() {
-        Ok(Parsed {
+        Ok(ParsedGraph {
             graph: parser.graph,
             spans: parser.spans,
         })
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
                     return Err(ParseError::new(ParseErrorKind::Version { found }, span));
                 }
                 self.expect_end()?;
-                Ok(Some(self.since(start)))
+                Ok(Some(self.span_from(start)))
             }
             Ok((token, span)) => {
                 let found = describe(token);
@@ -180,12 +180,12 @@ impl<'a> Parser<'a> {
     }
 
     /// From the beginning of `start` to the end of the last token taken.
-    pub(crate) fn since(&self, start: Span) -> Span {
+    pub(crate) fn span_from(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
 
     /// The error that something else than the next token was expected.
-    pub(crate) fn expected<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
+    pub(crate) fn expected_error<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
         let (token, span) = self.peek()?;
         let found = describe(token);
         Err(ParseError::new(
@@ -208,7 +208,7 @@ impl<'a> Parser<'a> {
         if self.eat(punct)? {
             Ok(())
         } else {
-            self.expected(expected)
+            self.expected_error(expected)
         }
     }
 
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         if self.eat_word(word)? {
             Ok(())
         } else {
-            self.expected(expected)
+            self.expected_error(expected)
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn expect_end(&mut self) -> Result<(), ParseError> {
         match self.peek()?.0 {
             Token::End => Ok(()),
-            _ => self.expected("the end of the line"),
+            _ => self.expected_error("the end of the line"),
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a> Parser<'a> {
                 self.next()?;
                 Ok((word, span))
             }
-            _ => self.expected(expected),
+            _ => self.expected_error(expected),
         }
     }
 
@@ -260,18 +260,18 @@ impl<'a> Parser<'a> {
                 self.next()?;
                 Ok((n, span))
             }
-            _ => self.expected(expected),
+            _ => self.expected_error(expected),
         }
     }
 
     /// Takes text in quotes.
-    pub(crate) fn quoted(&mut self, expected: &'static str) -> Result<String, ParseError> {
+    pub(crate) fn string_literal(&mut self, expected: &'static str) -> Result<String, ParseError> {
         match self.peek()? {
             (Token::Quoted(text), span) => {
                 self.next()?;
                 unescape(text, span)
             }
-            _ => self.expected(expected),
+            _ => self.expected_error(expected),
         }
     }
 
@@ -283,7 +283,7 @@ impl<'a> Parser<'a> {
             self.next()?;
             return Ok((n, word, span));
         }
-        self.expected(kind.expected())
+        self.expected_error(kind.expected())
     }
 
     /// Takes the handle of a defined entity and gives its index. A line that refers to a rejected entity is checked
@@ -323,6 +323,6 @@ impl<'a> Parser<'a> {
 
     /// A word of the text as it may stand in a message or in an op.
     pub(super) fn short(word: &str) -> String {
-        shortened(word)
+        shorten(word)
     }
 }

@@ -11,7 +11,7 @@ use crate::sharding::{Sharding, Unreduced};
 
 /// The text of a graph and where its entities stand in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Printed {
+pub struct PrintedGraph {
     /// The text.
     pub text: String,
     /// The spans of the graph's entities.
@@ -19,10 +19,10 @@ pub struct Printed {
 }
 
 /// Prints a graph, valid or not, in the form that [`parse`](super::parse()) reads.
-pub fn print(graph: &Graph) -> Printed {
+pub fn print(graph: &Graph) -> PrintedGraph {
     let mut p = Printer::default();
     p.graph(graph);
-    Printed {
+    PrintedGraph {
         text: p.text,
         spans: p.spans,
     }

@@ -141,7 +141,7 @@ impl Parser<'_> {
                 Ok(AxisTree::whole(size))
             }
             Token::Word(word) if Kind::Class.number(word).is_some() => self.class_leaf(),
-            _ => self.expected("a class such as `c0`, a size, `[` or `(`"),
+            _ => self.expected_error("a class such as `c0`, a size, `[` or `(`"),
         }
     }
 
@@ -159,7 +159,7 @@ impl Parser<'_> {
         let size = self.graph.classes[index].size;
         if div == 0 || !size.is_multiple_of(div) {
             let kind = ParseErrorKind::ClassPart { size, div };
-            return Err(ParseError::new(kind, self.since(start)));
+            return Err(ParseError::new(kind, self.span_from(start)));
         }
         Ok(AxisTree::Leaf {
             size: Dim::constant(size / div),

@@ -1,7 +1,7 @@
 //! Parsing of statements, one a line.
 
 use super::error::{ParseError, ParseErrorKind};
-use super::lexer::{Token, describe, shortened};
+use super::lexer::{Token, describe, shorten};
 use super::names::{Kind, Referent};
 use super::parser::{Parser, Statements};
 use super::spans::Span;
@@ -15,7 +15,7 @@ use crate::sharding::{ClassData, Sharding};
 use crate::types::{RANK, TensorType};
 
 /// A result of an instruction as its line declares it.
-struct Declared {
+struct ResultDecl {
     number: u64,
     handle: Span,
     span: Span,
@@ -56,26 +56,26 @@ impl<'a> Parser<'a> {
 
     fn graph_line(&mut self, start: Span) -> Result<(), ParseError> {
         self.next()?;
-        let name = self.quoted("the graph's name in quotes")?;
+        let name = self.string_literal("the graph's name in quotes")?;
         self.expect_end()?;
         if self.spans.graph != Span::default() {
             let defect = "stands twice";
             return Err(ParseError::new(ParseErrorKind::GraphLine { defect }, start));
         }
         self.graph.name = name;
-        self.spans.graph = self.since(start);
+        self.spans.graph = self.span_from(start);
         Ok(())
     }
 
     fn device(&mut self, start: Span) -> Result<(), ParseError> {
         self.next()?;
         let (n, _, handle) = self.handle(Kind::Device)?;
-        let name = self.quoted("the device's name in quotes")?;
+        let name = self.string_literal("the device's name in quotes")?;
         self.expect_end()?;
         let entity = Referent::Entity(self.graph.devices.len());
         self.names.define(Kind::Device, n, entity, handle)?;
         self.graph.devices.push(DeviceData { name });
-        self.spans.devices.push(self.since(start));
+        self.spans.devices.push(self.span_from(start));
         Ok(())
     }
 
@@ -91,14 +91,14 @@ impl<'a> Parser<'a> {
         let entity = Referent::Entity(self.graph.groups.len());
         self.names.define(Kind::Group, n, entity, handle)?;
         self.graph.groups.push(GroupData { devices });
-        self.spans.groups.push(self.since(start));
+        self.spans.groups.push(self.span_from(start));
         Ok(())
     }
 
     fn class(&mut self, start: Span) -> Result<(), ParseError> {
         self.next()?;
         let (n, _, handle) = self.handle(Kind::Class)?;
-        let name = self.quoted("the class's name in quotes")?;
+        let name = self.string_literal("the class's name in quotes")?;
         self.expect_word("size", "`size`")?;
         let (size, _) = self.int("the number of indices")?;
         self.expect_word("ranges", "`ranges`")?;
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         let entity = Referent::Entity(self.graph.classes.len());
         self.names.define(Kind::Class, n, entity, handle)?;
         self.graph.classes.push(ClassData { name, size, ranges });
-        self.spans.classes.push(self.since(start));
+        self.spans.classes.push(self.span_from(start));
         Ok(())
     }
 
@@ -135,13 +135,13 @@ impl<'a> Parser<'a> {
             let value = self.value()?;
             Output::State { state, value }
         } else {
-            let name = self.quoted("a name in quotes, or `state`")?;
+            let name = self.string_literal("a name in quotes, or `state`")?;
             self.expect(b'=', "`=`")?;
             Output::Named(name, self.value()?)
         };
         self.expect_end()?;
         self.graph.outputs.push(output);
-        self.spans.outputs.push(self.since(start));
+        self.spans.outputs.push(self.span_from(start));
         Ok(())
     }
 
@@ -167,14 +167,14 @@ impl<'a> Parser<'a> {
         let (attrs, span) = if token == Token::Punct(b'{') {
             self.next()?;
             let attrs = self.attrs()?;
-            (attrs, self.since(attrs_span))
+            (attrs, self.span_from(attrs_span))
         } else {
             (Vec::new(), name_span)
         };
         self.expect_end()?;
         let op = op(name, name_span, AttrReader::new(attrs), span)?;
         self.push(op, operands, results)?;
-        self.spans.insts.push(self.since(start));
+        self.spans.insts.push(self.span_from(start));
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
         &mut self,
         op: Op,
         operands: Vec<Value>,
-        results: Vec<Declared>,
+        results: Vec<ResultDecl>,
     ) -> Result<(), ParseError> {
         for (i, r) in results.iter().enumerate() {
             let entity = Referent::Entity(self.spans.values.len() + i);
@@ -203,10 +203,10 @@ impl<'a> Parser<'a> {
     }
 
     /// `v3 "name": type @place sharding`.
-    fn result(&mut self) -> Result<Declared, ParseError> {
+    fn result(&mut self) -> Result<ResultDecl, ParseError> {
         let (number, _, handle) = self.handle(Kind::Value)?;
         let name = match self.peek()?.0 {
-            Token::Quoted(_) => self.quoted("a name in quotes")?,
+            Token::Quoted(_) => self.string_literal("a name in quotes")?,
             _ => String::new(),
         };
         self.expect(b':', "`:` and a type")?;
@@ -214,10 +214,10 @@ impl<'a> Parser<'a> {
         self.expect(b'@', "`@` and a place")?;
         let place = self.place()?;
         let sharding = self.sharding()?;
-        Ok(Declared {
+        Ok(ResultDecl {
             number,
             handle,
-            span: self.since(handle),
+            span: self.span_from(handle),
             name,
             ty,
             place,
@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
         let (word, span) = self.word("an element type such as `f32`")?;
         let known = DType::from_name(word).filter(|t| t.name() == word);
         let dtype = known.ok_or_else(|| {
-            let found = shortened(word);
+            let found = shorten(word);
             ParseError::new(ParseErrorKind::ElementType { found }, span)
         })?;
         let sizes_span = self.peek()?.1;
@@ -237,7 +237,7 @@ impl<'a> Parser<'a> {
         let sizes = self.list(b']', "`,`, `]`, `*`, `+` or `-`", Parser::dim)?;
         if !(1..=RANK).contains(&sizes.len()) {
             let found = sizes.len();
-            let span = self.since(sizes_span);
+            let span = self.span_from(sizes_span);
             return Err(ParseError::new(ParseErrorKind::Rank { found }, span));
         }
         let mut dims = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
             Token::Word(w) if Kind::Group.number(w).is_some() => {
                 Ok(Place::Group(Group::new(self.reference(Kind::Group)?)))
             }
-            _ => self.expected("`host`, a device such as `dev0` or a group such as `tp0`"),
+            _ => self.expected_error("`host`, a device such as `dev0` or a group such as `tp0`"),
         }
     }
 }
@@ -267,8 +267,8 @@ impl<'a> Parser<'a> {
 /// The op of that name, which stands at `name_span`, with attributes that stand at `attrs_span`.
 fn op(name: &str, name_span: Span, attrs: AttrReader, attrs_span: Span) -> Result<Op, ParseError> {
     let Some(op) = Op::parse(name, attrs) else {
-        let found = shortened(name);
-        let nearest = nearest(name);
+        let found = shorten(name);
+        let nearest = closest_op_name(name);
         let kind = ParseErrorKind::UnknownOp { found, nearest };
         return Err(ParseError::new(kind, name_span));
     };
@@ -283,7 +283,7 @@ fn ops() -> impl Iterator<Item = &'static str> {
 }
 
 /// The op whose name differs from `name` in the fewest letters, at most two.
-fn nearest(name: &str) -> Option<&'static str> {
+fn closest_op_name(name: &str) -> Option<&'static str> {
     if name.len() > 24 {
         return None;
     }

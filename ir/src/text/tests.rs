@@ -370,7 +370,7 @@ fn any_tree() -> impl Strategy<Value = AxisTree> {
             proptest::collection::vec(inner, 2..4).prop_map(AxisTree::Sum),
         ]
     });
-    tree.prop_map(|t| t.simplified())
+    tree.prop_map(|t| t.simplify())
 }
 
 fn any_sharding() -> impl Strategy<Value = Sharding> {

@@ -2,7 +2,7 @@
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
-use crate::op::{Op, OperandState, Rule, Sharded, unreduced_result};
+use crate::op::{Op, OperandState, Rule, ShardedTensor, unreduced_result};
 use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::{RANK, TensorType};
 
@@ -10,19 +10,23 @@ use crate::types::{RANK, TensorType};
 /// op is neither a leaf nor a transfer.
 ///
 /// The derived shardings pass [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
-pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Option<Vec<Sharding>> {
+pub fn derive(
+    op: &Op,
+    operands: &[ShardedTensor<'_>],
+    results: &[&TensorType],
+) -> Option<Vec<Sharding>> {
     let types: Vec<&TensorType> = operands.iter().map(|o| o.ty).collect();
     let rule = op.rule(&types, results);
     let mut space = Space::new();
-    let known = known(&mut space, operands);
-    let free = free(&mut space, results);
+    let known = sharded_axes(&mut space, operands);
+    let free = free_axes(&mut space, results);
     if operands.iter().any(|o| o.sharding.is_split()) {
         solve(&mut space, &rule, &known, &free).ok()?;
     }
-    let pending = pending(&space, &rule, operands, &known, &free)?;
+    let pending = derive_unreduced(&space, &rule, operands, &known, &free)?;
     free.iter()
         .map(|axes| {
-            let mut sharding = exported(&space, axes)?;
+            let mut sharding = export_sharding(&space, axes)?;
             if pending != Unreduced::None && sharding.is_split() {
                 return None;
             }
@@ -34,16 +38,20 @@ pub fn derive(op: &Op, operands: &[Sharded<'_>], results: &[&TensorType]) -> Opt
 
 /// The sharding that the only operand of an op must have for the op to give `result` its sharding; `None` where there
 /// is none.
-pub fn derive_operand(op: &Op, operand: &TensorType, result: Sharded<'_>) -> Option<Sharding> {
+pub fn derive_operand(
+    op: &Op,
+    operand: &TensorType,
+    result: ShardedTensor<'_>,
+) -> Option<Sharding> {
     let rule = op.rule(&[operand], &[result.ty]);
     let mut space = Space::new();
-    let known = known(&mut space, &[result]);
-    let free = free(&mut space, &[operand]);
+    let known = sharded_axes(&mut space, &[result]);
+    let free = free_axes(&mut space, &[operand]);
     solve(&mut space, &rule, &free, &known).ok()?;
-    let sharding = exported(&space, &free[0])?;
+    let sharding = export_sharding(&space, &free[0])?;
     let made = derive(
         op,
-        &[Sharded {
+        &[ShardedTensor {
             ty: operand,
             sharding: &sharding,
         }],
@@ -52,15 +60,16 @@ pub fn derive_operand(op: &Op, operand: &TensorType, result: Sharded<'_>) -> Opt
     (made[0] == *result.sharding).then_some(sharding)
 }
 
-fn known(space: &mut Space, tensors: &[Sharded<'_>]) -> Vec<Axes> {
-    let mut tree = |t: &Sharded<'_>, a: usize| space.import(&t.sharding.tree(a, &t.ty.dims[a]));
+fn sharded_axes(space: &mut Space, tensors: &[ShardedTensor<'_>]) -> Vec<Axes> {
+    let mut tree =
+        |t: &ShardedTensor<'_>, a: usize| space.import(&t.sharding.tree(a, &t.ty.dims[a]));
     tensors
         .iter()
         .map(|t| std::array::from_fn(|a| tree(t, a)))
         .collect()
 }
 
-fn free(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
+fn free_axes(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
     let mut leaf = |t: &TensorType, a: usize| space.leaf(t.dims[a].clone());
     types
         .iter()
@@ -69,10 +78,10 @@ fn free(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
 }
 
 /// The pending state of the results; `None` where the op needs a factor whole that is split, or cannot take a sum.
-fn pending(
+fn derive_unreduced(
     space: &Space,
     rule: &Rule,
-    operands: &[Sharded<'_>],
+    operands: &[ShardedTensor<'_>],
     of_operands: &[Axes],
     of_results: &[Axes],
 ) -> Option<Unreduced> {
@@ -90,7 +99,7 @@ fn pending(
     unreduced_result(rule, &states, met.active).ok()
 }
 
-fn exported(space: &Space, axes: &[Var; RANK]) -> Option<Sharding> {
+fn export_sharding(space: &Space, axes: &[Var; RANK]) -> Option<Sharding> {
     let [Some(a), Some(b), Some(c), Some(d)] = axes.map(|v| tree(space, v)) else {
         return None;
     };

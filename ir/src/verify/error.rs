@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::codes;
-use super::shardings::ShardingRule;
+use super::sharding_rule::ShardingRule;
 use crate::code::Code;
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -378,7 +378,7 @@ impl VerifyErrorKind {
     }
 
     /// Whether shardings cannot be checked where this is violated: the rules of ops and the ranges of classes rely on it.
-    pub(super) const fn unsettles_rules(&self) -> bool {
+    pub(super) const fn blocks_rule_checks(&self) -> bool {
         !matches!(
             self,
             VerifyErrorKind::NoOutputs

@@ -80,6 +80,7 @@ mod codes;
 mod derive;
 mod error;
 mod places;
+mod sharding_rule;
 mod shardings;
 pub mod stage;
 mod structure;
@@ -92,7 +93,7 @@ pub use codes::CODES;
 pub use derive::{derive, derive_operand};
 pub use error::{PartsDefect, VerifyError, VerifyErrorKind};
 
-pub use shardings::ShardingRule;
+pub use sharding_rule::ShardingRule;
 pub use stage::{Verified, Violations};
 pub use types::reads;
 
@@ -114,7 +115,7 @@ pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     structure::check(graph, &mut errors);
     types::check(graph, &mut errors);
     places::check(graph, &mut errors);
-    if !errors.iter().any(|e| e.kind.unsettles_rules()) {
+    if !errors.iter().any(|e| e.kind.blocks_rule_checks()) {
         shardings::check(graph, &mut errors);
     }
     if errors.is_empty() {

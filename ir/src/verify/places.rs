@@ -30,7 +30,7 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
                     }
                 }
             }
-            _ => one_place(graph, inst, data, &operands, errors),
+            _ => check_one_place(graph, inst, data, &operands, errors),
         }
     }
     for (value, data) in graph.values() {
@@ -43,7 +43,7 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     }
 }
 
-fn one_place(
+fn check_one_place(
     graph: &Graph,
     inst: Inst,
     data: &InstData,

@@ -30,7 +30,7 @@ mod sealed {
         const NAME: &'static str;
 
         /// The invariant as a predicate of a value that breaks it; `None` where the value keeps it.
-        fn broken(value: &ValueData) -> Option<&'static str>;
+        fn violation(value: &ValueData) -> Option<&'static str>;
     }
 }
 
@@ -51,7 +51,7 @@ macro_rules! stages {
         impl Invariant for $stage {
             const NAME: &'static str = $name;
 
-            fn broken($value: &ValueData) -> Option<&'static str> {
+            fn violation($value: &ValueData) -> Option<&'static str> {
                 $broken
             }
         }
@@ -91,7 +91,7 @@ impl<S: Stage> Verified<S> {
         errors.extend(
             graph
                 .values()
-                .filter_map(|(v, data)| misplaced::<S>(v, data)),
+                .filter_map(|(v, data)| find_violation::<S>(v, data)),
         );
         if errors.is_empty() {
             let stage = PhantomData;
@@ -118,9 +118,9 @@ impl<S: Stage> Verified<S> {
     }
 }
 
-fn misplaced<S: Stage>(v: Value, data: &ValueData) -> Option<VerifyError> {
+fn find_violation<S: Stage>(v: Value, data: &ValueData) -> Option<VerifyError> {
     let stage = S::NAME;
-    let broken = S::broken(data)?;
+    let broken = S::violation(data)?;
     let kind = VerifyErrorKind::Stage { stage, broken };
     Some(VerifyError::new(kind, Entity::Value(v)))
 }

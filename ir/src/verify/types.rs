@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::entity::{Inst, Value};
 use crate::graph::{Graph, InstData, Output};
 use crate::interval::Interval;
-use crate::op::{Inferred, InputKind, Op, OpCategory};
+use crate::op::{InferredTypes, InputKind, Op, OpCategory};
 use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
@@ -49,11 +49,11 @@ fn results(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyEr
     let found = data.results.len();
     match data.op.infer(&operands) {
         Err(source) => error(Kind::Operands { op, source }, Entity::Inst(inst)),
-        Ok(Inferred::Declared) if found != 1 => {
+        Ok(InferredTypes::Declared) if found != 1 => {
             error(Kind::LeafResults { op, found }, Entity::Inst(inst));
         }
-        Ok(Inferred::Declared) => {}
-        Ok(Inferred::Types(types)) => {
+        Ok(InferredTypes::Declared) => {}
+        Ok(InferredTypes::Types(types)) => {
             let expected = types.len();
             if found != expected {
                 let kind = Kind::ResultCount {
@@ -99,7 +99,7 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     let found = graph.value(value);
     let entity = Entity::Value(value);
     if let Op::Weight(_) = &data.op
-        && let Some((axis, size)) = varying(&found.ty)
+        && let Some((axis, size)) = first_varying_axis(&found.ty)
     {
         let size = size.clone();
         errors.push(VerifyError::new(Kind::WeightSize { axis, size }, entity));
@@ -130,7 +130,7 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
 }
 
 /// The first axis whose size depends on the batch.
-fn varying(ty: &TensorType) -> Option<(usize, &Dim)> {
+fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     let mut axes = ty.dims.iter().enumerate();
     axes.find(|(_, d)| d.as_const().is_none())
 }
@@ -227,9 +227,9 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
                 _ if graph.cuts_blocks(value) && !multiplied => {
                     error(Kind::PartOfBlock { op, operand, dtype });
                 }
-                Blocks::Read => {}
-                Blocks::Unread => error(Kind::Blocks { op, operand, dtype }),
-                Blocks::Cut => error(Kind::CutBlocks { op, dtype }),
+                BlockAccess::Read => {}
+                BlockAccess::Unread => error(Kind::Blocks { op, operand, dtype }),
+                BlockAccess::Cut => error(Kind::CutBlocks { op, dtype }),
             }
         }
     }
@@ -238,12 +238,12 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
 /// Whether an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
 /// whole.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
-    !dtype.is_quantised() || blocks_of(op, operand, dtype) == Blocks::Read
+    !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
 /// The ways in which an op meets the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Blocks {
+enum BlockAccess {
     /// It decodes them, or moves them whole.
     Read,
     /// It would tear them apart. Sizes that are no whole blocks are TPC0239.
@@ -252,35 +252,43 @@ enum Blocks {
     Unread,
 }
 
-impl Blocks {
-    const fn read_if(reads: bool) -> Blocks {
-        if reads { Blocks::Read } else { Blocks::Unread }
+impl BlockAccess {
+    const fn read_if(reads: bool) -> BlockAccess {
+        if reads {
+            BlockAccess::Read
+        } else {
+            BlockAccess::Unread
+        }
     }
 
-    const fn cut_if(cuts: bool) -> Blocks {
-        if cuts { Blocks::Cut } else { Blocks::Read }
+    const fn cut_if(cuts: bool) -> BlockAccess {
+        if cuts {
+            BlockAccess::Cut
+        } else {
+            BlockAccess::Read
+        }
     }
 }
 
 /// How an op meets the blocks of that operand, whose elements are quantised.
-fn blocks_of(op: &Op, operand: usize, dtype: DType) -> Blocks {
+fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
     let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
     match op {
         Op::MulMat(_) | Op::MulMatId(_) | Op::GetRows(_) | Op::SetRows(_) => {
-            Blocks::read_if(operand == 0)
+            BlockAccess::read_if(operand == 0)
         }
-        Op::SetSlice(s) if operand == 0 => Blocks::cut_if(s.axis == 0),
-        Op::FlashAttn(_) => Blocks::read_if(operand == 1 || operand == 2),
-        Op::LightningIndexer(_) => Blocks::read_if(operand == 1),
-        Op::Permute(p) => Blocks::cut_if(p.axes[0] != 0),
-        Op::Slice(s) => Blocks::cut_if(s.axis == 0 && inside(&s.start)),
+        Op::SetSlice(s) if operand == 0 => BlockAccess::cut_if(s.axis == 0),
+        Op::FlashAttn(_) => BlockAccess::read_if(operand == 1 || operand == 2),
+        Op::LightningIndexer(_) => BlockAccess::read_if(operand == 1),
+        Op::Permute(p) => BlockAccess::cut_if(p.axes[0] != 0),
+        Op::Slice(s) => BlockAccess::cut_if(s.axis == 0 && inside(&s.start)),
         Op::Reshape(_)
         | Op::Concat(_)
         | Op::Repeat(_)
         | Op::Copy(_)
         | Op::AllGather(_)
         | Op::AllToAll(_)
-        | Op::Opaque(_) => Blocks::Read,
+        | Op::Opaque(_) => BlockAccess::Read,
         Op::Weight(_)
         | Op::Input(_)
         | Op::State(_)
@@ -318,6 +326,6 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> Blocks {
         | Op::Pad(_)
         | Op::AllReduce(_)
         | Op::SetSlice(_)
-        | Op::ReduceScatter(_) => Blocks::Unread,
+        | Op::ReduceScatter(_) => BlockAccess::Unread,
     }
 }

@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
-use simplify::Simplified;
+use simplify::Simplification;
 
 /// The programs without dead, double or undone work. They deliver the same values.
 ///
@@ -32,7 +32,7 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
     if is_canonical(&programs) {
         return programs;
     }
-    let mut out = simple(&programs);
+    let mut out = simplify_all(&programs);
     // What was cut from a part may have been the last reader of the whole.
     dead::drop_dead(&mut out);
     out
@@ -73,7 +73,7 @@ struct Key {
 }
 
 /// The graph of the same instructions, each simplified, and equal ones merged.
-fn simple(from: &Graph) -> Graph {
+fn simplify_all(from: &Graph) -> Graph {
     let mut out = empty_like(from);
     out.reserve(from.values().len(), from.insts().len());
     let mut map: Vec<Value> = Vec::with_capacity(from.values().len());
@@ -81,11 +81,11 @@ fn simple(from: &Graph) -> Graph {
     for (_, data) in from.insts() {
         let operands: Vec<Value> = data.operands.iter().map(|v| map[v.index()]).collect();
         let (op, operands) = match simplify::simplify(&out, &data.op, operands) {
-            Simplified::Value(v) => {
+            Simplification::Value(v) => {
                 map.push(v);
                 continue;
             }
-            Simplified::Op(op, operands) => (op, operands),
+            Simplification::Op(op, operands) => (op, operands),
         };
         let places: Vec<Place> = data.results.iter().map(|&v| from.value(v).place).collect();
         let key = Key {
@@ -102,7 +102,7 @@ fn simple(from: &Graph) -> Graph {
         map.extend(&results);
         seen.insert(key, results);
     }
-    out.outputs = mapped(&from.outputs, |v| map[v.index()]);
+    out.outputs = map_outputs(&from.outputs, |v| map[v.index()]);
     out
 }
 
@@ -137,7 +137,7 @@ fn append(out: &mut Graph, from: &Graph, results: &[Value], key: &Key) -> Vec<Va
     made
 }
 
-fn mapped(outputs: &[Output], map: impl Fn(Value) -> Value) -> Vec<Output> {
+fn map_outputs(outputs: &[Output], map: impl Fn(Value) -> Value) -> Vec<Output> {
     let one = |output: &Output| match output {
         Output::Named(name, v) => Output::Named(name.clone(), map(*v)),
         Output::State { state, value } => Output::State {

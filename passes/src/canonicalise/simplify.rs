@@ -4,7 +4,7 @@ use tpc_ir::op::{Concat, Slice};
 use tpc_ir::{Dim, Graph, Op, Value};
 
 /// What an instruction comes to.
-pub(super) enum Simplified {
+pub(super) enum Simplification {
     /// A value that there is already.
     Value(Value),
     /// An op, maybe another one than before.
@@ -12,14 +12,14 @@ pub(super) enum Simplified {
 }
 
 /// The simplest form of an op on operands of `graph`. Values of the same type and the same elements come out.
-pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplified {
+pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplification {
     let mut now = (op.clone(), operands);
     // Each step takes a definition off the operand, so that it ends.
     loop {
         match step(graph, &now.0, &now.1) {
-            Some(Simplified::Op(op, operands)) => now = (op, operands),
+            Some(Simplification::Op(op, operands)) => now = (op, operands),
             Some(value) => return value,
-            None => return Simplified::Op(now.0, now.1),
+            None => return Simplification::Op(now.0, now.1),
         }
     }
 }
@@ -30,7 +30,7 @@ pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bo
 }
 
 /// One step towards the simplest form; `None` where it is reached.
-fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplified> {
+fn step(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Simplification> {
     let &x = operands.first()?;
     match op {
         Op::Slice(s) => slice(graph, s, x),
@@ -45,11 +45,11 @@ fn definition(graph: &Graph, v: Value) -> (&Op, &[Value]) {
     (&data.op, &data.operands)
 }
 
-fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplified> {
+fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplification> {
     let axis = usize::try_from(s.axis).ok()?;
     let len_of = |v: Value| graph.value(v).ty.dims.get(axis);
     if s.start.is_zero() && Some(&s.len) == len_of(x) {
-        return Some(Simplified::Value(x));
+        return Some(Simplification::Value(x));
     }
     let within = |v: Value, start: Dim| {
         let s = Slice {
@@ -57,7 +57,7 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplified> {
             start,
             len: s.len.clone(),
         };
-        Simplified::Op(s.into(), vec![v])
+        Simplification::Op(s.into(), vec![v])
     };
     match definition(graph, x) {
         // The proof does not follow a part of a cut whose start is known only at run time.
@@ -92,9 +92,9 @@ fn slice(graph: &Graph, s: &Slice, x: Value) -> Option<Simplified> {
     }
 }
 
-fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplified> {
+fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplification> {
     if let [only] = operands {
-        return Some(Simplified::Value(*only));
+        return Some(Simplification::Value(*only));
     }
     // Neighbours that were cut from one value are one slice of it.
     let cut = |v: Value| match definition(graph, v) {
@@ -119,5 +119,5 @@ fn concat(graph: &Graph, c: &Concat, operands: &[Value]) -> Option<Simplified> {
         start: first.start.clone(),
         len: Dim::sum(lens?)?,
     };
-    Some(Simplified::Op(whole.into(), vec![below]))
+    Some(Simplification::Op(whole.into(), vec![below]))
 }

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::program::{StoredFormat, Surroundings, Target};
+use tpc_ir::program::{FusionContext, StorageFormat, Target};
 use tpc_ir::{Graph, Inst, Value};
 
-use super::is_launched;
-use crate::ahead::tokens_ahead;
 use crate::layout::Layouts;
+use crate::lookahead::lookahead_tokens;
 use crate::users::Users;
 
 /// The sets that share a launch.
 pub(super) struct Groups<'a> {
-    seen: Seen<'a>,
+    seen: GraphContext<'a>,
     ahead: Vec<u32>,
     /// Per instruction, the one where its launch stands.
     at: Vec<Inst>,
@@ -23,13 +22,13 @@ pub(super) struct Groups<'a> {
 }
 
 /// The graph as the target sees it.
-struct Seen<'a> {
+struct GraphContext<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
     users: Users,
 }
 
-impl Surroundings for Seen<'_> {
+impl FusionContext for GraphContext<'_> {
     fn graph(&self) -> &Graph {
         self.graph
     }
@@ -38,7 +37,7 @@ impl Surroundings for Seen<'_> {
         self.users.of(value)
     }
 
-    fn format(&self, value: Value) -> StoredFormat {
+    fn format(&self, value: Value) -> StorageFormat {
         self.layouts.format(value)
     }
 
@@ -50,7 +49,7 @@ impl Surroundings for Seen<'_> {
 impl<'a> Groups<'a> {
     /// Those of a graph.
     pub(super) fn of(graph: &'a Graph, layouts: &'a Layouts, target: &dyn Target) -> Groups<'a> {
-        let seen = Seen {
+        let seen = GraphContext {
             graph,
             layouts,
             users: Users::of_graph(graph),
@@ -59,7 +58,7 @@ impl<'a> Groups<'a> {
         let n = graph.insts().len();
         let mut out = Groups {
             seen,
-            ahead: tokens_ahead(graph),
+            ahead: lookahead_tokens(graph),
             at: (0..n).map(Inst::new).collect(),
             taken: vec![false; n],
             sets: BTreeMap::new(),
@@ -77,12 +76,12 @@ impl<'a> Groups<'a> {
     }
 
     /// Whether an instruction shares its launch.
-    pub(super) fn has(&self, inst: Inst) -> bool {
+    pub(super) fn contains(&self, inst: Inst) -> bool {
         self.taken[inst.index()]
     }
 
     /// The set whose launch stands where the instruction is.
-    pub(super) fn standing_at(&self, inst: Inst) -> Option<&[Inst]> {
+    pub(super) fn launch_at(&self, inst: Inst) -> Option<&[Inst]> {
         self.sets.get(&inst).map(Vec::as_slice)
     }
 
@@ -134,7 +133,7 @@ impl<'a> Groups<'a> {
             let read_here = |v: &Value| self.seen.users(*v).iter().any(|u| insts.contains(u));
             return reads.count() == 1 && !within(&updated) && !data.results.iter().any(read_here);
         }
-        is_launched(graph, layouts, inst)
+        layouts.is_launched(graph, inst)
     }
 
     /// Whether nothing but a set reads a value.

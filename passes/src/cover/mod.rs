@@ -17,19 +17,12 @@ pub fn cover(graph: &Graph, layouts: &Layouts, target: &dyn Target) -> Vec<Launc
     let groups = Groups::of(graph, layouts, target);
     graph
         .insts()
-        .filter_map(|(inst, _)| match groups.standing_at(inst) {
+        .filter_map(|(inst, _)| match groups.launch_at(inst) {
             Some(insts) => Some(launch(graph, insts.to_vec())),
-            None if groups.has(inst) || !is_launched(graph, layouts, inst) => None,
+            None if groups.contains(inst) || !layouts.is_launched(graph, inst) => None,
             None => Some(launch(graph, vec![inst])),
         })
         .collect()
-}
-
-/// Whether an instruction computes or moves.
-fn is_launched(graph: &Graph, layouts: &Layouts, inst: Inst) -> bool {
-    let op = &graph.inst(inst).op;
-    let leaf = op.is_stored() || matches!(op, tpc_ir::Op::Input(_));
-    !leaf && !layouts.is_view(graph, inst)
 }
 
 /// The launch that covers these instructions.

@@ -8,7 +8,9 @@ use tpc_ir::budget::Limits;
 use tpc_ir::factor::{Axes, Space, Var};
 use tpc_ir::op::{Role, Rule};
 use tpc_ir::program::Target;
-use tpc_ir::{Budget, Dim, Exceeded, Graph, Inst, Op, Place, RANK, Resource, Spot, Value};
+use tpc_ir::{
+    Budget, BudgetExceeded, Dim, Graph, Inst, Op, OpLocation, Place, RANK, Resource, Value,
+};
 
 use super::Factors;
 use crate::place::group_of;
@@ -30,27 +32,27 @@ pub struct GraphFacts<'a> {
     pub users: &'a Users,
 }
 
-/// One summand of a tensor: the leaves of each axis, major first. A tensor without sums has one term.
+/// One summand of a tensor: the leaves of each axis, major first. A tensor without sums has one summand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct Summand {
     /// Leaves per axis.
     pub axes: [Vec<Var>; RANK],
 }
 
-impl Term {
-    /// Every leaf of the term.
+impl Summand {
+    /// Every leaf of the summand.
     pub fn leaves(&self) -> impl Iterator<Item = Var> + '_ {
         self.axes.iter().flatten().copied()
     }
 }
 
-/// A role of an op with the terms of the factor it concerns.
+/// A role of an op with the summands of the factor it concerns.
 #[derive(Clone, Debug)]
 pub struct RoleUse {
     /// The role.
     pub role: Role,
-    /// The leaves of each term of the factor, major first.
-    pub terms: Vec<Vec<Var>>,
+    /// The leaves of each summand of the factor, major first.
+    pub summands: Vec<Vec<Var>>,
 }
 
 /// The roles of one instruction's factors.
@@ -65,13 +67,13 @@ pub struct InstFacts {
 pub struct LeafFacts {
     /// Instructions that need it whole.
     pub whole: Vec<Inst>,
-    /// A value with the leaf twice in one term.
+    /// A value with the leaf twice in one summand.
     pub repeated: Option<Value>,
     /// An instruction that looks it up or selects it by index although it is not the whole of its axis.
     pub indexed_part: Option<Inst>,
     /// The leaf in front of it, in every axis that it occurs in.
     pub before: BTreeSet<Option<Var>>,
-    /// The other leaves of the terms that it occurs in.
+    /// The other leaves of the summands that it occurs in.
     pub co_occurring: BTreeSet<Var>,
     /// Weights of groups, and states, that it runs through, in order.
     pub stored: Vec<Value>,
@@ -82,8 +84,8 @@ pub struct LeafFacts {
 /// Tables over values, instructions and leaves.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// Per value, its terms; values of the same factors share them.
-    pub terms: Vec<Arc<[Term]>>,
+    /// Per value, its summands; values of the same factors share them.
+    pub summands: Vec<Arc<[Summand]>>,
     /// Per instruction, its roles.
     pub insts: Vec<InstFacts>,
     /// Per leaf that occurs anywhere, its facts.
@@ -99,7 +101,7 @@ impl Analysis {
     /// # Panics
     /// Never.
     pub fn new(graph: &Graph, factors: &Factors) -> Analysis {
-        let found = Analysis::within(graph, factors, &Budget::new(Limits::NONE));
+        let found = Analysis::new_within(graph, factors, &Budget::new(Limits::NONE));
         found.expect("invariant: there are no limits")
     }
 
@@ -107,19 +109,23 @@ impl Analysis {
     ///
     /// # Errors
     /// The instruction at which it runs out.
-    pub fn within(graph: &Graph, factors: &Factors, budget: &Budget) -> Result<Analysis, Exceeded> {
+    pub fn new_within(
+        graph: &Graph,
+        factors: &Factors,
+        budget: &Budget,
+    ) -> Result<Analysis, BudgetExceeded> {
         let mut out = Analysis {
-            terms: Vec::with_capacity(graph.values().len()),
+            summands: Vec::with_capacity(graph.values().len()),
             insts: Vec::with_capacity(graph.insts().len()),
             leaves: BTreeMap::new(),
             granules: Vec::with_capacity(graph.values().len()),
         };
-        // The terms of these axes, and whether the facts of their leaves are entered.
-        let mut known: HashMap<Axes, (Arc<[Term]>, bool)> = HashMap::new();
+        // The summands of these axes, and whether the facts of their leaves are entered.
+        let mut known: HashMap<Axes, (Arc<[Summand]>, bool)> = HashMap::new();
         for (value, data) in graph.values() {
             out.granules.push(data.ty.dtype.block_len());
             let axes = factors.axes[value.index()].map(|v| factors.space.find(v));
-            let spot = || Some(Spot::of(graph, graph.value(value).def.0));
+            let spot = || Some(OpLocation::of(graph, graph.value(value).def.0));
             let of_axes = match known.entry(axes) {
                 Entry::Occupied(known) => {
                     let count = known.get().0.len() as u64;
@@ -127,34 +133,39 @@ impl Analysis {
                     known.into_mut()
                 }
                 Entry::Vacant(new) => {
-                    let count = axes.map(|a| factors.space.term_count(a));
+                    let count = axes.map(|a| factors.space.summand_count(a));
                     let count = count.into_iter().fold(1, u64::saturating_mul);
                     budget.spend(Resource::Terms, count, TABLES, spot)?;
-                    new.insert((terms(&factors.space, &axes).into(), false))
+                    new.insert((summands(&factors.space, &axes).into(), false))
                 }
             };
             out.value(graph, value, of_axes);
-            out.terms.push(Arc::clone(&of_axes.0));
+            out.summands.push(Arc::clone(&of_axes.0));
         }
         for (inst, _) in graph.insts() {
             let facts = out.inst(graph, factors, inst);
-            let count = facts.roles.iter().map(|r| r.terms.len() as u64).sum();
-            let spot = || Some(Spot::of(graph, inst));
+            let count = facts.roles.iter().map(|r| r.summands.len() as u64).sum();
+            let spot = || Some(OpLocation::of(graph, inst));
             budget.spend(Resource::Terms, count, TABLES, spot)?;
             out.insts.push(facts);
         }
         for (inst, _) in &factors.opaque {
             if group_of(graph, *inst).is_some() {
                 let count = out.opaque(graph, *inst);
-                let spot = || Some(Spot::of(graph, *inst));
+                let spot = || Some(OpLocation::of(graph, *inst));
                 budget.spend(Resource::Terms, count, TABLES, spot)?;
             }
         }
         Ok(out)
     }
 
-    /// Enters a value's terms into the facts of their leaves, unless those of another value of the same axes are entered.
-    fn value(&mut self, graph: &Graph, value: Value, (terms, entered): &mut (Arc<[Term]>, bool)) {
+    /// Enters a value's summands into the facts of their leaves, unless those of another value of the same axes are entered.
+    fn value(
+        &mut self,
+        graph: &Graph,
+        value: Value,
+        (summands, entered): &mut (Arc<[Summand]>, bool),
+    ) {
         let on_group = matches!(graph.value(value).place, Place::Group(_));
         // A state of the host is cut into the devices' parts wherever they fetch it.
         let stored = match graph.def_op(value) {
@@ -163,7 +174,7 @@ impl Analysis {
             _ => false,
         };
         if stored {
-            for leaf in terms.iter().flat_map(Term::leaves) {
+            for leaf in summands.iter().flat_map(Summand::leaves) {
                 let facts = self.leaves.entry(leaf).or_default();
                 if facts.stored.last() != Some(&value) {
                     facts.stored.push(value);
@@ -173,9 +184,9 @@ impl Analysis {
         if !stored && !on_group || std::mem::replace(entered, true) {
             return;
         }
-        for term in terms.iter() {
-            let in_term: Vec<Var> = term.leaves().collect();
-            for axis in &term.axes {
+        for summand in summands.iter() {
+            let in_term: Vec<Var> = summand.leaves().collect();
+            for axis in &summand.axes {
                 for (i, &leaf) in axis.iter().enumerate() {
                     let facts = self.leaves.entry(leaf).or_default();
                     facts.before.insert(i.checked_sub(1).map(|j| axis[j]));
@@ -203,18 +214,18 @@ impl Analysis {
             let Some(var) = Rule::role_var(expr, &operands, &results) else {
                 continue;
             };
-            let terms = factors.space.terms(var);
-            for term in &terms {
-                for (position, leaf) in term.iter().enumerate() {
+            let summands = factors.space.summands(var);
+            for summand in &summands {
+                for (position, leaf) in summand.iter().enumerate() {
                     let facts = self.leaves.entry(*leaf).or_default();
                     match role {
                         _ if !on_group => {}
                         Role::Whole => facts.whole.push(inst),
-                        Role::Gather if position > 0 || terms.len() > 1 => {
+                        Role::Gather if position > 0 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
                         // A class alone tells which rows are masked: it must split the whole of the experts.
-                        Role::Expert if term.len() > 1 || terms.len() > 1 => {
+                        Role::Expert if summand.len() > 1 || summands.len() > 1 => {
                             facts.indexed_part = Some(inst);
                         }
                         // A split makes an unreduced sum, and there are no sums of integers.
@@ -225,7 +236,10 @@ impl Analysis {
                     }
                 }
             }
-            out.roles.push(RoleUse { role: *role, terms });
+            out.roles.push(RoleUse {
+                role: *role,
+                summands,
+            });
         }
         out
     }
@@ -237,7 +251,7 @@ impl Analysis {
         let leaves: BTreeSet<Var> = values
             .collect::<BTreeSet<_>>()
             .into_iter()
-            .flat_map(|v| self.terms[v.index()].iter().flat_map(Term::leaves))
+            .flat_map(|v| self.summands[v.index()].iter().flat_map(Summand::leaves))
             .collect();
         for &leaf in &leaves {
             self.leaves.entry(leaf).or_default().whole.push(inst);
@@ -248,7 +262,7 @@ impl Analysis {
     /// Keeps these values whole on every device of their groups.
     pub fn keep_whole(&mut self, values: &[Value]) {
         for &v in values {
-            for leaf in self.terms[v.index()].iter().flat_map(Term::leaves) {
+            for leaf in self.summands[v.index()].iter().flat_map(Summand::leaves) {
                 self.leaves.entry(leaf).or_default().pinned_whole = Some(v);
             }
         }
@@ -279,18 +293,18 @@ impl Analysis {
     }
 }
 
-/// The terms of a value with these axes: one per combination of the summands of its axes.
-fn terms(space: &Space, axes: &Axes) -> Vec<Term> {
-    let mut out = vec![Term {
+/// The summands of a value with these axes: one per combination of the summands of its axes.
+fn summands(space: &Space, axes: &Axes) -> Vec<Summand> {
+    let mut out = vec![Summand {
         axes: Default::default(),
     }];
     for (axis, &var) in axes.iter().enumerate() {
-        let alternatives = space.terms(var);
+        let alternatives = space.summands(var);
         if let [one] = alternatives.as_slice() {
             out.iter_mut().for_each(|t| t.axes[axis].clone_from(one));
             continue;
         }
-        let with = |t: &Term, alternative: &Vec<Var>| {
+        let with = |t: &Summand, alternative: &Vec<Var>| {
             let mut t = t.clone();
             t.axes[axis].clone_from(alternative);
             t

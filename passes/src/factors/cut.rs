@@ -55,7 +55,7 @@ pub fn cut_reshape(graph: &Graph, factors: &Factors, inst: Inst) -> Option<CutRe
         add(&mut bounds, ends[i + 1].clone());
     }
     let (factor, at) = cut?;
-    let instead = sizes(&bounds, ends.last()?).filter(|dims| fits(factors, &operand, dims));
+    let instead = sizes(&bounds, ends.last()?).filter(|dims| has_no_cut(factors, &operand, dims));
     Some(CutReshape {
         factor,
         at,
@@ -88,9 +88,11 @@ fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
 }
 
 /// Whether a reshape to these sizes would cut nothing.
-fn fits(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
+fn has_no_cut(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
     let mut space = factors.space.clone();
-    let result = dims.clone().map(|size| space.labelled(size, Label::Free));
+    let result = dims
+        .clone()
+        .map(|size| space.leaf_with_label(size, Label::Free));
     let reshape = Reshape { dims: dims.clone() };
     solve(&mut space, &reshape.rule(&[], &[]), &[*operand], &[result]).is_ok()
 }

@@ -5,29 +5,31 @@
 
 mod analysis;
 mod cut;
-mod known_rules;
 mod propagate;
 mod report;
+mod rule_cache;
 
-pub use analysis::{Analysis, GraphFacts, InstFacts, LeafFacts, RoleUse, Term};
+pub use analysis::{Analysis, GraphFacts, InstFacts, LeafFacts, RoleUse, Summand};
 pub use cut::{CutReshape, cut_reshape};
-pub use propagate::{Clash, Flow, Selection, active_roles, propagate};
-pub use report::{Through, activations, through};
+pub use propagate::{Flow, PropagationConflict, Selection, active_roles, propagate};
+pub use report::{FactorPosition, activations, factor_positions};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tpc_ir::factor::{Axes, Cut, Label, Space, Var, solve};
+use tpc_ir::factor::{Axes, Label, Space, UnifyError, Var, solve};
 use tpc_ir::op::{Role, Rule};
-use tpc_ir::{Budget, Dim, Exceeded, Graph, Inst, Op, Output, RANK, Resource, Spot, Value};
+use tpc_ir::{
+    Budget, BudgetExceeded, Dim, Graph, Inst, Op, OpLocation, Output, RANK, Resource, Value,
+};
 
-use known_rules::KnownRules;
+use rule_cache::RuleCache;
 
 /// The name of the pass, for refusals of the budget.
 const FACTORS: &str = "the inference of factors";
 
 /// The value that `v` is a copy of, or `v`.
-fn original(graph: &Graph, mut v: Value) -> Value {
+fn copy_source(graph: &Graph, mut v: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(v) {
         v = graph.inst(graph.value(v).def.0).operands[0];
     }
@@ -44,16 +46,16 @@ pub struct Factors {
     /// Per instruction, its rule; instructions that differ in names alone share one.
     pub rules: Vec<Arc<Rule>>,
     /// Instructions whose equations cannot hold, with the reason: their operands and results stay whole.
-    pub opaque: Vec<(Inst, Cut)>,
+    pub opaque: Vec<(Inst, UnifyError)>,
 }
 
 impl Factors {
     /// Infers the factors of `graph`, which must be valid. Instructions that would take more than a command may spend
     /// stay opaque.
     pub fn infer(graph: &Graph) -> Factors {
-        Factors::inferred(
+        Factors::infer_in(
             graph,
-            Space::with_limit(Budget::default().left(Resource::Steps)),
+            Space::with_limit(Budget::default().remaining(Resource::Steps)),
         )
         .0
     }
@@ -62,17 +64,17 @@ impl Factors {
     ///
     /// # Errors
     /// The instruction at which it runs out.
-    pub fn within(graph: &Graph, budget: &Budget) -> Result<Factors, Exceeded> {
-        let most = budget.left(Resource::Steps);
-        let (out, stopped) = Factors::inferred(graph, Space::with_limit(most));
-        let spot = || stopped.map(|inst| Spot::of(graph, inst));
+    pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
+        let most = budget.remaining(Resource::Steps);
+        let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
+        let spot = || stopped.map(|inst| OpLocation::of(graph, inst));
         budget.spend(Resource::Steps, out.space.work(), FACTORS, spot)?;
         Ok(out)
     }
 
     /// The factors of `graph` in an empty space, and the first instruction for which there is no room in it.
-    fn inferred(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
-        let unit = space.labelled(Dim::ONE, Label::Free);
+    fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
+        let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // About three axes of a value are not 1, and an op makes few factors more.
         space.reserve(4 * graph.values().len());
         let mut axes: Vec<Axes> = Vec::with_capacity(graph.values().len());
@@ -91,7 +93,7 @@ impl Factors {
             rules: Vec::with_capacity(graph.insts().len()),
             opaque: Vec::new(),
         };
-        let mut known = KnownRules::default();
+        let mut known = RuleCache::default();
         let mut experts: Vec<(Value, Var)> = Vec::new();
         for (inst, data) in graph.insts() {
             let rule = known.rule(graph, inst);
@@ -109,7 +111,7 @@ impl Factors {
                 let Some(&ids) = data.operands.last() else {
                     continue;
                 };
-                let ids = original(graph, ids);
+                let ids = copy_source(graph, ids);
                 match experts.iter().find(|(v, _)| *v == ids) {
                     Some(&(_, known)) => {
                         if let Err(cut) = out.space.unify(&[known], &[var]) {
@@ -135,7 +137,9 @@ impl Factors {
         }
         out.space.compress();
         let mut opaque = out.opaque.iter();
-        let stopped = opaque.find(|(_, cut)| *cut == Cut::Work).map(|o| o.0);
+        let stopped = opaque
+            .find(|(_, cut)| *cut == UnifyError::Work)
+            .map(|o| o.0);
         (out, stopped)
     }
 

@@ -28,7 +28,7 @@ pub struct Flow {
 
 /// Why a selection cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Clash {
+pub enum PropagationConflict {
     /// A contraction over several segments is split in some of them only.
     MixedSegments(Inst),
     /// A value would be unreduced and split at once.
@@ -47,7 +47,7 @@ pub fn propagate(
     facts: GraphFacts<'_>,
     insts: &[Inst],
     selection: &dyn Selection,
-) -> Result<Flow, Clash> {
+) -> Result<Flow, PropagationConflict> {
     let mut reduce_at: BTreeSet<Value> = BTreeSet::new();
     let mut flow = fixpoint(facts, insts, selection, &mut reduce_at)?;
     let candidates: Vec<Value> = flow
@@ -76,7 +76,7 @@ fn fixpoint(
     insts: &[Inst],
     selection: &dyn Selection,
     reduce_at: &mut BTreeSet<Value>,
-) -> Result<Flow, Clash> {
+) -> Result<Flow, PropagationConflict> {
     loop {
         let before = reduce_at.len();
         let mut pass = Pass {
@@ -106,28 +106,28 @@ pub fn active_roles(
     analysis: &Analysis,
     inst: Inst,
     selection: &dyn Selection,
-) -> Result<ActiveRoles, Clash> {
+) -> Result<ActiveRoles, PropagationConflict> {
     let mut active = ActiveRoles::default();
     let Some(group) = group_of(graph, inst) else {
         return Ok(active);
     };
     for role in &analysis.insts[inst.index()].roles {
         let hit = |t: &Vec<Var>| t.iter().any(|&l| selection.class_of(group, l).is_some());
-        let hits = role.terms.iter().filter(|t| hit(t)).count();
+        let hits = role.summands.iter().filter(|t| hit(t)).count();
         if hits == 0 {
             continue;
         }
-        if hits < role.terms.len() {
-            return Err(Clash::MixedSegments(inst));
+        if hits < role.summands.len() {
+            return Err(PropagationConflict::MixedSegments(inst));
         }
         match role.role {
-            Role::Whole => return Err(Clash::MixedSegments(inst)),
+            Role::Whole => return Err(PropagationConflict::MixedSegments(inst)),
             Role::Reduce => active.reduce = true,
             Role::Norm => active.norm = true,
             Role::Gather => active.gather = true,
             Role::Expert => {
                 active.expert = role
-                    .terms
+                    .summands
                     .iter()
                     .flatten()
                     .find_map(|&l| selection.class_of(group, l));
@@ -150,7 +150,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn inst(&mut self, inst: Inst) -> Result<(), Clash> {
+    fn inst(&mut self, inst: Inst) -> Result<(), PropagationConflict> {
         let GraphFacts {
             graph,
             factors,
@@ -189,8 +189,8 @@ impl Pass<'_> {
             return false;
         };
         let split = |l| self.selection.class_of(group, l).is_some();
-        let terms = &self.facts.analysis.terms[v.index()];
-        terms.iter().any(|t| t.leaves().any(split))
+        let summands = &self.facts.analysis.summands[v.index()];
+        summands.iter().any(|t| t.leaves().any(split))
     }
 
     fn state(&self, v: Value) -> OperandState {
@@ -249,13 +249,18 @@ impl Pass<'_> {
     }
 
     /// Defines an unreduced value: it is reduced at once, or travels on.
-    fn define(&mut self, v: Value, unreduced: Unreduced, any_unreduced: bool) -> Result<(), Clash> {
+    fn define(
+        &mut self,
+        v: Value,
+        unreduced: Unreduced,
+        any_unreduced: bool,
+    ) -> Result<(), PropagationConflict> {
         if self.is_split(v) {
             // The next pass, with reduced operands, tells.
             if any_unreduced {
                 return Ok(());
             }
-            return Err(Clash::UnreducedAndSplit(v));
+            return Err(PropagationConflict::UnreducedAndSplit(v));
         }
         let users = self.facts.users;
         if users.is_output(v) || users.of(v).iter().any(|&u| !self.inside(u)) {

@@ -3,11 +3,11 @@
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
 
-use super::{Analysis, Term};
+use super::{Analysis, Summand};
 
 /// One place of a factor in a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Through {
+pub struct FactorPosition {
     /// The tensor.
     pub value: Value,
     /// The axis.
@@ -23,29 +23,30 @@ pub struct Through {
 }
 
 /// Where `leaf` stands in `value`, axis by axis, segment by segment.
-fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<Through> {
-    let terms = &analysis.terms[value.index()];
-    let mut out: Vec<Through> = Vec::new();
+fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<FactorPosition> {
+    let summands = &analysis.summands[value.index()];
+    let mut out: Vec<FactorPosition> = Vec::new();
     for axis in 0..RANK {
-        let at = |t: &Term| t.axes[axis].iter().position(|&l| l == leaf);
-        let found: Vec<Through> = terms
+        let at = |t: &Summand| t.axes[axis].iter().position(|&l| l == leaf);
+        let found: Vec<FactorPosition> = summands
             .iter()
             .enumerate()
             .filter_map(|(segment, t)| {
-                Some(Through {
+                Some(FactorPosition {
                     value,
                     axis,
-                    segment: (terms.len() > 1).then_some(segment),
-                    segments: terms.len(),
+                    segment: (summands.len() > 1).then_some(segment),
+                    segments: summands.len(),
                     position: at(t)?,
                     factors: t.axes[axis].len(),
                 })
             })
             .collect();
-        let alike = |f: &Through| (f.position, f.factors) == (found[0].position, found[0].factors);
-        if found.len() == terms.len() && found.iter().all(alike) {
+        let alike =
+            |f: &FactorPosition| (f.position, f.factors) == (found[0].position, found[0].factors);
+        if found.len() == summands.len() && found.iter().all(alike) {
             let segment = None;
-            out.push(Through {
+            out.push(FactorPosition {
                 segment,
                 ..found[0]
             });
@@ -57,7 +58,7 @@ fn places(analysis: &Analysis, leaf: Var, value: Value) -> Vec<Through> {
 }
 
 /// The weights and states that `leaf` runs through, in program order, with its place in each.
-pub fn through(analysis: &Analysis, leaf: Var) -> Vec<Through> {
+pub fn factor_positions(analysis: &Analysis, leaf: Var) -> Vec<FactorPosition> {
     let stored = analysis.leaves.get(&leaf).map_or(&[][..], |f| &f.stored);
     let all = stored.iter().flat_map(|&v| places(analysis, leaf, v));
     all.collect()
@@ -67,7 +68,7 @@ pub fn through(analysis: &Analysis, leaf: Var) -> Vec<Through> {
 pub fn activations(graph: &Graph, analysis: &Analysis, leaf: Var) -> Vec<Value> {
     let stored = |v: Value| graph.def_op(v).is_stored();
     let has = |v: Value| {
-        analysis.terms[v.index()]
+        analysis.summands[v.index()]
             .iter()
             .any(|t| t.leaves().any(|l| l == leaf))
     };

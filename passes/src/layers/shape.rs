@@ -14,7 +14,7 @@ pub trait View {
     fn op(&mut self, op: &Op) -> Self::Op;
 
     /// An operand that no instruction of the layer defines.
-    fn outside(&mut self, v: Value) -> Self::Value;
+    fn external(&mut self, v: Value) -> Self::Value;
 
     /// A result of an instruction of the layer.
     fn result(&mut self, v: Value) -> Self::Value;
@@ -24,9 +24,9 @@ pub trait View {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operand<V> {
     /// A result of an earlier step, counting all results from 0.
-    Inside(usize),
+    Internal(usize),
     /// A value from outside the layer.
-    Outside(V),
+    External(V),
 }
 
 /// An instruction without names.
@@ -52,8 +52,8 @@ pub fn shape<W: View>(graph: &Graph, insts: &[Inst], view: &mut W) -> Shape<W::O
         let mut operands = Vec::with_capacity(data.operands.len());
         for v in &data.operands {
             operands.push(match inside.get(v) {
-                Some(&n) => Operand::Inside(n),
-                None => Operand::Outside(view.outside(*v)),
+                Some(&n) => Operand::Internal(n),
+                None => Operand::External(view.external(*v)),
             });
         }
         let mut results = Vec::with_capacity(data.results.len());

@@ -3,14 +3,14 @@
 //! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
 //! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
 
-use tpc_ir::program::{Layout, Stored, StoredFormat, Target, WeightPart};
+use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
 
 /// How a value comes to lie in memory, as far as its op tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum Storage {
     /// In memory of its own, without gaps.
-    Own,
+    Owned,
     /// In the memory of another value, which is no view.
     View(Value, Box<Layout>),
 }
@@ -19,18 +19,18 @@ pub enum Lie {
 #[derive(Clone, Debug)]
 pub struct Layouts {
     /// Per value, how it lies.
-    pub lies: Vec<Lie>,
+    pub storage: Vec<Storage>,
     /// Per value, how it is stored, for weights.
-    pub stored: Vec<Option<Stored>>,
+    pub weight_storage: Vec<Option<WeightStorage>>,
 }
 
 impl Layouts {
     /// The layouts of programs for a target. `None` when a size overflows.
     pub fn of(graph: &Verified<stage::Programs>, target: &dyn Target) -> Option<Layouts> {
-        let stored = stored(graph, target)?;
+        let weight_storage = store_weights(graph, target)?;
         let mut out = Layouts {
-            lies: vec![Lie::Own; graph.values().len()],
-            stored,
+            storage: vec![Storage::Owned; graph.values().len()],
+            weight_storage,
         };
         for (_, data) in graph.insts() {
             if !data.op.is_view() {
@@ -45,7 +45,7 @@ impl Layouts {
             }
             let (from, to) = (&graph.value(operand).ty, &graph.value(result).ty);
             if let Some(layout) = layout.view(&data.op, from, to) {
-                out.lies[result.index()] = Lie::View(base, Box::new(layout));
+                out.storage[result.index()] = Storage::View(base, Box::new(layout));
             }
         }
         Some(out)
@@ -53,38 +53,45 @@ impl Layouts {
 
     /// The value in whose memory a value lies.
     pub fn base(&self, value: Value) -> Value {
-        match &self.lies[value.index()] {
-            Lie::Own => value,
-            Lie::View(base, _) => *base,
+        match &self.storage[value.index()] {
+            Storage::Owned => value,
+            Storage::View(base, _) => *base,
         }
     }
 
     /// The value in whose memory a value lies, and its layout there; `None` when a size overflows.
     pub fn layout(&self, graph: &Graph, value: Value) -> Option<(Value, Layout)> {
-        match &self.lies[value.index()] {
-            Lie::Own => Some((value, Layout::dense(&graph.value(value).ty)?)),
-            Lie::View(base, layout) => Some((*base, (**layout).clone())),
+        match &self.storage[value.index()] {
+            Storage::Owned => Some((value, Layout::dense(&graph.value(value).ty)?)),
+            Storage::View(base, layout) => Some((*base, (**layout).clone())),
         }
     }
 
     /// Whether an instruction is a view, and so needs no launch.
     pub fn is_view(&self, graph: &Graph, inst: Inst) -> bool {
         let data = graph.inst(inst);
-        data.op.is_view() && matches!(self.lies[data.results[0].index()], Lie::View(..))
+        data.op.is_view() && matches!(self.storage[data.results[0].index()], Storage::View(..))
+    }
+
+    /// Whether an instruction computes or moves, and so needs a launch.
+    pub fn is_launched(&self, graph: &Graph, inst: Inst) -> bool {
+        let op = &graph.inst(inst).op;
+        let leaf = op.is_stored() || matches!(op, Op::Input(_));
+        !leaf && !self.is_view(graph, inst)
     }
 
     /// How a value is stored.
-    pub fn format(&self, value: Value) -> StoredFormat {
-        self.stored[value.index()].map_or(StoredFormat::File, |s| s.format)
+    pub fn format(&self, value: Value) -> StorageFormat {
+        self.weight_storage[value.index()].map_or(StorageFormat::FILE, |s| s.format)
     }
 
     fn is_packed(&self, value: Value) -> bool {
-        self.format(value) != StoredFormat::File
+        self.format(value) != StorageFormat::FILE
     }
 }
 
 /// How the place of each weight stores it, by what reads it.
-fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
+fn store_weights(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<WeightStorage>>> {
     let mut readers: Vec<Vec<(&Op, usize)>> = vec![Vec::new(); graph.values().len()];
     for (_, data) in graph.insts() {
         for (i, v) in data.operands.iter().enumerate() {
@@ -97,7 +104,8 @@ fn stored(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<Stored>>> {
     for (value, data) in graph.values() {
         if let Op::Weight(op) = graph.def_op(value) {
             let part = WeightPart::of(op, &data.ty);
-            out[value.index()] = Some(target.stored(data.place, part, &readers[value.index()])?);
+            out[value.index()] =
+                Some(target.weight_storage(data.place, part, &readers[value.index()])?);
         }
     }
     Some(out)

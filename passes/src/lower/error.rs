@@ -1,6 +1,6 @@
 //! Errors of lowering.
 
-use tpc_ir::Exceeded;
+use tpc_ir::BudgetExceeded;
 use tpc_ir::op::TypeError;
 
 /// The reason that a sharded graph has no programs: a fault of the verifier, which should not have admitted
@@ -31,7 +31,7 @@ pub enum LowerError {
     },
     /// The budget does not suffice: no fault of anybody.
     #[error(transparent)]
-    Budget(#[from] Exceeded),
+    Budget(#[from] BudgetExceeded),
     /// A local op's result is not the part that the sharding promises.
     #[error("`{op}` of `{value}` on device {rank} gives {found}, its sharding says {expected}")]
     Part {

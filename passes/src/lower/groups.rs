@@ -11,7 +11,7 @@ impl Lowering<'_> {
     /// Runs an op once per kind of head group, where the groups of this device are of several sizes.
     ///
     /// Returns the op's results, or `None` where one run serves all groups.
-    pub(super) fn by_groups(
+    pub(super) fn run_by_head_group(
         &mut self,
         site: Site<'_>,
         ctx: &LocalCtx<'_>,
@@ -60,13 +60,13 @@ impl Lowering<'_> {
                 w.heads = at_positions(&w.heads, group.query);
             }
             let types = self.infer(site, &op, &operands)?.unwrap_or_default();
-            let of_group = self.push_typed(site, op, operands, types);
+            let of_group = self.push_with_type(site, op, operands, types);
             for (result, v) in results.iter_mut().zip(of_group) {
                 result.push(v);
             }
         }
         let joined = results.into_iter().zip(grouping.results);
-        let joined = joined.map(|(values, &axis)| self.joined(site, axis, values));
+        let joined = joined.map(|(values, &axis)| self.concat(site, axis, values));
         joined.collect::<Result<_, _>>().map(Some)
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
 }
 
 /// The indices of `intervals` that are not among `taken`.
-pub(super) fn without(intervals: &[Interval], taken: &[Interval]) -> Vec<Interval> {
+pub(super) fn subtract(intervals: &[Interval], taken: &[Interval]) -> Vec<Interval> {
     let mut left = intervals.to_vec();
     for t in taken {
         left = left

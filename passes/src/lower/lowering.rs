@@ -1,10 +1,10 @@
 //! Lowering instruction by instruction: the local ops, their names and their types.
 
 use tpc_ir::op::{
-    Concat, Inferred, LocalCtx, ReduceScatter, Rule, Sharded, Slice, Slot, TypeError,
+    Concat, InferredTypes, LocalCtx, ReduceScatter, Rule, ShardedTensor, Slice, Slot, TypeError,
 };
 use tpc_ir::{
-    Budget, Dim, Graph, Group, Inst, InstData, Interval, Op, Output, Place, Resource, Spot,
+    Budget, Dim, Graph, Group, Inst, InstData, Interval, Op, OpLocation, Output, Place, Resource,
     TensorType, Value, Verified, stage,
 };
 
@@ -123,13 +123,13 @@ impl<'a> Lowering<'a> {
     ) -> Result<Option<Vec<TensorType>>, LowerError> {
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.out.value(v).ty).collect();
         match op.infer(&types) {
-            Ok(Inferred::Types(types)) => Ok(Some(types)),
-            Ok(Inferred::Declared) => Ok(None),
-            Err(source) => Err(self.mistyped(site, source)),
+            Ok(InferredTypes::Types(types)) => Ok(Some(types)),
+            Ok(InferredTypes::Declared) => Ok(None),
+            Err(source) => Err(self.type_error(site, source)),
         }
     }
 
-    fn mistyped(&self, site: Site<'_>, source: TypeError) -> LowerError {
+    fn type_error(&self, site: Site<'_>, source: TypeError) -> LowerError {
         LowerError::Type {
             op: site.data.op.name(),
             value: self.name(site.data),
@@ -147,15 +147,15 @@ impl<'a> Lowering<'a> {
     ) -> Result<Value, LowerError> {
         let v = self
             .out
-            .push_inferred(op.into(), operands, site.place, site.data.layer)
-            .map_err(|e| self.mistyped(site, e))?;
+            .push_with_inference(op.into(), operands, site.place, site.data.layer)
+            .map_err(|e| self.type_error(site, e))?;
         let name = self.name(site.data);
         self.out.value_mut(v).name = name;
         Ok(v)
     }
 
     /// Appends an op whose results have these types and the names of the instruction's results.
-    pub(super) fn push_typed(
+    pub(super) fn push_with_type(
         &mut self,
         site: Site<'_>,
         op: Op,
@@ -192,7 +192,7 @@ impl<'a> Lowering<'a> {
                 pairs = pairs.saturating_add(runs.saturating_mul(runs) / ranks);
             }
         }
-        let spot = || Some(Spot::of(from, inst));
+        let spot = || Some(OpLocation::of(from, inst));
         budget.spend(Resource::Segments, segments, PROGRAMS, spot)?;
         // Runs that are gathered or cut are compared with one another.
         Ok(budget.spend(Resource::Steps, pairs / 256, PROGRAMS, spot)?)
@@ -280,7 +280,10 @@ impl<'a> Lowering<'a> {
     /// One device's form of an instruction.
     fn local(&mut self, site: Site<'_>) -> Result<(), LowerError> {
         let data = site.data;
-        let (operands, results) = (self.sharded(&data.operands), self.sharded(&data.results));
+        let (operands, results) = (
+            self.sharded_tensors(&data.operands),
+            self.sharded_tensors(&data.results),
+        );
         let ctx = LocalCtx {
             operands: &operands,
             results: &results,
@@ -289,14 +292,14 @@ impl<'a> Lowering<'a> {
         };
         let parts = data.operands.iter().map(|&v| self.part(v, site.rank));
         let mut local: Vec<Value> = parts.collect();
-        if let Some(v) = self.counted_elsewhere(site, &local)? {
+        if let Some(v) = self.count_elsewhere(site, &local)? {
             self.map[data.results[0].index()].push(v);
             return Ok(());
         }
         self.align_contraction(site, &ctx, &mut local)?;
         self.count_once(site, &mut local)?;
         let op = data.op.localise(&ctx).ok_or_else(|| self.rebase(site))?;
-        let new = match self.by_groups(site, &ctx, &op, &local)? {
+        let new = match self.run_by_head_group(site, &ctx, &op, &local)? {
             Some(new) => new,
             None => self.as_sharded(site, &ctx, op, local)?,
         };
@@ -307,11 +310,11 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    fn sharded(&self, values: &[Value]) -> Vec<Sharded<'a>> {
+    fn sharded_tensors(&self, values: &[Value]) -> Vec<ShardedTensor<'a>> {
         let from = self.from;
         let sharded = values.iter().map(|&v| {
             let d = from.value(v);
-            Sharded {
+            ShardedTensor {
                 ty: &d.ty,
                 sharding: &d.sharding,
             }
@@ -350,7 +353,7 @@ impl<'a> Lowering<'a> {
                 found: show(&found),
             });
         }
-        Ok(self.push_typed(site, op, operands, expected))
+        Ok(self.push_with_type(site, op, operands, expected))
     }
 
     /// The part of a value that the device of rank `rank` holds.
@@ -388,11 +391,11 @@ impl<'a> Lowering<'a> {
             };
             slices.push(self.push(site, slice, vec![v])?);
         }
-        self.joined(site, axis as usize, slices)
+        self.concat(site, axis as usize, slices)
     }
 
     /// Values one after another along `axis`; a single one as it is.
-    pub(super) fn joined(
+    pub(super) fn concat(
         &mut self,
         site: Site<'_>,
         axis: usize,

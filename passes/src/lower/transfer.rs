@@ -8,7 +8,7 @@ use tpc_ir::{
 };
 
 use super::LowerError;
-use super::intervals::{positions, without};
+use super::intervals::{positions, subtract};
 use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
@@ -57,7 +57,7 @@ impl Lowering<'_> {
     ) -> Result<Value, LowerError> {
         let classes = &self.from.classes;
         let (sharding, ty) = (&target.sharding, &target.ty);
-        if let Some(at) = Isolated::new(sharding, ty) {
+        if let Some(at) = FactorAxes::new(sharding, ty) {
             let range = classes[at.class.class.index()].range(site.rank, at.class.div);
             let local = sharding.local_type(ty, classes, site.rank);
             let (range, local) = range.zip(local).ok_or_else(|| self.rebase(site))?;
@@ -95,7 +95,7 @@ impl Lowering<'_> {
             [one] => *one,
             _ => return Err(self.rebase(site)),
         };
-        let Some(at) = Isolated::new(sharding, ty) else {
+        let Some(at) = FactorAxes::new(sharding, ty) else {
             let tree = sharding.tree(axis, &ty.dims[axis]);
             return self.gather_axis(site, axis, &tree, &parts);
         };
@@ -149,7 +149,7 @@ impl Lowering<'_> {
             let (held, owned) = held.zip(owned).ok_or_else(|| self.rebase(there))?;
             // Segments that are not split come from the first device.
             let sent: Vec<Interval> = received.iter().map(|(i, _)| *i).collect();
-            let owned = without(&owned, &sent);
+            let owned = subtract(&owned, &sent);
             if owned.is_empty() {
                 continue;
             }
@@ -170,7 +170,7 @@ impl Lowering<'_> {
         }
         received.sort_by_key(|(i, _)| i.start);
         let in_order = received.into_iter().map(|(_, v)| v).collect();
-        self.joined(site, axis, in_order)
+        self.concat(site, axis, in_order)
     }
 
     /// Brings an axis together segment by segment, where sizes are known at run time only.
@@ -241,18 +241,18 @@ fn next_slice(axis: usize, start: &mut Dim, len: Dim) -> Option<Slice> {
 
 /// A split factor of a value as an axis of its own: the value's elements as `[inner, factor, outer]`, whatever the
 /// sizes around it, symbolic ones included.
-struct Isolated {
+struct FactorAxes {
     class: ClassRef,
     size: Dim,
     inner: Dim,
     outer: Dim,
 }
 
-impl Isolated {
+impl FactorAxes {
     /// The only split leaf of a value; `None` where there are several, where it lies in a sum, and where each axis is a
     /// single leaf.
-    fn new(sharding: &Sharding, ty: &TensorType) -> Option<Isolated> {
-        let mut out: Option<Isolated> = None;
+    fn new(sharding: &Sharding, ty: &TensorType) -> Option<FactorAxes> {
+        let mut out: Option<FactorAxes> = None;
         let mut inner = Dim::ONE;
         for axis in 0..RANK {
             let tree = sharding.tree(axis, &ty.dims[axis]);
@@ -268,7 +268,7 @@ impl Isolated {
                 match (split, &mut out) {
                     (Some(_), Some(_)) => return None,
                     (Some(class), None) => {
-                        out = Some(Isolated {
+                        out = Some(FactorAxes {
                             class: *class,
                             size: size.clone(),
                             inner: inner.clone(),

@@ -8,7 +8,7 @@ use super::lowering::{Lowering, Site};
 
 impl Lowering<'_> {
     /// The local form of a sum with a whole operand, on all devices but the first: the unreduced operand alone.
-    pub(super) fn counted_elsewhere(
+    pub(super) fn count_elsewhere(
         &mut self,
         site: Site<'_>,
         local: &[Value],
@@ -24,7 +24,7 @@ impl Lowering<'_> {
                 let split = self.from.value(data.operands[1]).sharding.is_split();
                 return Ok((!split).then_some(local[0]));
             }
-            Linearity::Opaque | Linearity::Joint | Linearity::Each(_) => return Ok(None),
+            Linearity::Opaque | Linearity::Joint | Linearity::PerOperand(_) => return Ok(None),
         }
         match [0, 1].map(|k| self.is_unreduced(data.operands[k])) {
             [true, false] => Ok(Some(local[0])),

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::Way;
-use super::{Engine, EngineProfile, Topology};
+use super::{Engine, EngineProfile, Way};
 
 /// Factors by which one machine differs from the profile of an engine, fitted to its user's own measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -38,7 +37,7 @@ pub struct Ways(u8);
 
 impl Ways {
     /// Whether a way is among them.
-    pub const fn has(self, way: Way) -> bool {
+    pub const fn contains(self, way: Way) -> bool {
         self.0 & (1 << way as u8) != 0
     }
 
@@ -74,7 +73,7 @@ impl Calibration {
     pub const WITHIN: (f64, f64) = (0.05, 20.0);
 
     /// The profile of the machine.
-    pub fn applied(&self, profile: &EngineProfile) -> EngineProfile {
+    pub fn apply_to(&self, profile: &EngineProfile) -> EngineProfile {
         let mut p = *profile;
         p.bandwidth_share *= self.bandwidth;
         p.bytes_per_cycle *= self.bandwidth;
@@ -96,23 +95,5 @@ impl Calibration {
         p.link_share /= self.reductions;
         p.handover_us *= self.handover;
         p
-    }
-}
-
-impl EngineProfile {
-    /// The profile of an engine on a machine, with the constants measured on that machine.
-    pub fn on(engine: Engine, topology: &Topology) -> EngineProfile {
-        let profile = EngineProfile::of(engine);
-        match topology.calibration_for(engine) {
-            Some(calibration) => calibration.applied(profile),
-            None => *profile,
-        }
-    }
-}
-
-impl Topology {
-    /// What was measured with an engine on the machine.
-    pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
-        self.calibration.as_ref().filter(|c| c.engine == engine)
     }
 }

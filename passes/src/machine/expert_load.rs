@@ -56,7 +56,7 @@ pub struct ExpertLoad(RefCell<BTreeMap<(u64, Vec<u64>), f64>>);
 impl ExpertLoad {
     /// The expected largest number of `draws` independent draws that fall to one device, the devices having these
     /// numbers of things to draw.
-    pub fn busiest(&self, draws: u64, lens: Vec<u64>) -> f64 {
+    pub fn expected_max_load(&self, draws: u64, lens: Vec<u64>) -> f64 {
         let mut known = self.0.borrow_mut();
         *known
             .entry((draws, lens))

@@ -69,7 +69,7 @@ impl Kernel {
 
     /// Codes of less than eight bits among these weights, each of which is unpacked. Codes of eight bits are integers as
     /// they lie there.
-    pub fn packed(&self) -> f64 {
+    pub fn unpacked_weights(&self) -> f64 {
         match self.dtype.element_bytes() < 1.0 {
             true => self.weights(),
             false => 0.0,

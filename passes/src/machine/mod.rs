@@ -6,6 +6,7 @@ mod calibration;
 mod class;
 mod cost;
 mod engine;
+mod engine_profiles;
 mod expert_load;
 #[allow(
     clippy::approx_constant,
@@ -15,6 +16,7 @@ mod fitted;
 mod kernel;
 mod pool;
 mod profile;
+mod ring;
 mod speed;
 mod topology;
 mod way;
@@ -30,7 +32,8 @@ pub use expert_load::{ExpertLoad, expected_max};
 pub(crate) use kernel::kernel;
 pub use kernel::{Kernel, KernelKind, Regime};
 pub use pool::Pool;
-pub use profile::{ClassFactor, ClassFactors, EngineProfile, ErrorBand, Ring};
+pub use profile::{ClassFactor, ClassFactors, EngineProfile, ErrorBand};
+pub use ring::Ring;
 pub use speed::{KernelTime, Speed};
 pub use topology::{DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology};
 pub use way::Way;

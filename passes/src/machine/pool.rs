@@ -22,7 +22,7 @@ impl Topology {
     }
 
     /// True if a device is in another machine than the host.
-    pub fn is_away(&self, device: usize) -> bool {
+    pub fn is_remote(&self, device: usize) -> bool {
         self.away.contains(&device)
     }
 
@@ -31,7 +31,7 @@ impl Topology {
     /// A host whose memory is stated has the whole pool in that figure.
     pub fn host_pool(&self, devices: usize) -> Option<Pool> {
         let sharing: Vec<usize> = (0..devices)
-            .filter(|&d| !self.is_away(d) && self.pool_of(d).is_some())
+            .filter(|&d| !self.is_remote(d) && self.pool_of(d).is_some())
             .collect();
         let largest = sharing.iter().filter_map(|&d| self.pool_of(d));
         let largest = largest.reduce(f64::max)?;
@@ -50,7 +50,7 @@ impl Topology {
     /// True if every one of `devices` devices that is in the host's machine shares the host's memory: weights and caches that move
     /// from a device to the host free nothing.
     pub fn host_is_shared(&self, devices: usize) -> bool {
-        let mut here = (0..devices).filter(|&d| !self.is_away(d));
+        let mut here = (0..devices).filter(|&d| !self.is_remote(d));
         self.host_pool(devices).is_some() && here.all(|d| self.pool_of(d).is_some())
     }
 

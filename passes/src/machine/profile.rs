@@ -1,8 +1,6 @@
 //! The constants of an engine that the machine's data sheet does not have.
 
-use tpc_ir::op::Collective;
-
-use super::{CardClass, Engine, Link, LinkKind, Topology, fitted};
+use super::CardClass;
 
 /// What an engine makes of a machine: the constants of the cost model. The book's page on the cost model has the formula.
 ///
@@ -127,74 +125,3 @@ pub struct ErrorBand {
     /// With weights on the host.
     pub host: f64,
 }
-
-/// Devices that reduce together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ring {
-    /// The slowest link between neighbours.
-    pub link: Link,
-    /// The number of devices.
-    pub n: usize,
-    /// Whether one of them waits for the others by way of the host.
-    pub waits: bool,
-}
-
-impl Ring {
-    /// The ring of these devices of a machine.
-    pub fn of(topology: &Topology, devices: &[usize]) -> Ring {
-        Ring {
-            link: topology.ring(devices),
-            n: devices.len(),
-            waits: devices
-                .iter()
-                .any(|&d| topology.device(d).class.waits_on_host()),
-        }
-    }
-}
-
-impl EngineProfile {
-    /// The profile of an engine.
-    pub const fn of(engine: Engine) -> &'static EngineProfile {
-        match engine {
-            Engine::Tpc => &TPC,
-            Engine::LlamaCpp => &fitted::LLAMA_CPP,
-            Engine::IkLlamaCpp => &fitted::IK_LLAMA_CPP,
-        }
-    }
-
-    /// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
-    /// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
-    pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
-        match collective {
-            Collective::AllReduce => self.all_reduce_us(ring, bytes),
-            Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
-                self.all_reduce_us(ring, bytes / 2.0)
-            }
-        }
-    }
-
-    /// Microseconds of an all-reduce of `bytes` over the devices of a ring.
-    pub fn all_reduce_us(&self, ring: Ring, bytes: f64) -> f64 {
-        let Ring { link, n, waits } = ring;
-        if n < 2 {
-            return 0.0;
-        }
-        let growth = match link.kind {
-            LinkKind::NvSwitch => 0.0,
-            _ => self.reduction_growth,
-        };
-        let n = n as f64;
-        let old = if waits { self.old_reductions } else { 1.0 };
-        let latency = old * self.reduction_latencies * link.latency_us * (n - 1.0).powf(growth);
-        latency + 2.0 * (n - 1.0) / n * bytes / (link.bandwidth * self.link_share) * 1e6
-    }
-}
-
-/// tpc's own: a design target, since its kernels are not measured yet. Kernels as llama.cpp's, which is the least that they
-/// are built for; one-shot reductions in the program itself instead of a call between programs.
-static TPC: EngineProfile = EngineProfile {
-    reduction_latencies: 1.0,
-    reduction_growth: 0.5,
-    handover_us: 20.0,
-    ..fitted::LLAMA_CPP
-};

@@ -142,7 +142,7 @@ impl<'a> Speed<'a> {
                     _ => 1.0,
                 };
                 let arithmetic = (k.work.flops / (share * self.matrix)
-                    + k.packed() * p.unpack_cycles / self.some_cycles)
+                    + k.unpacked_weights() * p.unpack_cycles / self.some_cycles)
                     / filled;
                 let factor = match k.kind {
                     KernelKind::Attention | KernelKind::Light => 1.0,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Calibration, CardClass};
+use super::{Calibration, CardClass, Engine};
 
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -170,7 +170,7 @@ impl Link {
     }
 
     /// What both links allow: the smaller bandwidth, the longer latency, the slower kind.
-    pub fn slower(self, other: Link) -> Link {
+    pub fn bottleneck(self, other: Link) -> Link {
         Link {
             bandwidth: self.bandwidth.min(other.bandwidth),
             latency_us: self.latency_us.max(other.latency_us),
@@ -254,7 +254,7 @@ impl Topology {
     /// What is assumed where nobody names the machine: the defaults, with processors where these are true.
     ///
     /// The processors share the host's memory and cores evenly.
-    pub fn assumed(processors: &[bool]) -> Topology {
+    pub fn for_unnamed_machine(processors: &[bool]) -> Topology {
         let mut out = Topology::default();
         let count = processors.iter().filter(|p| **p).count();
         if count == 0 {
@@ -306,13 +306,18 @@ impl Default for Topology {
 }
 
 impl Topology {
+    /// What was measured with an engine on the machine.
+    pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
+        self.calibration.as_ref().filter(|c| c.engine == engine)
+    }
+
     /// The profile of the device at `rank`.
     pub fn device(&self, rank: usize) -> &DeviceProfile {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
 
     /// The link between two devices.
-    pub fn between(&self, a: usize, b: usize) -> Link {
+    pub fn link_between(&self, a: usize, b: usize) -> Link {
         let stated = self
             .links
             .iter()
@@ -321,11 +326,11 @@ impl Topology {
     }
 
     /// The slowest link between neighbours in the ring of these devices.
-    pub fn ring(&self, devices: &[usize]) -> Link {
+    pub fn slowest_ring_link(&self, devices: &[usize]) -> Link {
         let neighbours = devices.iter().zip(devices.iter().cycle().skip(1));
         neighbours
-            .map(|(&a, &b)| self.between(a, b))
-            .reduce(Link::slower)
+            .map(|(&a, &b)| self.link_between(a, b))
+            .reduce(Link::bottleneck)
             .unwrap_or(self.link)
     }
 }

@@ -21,7 +21,7 @@ pub(crate) trait Parts {
 
 /// The work on one device of an op with at least one result, for one batch.
 pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &ExpertLoad) -> Work {
-    op.work(&InBatch {
+    op.work(&BatchParts {
         parts,
         batch: b,
         expert_load,
@@ -29,13 +29,13 @@ pub(crate) fn work(op: &Op, parts: &impl Parts, b: &Bindings, expert_load: &Expe
 }
 
 /// The parts of an instruction on one device in one batch.
-struct InBatch<'a, P> {
+struct BatchParts<'a, P> {
     parts: &'a P,
     batch: &'a Bindings,
     expert_load: &'a ExpertLoad,
 }
 
-impl<P: Parts> Extents for InBatch<'_, P> {
+impl<P: Parts> Extents for BatchParts<'_, P> {
     fn dtype(&self, slot: Slot) -> DType {
         self.parts.ty(slot).dtype
     }
@@ -59,7 +59,7 @@ impl<P: Parts> Extents for InBatch<'_, P> {
     fn expert_load(&self, draws: f64) -> Option<ExpertShare> {
         let (lens, own) = self.parts.experts()?;
         Some(ExpertShare {
-            busiest: self.expert_load.busiest(draws as u64, lens),
+            busiest: self.expert_load.expected_max_load(draws as u64, lens),
             own: own as f64,
         })
     }

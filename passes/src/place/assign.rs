@@ -101,7 +101,7 @@ impl<'a> Anchors<'a> {
     }
 
     /// The place of a weight or state with an override, in a layer at `layer`.
-    fn overridden(&self, v: Value, layer: Place) -> Option<Place> {
+    fn override_place(&self, v: Value, layer: Place) -> Option<Place> {
         Some(match self.placement.overrides.get(&v)? {
             PlaceOverride::Host => Place::Host,
             PlaceOverride::Device(d) => Place::Device(Device::new(*d)),
@@ -112,7 +112,7 @@ impl<'a> Anchors<'a> {
 
     fn weight(&mut self, v: Value, layer: Place) -> Place {
         let bytes = self.graph.value(v).ty.bytes(&Bindings::default());
-        let overridden = self.overridden(v, layer);
+        let overridden = self.override_place(v, layer);
         self.weights[v.index()] = Some(Source {
             overridden,
             bytes: bytes.unwrap_or(u64::MAX),
@@ -121,7 +121,7 @@ impl<'a> Anchors<'a> {
     }
 
     fn state(&mut self, v: Value, layer: Place) -> Place {
-        let place = self.overridden(v, layer).unwrap_or(layer);
+        let place = self.override_place(v, layer).unwrap_or(layer);
         self.states[v.index()] = Some(place);
         place
     }

@@ -6,7 +6,7 @@ use tpc_ir::op::Copy;
 use tpc_ir::{Graph, InstData, Op, Output, Place, Value};
 
 use super::assign::readers;
-use super::{LayerPlacement, PlaceOverride, Placed};
+use super::{LayerPlacement, PlaceOverride, PlacedGraph};
 
 /// Rebuilds `graph` in `out`, which has the devices and groups, with each instruction at its place.
 ///
@@ -17,7 +17,7 @@ pub(super) fn insert(
     placement: &LayerPlacement,
     places: &[Place],
     out: Graph,
-) -> Placed {
+) -> PlacedGraph {
     let readers = readers(graph, places);
     let mut copies = Copies {
         from: graph,
@@ -66,7 +66,7 @@ pub(super) fn insert(
                 Output::Named(name.clone(), copies.arrive(*v, Place::Host, None))
             }
             Output::State { state, value } => {
-                let (place, state) = copies.original(*state);
+                let (place, state) = copies.copy_source(*state);
                 let layer = graph.inst(graph.value(*value).def.0).layer;
                 let value = copies.arrive(*value, place, layer);
                 Output::State { state, value }
@@ -74,7 +74,7 @@ pub(super) fn insert(
         };
         copies.out.outputs.push(new);
     }
-    Placed {
+    PlacedGraph {
         graph: copies.out,
         mirrored,
     }
@@ -110,7 +110,7 @@ impl Copies<'_> {
     }
 
     /// The place that defines a value, and the value there.
-    fn original(&self, v: Value) -> (Place, Value) {
+    fn copy_source(&self, v: Value) -> (Place, Value) {
         let place = self.origin[v.index()];
         let place = place.expect("invariant: values are defined before they are used");
         (place, self.versions[v.index()][&place])
@@ -122,7 +122,7 @@ impl Copies<'_> {
         if let Some(&there) = self.versions[v.index()].get(&place) {
             return there;
         }
-        let (_, source) = self.original(v);
+        let (_, source) = self.copy_source(v);
         let layer = layer.filter(|_| self.from.inst(self.from.value(v).def.0).layer.is_some());
         let ty = self.from.value(v).ty.clone();
         let made = self.out.push(Copy, vec![source], vec![ty], place, layer);

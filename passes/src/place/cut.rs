@@ -4,10 +4,11 @@
 //! however many users it has; an op costs its time on its side. All costs are times per decoded token, prompts weighed
 //! in.
 
+use petgraph::graph::NodeIndex;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
 use super::LayerPlacement;
-use super::flow::Net;
+use super::min_cut::FlowNetwork;
 use crate::machine::{Link, Topology, Workload};
 
 /// The side of an instruction.
@@ -57,8 +58,8 @@ impl CutCosts {
             link,
             flops: [there.flops, fastest],
             batches: [
-                (filling(workload.decode), 1.0),
-                (filling(workload.prefill), prompt),
+                (half_full(workload.decode), 1.0),
+                (half_full(workload.prefill), prompt),
             ],
         }
     }
@@ -93,7 +94,7 @@ impl CutCosts {
 
 /// The batch with caches at most half full: then a slice of the cells attended to is smaller than the cache, and cheaper
 /// to copy.
-fn filling(batch: Bindings) -> Bindings {
+fn half_full(batch: Bindings) -> Bindings {
     let half = |b: Bindings, seen: Symbol, all: Symbol| {
         let most = b.get(all).div_ceil(2);
         b.with(seen, b.get(seen).min(most))
@@ -120,19 +121,19 @@ pub(super) fn cheapest_cut(
     side: &dyn Fn(Inst) -> Side,
     costs: &CutCosts,
 ) -> Vec<Inst> {
-    let mut net = Net::new();
-    let (layer, other) = (Net::SOURCE, Net::SINK);
-    let mut free: Vec<(Inst, u32)> = Vec::new();
-    let nodes: Vec<u32> = graph
+    let mut network = FlowNetwork::new();
+    let (layer, other) = (network.source, network.sink);
+    let mut free: Vec<(Inst, NodeIndex)> = Vec::new();
+    let nodes: Vec<NodeIndex> = graph
         .insts()
         .map(|(i, _)| match side(i) {
             Side::Layer => layer,
             Side::Other => other,
             Side::Free => {
-                let node = net.add_node();
+                let node = network.add_node();
                 let [there, here] = costs.op_ns(graph, i);
-                net.add_edge(layer, node, there);
-                net.add_edge(node, other, here);
+                network.add_edge(layer, node, there);
+                network.add_edge(node, other, here);
                 free.push((i, node));
                 node
             }
@@ -141,7 +142,7 @@ pub(super) fn cheapest_cut(
     if free.is_empty() {
         return Vec::new();
     }
-    let mut users: Vec<Vec<u32>> = vec![Vec::new(); graph.values().len()];
+    let mut users: Vec<Vec<NodeIndex>> = vec![Vec::new(); graph.values().len()];
     for (inst, data) in graph.insts() {
         for v in &data.operands {
             users[v.index()].push(nodes[inst.index()]);
@@ -161,7 +162,7 @@ pub(super) fn cheapest_cut(
         used.sort_unstable();
         used.dedup();
         used.retain(|&u| u != maker);
-        let fixed = |n: u32| n == layer || n == other;
+        let fixed = |n: NodeIndex| n == layer || n == other;
         // Weights are stored where they are used.
         if used.is_empty()
             || fixed(maker) && used.iter().all(|&u| fixed(u))
@@ -171,19 +172,19 @@ pub(super) fn cheapest_cut(
         }
         let cost = costs.copy_ns(graph, v);
         // From the layer's place to the other: one copy, whichever users are there.
-        let there = net.add_node();
-        net.add_edge(maker, there, cost);
+        let there = network.add_node();
+        network.add_edge(maker, there, cost);
         // From the other place to the layer's.
-        let here = net.add_node();
-        net.add_edge(here, maker, cost);
+        let here = network.add_node();
+        network.add_edge(here, maker, cost);
         for &u in &used {
-            net.add_edge(there, u, FORBIDDEN);
-            net.add_edge(u, here, FORBIDDEN);
+            network.add_edge(there, u, FORBIDDEN);
+            network.add_edge(u, here, FORBIDDEN);
         }
     }
-    let beyond = net.beyond_cut();
+    let sink_side = network.sink_side();
     free.iter()
-        .filter(|(_, node)| beyond[*node as usize])
+        .filter(|(_, node)| sink_side[node.index()])
         .map(|(inst, _)| *inst)
         .collect()
 }

@@ -14,7 +14,7 @@
 mod assign;
 mod copies;
 mod cut;
-mod flow;
+mod min_cut;
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ pub enum PlaceOverride {
 
 impl LayerPlacement {
     /// All layers on one stage of so many devices.
-    pub fn together(devices: usize) -> LayerPlacement {
+    pub fn single_stage(devices: usize) -> LayerPlacement {
         LayerPlacement {
             stages: vec![(0..devices).collect()],
             prologue: LayerPlace::Stage(0),
@@ -96,7 +96,7 @@ impl LayerPlacement {
 
 /// A graph whose values have places.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct PlacedGraph {
     /// The graph, with its copies.
     pub graph: Graph,
     /// The values that must stay whole on every device of their stage.
@@ -110,7 +110,7 @@ pub fn place(
     devices: &[String],
     topology: &Topology,
     workload: &Workload,
-) -> Placed {
+) -> PlacedGraph {
     let places = assign::assign(graph, placement, topology, workload);
     let mut out = Graph::new(graph.name.clone());
     // Copies come on top.
@@ -135,8 +135,8 @@ pub fn group_of(graph: &Graph, inst: Inst) -> Option<Group> {
 }
 
 /// The graph with everything on one group of these devices.
-pub fn on_group(graph: &Graph, devices: &[String]) -> Graph {
-    let placement = LayerPlacement::together(devices.len());
+pub fn place_on_group(graph: &Graph, devices: &[String]) -> Graph {
+    let placement = LayerPlacement::single_stage(devices.len());
     let workload = Workload::new(1, 1, 1, 1);
     place(graph, &placement, devices, &Topology::default(), &workload).graph
 }

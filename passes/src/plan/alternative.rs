@@ -9,7 +9,7 @@ use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, clash, options_for};
 use super::price::Pricer;
 use super::search::search;
-use super::{Choice, PlanRequest, Planned};
+use super::{Choice, PlanRequest, PlannedGraph};
 use crate::factors::propagate;
 use crate::machine::all_reduce_us;
 
@@ -40,7 +40,7 @@ impl Cost {
 
 /// Prices alternatives to the plan of one group.
 pub(super) struct Alternatives<'a> {
-    planned: &'a Planned,
+    planned: &'a PlannedGraph,
     group: Group,
     groups: Vec<&'a LayerGroup>,
     /// The groups of each leaf.
@@ -49,7 +49,7 @@ pub(super) struct Alternatives<'a> {
 }
 
 /// The consequences of an option that is taken as given.
-pub(super) struct Instead {
+pub(super) struct Replacement {
     /// The chosen classes that it excludes.
     pub(super) of: Vec<Class>,
     /// The layers where something changes; `None` before the first and after the last.
@@ -61,7 +61,7 @@ pub(super) struct Instead {
 }
 
 /// The costs of a layer group, by its fixed and chosen options.
-struct Known<'a> {
+struct CostCache<'a> {
     signature: &'a Signature,
     places: Vec<Option<usize>>,
     chosen: Cost,
@@ -71,7 +71,7 @@ struct Known<'a> {
 impl<'a> Alternatives<'a> {
     /// Alternatives to `planned`, the plan of `request`, for a group of devices with these weights.
     pub(super) fn new(
-        planned: &'a Planned,
+        planned: &'a PlannedGraph,
         request: &'a PlanRequest,
         group: Group,
         device_weights: &'a [f64],
@@ -109,27 +109,27 @@ impl<'a> Alternatives<'a> {
     }
 
     /// The cost of `option` in place of the chosen ones that it excludes.
-    pub(super) fn instead(&self, option: &SplitOption) -> Instead {
-        let Planned {
+    pub(super) fn replace(&self, option: &SplitOption) -> Replacement {
+        let PlannedGraph {
             analysis, choice, ..
         } = self.planned;
         let excluded = |i: usize| clash(analysis, &choice.options[i], option);
-        self.changed(Some(option), &excluded, &[])
+        self.cost_with(Some(option), &excluded, &[])
     }
 
     /// The cost with the factors of a chosen class whole.
-    pub(super) fn without(&self, class: Class) -> Instead {
+    pub(super) fn without(&self, class: Class) -> Replacement {
         let whole = &self.planned.choice.options[class.index()].leaves;
-        self.changed(None, &|i| i == class.index(), whole)
+        self.cost_with(None, &|i| i == class.index(), whole)
     }
 
     /// The cost with `given`, without the chosen options that `excluded` names, and with `whole` left whole.
-    fn changed(
+    fn cost_with(
         &self,
         given: Option<&SplitOption>,
         excluded: &dyn Fn(usize) -> bool,
         whole: &[Var],
-    ) -> Instead {
+    ) -> Replacement {
         let choice = &self.planned.choice;
         let own = |&i: &usize| choice.options[i].group == self.group;
         let (out, kept): (Vec<usize>, Vec<usize>) = (0..choice.options.len())
@@ -146,7 +146,7 @@ impl<'a> Alternatives<'a> {
         let fixed: Vec<&SplitOption> = given.into_iter().chain(stay).collect();
         let in_full = self.is_global(given.map_or(whole, |o| &o.leaves));
         let (mut chosen, mut cost) = (Cost::default(), Some(Cost::default()));
-        let mut known: Vec<Known<'_>> = Vec::new();
+        let mut known: Vec<CostCache<'_>> = Vec::new();
         for &r in &concerned {
             let group = self.groups[r];
             let here = |o: &&SplitOption| {
@@ -162,13 +162,13 @@ impl<'a> Alternatives<'a> {
                 .flat_map(|o| o.leaves.iter().map(place))
                 .collect();
             let signature = &group.signature;
-            let alike = |k: &Known<'_>| k.signature == signature && k.places == places;
+            let alike = |k: &CostCache<'_>| k.signature == signature && k.places == places;
             let at = known.iter().position(alike).unwrap_or_else(|| {
-                known.push(Known {
+                known.push(CostCache {
                     signature,
                     places: places.clone(),
                     chosen: self.cost(group, &now, in_full).unwrap_or_default(),
-                    cost: self.cheapest(group, &fixed, whole, in_full),
+                    cost: self.find_cheapest(group, &fixed, whole, in_full),
                 });
                 known.len() - 1
             });
@@ -181,7 +181,7 @@ impl<'a> Alternatives<'a> {
                 _ => None,
             };
         }
-        Instead {
+        Replacement {
             of: out.into_iter().map(Class::new).collect(),
             layers: concerned.iter().map(|&r| self.groups[r].layer).collect(),
             chosen,
@@ -196,7 +196,7 @@ impl<'a> Alternatives<'a> {
     }
 
     /// The cost of the cheapest set beside `fixed` for a group that leaves `whole` whole.
-    fn cheapest(
+    fn find_cheapest(
         &self,
         group: &LayerGroup,
         fixed: &[&SplitOption],
@@ -228,7 +228,7 @@ impl<'a> Alternatives<'a> {
         let selection = Choice::from_options(set.iter().map(|&o| o.clone()));
         let flow = propagate(p.facts, &group.insts, &selection).ok()?;
         let n = p.device_weights.len();
-        let link = p.topology.ring(p.devices);
+        let link = p.topology.slowest_ring_link(p.devices);
         let us = |batch: &Bindings| {
             let busiest = (0..n)
                 .map(|rank| {

@@ -9,7 +9,7 @@ use tpc_ir::{Bindings, DType, Graph, Group, Inst, Interval, Op, Place};
 use super::layer_group::{LayerGroup, Signature};
 use super::price::Pricer;
 use super::timeline::transfer;
-use super::{Breakdown, ModelKind, PlanRequest, Planned, SplitOption};
+use super::{Breakdown, ModelKind, PlanRequest, PlannedGraph, SplitOption};
 use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
 use crate::place::group_of;
 
@@ -18,7 +18,7 @@ const SMALL: f64 = 2e9;
 
 /// A kernel that is launched several times.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
+pub struct KernelCount {
     /// The kernel.
     pub kernel: Kernel,
     /// How often it is launched.
@@ -50,9 +50,9 @@ pub struct Bill {
     /// The devices of each stage.
     devices: Vec<Vec<usize>>,
     /// The kernels of each device of each stage.
-    stages: Vec<Vec<Vec<Counted>>>,
+    stages: Vec<Vec<Vec<KernelCount>>>,
     /// The kernels of single devices outside of stages, and of the host.
-    alone: Vec<(Option<usize>, Counted)>,
+    alone: Vec<(Option<usize>, KernelCount)>,
     exchanges: Vec<Exchange>,
     moves: Vec<Move>,
 }
@@ -91,7 +91,7 @@ impl Times {
 impl Bill {
     /// The bill of a plan and its sharded form for a batch.
     pub fn new(
-        planned: &Planned,
+        planned: &PlannedGraph,
         sharded: &Graph,
         request: &PlanRequest,
         batch: &Bindings,
@@ -100,7 +100,7 @@ impl Bill {
             regime: Regime::of(batch),
             devices: request.layer_placement.stages.clone(),
             stages: Vec::new(),
-            alone: alone(planned, request, batch),
+            alone: kernels_outside_stages(planned, request, batch),
             exchanges: Vec::new(),
             moves: Vec::new(),
         };
@@ -132,11 +132,11 @@ impl Bill {
     }
 
     /// The bill of the whole graph on one device, which fetches the inputs and gives back the outputs.
-    pub fn on_one(planned: &Planned, request: &PlanRequest, batch: &Bindings) -> Bill {
+    pub fn on_one_device(planned: &PlannedGraph, request: &PlanRequest, batch: &Bindings) -> Bill {
         let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
         let insts = planned.graph.insts();
         let kernels = insts.filter_map(|(i, _)| pricer.kernel(i, &[], 0, batch));
-        let once = |kernel| Counted { kernel, count: 1.0 };
+        let once = |kernel| KernelCount { kernel, count: 1.0 };
         let link = request.topology.host_link;
         let bytes = |v| planned.graph.value(v).ty.bytes(batch).unwrap_or(0) as f64;
         let outputs = planned.graph.outputs.iter().filter_map(|o| match o {
@@ -242,7 +242,7 @@ impl Bill {
         out
     }
 
-    fn parts(&self, speed: &Speed<'_>, counted: &Counted) -> Breakdown {
+    fn parts(&self, speed: &Speed<'_>, counted: &KernelCount) -> Breakdown {
         let time = speed.kernel(&counted.kernel, self.regime);
         let busy = time.busy * counted.count;
         let mut out = Breakdown {
@@ -259,11 +259,11 @@ impl Bill {
 }
 
 /// The kernels of the host and of single devices.
-fn alone(
-    planned: &Planned,
+fn kernels_outside_stages(
+    planned: &PlannedGraph,
     request: &PlanRequest,
     batch: &Bindings,
-) -> Vec<(Option<usize>, Counted)> {
+) -> Vec<(Option<usize>, KernelCount)> {
     let graph = &planned.graph;
     let pricer = Pricer::new(planned.graph_facts(), request, &[0], &[1.0]);
     let outside = |(inst, _): &(Inst, _)| group_of(graph, *inst).is_none();
@@ -273,22 +273,22 @@ fn alone(
             Place::Host | Place::Group(_) => None,
         };
         let kernel = pricer.kernel(inst, &[], 0, batch)?;
-        Some((device, Counted { kernel, count: 1.0 }))
+        Some((device, KernelCount { kernel, count: 1.0 }))
     });
     each.collect()
 }
 
 /// What the kernels of a layer group depend on, beside the stage: its shape, and for each option the positions of its leaves
 /// and the ranges.
-type Alike<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
+type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 
 /// The kernels of each device of a stage. Layer groups that are alike and divided alike are asked for once.
 fn stage_kernels(
-    planned: &Planned,
+    planned: &PlannedGraph,
     request: &PlanRequest,
     stage: usize,
     batch: &Bindings,
-) -> Vec<Vec<Counted>> {
+) -> Vec<Vec<KernelCount>> {
     let device_weights = request.stage_device_weights(stage);
     let devices = &request.layer_placement.stages[stage];
     let pricer = Pricer::new(planned.graph_facts(), request, devices, &device_weights);
@@ -298,7 +298,7 @@ fn stage_kernels(
         .filter(|g| g.group.index() == stage)
         .collect();
     let mut distinct: Vec<(&LayerGroup, Vec<&SplitOption>, f64)> = Vec::new();
-    let mut known: FxHashMap<Alike<'_>, usize> = FxHashMap::default();
+    let mut known: FxHashMap<LayerGroupKey<'_>, usize> = FxHashMap::default();
     for g in groups {
         let at = |l: &Var| g.leaves.iter().position(|x| x == l);
         let here =
@@ -323,15 +323,15 @@ fn stage_kernels(
                 .insts
                 .iter()
                 .filter_map(|&i| pricer.kernel(i, assignment, rank, batch));
-            let counted = |kernel| Counted {
+            let counted = |kernel| KernelCount {
                 kernel,
                 count: *count,
             };
             kernels.map(counted).collect::<Vec<_>>()
         });
-        merged(each.collect())
+        merge_equal(each.collect())
     };
-    let mut out: Vec<Vec<Counted>> = Vec::new();
+    let mut out: Vec<Vec<KernelCount>> = Vec::new();
     for (rank, first) in pricer.first_alike(&all).into_iter().enumerate() {
         let kernels = out.get(first).cloned().unwrap_or_else(|| of_rank(rank));
         out.push(kernels);
@@ -340,8 +340,8 @@ fn stage_kernels(
 }
 
 /// Equal kernels counted together.
-fn merged(all: Vec<Counted>) -> Vec<Counted> {
-    let mut out: Vec<Counted> = Vec::new();
+fn merge_equal(all: Vec<KernelCount>) -> Vec<KernelCount> {
+    let mut out: Vec<KernelCount> = Vec::new();
     let mut known: FxHashMap<(KernelKind, DType, [u64; 3]), usize> = FxHashMap::default();
     for c in all {
         let k = &c.kernel;

@@ -16,7 +16,7 @@ const GLOBAL_LIMIT: usize = 256;
 type Solution = (Price, Vec<SplitOption>);
 
 /// An assignment of the global factors, with the cheapest solution of every problem under it.
-struct Best {
+struct BestAssignment {
     total: f64,
     global: Vec<SplitOption>,
     solutions: Vec<Solution>,
@@ -35,7 +35,7 @@ pub fn choose(
     let problems = table.problems();
     let mut choice = Choice::none();
     choice.distinct = problems.len();
-    if let Some(best) = cheapest(pricer, &table.global, &problems, &mut choice, budget) {
+    if let Some(best) = find_cheapest(pricer, &table.global, &problems, &mut choice, budget) {
         price(pricer, &table.global, &problems, &best, &mut choice);
         take(&problems, best, &mut choice);
     }
@@ -46,30 +46,30 @@ pub fn choose(
 ///
 /// Whether to split a factor that runs through everything, such as the residual width, is decided by the full time of
 /// the collectives, as it needs several times as many as any other split.
-fn cheapest(
+fn find_cheapest(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
     problems: &[Problem],
     choice: &mut Choice,
     budget: &Budget,
-) -> Option<Best> {
+) -> Option<BestAssignment> {
     let all: Vec<usize> = (0..global.len()).collect();
     let conflict = |a: usize, b: usize| clash(pricer.facts.analysis, &global[a], &global[b]);
     let (sets, complete) = assignments(&all, GLOBAL_LIMIT, &conflict);
     choice.optimal &= complete;
-    let mut best: Option<Best> = None;
+    let mut best: Option<BestAssignment> = None;
     for set in sets {
         let given: Vec<&SplitOption> = set.iter().map(|&i| &global[i]).collect();
-        if best.is_some() && budget.left(Resource::Trials) == 0 {
+        if best.is_some() && budget.remaining(Resource::Trials) == 0 {
             choice.optimal = false;
             break;
         }
         let Some((total, solutions)) = solve(pricer, &given, problems, choice, budget) else {
             continue;
         };
-        let cheaper = |b: &Best| total < b.total * (1.0 - 1e-9);
+        let cheaper = |b: &BestAssignment| total < b.total * (1.0 - 1e-9);
         if total.is_finite() && best.as_ref().is_none_or(cheaper) {
-            best = Some(Best {
+            best = Some(BestAssignment {
                 total,
                 global: given.into_iter().cloned().collect(),
                 solutions,
@@ -110,7 +110,7 @@ fn price(
     pricer: &Pricer<'_>,
     global: &[SplitOption],
     problems: &[Problem],
-    best: &Best,
+    best: &BestAssignment,
     choice: &mut Choice,
 ) {
     for (p, (price, _)) in problems.iter().zip(&best.solutions) {
@@ -128,12 +128,12 @@ fn price(
 
 /// Adds the options of the best assignment to `choice`: the global ones, then the others in program order, so that
 /// classes are numbered as people read.
-fn take(problems: &[Problem], best: Best, choice: &mut Choice) {
+fn take(problems: &[Problem], best: BestAssignment, choice: &mut Choice) {
     best.global.into_iter().for_each(|o| choice.push(o));
     let mut options: Vec<(Inst, SplitOption)> = Vec::new();
     for (p, (_, assignment)) in problems.iter().zip(&best.solutions) {
         for g in std::iter::once(&p.whole).chain(&p.alike) {
-            let own = assignment.iter().map(|o| (g.insts[0], p.renamed(o, g)));
+            let own = assignment.iter().map(|o| (g.insts[0], p.rename(o, g)));
             options.extend(own);
         }
     }

@@ -26,7 +26,7 @@ impl PlanRequest {
             };
             let room: Vec<f64> = devices.iter().map(room).collect();
             let own: Vec<f64> = devices.iter().map(|&d| weights[d]).collect();
-            if let Some(found) = within(&own, &room) {
+            if let Some(found) = limit_shares(&own, &room) {
                 devices.iter().zip(found).for_each(|(&d, w)| weights[d] = w);
                 limited = true;
             }
@@ -130,7 +130,7 @@ impl StoredBytes {
 
 /// Weights in proportion to `weights`, each at most its room as a part of the whole; in proportion to the room where
 /// that does not suffice for all. The sum stays. `None` where nothing need change, or no device has room.
-fn within(weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
+fn limit_shares(weights: &[f64], room: &[f64]) -> Option<Vec<f64>> {
     let total: f64 = weights.iter().sum();
     let space: f64 = room.iter().sum();
     let fits = |(w, r): (&f64, &f64)| w / total <= *r;
@@ -202,22 +202,25 @@ mod tests {
     #[test]
     fn shares_follow_bandwidth_as_far_as_memory_allows() {
         // Room for all: nothing changes, whatever is not known.
-        assert_eq!(within(&[1.0, 1.0], &[0.5, 0.6]), None);
-        assert_eq!(within(&[3.0, 1.0], &[f64::INFINITY, 0.25]), None);
+        assert_eq!(limit_shares(&[1.0, 1.0], &[0.5, 0.6]), None);
+        assert_eq!(limit_shares(&[3.0, 1.0], &[f64::INFINITY, 0.25]), None);
         // 24 GB and 12 GB of equal speed, for 30 GB: the small one is full, the other takes the rest.
         close(
-            within(&[1.0, 1.0], &[24.0 / 30.0, 12.0 / 30.0]),
+            limit_shares(&[1.0, 1.0], &[24.0 / 30.0, 12.0 / 30.0]),
             &[1.2, 0.8],
         );
         // What the first full device gives up fills the second.
         close(
-            within(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
+            limit_shares(&[2.0, 2.0, 1.0], &[0.2, 0.45, f64::INFINITY]),
             &[1.0, 2.25, 1.75],
         );
         // 60 GB: not even both have room, so both are as short as each other.
-        close(within(&[1.0, 1.0], &[0.4, 0.2]), &[4.0 / 3.0, 2.0 / 3.0]);
-        close(within(&[1.0, 1.0], &[0.4, 0.0]), &[2.0, 0.0]);
-        assert_eq!(within(&[1.0, 1.0], &[0.0, 0.0]), None);
-        assert_eq!(within(&[1.0], &[0.1]), None);
+        close(
+            limit_shares(&[1.0, 1.0], &[0.4, 0.2]),
+            &[4.0 / 3.0, 2.0 / 3.0],
+        );
+        close(limit_shares(&[1.0, 1.0], &[0.4, 0.0]), &[2.0, 0.0]);
+        assert_eq!(limit_shares(&[1.0, 1.0], &[0.0, 0.0]), None);
+        assert_eq!(limit_shares(&[1.0], &[0.1]), None);
     }
 }

@@ -1,10 +1,8 @@
 //! Estimated times of a finished plan.
 
-use std::ops::Add;
-
 use tpc_ir::Graph;
 
-use super::{Bill, ModelKind, PlanRequest, Planned};
+use super::{Bill, Breakdown, ModelKind, PlanRequest, PlannedGraph};
 use crate::machine::{Engine, EngineProfile, Way};
 
 /// Batches of a prompt whose speed is estimated: llama.cpp's default of four physical batches in a logical one.
@@ -39,64 +37,20 @@ pub struct Estimate {
     pub breakdown: Breakdown,
 }
 
-/// The parts of the time of a decoded token, in microseconds. They add up to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Breakdown {
-    /// Products with weights: the reading of the weights.
-    pub weights_us: f64,
-    /// Attention, recurrent states included.
-    pub attention_us: f64,
-    /// All other ops on the devices.
-    pub other_us: f64,
-    /// The fixed time of every kernel, and of every token.
-    pub launches_us: f64,
-    /// Collectives, and copies between devices.
-    pub collectives_us: f64,
-    /// Work of the host, and copies to and from it.
-    pub host_us: f64,
-}
-
-impl Breakdown {
-    /// Their sum.
-    pub fn total(&self) -> f64 {
-        self.weights_us
-            + self.attention_us
-            + self.other_us
-            + self.launches_us
-            + self.collectives_us
-            + self.host_us
-    }
-}
-
-impl Add for Breakdown {
-    type Output = Breakdown;
-
-    fn add(self, b: Breakdown) -> Breakdown {
-        Breakdown {
-            weights_us: self.weights_us + b.weights_us,
-            attention_us: self.attention_us + b.attention_us,
-            other_us: self.other_us + b.other_us,
-            launches_us: self.launches_us + b.launches_us,
-            collectives_us: self.collectives_us + b.collectives_us,
-            host_us: self.host_us + b.host_us,
-        }
-    }
-}
-
 /// Estimates the times of a plan and its sharded form, for the engine and at the depth of the request. A token passes the
 /// stages one after another; so do the host and the devices.
-pub fn estimate(planned: &Planned, sharded: &Graph, request: &PlanRequest) -> Estimate {
+pub fn estimate(planned: &PlannedGraph, sharded: &Graph, request: &PlanRequest) -> Estimate {
     let topology = &request.topology;
     let profile = &EngineProfile::on(request.engine, topology);
     let (decode, prefill) = (request.decode_batch(), request.prefill_batch());
     let bill = Bill::new(planned, sharded, request, &decode);
     let breakdown = bill.times(topology, profile).parts();
     let prompt = Bill::new(planned, sharded, request, &prefill).times(topology, profile);
-    let single = Bill::on_one(planned, request, &decode).times(topology, profile);
+    let single = Bill::on_one_device(planned, request, &decode).times(topology, profile);
     let way = bill.way();
     let calibration = topology.calibration_for(request.engine);
     let error = match way {
-        _ if calibration.is_some_and(|c| c.ways.has(way)) => {
+        _ if calibration.is_some_and(|c| c.ways.contains(way)) => {
             calibration.map_or(0.0, |c| c.residual)
         }
         Way::Host => profile.error.host,

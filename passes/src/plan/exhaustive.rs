@@ -89,14 +89,18 @@ impl Model {
 
 /// A planned model, and all that could have been chosen.
 struct Space<'a> {
-    planned: &'a Planned,
+    planned: &'a PlannedGraph,
     pricer: Pricer<'a>,
     options: Vec<SplitOption>,
     spans: BTreeMap<Var, usize>,
 }
 
 impl<'a> Space<'a> {
-    fn new(planned: &'a Planned, request: &'a PlanRequest, device_weights: &'a [f64]) -> Space<'a> {
+    fn new(
+        planned: &'a PlannedGraph,
+        request: &'a PlanRequest,
+        device_weights: &'a [f64],
+    ) -> Space<'a> {
         let mut spans: BTreeMap<Var, usize> = BTreeMap::new();
         for l in planned.layer_groups.iter().flat_map(|r| &r.leaves) {
             *spans.entry(*l).or_insert(0) += 1;

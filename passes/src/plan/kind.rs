@@ -43,8 +43,8 @@ struct Leaf<'a> {
 impl Leaf<'_> {
     /// Whether a value has the leaf along `axis`.
     fn is_along(&self, v: Value, axis: usize) -> bool {
-        let terms = &self.analysis.terms[v.index()];
-        terms.iter().any(|t| t.axes[axis].contains(&self.leaf))
+        let summands = &self.analysis.summands[v.index()];
+        summands.iter().any(|t| t.axes[axis].contains(&self.leaf))
     }
 
     /// Whether some op has the leaf along `axis` of one of these operands.
@@ -58,15 +58,15 @@ impl Leaf<'_> {
 
     fn has_role(&self, role: Role) -> bool {
         let mut roles = self.analysis.insts.iter().flat_map(|i| &i.roles);
-        roles.any(|r| r.role == role && r.terms.iter().flatten().any(|&l| l == self.leaf))
+        roles.any(|r| r.role == role && r.summands.iter().flatten().any(|&l| l == self.leaf))
     }
 
     fn kind_in_states(&self) -> &'static str {
         match () {
-            () if self.meets(cached, 2) => "kv heads",
-            () if self.meets(cached, 0) => "head width",
-            () if self.meets(cached, 1) => "cells",
-            () if self.meets(carried, 2) => "state heads",
+            () if self.meets(kv_operands, 2) => "kv heads",
+            () if self.meets(kv_operands, 0) => "head width",
+            () if self.meets(kv_operands, 1) => "cells",
+            () if self.meets(recurrent_state, 2) => "state heads",
             () => "state",
         }
     }
@@ -94,7 +94,7 @@ impl Leaf<'_> {
 }
 
 /// The operands of an op that are the keys and values of attention.
-fn cached(op: &Op) -> &'static [usize] {
+fn kv_operands(op: &Op) -> &'static [usize] {
     if matches!(op, Op::FlashAttn(_)) {
         &[1, 2]
     } else {
@@ -112,7 +112,7 @@ fn queries(op: &Op) -> &'static [usize] {
 }
 
 /// The operand of an op that is the state of a recurrence.
-fn carried(op: &Op) -> &'static [usize] {
+fn recurrent_state(op: &Op) -> &'static [usize] {
     if matches!(op, Op::SsmScan(_)) {
         &[0]
     } else if matches!(op, Op::GatedDeltaNet(_)) {

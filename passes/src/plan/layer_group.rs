@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, Group, Inst, Op, Place, TensorType, Value};
 
-use crate::factors::{Analysis, Term};
+use crate::factors::{Analysis, Summand};
 use crate::layers::{Prologue, Section, Shape, View, shape};
 
 /// The instructions of one layer, of the prologue, or of the epilogue, on one group of devices.
@@ -54,7 +54,7 @@ struct PlacedOp {
 enum PlacedValue {
     Result(TensorType),
     /// A value from outside: its number among these, its type, and whether it is a weight or state.
-    Outside(usize, TensorType, bool),
+    External(usize, TensorType, bool),
 }
 
 /// Layers before splits: ops and types are equal, and so is which values from outside are the same.
@@ -74,11 +74,11 @@ impl View for PlacedView<'_> {
         }
     }
 
-    fn outside(&mut self, v: Value) -> PlacedValue {
+    fn external(&mut self, v: Value) -> PlacedValue {
         let next = self.outside.len();
         let number = *self.outside.entry(v).or_insert(next);
         let stored = self.graph.def_op(v).is_stored();
-        PlacedValue::Outside(number, self.graph.value(v).ty.clone(), stored)
+        PlacedValue::External(number, self.graph.value(v).ty.clone(), stored)
     }
 
     fn result(&mut self, v: Value) -> PlacedValue {
@@ -87,7 +87,7 @@ impl View for PlacedView<'_> {
 }
 
 /// The group that plans for an instruction: its own, or for a copy to elsewhere that of the operand.
-fn planned_by(graph: &Graph, inst: Inst) -> Option<Group> {
+fn planning_group(graph: &Graph, inst: Inst) -> Option<Group> {
     let data = graph.inst(inst);
     let copied = matches!(data.op, Op::Copy(_)).then(|| data.operands[0]);
     data.results
@@ -105,7 +105,7 @@ pub fn layer_groups(graph: &Graph, analysis: &Analysis) -> Vec<LayerGroup> {
     let prologue = Prologue::of_graph(graph);
     let mut insts: BTreeMap<(Group, Section), Vec<Inst>> = BTreeMap::new();
     for (inst, data) in graph.insts() {
-        let Some(group) = planned_by(graph, inst) else {
+        let Some(group) = planning_group(graph, inst) else {
             continue;
         };
         let section = prologue.section(inst, data.layer);
@@ -133,7 +133,10 @@ fn layer_group(
         let data = graph.inst(inst);
         let planned = |v: &&Value| graph.value(**v).place == Place::Group(group);
         for v in data.operands.iter().chain(&data.results).filter(planned) {
-            for leaf in analysis.terms[v.index()].iter().flat_map(Term::leaves) {
+            for leaf in analysis.summands[v.index()]
+                .iter()
+                .flat_map(Summand::leaves)
+            {
                 if !seen.insert(leaf) {
                     continue;
                 }

@@ -6,7 +6,7 @@ use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::Pricer;
 use super::search::assignments;
-use crate::factors::Term;
+use crate::factors::Summand;
 
 /// The most assignments of one instruction that are tried; an instruction with more adds nothing to the bound.
 const LIMIT: usize = 512;
@@ -24,7 +24,11 @@ impl Pricer<'_> {
         for &inst in &group.insts {
             let data = self.facts.graph.inst(inst);
             let leaves: Vec<Var> = (data.operands.iter().chain(&data.results))
-                .flat_map(|v| analysis.terms[v.index()].iter().flat_map(Term::leaves))
+                .flat_map(|v| {
+                    analysis.summands[v.index()]
+                        .iter()
+                        .flat_map(Summand::leaves)
+                })
                 .collect();
             let met: Vec<usize> = (0..options.len())
                 .filter(|&o| options[o].leaves.iter().any(|l| leaves.contains(l)))

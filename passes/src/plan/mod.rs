@@ -2,17 +2,20 @@
 //!
 //! [`plan`] places a model's graph, infers its factors and cuts it into [layer groups](LayerGroup). For each stage,
 //! [`choose`] lists the [options](SplitOption) of every factor and searches for the cheapest assignment of compatible
-//! options; a [`Pricer`] prices assignments. [`estimate`] prices finished plans by their [`Bill`], and [`why`] explains
+//! options; a [`Pricer`] prices assignments. [`estimate`] prices finished plans by their [`Bill`], and [`explain_split`] explains
 //! them.
 
 mod alternative;
 mod bill;
+mod breakdown;
 mod choice;
 mod choose;
+mod components;
 mod device_weights;
 mod estimate;
 #[cfg(test)]
 mod exhaustive;
+mod explanation;
 mod kind;
 mod layer_group;
 mod lower_bound;
@@ -24,13 +27,16 @@ mod request;
 mod search;
 mod situation;
 mod timeline;
-mod why;
 
 pub use alternative::Cost;
-pub use bill::{Bill, Counted, Times};
+pub use bill::{Bill, KernelCount, Times};
+pub use breakdown::Breakdown;
 pub use choice::Choice;
 pub use choose::choose;
-pub use estimate::{Breakdown, Estimate, estimate};
+pub use estimate::{Estimate, estimate};
+pub use explanation::{
+    FactorExplanation, FactorFacts, ForbiddenSplit, SplitExplanation, Verdict, explain_split, facts,
+};
 pub use layer_group::{LayerGroup, Signature, layer_groups};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
@@ -38,13 +44,12 @@ pub use ranges::{ChainCuts, chain, proportional};
 pub use request::PlanRequest;
 pub use situation::ModelKind;
 pub use timeline::{Event, is_copy_of_input, roofline, timeline};
-pub use why::{FactorFacts, FactorWhy, Forbidden, Verdict, Why, facts, why};
 
 use tpc_ir::verify::Violations;
-use tpc_ir::{Budget, Exceeded, Group, Verified, stage};
+use tpc_ir::{Budget, BudgetExceeded, Group, Verified, stage};
 
 use crate::factors::{Analysis, Factors, GraphFacts};
-use crate::place::{Placed, place};
+use crate::place::{PlacedGraph, place};
 use crate::users::Users;
 
 /// Why there is no plan.
@@ -55,12 +60,12 @@ pub enum PlanError {
     Invalid(#[from] Violations),
     /// The budget does not suffice.
     #[error(transparent)]
-    Budget(#[from] Exceeded),
+    Budget(#[from] BudgetExceeded),
 }
 
 /// A placed graph with its factors and the splits chosen for it.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedGraph {
     /// The graph, with places and copies.
     pub graph: Verified<stage::Placed>,
     /// Its factors.
@@ -75,7 +80,7 @@ pub struct Planned {
     pub choice: Choice,
 }
 
-impl Planned {
+impl PlannedGraph {
     /// The graph and its analyses.
     pub fn graph_facts(&self) -> GraphFacts<'_> {
         GraphFacts {
@@ -91,7 +96,10 @@ impl Planned {
 ///
 /// # Errors
 /// The same.
-pub fn plan(model: &Verified<stage::Model>, request: &PlanRequest) -> Result<Planned, PlanError> {
+pub fn plan(
+    model: &Verified<stage::Model>,
+    request: &PlanRequest,
+) -> Result<PlannedGraph, PlanError> {
     plan_within(model, request, &Budget::default())
 }
 
@@ -103,9 +111,9 @@ pub fn plan_within(
     model: &Verified<stage::Model>,
     request: &PlanRequest,
     budget: &Budget,
-) -> Result<Planned, PlanError> {
+) -> Result<PlannedGraph, PlanError> {
     let placement = &request.layer_placement;
-    let Placed { graph, mirrored } = place(
+    let PlacedGraph { graph, mirrored } = place(
         model,
         placement,
         &request.devices,
@@ -113,13 +121,13 @@ pub fn plan_within(
         &request.workload,
     );
     let graph = Verified::<stage::Placed>::new(graph)?;
-    let factors = Factors::within(&graph, budget)?;
-    let mut analysis = Analysis::within(&graph, &factors, budget)?;
+    let factors = Factors::infer_within(&graph, budget)?;
+    let mut analysis = Analysis::new_within(&graph, &factors, budget)?;
     analysis.keep_whole(&mirrored);
     let users = Users::of_graph(&graph);
     analysis.store_as(request.storage, &graph, &users);
     let layer_groups = layer_groups(&graph, &analysis);
-    let mut out = Planned {
+    let mut out = PlannedGraph {
         graph,
         factors,
         analysis,

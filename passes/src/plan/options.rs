@@ -114,10 +114,10 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
         if ty.dtype.block_len() == 1 {
             continue;
         }
-        let terms = &analysis.terms[v.index()];
+        let summands = &analysis.summands[v.index()];
         let mut starts_at = 0;
-        for term in terms.iter() {
-            let axis = &term.axes[0];
+        for summand in summands.iter() {
+            let axis = &summand.axes[0];
             let len: u64 = axis.iter().map(|&l| size(l)).product();
             let place = chain
                 .iter()
@@ -127,7 +127,7 @@ pub(super) fn granules(facts: GraphFacts<'_>, chain: &[Var]) -> Granules {
                 let minor: u64 = axis[i + 1..].iter().map(|&l| size(l)).product();
                 let first = axis.iter().position(|l| chain.contains(l)).unwrap_or(i);
                 // What a device holds of a row is one run, that of its range.
-                let alone = terms.len() == 1 && first == 0 && Some(&leaf) == chain.last();
+                let alone = summands.len() == 1 && first == 0 && Some(&leaf) == chain.last();
                 let block = match alone {
                     true => analysis.granules[v.index()],
                     false => ty.dtype.block_len(),

@@ -9,7 +9,7 @@ use tpc_ir::{
 use super::PlanRequest;
 use super::layer_group::LayerGroup;
 use super::options::SplitOption;
-use crate::factors::{GraphFacts, Selection, Term, propagate};
+use crate::factors::{GraphFacts, Selection, Summand, propagate};
 use crate::machine::{
     DeviceProfile, ExpertLoad, Kernel, Parts, Topology, Workload, all_reduce_us, kernel,
     roofline_us, work,
@@ -81,17 +81,17 @@ impl<'a> Pricer<'a> {
         self.facts.factors.space.size(leaf).eval(b).unwrap_or(0) as f64
     }
 
-    /// Elements of a term on the device at `rank`; with `granule`, of the whole blocks that it stores.
+    /// Elements of a summand on the device at `rank`; with `granule`, of the whole blocks that it stores.
     fn local(
         &self,
-        term: &Term,
+        summand: &Summand,
         assignment: &[&SplitOption],
         rank: usize,
         b: &Bindings,
         granule: u64,
     ) -> f64 {
         let mut n = 1.0;
-        for (axis, leaves) in term.axes.iter().enumerate() {
+        for (axis, leaves) in summand.axes.iter().enumerate() {
             let mut on_axis = 1.0;
             let mut split = false;
             for &l in leaves {
@@ -119,7 +119,7 @@ impl<'a> Pricer<'a> {
     }
 
     fn elements(&self, v: Value, assignment: &[&SplitOption], rank: usize, b: &Bindings) -> f64 {
-        self.facts.analysis.terms[v.index()]
+        self.facts.analysis.summands[v.index()]
             .iter()
             .map(|t| self.local(t, assignment, rank, b, 1))
             .sum()
@@ -134,15 +134,15 @@ impl<'a> Pricer<'a> {
         b: &Bindings,
     ) -> f64 {
         let dtype = self.facts.graph.value(v).ty.dtype;
-        let terms = &self.facts.analysis.terms[v.index()];
-        let shared = |t: &Term| {
+        let summands = &self.facts.analysis.summands[v.index()];
+        let shared = |t: &Summand| {
             t.axes[0].iter().any(|l| {
                 assignment
                     .iter()
                     .any(|o| o.shares_blocks && o.leaves.contains(l))
             })
         };
-        let n: f64 = terms
+        let n: f64 = summands
             .iter()
             .map(|t| {
                 self.local(
@@ -301,7 +301,7 @@ impl<'a> Pricer<'a> {
                 busiest = busiest.max(each.sum());
             }
         }
-        let link = self.topology.ring(self.devices);
+        let link = self.topology.slowest_ring_link(self.devices);
         let mut collective = (0.0, 0.0);
         // A reduction carries the whole value; a norm's statistic has `stats` numbers per row of it.
         let mut add = |v: Value, stats: Option<u64>| {
@@ -368,8 +368,8 @@ impl Parts for PricedInst<'_> {
     }
 
     fn experts(&self) -> Option<(Vec<u64>, u64)> {
-        let terms = &self.pricer.facts.analysis.terms[self.data.operands[0].index()];
-        let leaf = terms[0].axes[2].first()?;
+        let summands = &self.pricer.facts.analysis.summands[self.data.operands[0].index()];
+        let leaf = summands[0].axes[2].first()?;
         let option = self.assignment.iter().find(|o| o.leaves.contains(leaf))?;
         let lens = option.ranges.iter().map(|r| r.len).collect();
         Some((lens, option.ranges[self.rank].len))

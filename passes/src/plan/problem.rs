@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::Group;
 use tpc_ir::factor::Var;
 
+use super::components::components;
 use super::layer_group::{LayerGroup, Signature};
 use super::options::{SplitOption, options_for};
 use super::price::Pricer;
@@ -40,13 +41,13 @@ impl Problem {
     }
 
     /// An option of this problem, for the factors of an alike one.
-    pub(super) fn renamed(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
-        renamed(option, &self.whole, alike)
+    pub(super) fn rename(&self, option: &SplitOption, alike: &LayerGroup) -> SplitOption {
+        rename(option, &self.whole, alike)
     }
 }
 
 /// An option for the corresponding leaves of an alike layer group.
-fn renamed(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
+fn rename(option: &SplitOption, from: &LayerGroup, to: &LayerGroup) -> SplitOption {
     let rename = |l: &Var| {
         let at = from.leaves.iter().position(|x| x == l);
         at.map_or(*l, |i| to.leaves[i])
@@ -93,7 +94,7 @@ impl<'a> OptionTable<'a> {
                 if out.by_leaf.contains_key(&leaf) {
                     continue;
                 }
-                let options = out.known(k, i, first).unwrap_or_else(|| {
+                let options = out.shared_options(k, i, first).unwrap_or_else(|| {
                     options_for(pricer.facts, leaf, (group, pricer.device_weights))
                 });
                 if out.is_global(&leaf) {
@@ -107,7 +108,7 @@ impl<'a> OptionTable<'a> {
 
     /// The options of leaf `k` of a layer group, from the first one that is alike. Only a leaf of one layer group has
     /// them from there: what others do with a leaf may differ.
-    fn known(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
+    fn shared_options(&self, k: usize, group: usize, first: usize) -> Option<Vec<SplitOption>> {
         let (to, from) = (&self.layer_groups[group], &self.layer_groups[first]);
         let like = from.leaves.get(k)?;
         let local = |l: &Var| self.spans[l].len() == 1;
@@ -119,7 +120,7 @@ impl<'a> OptionTable<'a> {
             return None;
         }
         let options = self.by_leaf.get(like)?;
-        Some(options.iter().map(|o| renamed(o, from, to)).collect())
+        Some(options.iter().map(|o| rename(o, from, to)).collect())
     }
 
     fn is_global(&self, leaf: &Var) -> bool {
@@ -127,7 +128,7 @@ impl<'a> OptionTable<'a> {
     }
 
     /// The members of each problem, ascending.
-    fn tied(&self) -> Vec<Vec<usize>> {
+    fn group_members(&self) -> Vec<Vec<usize>> {
         let mut ties = UnionFind::new(self.layer_groups.len());
         for (leaf, span) in &self.spans {
             if !self.by_leaf[leaf].is_empty() && !self.is_global(leaf) {
@@ -136,25 +137,16 @@ impl<'a> OptionTable<'a> {
                 }
             }
         }
-        let mut out: Vec<Vec<usize>> = Vec::new();
-        let mut at: BTreeMap<usize, usize> = BTreeMap::new();
-        for i in 0..self.layer_groups.len() {
-            let slot = *at.entry(ties.find(i)).or_insert(out.len());
-            if slot == out.len() {
-                out.push(Vec::new());
-            }
-            out[slot].push(i);
-        }
-        out
+        components(ties)
     }
 
     /// The distinct problems.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut out: Vec<Problem> = Vec::new();
-        for members in self.tied() {
-            let whole = self.merged(&members);
+        for members in self.group_members() {
+            let whole = self.merge_layer_groups(&members);
             let alike = |p: &&mut Problem| {
-                p.whole.signature == whole.signature && self.same_options(&p.whole, &whole)
+                p.whole.signature == whole.signature && self.has_same_options(&p.whole, &whole)
             };
             if let Some(p) = out.iter_mut().find(alike) {
                 p.alike.push(whole);
@@ -172,7 +164,7 @@ impl<'a> OptionTable<'a> {
     }
 
     /// Layer groups as one.
-    fn merged(&self, members: &[usize]) -> LayerGroup {
+    fn merge_layer_groups(&self, members: &[usize]) -> LayerGroup {
         let mut out = self.layer_groups[members[0]].clone();
         let mut known: BTreeSet<Var> = out.leaves.iter().copied().collect();
         for &m in &members[1..] {
@@ -191,7 +183,7 @@ impl<'a> OptionTable<'a> {
 
     /// Whether corresponding leaves have the same options. Other layer groups may forbid a split of a value in one
     /// problem that an alike problem allows.
-    fn same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
+    fn has_same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
         let same = |x: &SplitOption, y: &SplitOption| {
             x.leaves.len() == y.leaves.len() && x.ranges == y.ranges
         };

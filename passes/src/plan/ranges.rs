@@ -69,11 +69,11 @@ pub fn chain(
     let ideal = size as f64;
     [1.25 * ideal, 4.0 * ideal, f64::INFINITY]
         .into_iter()
-        .find_map(|limit| lightest(&cuts, device_weights, limit, &legal, &majors))
+        .find_map(|limit| cut_chain_within(&cuts, device_weights, limit, &legal, &majors))
 }
 
 /// The cuts with the least heaviest load, of at most `limit`. A load is a length over the device's part of the weights.
-fn lightest(
+fn cut_chain_within(
     cuts: &[u64],
     device_weights: &[f64],
     limit: f64,

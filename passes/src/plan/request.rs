@@ -38,7 +38,7 @@ impl PlanRequest {
         PlanRequest {
             topology,
             workload,
-            layer_placement: LayerPlacement::together(devices.len()),
+            layer_placement: LayerPlacement::single_stage(devices.len()),
             devices,
             tensor_split: None,
             memory_price: Workload::MEMORY_PRICE,

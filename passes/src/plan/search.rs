@@ -1,8 +1,10 @@
 //! The search over the assignments of one problem: sets of compatible options. It is exact where these are few, and goes
 //! part by part otherwise.
 
+use petgraph::unionfind::UnionFind;
 use tpc_ir::{Budget, Inst, Resource};
 
+use super::components::components;
 use super::layer_group::LayerGroup;
 use super::options::{SplitOption, clash};
 use super::price::{Price, Pricer};
@@ -17,7 +19,7 @@ const MOST_OPTIONS: usize = 512;
 const ROUNDS: usize = 3;
 
 /// The cheapest assignment that was found.
-pub(super) struct Cheapest<'b> {
+pub(super) struct CheapestAssignment<'b> {
     /// Its price.
     pub(super) price: Price,
     /// Its options, without the fixed ones.
@@ -61,7 +63,7 @@ pub(super) fn search<'b>(
     fixed: &[&'b SplitOption],
     options: &[&'b SplitOption],
     budget: &Budget,
-) -> Option<Cheapest<'b>> {
+) -> Option<CheapestAssignment<'b>> {
     let all_options = options.len();
     let options = &options[..all_options.min(MOST_OPTIONS)];
     let mut trials = Trials {
@@ -82,11 +84,11 @@ pub(super) fn search<'b>(
             trials.price(set);
         }
     } else {
-        trials.part_by_part();
+        trials.improve_by_component();
     }
-    let complete = complete && !trials.is_over() && options.len() == all_options;
+    let complete = complete && !trials.is_exhausted() && options.len() == all_options;
     let (price, set) = trials.best?;
-    Some(Cheapest {
+    Some(CheapestAssignment {
         price,
         assignment: set.into_iter().map(|i| options[i]).collect(),
         priced: trials.priced,
@@ -104,15 +106,15 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// What pricing an assignment takes: the terms of all operands and results, for each device.
+/// What pricing an assignment takes: the summands of all operands and results, for each device.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
-    let terms = |&i: &Inst| {
+    let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
         let values = data.operands.iter().chain(&data.results);
-        let terms = values.map(|v| pricer.facts.analysis.terms[v.index()].len());
-        1 + terms.sum::<usize>()
+        let summands = values.map(|v| pricer.facts.analysis.summands[v.index()].len());
+        1 + summands.sum::<usize>()
     };
-    let all: usize = group.insts.iter().map(terms).sum();
+    let all: usize = group.insts.iter().map(summands).sum();
     all as u64 * pricer.device_weights.len() as u64
 }
 
@@ -133,8 +135,8 @@ struct Trials<'a, 'b> {
 
 impl Trials<'_, '_> {
     /// Whether nothing more is priced.
-    fn is_over(&self) -> bool {
-        self.budget.left(Resource::Trials) == 0
+    fn is_exhausted(&self) -> bool {
+        self.budget.remaining(Resource::Trials) == 0
     }
 
     fn conflict(&self, a: usize, b: usize) -> bool {
@@ -159,11 +161,11 @@ impl Trials<'_, '_> {
     }
 
     /// Improves the empty assignment in one part of the conflict graph after the other, until nothing changes.
-    fn part_by_part(&mut self) {
+    fn improve_by_component(&mut self) {
         self.price(Vec::new());
-        let parts = parts(self.options.len(), &|a, b| self.conflict(a, b));
+        let parts = connected_components(self.options.len(), &|a, b| self.conflict(a, b));
         for _ in 0..ROUNDS {
-            if self.is_over() {
+            if self.is_exhausted() {
                 break;
             }
             let before = self.best.as_ref().map(|(_, set)| set.clone());
@@ -188,27 +190,17 @@ impl Trials<'_, '_> {
     }
 }
 
-/// The connected parts of the conflict graph: options of different parts never exclude each other.
-fn parts(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    let mut left: Vec<usize> = (0..n).collect();
-    let mut out: Vec<Vec<usize>> = Vec::new();
-    while let Some(&start) = left.first() {
-        let mut part = vec![start];
-        left.remove(0);
-        let mut i = 0;
-        while i < part.len() {
-            let (meets, others): (Vec<usize>, Vec<usize>) = left
-                .iter()
-                .copied()
-                .partition(|&next| conflict(part[i], next));
-            part.extend(meets);
-            left = others;
-            i += 1;
+/// The connected components of the conflict graph, each ascending: options of different components never exclude each other.
+fn connected_components(n: usize, conflict: &dyn Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+    let mut sets = UnionFind::new(n);
+    for a in 0..n {
+        for b in a + 1..n {
+            if !sets.equiv(a, b) && conflict(a, b) {
+                sets.union(a, b);
+            }
         }
-        part.sort_unstable();
-        out.push(part);
     }
-    out
+    components(sets)
 }
 
 #[cfg(test)]
@@ -226,6 +218,6 @@ mod tests {
             [vec![], vec![0], vec![1], vec![2], vec![0, 2], vec![1, 2]]
         );
         assert!(!assignments(&[0, 1, 2], 3, &conflict).1);
-        assert_eq!(parts(3, &conflict), [vec![0, 1], vec![2]]);
+        assert_eq!(connected_components(3, &conflict), [vec![0, 1], vec![2]]);
     }
 }

@@ -127,7 +127,7 @@ fn work_us(
     let topology = &request.topology;
     let profile = &EngineProfile::on(request.engine, topology);
     let on = |rank: usize, speed: Speed<'_>, device: &DeviceProfile| {
-        let held = Held {
+        let held = DeviceInst {
             graph: sharded,
             data,
             rank,
@@ -170,7 +170,7 @@ pub(super) fn transfer(
         return Some(Transfer {
             us: collective_us(
                 collective,
-                request.topology.ring(devices),
+                request.topology.slowest_ring_link(devices),
                 devices.len(),
                 bytes as f64,
             ),
@@ -211,14 +211,14 @@ fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Binding
 }
 
 /// An instruction of a sharded graph on one device.
-struct Held<'a> {
+struct DeviceInst<'a> {
     graph: &'a Graph,
     data: &'a InstData,
     rank: usize,
     batch: &'a Bindings,
 }
 
-impl Held<'_> {
+impl DeviceInst<'_> {
     fn value(&self, slot: Slot) -> &tpc_ir::ValueData {
         self.graph.value(match slot {
             Slot::Operand(i) => self.data.operands[i],
@@ -237,7 +237,7 @@ impl Held<'_> {
     }
 }
 
-impl Parts for Held<'_> {
+impl Parts for DeviceInst<'_> {
     fn ty(&self, slot: Slot) -> &TensorType {
         &self.value(slot).ty
     }

@@ -1,10 +1,10 @@
 //! The analysis of the proof's e-graph: type, age and model value of each e-class.
 
 use egg::{Analysis, DidMerge, EGraph, Id};
-use tpc_ir::op::Inferred;
+use tpc_ir::op::{InferredTypes, OpCategory};
 use tpc_ir::{Op, TensorType};
 
-use super::finite::{self, Domain};
+use super::finite::{self, Domain, domain};
 use super::interner::Tables;
 use super::language::{Head, Term};
 
@@ -76,10 +76,51 @@ fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
             Op::Opaque(_) => false,
             op => {
                 let given = finite::gives_numbers(op, of, term.args.len());
-                given && finite::is_defined(graph, op, &term.args)
+                given && is_defined(graph, op, &term.args)
             }
         },
     }
+}
+
+/// Whether the model applies an op that is not defined everywhere to this operand, or to a value of which the operand is a
+/// part or a repetition.
+pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
+    /// Views of views that are looked through.
+    const DEPTH: usize = 4;
+    let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
+    let Some((domain, k)) = domain(op, ty) else {
+        return true;
+    };
+    args.get(k).is_some_and(|&a| {
+        let in_model = |id: Id| {
+            let known = &graph.analysis.domains;
+            known
+                .iter()
+                .any(|(d, of)| domain.contains(d) && graph.find(*of) == id)
+        };
+        let mut open = vec![graph.find(a)];
+        for _ in 0..DEPTH {
+            if open.iter().any(|&id| in_model(id)) {
+                return true;
+            }
+            let nodes = open.iter().flat_map(|&id| &graph[id].nodes);
+            open = nodes.filter_map(|n| selection_operand(graph, n)).collect();
+        }
+        false
+    })
+}
+
+/// The value of which a term is a part or a repetition.
+fn selection_operand(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
+    let of = match term.head {
+        Head::View(_) => true,
+        Head::Op { op, .. } => matches!(
+            graph.analysis.tables.ops.get(op).category(),
+            OpCategory::Repetition | OpCategory::Selection | OpCategory::Layout
+        ),
+        Head::Atom { .. } | Head::Sum | Head::Zero(_) | Head::Mask(_) => false,
+    };
+    of.then(|| graph.find(term.args[0]))
 }
 
 fn type_of(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<TensorType> {
@@ -90,7 +131,7 @@ fn type_of(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<TensorType
         Head::Op { op, result } => {
             let args: Option<Vec<&TensorType>> = (0..term.args.len()).map(arg).collect();
             match tables.ops.get(op).infer(&args?) {
-                Ok(Inferred::Types(types)) => types.into_iter().nth(usize::from(result)),
+                Ok(InferredTypes::Types(types)) => types.into_iter().nth(usize::from(result)),
                 _ => None,
             }
         }

@@ -9,7 +9,7 @@ use tpc_ir::Op;
 
 use super::encoding::Encoding;
 use super::language::Head;
-use super::readings::{readings, related};
+use super::readings::{find_relation, readings};
 use super::rules::linear::linear_arguments;
 
 /// Terms that are looked through from a value.
@@ -65,7 +65,7 @@ fn is_summand(encoding: &Encoding<'_>, head: Head, args: &[Id]) -> bool {
         // The biases of own experts alone.
         Op::AddId(_) if args.first().is_some_and(|&x| encoding.terms.is_zero(x)) => true,
         _ => readings(&encoding.terms, args).iter().any(|reading| {
-            let relation = related(&encoding.terms, op, reading);
+            let relation = find_relation(&encoding.terms, op, reading);
             relation.is_some_and(|r| r.summed.is_some() || r.mask.is_some())
         }),
     }

@@ -2,7 +2,7 @@
 
 use egg::Id;
 use rustc_hash::FxHashMap;
-use tpc_ir::op::{AllToAll, Concat, Copy, Inferred, ReduceScatter};
+use tpc_ir::op::{AllToAll, Concat, Copy, InferredTypes, ReduceScatter};
 use tpc_ir::{Budget, Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
 use super::boundary::{Boundary, is_inlined};
@@ -12,7 +12,7 @@ use super::knowledge::{Counterpart, ModelRef};
 use super::language::Head;
 use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
 use super::term_graph::TermGraph;
 
@@ -56,7 +56,7 @@ impl<'a> Encoding<'a> {
             }
             added = encoding.add_program(inst);
         }
-        for (resource, n) in encoding.terms.taken() {
+        for (resource, n) in encoding.terms.used_resources() {
             budget.take(resource, n);
         }
         added.map(|()| encoding)
@@ -85,20 +85,20 @@ impl<'a> Encoding<'a> {
     }
 
     /// The term of a value from outside: an atom, or other elements of an atom.
-    fn outside(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
+    fn external(&mut self, n: usize, classes: &mut [Option<Id>]) -> Id {
         if let Some(id) = classes[n] {
             return id;
         }
         let (task, v) = (self.task, self.boundary.values[n]);
         let data = task.model.inst(task.model.value(v).def.0);
         let of = match data.operands.as_slice() {
-            &[of] if is_inlined(&data.op) => self.boundary.find(task.known.first(of)),
+            &[of] if is_inlined(&data.op) => self.boundary.find(task.known.representative(of)),
             _ => None,
         };
         let ty = &task.model.value(v).ty;
         let id = match of {
             Some(of) if of != n => {
-                let arg = self.outside(of, classes);
+                let arg = self.external(of, classes);
                 match data.op {
                     Op::Copy(_) => arg,
                     _ => self.result(data, 0, ty, vec![arg]),
@@ -118,11 +118,11 @@ impl<'a> Encoding<'a> {
         let (task, boundary) = (self.task, self.boundary);
         let mut classes = vec![None; boundary.values.len()];
         for n in 0..classes.len() {
-            self.outside(n, &mut classes);
+            self.external(n, &mut classes);
         }
         for (n, (&v, id)) in boundary.values.iter().zip(classes).enumerate() {
             if let Some(id) = id {
-                self.name(v, id, ModelRef::Outside(n));
+                self.name(v, id, ModelRef::External(n));
             }
         }
         for (i, &inst) in task.of_model.iter().enumerate() {
@@ -146,10 +146,10 @@ impl<'a> Encoding<'a> {
                     }
                     None => self.result(data, r, &task.model.value(v).ty, args.clone()),
                 };
-                self.name(v, id, ModelRef::Inside(i, r));
+                self.name(v, id, ModelRef::Internal(i, r));
             }
             if self.terms.cut_short {
-                return Err(Refutation::at(task.model, inst, Unproven::Limit));
+                return Err(Refutation::at(task.model, inst, RefutationReason::Limit));
             }
         }
         Ok(())
@@ -180,7 +180,7 @@ impl<'a> Encoding<'a> {
     fn is_declared(&self, op: &Op, id: Id) -> bool {
         self.terms.ops_of(id).iter().any(|(_, _, args)| {
             let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();
-            types.is_some_and(|t| op.infer(&t) == Ok(Inferred::Declared))
+            types.is_some_and(|t| op.infer(&t) == Ok(InferredTypes::Declared))
         })
     }
 
@@ -195,7 +195,7 @@ impl<'a> Encoding<'a> {
     pub(super) fn of_model(&self, v: Value) -> Id {
         let id = self
             .model
-            .get(&self.task.known.first(v))
+            .get(&self.task.known.representative(v))
             .or(self.model.get(&v));
         *id.expect(
             "invariant: values from outside are in the boundary, others come in program order",
@@ -234,21 +234,23 @@ impl<'a> Encoding<'a> {
         let mut args = Vec::new();
         for &v in &data.operands {
             let id = self.of_program(v);
-            args.push(id.map_err(|NotExpressible| fails(Unproven::Operand { operand: v }))?);
+            args.push(
+                id.map_err(|NotExpressible| fails(RefutationReason::Operand { operand: v }))?,
+            );
         }
         let results = self.encode(data, &args);
-        let results = results.map_err(|NotExpressible| fails(Unproven::Inexpressible))?;
+        let results = results.map_err(|NotExpressible| fails(RefutationReason::Inexpressible))?;
         for (&v, id) in data.results.iter().zip(results) {
             let declared = &self.task.programs.value(v).ty;
             if self.terms.ty(id) != Some(declared) {
-                return Err(fails(Unproven::Type {
+                return Err(fails(RefutationReason::Type {
                     found: self.terms.ty(id).cloned(),
                 }));
             }
             self.programs.insert(v, id);
         }
         if self.terms.cut_short {
-            return Err(fails(Unproven::Limit));
+            return Err(fails(RefutationReason::Limit));
         }
         Ok(())
     }
@@ -321,7 +323,7 @@ impl<'a> Encoding<'a> {
             return Ok(base);
         };
         let ty = self.terms.ty(base).ok_or(NotExpressible)?.clone();
-        let (indices, dims) = held(parts, op.row_granule(ty.dtype), &ty)?;
+        let (indices, dims) = held_part(parts, op.row_granule(ty.dtype), &ty)?;
         Ok(self.terms.view(base, indices, dims))
     }
 }
@@ -333,7 +335,7 @@ fn axis(axis: u64) -> Result<usize, NotExpressible> {
 
 /// The index set and the sizes of the part that a place holds of a leaf of that type, whose rows may be cut at every
 /// `granule`. Elements are decoded one by one, so a part of a block has the numbers that it has in the block.
-fn held(
+fn held_part(
     parts: &[Vec<Interval>],
     granule: u64,
     ty: &TensorType,

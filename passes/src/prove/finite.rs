@@ -12,14 +12,10 @@
 //!   the operand is a part. Of an op that selects by index the operand is the index, and the model must select by it from
 //!   as many rows, or fewer: of no rows there is none to select, though all of them are zeros.
 
-use egg::{EGraph, Id};
 use tpc_ir::op::{
     AddId, BinaryKind, BlockPart, GetRows, InputKind, MulMatId, OpCategory, Unary, UnaryKind,
 };
 use tpc_ir::{Dim, Graph, Op, TensorType};
-
-use super::analysis::TermAnalysis;
-use super::language::{Head, Term};
 
 /// A kind of operand for which an op may have no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +34,7 @@ pub(super) enum Domain {
 
 impl Domain {
     /// Whether whatever lies in the other domain lies in this one.
-    fn contains(&self, other: &Domain) -> bool {
+    pub(super) fn contains(&self, other: &Domain) -> bool {
         match (self, other) {
             (Domain::Index(rows), Domain::Index(fewer)) => {
                 rows == fewer
@@ -76,47 +72,6 @@ pub(super) fn domain<'a>(
         Op::AddId(AddId { window: None }) => below(1, 1, 2),
         _ => None,
     }
-}
-
-/// Whether the model applies an op that is not defined everywhere to this operand, or to a value of which the operand is a
-/// part or a repetition.
-pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
-    /// Views of views that are looked through.
-    const DEPTH: usize = 4;
-    let ty = |k: usize| args.get(k).and_then(|&a| graph[a].data.ty.as_ref());
-    let Some((domain, k)) = domain(op, ty) else {
-        return true;
-    };
-    args.get(k).is_some_and(|&a| {
-        let in_model = |id: Id| {
-            let known = &graph.analysis.domains;
-            known
-                .iter()
-                .any(|(d, of)| domain.contains(d) && graph.find(*of) == id)
-        };
-        let mut open = vec![graph.find(a)];
-        for _ in 0..DEPTH {
-            if open.iter().any(|&id| in_model(id)) {
-                return true;
-            }
-            let nodes = open.iter().flat_map(|&id| &graph[id].nodes);
-            open = nodes.filter_map(|n| selected(graph, n)).collect();
-        }
-        false
-    })
-}
-
-/// The value of which a term is a part or a repetition.
-fn selected(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> Option<Id> {
-    let of = match term.head {
-        Head::View(_) => true,
-        Head::Op { op, .. } => matches!(
-            graph.analysis.tables.ops.get(op).category(),
-            OpCategory::Repetition | OpCategory::Selection | OpCategory::Layout
-        ),
-        Head::Atom { .. } | Head::Sum | Head::Zero(_) | Head::Mask(_) => false,
-    };
-    of.then(|| graph.find(term.args[0]))
 }
 
 /// Whether an op gives numbers, by which of its operands are numbers. The op is defined for them.

@@ -13,8 +13,8 @@ impl Encoding<'_> {
     pub(super) fn model_of(&self, id: Id) -> Option<Value> {
         let number = self.terms.model_number(id)?;
         Some(match self.numbers[number as usize] {
-            ModelRef::Inside(i, r) => self.task.model.inst(self.task.of_model[i]).results[r],
-            ModelRef::Outside(n) => self.boundary.values[n],
+            ModelRef::Internal(i, r) => self.task.model.inst(self.task.of_model[i]).results[r],
+            ModelRef::External(n) => self.boundary.values[n],
         })
     }
 

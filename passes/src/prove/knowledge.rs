@@ -45,7 +45,7 @@ impl Knowledge {
     }
 
     /// The first of the model's values that are known to be equal to this one.
-    pub(super) fn first(&self, v: Value) -> Value {
+    pub(super) fn representative(&self, v: Value) -> Value {
         self.same[v.index()]
     }
 
@@ -53,7 +53,7 @@ impl Knowledge {
     pub(super) fn is(&self, v: Value, model: Value, view: Option<&View>) -> bool {
         self.counterparts[v.index()].iter().any(|f| match f {
             Counterpart::Part { model: m, view: v } => {
-                *m == self.first(model) && v.as_ref() == view
+                *m == self.representative(model) && v.as_ref() == view
             }
             Counterpart::Empty(_) => false,
         })
@@ -68,8 +68,8 @@ impl Knowledge {
         boundary: &Boundary,
     ) {
         let value = |r: ModelRef| match r {
-            ModelRef::Inside(i, result) => model.inst(of_model[i]).results[result],
-            ModelRef::Outside(n) => boundary.values[n],
+            ModelRef::Internal(i, result) => model.inst(of_model[i]).results[result],
+            ModelRef::External(n) => boundary.values[n],
         };
         for &(i, result, same) in &lemma.same {
             let v = model.inst(of_model[i]).results[result];
@@ -79,7 +79,7 @@ impl Knowledge {
             let v = programs.inst(of_programs[*i]).results[*result];
             let known = counterparts.iter().map(|c| match c {
                 LocalCounterpart::Part { model, view } => Counterpart::Part {
-                    model: self.first(value(*model)),
+                    model: self.representative(value(*model)),
                     view: view.clone(),
                 },
                 LocalCounterpart::Empty(ty) => Counterpart::Empty(ty.clone()),
@@ -93,9 +93,9 @@ impl Knowledge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ModelRef {
     /// The position of an instruction in the obligation, and the index of its result.
-    Inside(usize, usize),
+    Internal(usize, usize),
     /// The number of a value from outside.
-    Outside(usize),
+    External(usize),
 }
 
 /// A [`Counterpart`], as seen from an obligation.

@@ -6,7 +6,7 @@ use super::boundary::Boundary;
 use super::encoding::Encoding;
 use super::knowledge::{Lemma, LocalCounterpart, ModelRef};
 use super::obligation::Obligation;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use super::{crossing, diagnose};
 
 /// The reason that an obligation is not proved.
@@ -37,10 +37,10 @@ pub(super) fn prove(
     budget: &Budget,
 ) -> Result<Lemma, Failure> {
     let mut encoding = Encoding::new(task, boundary, without, budget)?;
-    let before = encoding.terms.taken();
-    let found = judge(&mut encoding, has_next);
+    let before = encoding.terms.used_resources();
+    let found = find_counterparts(&mut encoding, has_next);
     // Why there is no proof takes its share, too.
-    for ((resource, now), (_, then)) in encoding.terms.taken().into_iter().zip(before) {
+    for ((resource, now), (_, then)) in encoding.terms.used_resources().into_iter().zip(before) {
         budget.take(resource, now.saturating_sub(then));
     }
     let counterparts = found?;
@@ -53,14 +53,16 @@ pub(super) fn prove(
 }
 
 /// The counterparts of the values that are live out of an obligation, each with its instruction and the index of the result.
-fn judge(
+fn find_counterparts(
     encoding: &mut Encoding<'_>,
     has_next: bool,
 ) -> Result<Vec<(usize, usize, Vec<LocalCounterpart>)>, Failure> {
     let task = encoding.task;
     if encoding.terms.graph.analysis.contradiction {
         let inst = task.of_programs.first().copied();
-        return Err(Refutation::of_output(task.programs, inst, Unproven::Contradiction).into());
+        return Err(
+            Refutation::of_output(task.programs, inst, RefutationReason::Contradiction).into(),
+        );
     }
     let mut counterparts = Vec::new();
     for (i, &inst) in task.of_programs.iter().enumerate() {
@@ -78,7 +80,7 @@ fn judge(
                 }
                 _ if has_next && !encoding.terms.charge(0) => {
                     // Whether it is a summand was not found out.
-                    return Err(Refutation::at(task.programs, inst, Unproven::Limit).into());
+                    return Err(Refutation::at(task.programs, inst, RefutationReason::Limit).into());
                 }
                 _ => return Err(diagnose::first_fault(encoding, v).into()),
             }
@@ -95,7 +97,7 @@ fn equal_values(encoding: &Encoding<'_>) -> Vec<(usize, usize, ModelRef)> {
         for (r, v) in task.model.inst(inst).results.iter().enumerate() {
             if let Some(n) = encoding.terms.model_number(encoding.model[v]) {
                 let first = encoding.numbers[n as usize];
-                if first != ModelRef::Inside(i, r) {
+                if first != ModelRef::Internal(i, r) {
                     same.push((i, r, first));
                 }
             }

@@ -48,4 +48,4 @@ mod structure;
 mod term_graph;
 
 pub use prover::{Proof, prove, prove_within, prove_without, rules};
-pub use refutation::{Refutation, Unproven};
+pub use refutation::{Refutation, RefutationReason};

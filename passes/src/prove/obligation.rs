@@ -30,7 +30,7 @@ pub(super) struct Obligation<'a> {
 
 impl Obligation<'_> {
     /// Whether the model defines a value in these sections.
-    pub(super) fn is_inside(&self, v: Value) -> bool {
+    pub(super) fn is_internal(&self, v: Value) -> bool {
         let section = self.section_of[self.model.value(v).def.0.index()];
         self.sections.contains(&section)
     }

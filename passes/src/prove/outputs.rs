@@ -7,7 +7,7 @@ use tpc_ir::{Graph, Inst, Op, Output, Value};
 use super::diagnose;
 use super::knowledge::{Counterpart, Knowledge};
 use super::leaves::Leaves;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 
 /// The check of the programs' outputs.
 pub(super) struct Outputs<'a> {
@@ -64,7 +64,7 @@ impl<'a> Outputs<'a> {
                 Output::Named(name, v) => {
                     let expected = self.named.get(name.as_str());
                     if !expected.is_some_and(|&e| self.known.is(*v, e, None)) {
-                        return Err(self.fault(at, Unproven::Output { name: name.clone() }));
+                        return Err(self.fault(at, RefutationReason::Output { name: name.clone() }));
                     }
                     given.insert(name.as_str());
                 }
@@ -74,7 +74,7 @@ impl<'a> Outputs<'a> {
                             Op::State(s) => s.name.clone(),
                             _ => self.programs.value(*state).name.clone(),
                         };
-                        return Err(self.fault(at, Unproven::State { name }));
+                        return Err(self.fault(at, RefutationReason::State { name }));
                     }
                     updated.insert(*state);
                 }
@@ -84,7 +84,7 @@ impl<'a> Outputs<'a> {
             if let Output::Named(name, _) = output
                 && !given.contains(name.as_str())
             {
-                return Err(self.fault(None, Unproven::Missing { name: name.clone() }));
+                return Err(self.fault(None, RefutationReason::Missing { name: name.clone() }));
             }
         }
         self.check_stale(&updated)
@@ -116,7 +116,7 @@ impl<'a> Outputs<'a> {
                 let renewed = leaf.is_some_and(|leaf| self.renewed.contains_key(&leaf));
                 if renewed && !updated.contains(v) {
                     let name = s.name.clone();
-                    return Err(self.fault(Some(inst), Unproven::Stale { name }));
+                    return Err(self.fault(Some(inst), RefutationReason::Stale { name }));
                 }
             }
         }
@@ -124,11 +124,11 @@ impl<'a> Outputs<'a> {
     }
 
     /// The fault of an output. Where an output is another value of the model, a leaf may be the wrong one.
-    fn fault(&self, at: Option<Inst>, what: Unproven) -> Box<Refutation> {
+    fn fault(&self, at: Option<Inst>, what: RefutationReason) -> Box<Refutation> {
         let leaf =
             at.and_then(|at| diagnose::suspect_leaf(self.programs, self.model, self.leaves, at));
         match leaf {
-            Some(leaf) => Refutation::at(self.programs, leaf, Unproven::Part),
+            Some(leaf) => Refutation::at(self.programs, leaf, RefutationReason::Part),
             None => Refutation::of_output(self.programs, at, what),
         }
     }

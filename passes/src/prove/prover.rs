@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
-use tpc_ir::{Budget, Graph, Resource, Spot, Verified, stage};
+use tpc_ir::{Budget, Graph, OpLocation, Resource, Verified, stage};
 
 use super::interner::Tables;
 use super::knowledge::{Knowledge, Lemma};
@@ -12,7 +12,7 @@ use super::leaves::Leaves;
 use super::lemma::{self, Failure};
 use super::obligation::Obligation;
 use super::outputs::Outputs;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
 use super::sections::{Cut, Sections};
 use super::{finite, signature, structure};
@@ -50,25 +50,25 @@ pub fn prove(
 ///
 /// # Errors
 /// The first op whose value cannot be justified, or at which the budget runs out, which the budget then
-/// [says](Budget::exceeded).
+/// [says](Budget::first_overrun).
 pub fn prove_within(
     model: &Verified<stage::Model>,
     programs: &Verified<stage::Programs>,
     budget: &Budget,
 ) -> Result<Proof, Box<Refutation>> {
     run(model, programs, None, budget).map_err(|mut r| {
-        if r.what == Unproven::Limit {
-            let over = |r: &&Resource| budget.left(**r) == 0;
+        if r.what == RefutationReason::Limit {
+            let over = |r: &&Resource| budget.remaining(**r) == 0;
             let resource = Resource::ALL.iter().find(over).unwrap_or(&Resource::Terms);
             let spot = || {
-                Some(Spot {
+                Some(OpLocation {
                     op: r.op.clone(),
                     value: r.value.clone(),
                     layer: r.layer,
                 })
             };
             let spent = budget.spend(*resource, u64::MAX, "the proof", spot);
-            r.what = spent.map_or_else(Unproven::Budget, |()| Unproven::Limit);
+            r.what = spent.map_or_else(RefutationReason::Budget, |()| RefutationReason::Limit);
         }
         r
     })
@@ -114,8 +114,8 @@ fn run(
     };
     let (mut from, mut to) = (0, 1);
     while from < count {
-        let of_model = model_sections.together(from..to);
-        let of_programs = program_sections.together(from..to);
+        let of_model = model_sections.insts_of(from..to);
+        let of_programs = program_sections.insts_of(from..to);
         let task = Obligation {
             model,
             programs,

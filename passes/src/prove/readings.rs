@@ -25,12 +25,12 @@ pub(super) struct ArgPart {
 impl ArgPart {
     /// An argument as the whole of itself.
     pub(super) fn whole(terms: &TermGraph, id: Id) -> Option<ArgPart> {
-        selected(terms, id, &Selection::whole(id))
+        read_selection(terms, id, &Selection::whole(id))
     }
 }
 
 /// An e-class as a part of its base, where each of its axes is a part of the same axis of the base.
-fn selected(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
+fn read_selection(terms: &TermGraph, id: Id, selection: &Selection) -> Option<ArgPart> {
     let base = selection.base;
     let part = terms
         .relations
@@ -115,7 +115,7 @@ fn repetition(
     let indices = from_axes(&axes, &whole.dims)?;
     Ok(ArgPart {
         base: of.result,
-        part: terms.relations.shared(Part {
+        part: terms.relations.intern_part(Part {
             ty: whole.clone(),
             axes: per_axis(&indices, &whole.dims)?,
             indices,
@@ -163,7 +163,7 @@ fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     let selections = terms.selections(id);
     let mut all: Vec<ArgPart> = selections
         .iter()
-        .filter_map(|s| selected(terms, id, s))
+        .filter_map(|s| read_selection(terms, id, s))
         .collect();
     for (local, of) in terms.model_repetitions(id) {
         all.extend(repetition(terms, id, &local, &of).ok());
@@ -177,18 +177,26 @@ pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
 }
 
 /// The relation of an op on parts to the op on the wholes.
-pub(super) fn related(terms: &TermGraph, op: &Op, reading: &[ArgPart]) -> Option<Rc<Relation>> {
+pub(super) fn find_relation(
+    terms: &TermGraph,
+    op: &Op,
+    reading: &[ArgPart],
+) -> Option<Rc<Relation>> {
     let parts = || reading.iter().map(|s| Rc::clone(&s.part));
     match terms.tables().ops.number(op) {
         Some(number) => terms
             .relations
-            .relation(number, parts(), || related_as(op, reading, None)),
-        None => related_as(op, reading, None).map(Rc::new),
+            .relation(number, parts(), || derive_relation(op, reading, None)),
+        None => derive_relation(op, reading, None).map(Rc::new),
     }
 }
 
 /// The same, found anew, where an op of the model says what the parts do not.
-pub(super) fn related_as(op: &Op, reading: &[ArgPart], model: Option<&Op>) -> Option<Relation> {
+pub(super) fn derive_relation(
+    op: &Op,
+    reading: &[ArgPart],
+    model: Option<&Op>,
+) -> Option<Relation> {
     let parts: Vec<Rc<Part>> = reading.iter().map(|s| Rc::clone(&s.part)).collect();
     relate(op, &parts, model).ok()
 }

@@ -1,10 +1,10 @@
 //! Refutations: the op whose value cannot be justified, and the reason.
 
-use tpc_ir::{Exceeded, Graph, Inst, Place, TensorType, Value};
+use tpc_ir::{BudgetExceeded, Graph, Inst, Place, TensorType, Value};
 
 /// The reason that a value is not justified.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Unproven {
+pub enum RefutationReason {
     /// An operand is defined later.
     #[error("reads {operand} before it is defined")]
     Order {
@@ -47,7 +47,7 @@ pub enum Unproven {
     Value,
     /// The value is a value of the model, but not the one of its name.
     #[error("is a value of the model or a part of one, but not of the one that has its name")]
-    Another,
+    OtherValue,
     /// A summand is counted more than once or not at all.
     #[error(
         "is a summand that counts more than once or not at all: the devices' sum is not the model's value"
@@ -96,7 +96,7 @@ pub enum Unproven {
     Limit,
     /// The command's budget is spent.
     #[error("exceeds the budget: {0}")]
-    Budget(Exceeded),
+    Budget(BudgetExceeded),
 }
 
 /// The first op that is not justified, with the reason.
@@ -113,7 +113,7 @@ pub struct Refutation {
     /// The layer.
     pub layer: Option<u32>,
     /// The reason.
-    pub what: Unproven,
+    pub what: RefutationReason,
     /// The device's expression, in terms of the model's values.
     pub found: Option<String>,
     /// The model's expression.
@@ -141,7 +141,7 @@ impl std::error::Error for Refutation {}
 
 impl Refutation {
     /// A fault of an instruction.
-    pub(super) fn at(programs: &Graph, inst: Inst, what: Unproven) -> Box<Refutation> {
+    pub(super) fn at(programs: &Graph, inst: Inst, what: RefutationReason) -> Box<Refutation> {
         Refutation::of_output(programs, Some(inst), what)
     }
 
@@ -149,7 +149,7 @@ impl Refutation {
     pub(super) fn of_output(
         programs: &Graph,
         inst: Option<Inst>,
-        what: Unproven,
+        what: RefutationReason,
     ) -> Box<Refutation> {
         let data = inst.map(|i| programs.inst(i));
         let value = data.and_then(|d| d.results.first().map(|&v| programs.value(v)));

@@ -28,21 +28,21 @@ pub(super) struct Relations {
 type Selection = (Id, Option<u32>);
 
 /// The number of an op, and its operands.
-type OpOnParts = (u32, SmallVec<[Shared; 4]>);
+type OpOnParts = (u32, SmallVec<[PartByAddress; 4]>);
 
 /// A part that is compared by its address, which is its own as long as this lives.
 #[derive(Clone, Debug)]
-struct Shared(Rc<Part>);
+struct PartByAddress(Rc<Part>);
 
-impl PartialEq for Shared {
-    fn eq(&self, other: &Shared) -> bool {
+impl PartialEq for PartByAddress {
+    fn eq(&self, other: &PartByAddress) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Shared {}
+impl Eq for PartByAddress {}
 
-impl Hash for Shared {
+impl Hash for PartByAddress {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Rc::as_ptr(&self.0).hash(state);
     }
@@ -55,7 +55,7 @@ impl Relations {
     const MAX_OPERANDS: usize = 4;
 
     /// The one part that is equal to this.
-    pub(super) fn shared(&self, part: Part) -> Rc<Part> {
+    pub(super) fn intern_part(&self, part: Part) -> Rc<Part> {
         let mut parts = self.parts.borrow_mut();
         if let Some(known) = parts.get(&part) {
             return Rc::clone(known);
@@ -75,8 +75,8 @@ impl Relations {
         view: Option<u32>,
         found: impl FnOnce() -> Option<Part>,
     ) -> Option<Rc<Part>> {
-        known(&self.selected, (base, view), || {
-            found().map(|p| self.shared(p))
+        get_or_find(&self.selected, (base, view), || {
+            found().map(|p| self.intern_part(p))
         })
     }
 
@@ -90,33 +90,33 @@ impl Relations {
         if parts.len() > Relations::MAX_OPERANDS {
             return found().map(Rc::new);
         }
-        let key = (op, parts.map(Shared).collect());
-        known(&self.related, key, || found().map(Rc::new))
+        let key = (op, parts.map(PartByAddress).collect());
+        get_or_find(&self.related, key, || found().map(Rc::new))
     }
 
     /// What is known of a view of a view, by the numbers of the inner and the outer.
-    pub(super) fn composed(&self, views: (u32, u32)) -> Option<Option<u32>> {
+    pub(super) fn known_composition(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.composed.borrow().get(&views).copied()
     }
 
     /// Keeps the number of the view that is a view of a view, or that there is none.
-    pub(super) fn keep_composed(&self, views: (u32, u32), one: Option<u32>) {
-        known(&self.composed, views, || one);
+    pub(super) fn keep_composition(&self, views: (u32, u32), one: Option<u32>) {
+        get_or_find(&self.composed, views, || one);
     }
 
     /// What is known of the view of one view that gives another.
-    pub(super) fn relative(&self, views: (u32, u32)) -> Option<Option<u32>> {
+    pub(super) fn known_quotient(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.relative.borrow().get(&views).copied()
     }
 
     /// Keeps the number of the view of one view that gives another, or that there is none.
-    pub(super) fn keep_relative(&self, views: (u32, u32), rest: Option<u32>) {
-        known(&self.relative, views, || rest);
+    pub(super) fn keep_quotient(&self, views: (u32, u32), rest: Option<u32>) {
+        get_or_find(&self.relative, views, || rest);
     }
 }
 
 /// What is kept under a key, found if it is not known yet.
-fn known<K: Eq + Hash, T: Clone>(
+fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,
     found: impl FnOnce() -> T,

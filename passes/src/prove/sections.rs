@@ -92,7 +92,7 @@ impl Sections {
     }
 
     /// The instructions of several sections in program order.
-    pub(super) fn together(&self, sections: Range<usize>) -> Vec<Inst> {
+    pub(super) fn insts_of(&self, sections: Range<usize>) -> Vec<Inst> {
         let mut out = self.insts[sections].concat();
         out.sort_unstable();
         out

@@ -12,7 +12,7 @@ use super::interner::Tables;
 use super::knowledge::Counterpart;
 use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 
 /// Prologue one part of a signature and begins the next.
 const PART: u32 = u32::MAX;
@@ -68,7 +68,7 @@ impl Writer<'_> {
             return;
         }
         let model = self.task.model;
-        let mut v = self.task.known.first(v);
+        let mut v = self.task.known.representative(v);
         loop {
             let ty = self.tables.types.intern(&model.value(v).ty);
             let (number, new) = self.boundary.number(v);
@@ -78,7 +78,7 @@ impl Writer<'_> {
             match data.operands.as_slice() {
                 &[of] if new && is_inlined(&data.op) => {
                     self.out.push(self.tables.ops.intern(&data.op));
-                    v = self.task.known.first(of);
+                    v = self.task.known.representative(of);
                 }
                 _ => return,
             }
@@ -100,8 +100,8 @@ impl Writer<'_> {
                 self.out.push(self.tables.ops.intern(&data.op));
             }
             for &v in &data.operands {
-                let first = task.known.first(v);
-                self.model_value(if task.is_inside(v) { v } else { first });
+                let first = task.known.representative(v);
+                self.model_value(if task.is_internal(v) { v } else { first });
             }
             for &v in &data.results {
                 let n = self.inside.len() as u32;
@@ -119,10 +119,11 @@ impl Writer<'_> {
         let mut own: FxHashMap<Value, u32> = FxHashMap::default();
         for &inst in task.of_programs {
             let data = task.programs.inst(inst);
-            self.out.push(self.tables.ops.intern(&data.op.nameless()));
+            self.out
+                .push(self.tables.ops.intern(&data.op.without_tensor_name()));
             if is_named_leaf(&data.op) {
                 let Some(leaf) = task.leaves.get(&data.op) else {
-                    return Err(Refutation::at(task.programs, inst, Unproven::Leaf));
+                    return Err(Refutation::at(task.programs, inst, RefutationReason::Leaf));
                 };
                 self.model_value(leaf);
             }
@@ -131,7 +132,7 @@ impl Writer<'_> {
                     Some(&n) => self.out.push(n),
                     None => {
                         let Some(form) = task.known.counterpart(v) else {
-                            let what = Unproven::Operand { operand: v };
+                            let what = RefutationReason::Operand { operand: v };
                             return Err(Refutation::at(task.programs, inst, what));
                         };
                         match form {

@@ -7,10 +7,10 @@
 
 use std::collections::HashSet;
 
-use tpc_ir::op::Inferred;
+use tpc_ir::op::InferredTypes;
 use tpc_ir::{Graph, Inst, InstData, Op, Place, TensorType};
 
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 
 /// Checks all instructions of the model.
 pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Refutation>> {
@@ -18,7 +18,7 @@ pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Ref
         let operand = |&&v: &&tpc_ir::Value| model.value(v).def.0.index() >= inst.index();
         if data.operands.iter().any(|v| operand(&v)) || types(model, data).is_err() {
             let first = data.results.first();
-            let what = Unproven::Model {
+            let what = RefutationReason::Model {
                 op: data.op.name(),
                 value: first.map_or_else(String::new, |&v| model.value(v).name.clone()),
             };
@@ -29,18 +29,18 @@ pub(super) fn check_model(model: &Graph, programs: &Graph) -> Result<(), Box<Ref
 }
 
 /// Checks that the results of an instruction have the types that its op gives for the operands.
-fn types(graph: &Graph, data: &InstData) -> Result<(), Unproven> {
+fn types(graph: &Graph, data: &InstData) -> Result<(), RefutationReason> {
     let ty = |v| &graph.value(v).ty;
     let operands: Vec<&TensorType> = data.operands.iter().map(|&v| ty(v)).collect();
     let found = match data.op.infer(&operands) {
-        Ok(Inferred::Declared) if data.results.len() == 1 => return Ok(()),
-        Ok(Inferred::Types(found)) if found.iter().eq(data.results.iter().map(|&v| ty(v))) => {
+        Ok(InferredTypes::Declared) if data.results.len() == 1 => return Ok(()),
+        Ok(InferredTypes::Types(found)) if found.iter().eq(data.results.iter().map(|&v| ty(v))) => {
             return Ok(());
         }
-        Ok(Inferred::Types(found)) => found.into_iter().next(),
-        Ok(Inferred::Declared) | Err(_) => None,
+        Ok(InferredTypes::Types(found)) => found.into_iter().next(),
+        Ok(InferredTypes::Declared) | Err(_) => None,
     };
-    Err(Unproven::Type { found })
+    Err(RefutationReason::Type { found })
 }
 
 /// Checks all instructions of the programs.
@@ -53,7 +53,7 @@ pub(super) fn check(programs: &Graph) -> Result<(), Box<Refutation>> {
             .iter()
             .find(|&&v| programs.value(v).def.0.index() >= inst.index());
         if let Some(&operand) = late {
-            let what = Unproven::Order { operand };
+            let what = RefutationReason::Order { operand };
             return Err(Refutation::at(programs, inst, what));
         }
         places(programs, inst, data)?;
@@ -86,6 +86,6 @@ fn places(programs: &Graph, inst: Inst, data: &InstData) -> Result<(), Box<Refut
     if right {
         Ok(())
     } else {
-        Err(Refutation::at(programs, inst, Unproven::Places))
+        Err(Refutation::at(programs, inst, RefutationReason::Places))
     }
 }

@@ -7,7 +7,7 @@
 
 use egg::{Analysis, DidMerge, Id};
 use rustc_hash::FxHashMap;
-use tpc_ir::op::Sharded;
+use tpc_ir::op::ShardedTensor;
 use tpc_ir::verify::derive;
 use tpc_ir::{Class, ClassData, GroupData, Interval, Op, Place, Sharding, TensorType, Unreduced};
 
@@ -147,11 +147,11 @@ impl Table {
             return known;
         }
         let (_, operands, _) = &key;
-        let sharded: Vec<Sharded<'_>> = operands
+        let sharded: Vec<ShardedTensor<'_>> = operands
             .iter()
             .map(|&o| {
                 let o = self.ty(o);
-                Sharded {
+                ShardedTensor {
                     ty: &o.ty,
                     sharding: &o.sharding,
                 }

@@ -44,7 +44,7 @@ fn form(
     choice: &Choice,
 ) -> Form {
     let mut needed = vec![false; classes.ids.len()];
-    for c in problem.needed(choice).unwrap_or_default() {
+    for c in problem.reachable_classes(choice).unwrap_or_default() {
         needed[c] = true;
     }
     let mut emitter = Emitter {
@@ -75,7 +75,7 @@ fn form(
         TemplateStep::Apply { op, .. } => Some(table.op(*op)),
     });
     Form {
-        transfers: Counts::among(ops),
+        transfers: Counts::count_transfers(ops),
         us: problem.cost(choice).unwrap_or(f64::INFINITY),
         steps,
         roots,

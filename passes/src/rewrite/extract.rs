@@ -5,6 +5,9 @@
 //! the operands of one term share. Sharing among different users of a value is found by trial: every transfer in turn
 //! counts as paid for, or as forbidden, and the choice that follows stays if it is cheaper as a whole.
 
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::DfsPostOrder;
+
 /// A term of an e-class.
 #[derive(Clone, Debug)]
 pub(super) struct PricedNode {
@@ -42,7 +45,7 @@ const ROUNDS: usize = 4;
 const WORK: u64 = 200_000_000;
 
 /// A set of e-classes, as bits.
-type Set = Vec<u64>;
+type BitSet = Vec<u64>;
 
 /// The term chosen for each e-class.
 pub(super) type Choice = Vec<Option<usize>>;
@@ -78,7 +81,7 @@ impl Extraction {
     /// Whether a choice has a term by which a sum comes late.
     pub(super) fn is_late(&self, chosen: &Choice) -> bool {
         let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
-        let needed = self.needed(chosen);
+        let needed = self.reachable_classes(chosen);
         needed.is_some_and(|needed| needed.into_iter().any(late))
     }
 
@@ -107,7 +110,9 @@ impl Extraction {
                 if work > WORK {
                     break;
                 }
-                let needed = self.needed(&best).is_some_and(|n| n.contains(&at.0));
+                let needed = self
+                    .reachable_classes(&best)
+                    .is_some_and(|n| n.contains(&at.0));
                 let trial = if needed && best[at.0] == Some(at.1) {
                     Trial::Forbidden
                 } else {
@@ -124,21 +129,32 @@ impl Extraction {
 
     /// The e-classes in an order in which operands mostly come first.
     fn order(&self) -> Vec<usize> {
+        let mut graph = self.empty_graph();
+        for (c, terms) in self.nodes.iter().enumerate() {
+            for &operand in terms.iter().flat_map(|t| &t.operands) {
+                graph.add_edge(NodeIndex::new(c), NodeIndex::new(operand), ());
+            }
+        }
+        self.post_order(&graph)
+    }
+
+    /// A graph of the e-classes without edges.
+    fn empty_graph(&self) -> DiGraph<(), ()> {
+        let mut graph = DiGraph::with_capacity(self.nodes.len(), self.nodes.len());
+        for _ in &self.nodes {
+            graph.add_node(());
+        }
+        graph
+    }
+
+    /// The e-classes that the roots reach, in postorder: a node after the nodes to which its edges lead.
+    fn post_order(&self, graph: &DiGraph<(), ()>) -> Vec<usize> {
+        let mut search = DfsPostOrder::empty(graph);
         let mut out = Vec::with_capacity(self.nodes.len());
-        let mut seen = vec![false; self.nodes.len()];
         for &root in &self.roots {
-            let mut stack = vec![(root, false)];
-            while let Some((c, done)) = stack.pop() {
-                if done {
-                    out.push(c);
-                } else if !std::mem::replace(&mut seen[c], true) {
-                    stack.push((c, true));
-                    let operands = self.nodes[c]
-                        .iter()
-                        .rev()
-                        .flat_map(|t| t.operands.iter().rev());
-                    stack.extend(operands.map(|&o| (o, false)));
-                }
+            search.move_to(NodeIndex::new(root));
+            while let Some(node) = search.next(graph) {
+                out.push(node.index());
             }
         }
         out
@@ -158,7 +174,7 @@ impl Extraction {
             Some((at, Trial::Paid)) if at == (c, t) => Some(LEAST),
             _ => Some(self.nodes[c][t].us + LEAST),
         };
-        let mut sets: Vec<Option<Set>> = vec![None; self.nodes.len()];
+        let mut sets: Vec<Option<BitSet>> = vec![None; self.nodes.len()];
         let mut own = vec![0.0; self.nodes.len()];
         let mut chosen: Choice = vec![None; self.nodes.len()];
         // What the best term so far needs, and what the one at hand does.
@@ -207,53 +223,38 @@ impl Extraction {
 
     /// The price of everything that the roots need; `None` where the choice has a cycle or a gap.
     pub(super) fn cost(&self, chosen: &Choice) -> Option<f64> {
-        let order = self.needed(chosen)?;
+        let order = self.reachable_classes(chosen)?;
         let price = |&c: &usize| Some(self.nodes[c][chosen[c]?].us + LEAST);
         order.iter().map(price).sum()
     }
 
     /// The e-classes that the roots need, operands first; `None` where the choice has a cycle or a gap.
-    pub(super) fn needed(&self, chosen: &Choice) -> Option<Vec<usize>> {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
-            New,
-            Open,
-            Done,
-        }
-        let mut marks = vec![Mark::New; self.nodes.len()];
-        let mut out = Vec::new();
-        for &root in &self.roots {
-            let mut stack = vec![(root, false)];
-            while let Some((c, done)) = stack.pop() {
-                if done {
-                    marks[c] = Mark::Done;
-                    out.push(c);
-                    continue;
-                }
-                match marks[c] {
-                    Mark::Done => continue,
-                    Mark::Open => return None,
-                    Mark::New => {}
-                }
-                marks[c] = Mark::Open;
-                stack.push((c, true));
-                let operands = &self.nodes[c][chosen[c]?].operands;
-                if operands.iter().any(|&o| marks[o] == Mark::Open) {
-                    return None;
-                }
-                let new = operands.iter().rev().filter(|&&o| marks[o] == Mark::New);
-                stack.extend(new.map(|&o| (o, false)));
+    pub(super) fn reachable_classes(&self, chosen: &Choice) -> Option<Vec<usize>> {
+        let operands = |c: usize| chosen[c].map(|t| self.nodes[c][t].operands.as_slice());
+        let mut graph = self.empty_graph();
+        for c in 0..self.nodes.len() {
+            for &operand in operands(c).unwrap_or_default() {
+                graph.add_edge(NodeIndex::new(c), NodeIndex::new(operand), ());
             }
         }
-        Some(out)
+        let order = self.post_order(&graph);
+        let mut is_before = vec![false; self.nodes.len()];
+        for &c in &order {
+            // In postorder, only the operands on a cycle come later.
+            if !operands(c)?.iter().all(|&o| is_before[o]) {
+                return None;
+            }
+            is_before[c] = true;
+        }
+        Some(order)
     }
 }
 
-fn contains(set: &Set, c: usize) -> bool {
+fn contains(set: &BitSet, c: usize) -> bool {
     set[c / 64] >> (c % 64) & 1 == 1
 }
 
-fn members(set: &Set) -> impl Iterator<Item = usize> + '_ {
+fn members(set: &BitSet) -> impl Iterator<Item = usize> + '_ {
     set.iter().enumerate().flat_map(|(i, &word)| {
         let mut word = word;
         std::iter::from_fn(move || {

@@ -28,6 +28,6 @@ mod skeleton;
 mod template;
 
 pub use price::Machine;
-pub use report::{Counts, Limits, Report, SectionReport, Stop};
-pub use rewriter::{Rewritten, rewrite};
+pub use report::{Counts, Limits, Report, SectionReport, StopReason};
+pub use rewriter::{RewrittenGraph, rewrite};
 pub use rules::{RULES, RewriteRule};

@@ -12,7 +12,7 @@ use super::analysis::ShardedType;
 const WORTH: f64 = 0.03;
 
 /// Whether the order of one device is worth looking for: where nobody says it, not where the numbers of devices rule it out.
-pub(super) fn asks(order: SumOrder, graph: &Graph) -> bool {
+pub(super) fn prefers_one_device(order: SumOrder, graph: &Graph) -> bool {
     let halves = |n: usize| subtree(u64::from(u32::MAX), 0, n as u64).is_some();
     match order {
         SumOrder::Auto => graph.groups.iter().all(|g| halves(g.devices.len())),
@@ -22,7 +22,7 @@ pub(super) fn asks(order: SumOrder, graph: &Graph) -> bool {
 }
 
 /// Whether to take the order of one device, which takes so long, instead of the cheapest.
-pub(super) fn takes(order: SumOrder, of_one_us: f64, cheapest_us: f64) -> bool {
+pub(super) fn accepts_one_device(order: SumOrder, of_one_us: f64, cheapest_us: f64) -> bool {
     match order {
         SumOrder::Auto => of_one_us <= cheapest_us * (1.0 + WORTH),
         SumOrder::OneDevice => true,

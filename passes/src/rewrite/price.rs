@@ -66,7 +66,7 @@ impl<'a> Prices<'a> {
                 let bytes = applied.operands[0].ty.bytes(batch).unwrap_or(0);
                 collective_us(
                     collective,
-                    topology.ring(&devices),
+                    topology.slowest_ring_link(&devices),
                     devices.len(),
                     bytes as f64,
                 )

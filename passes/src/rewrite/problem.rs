@@ -51,7 +51,7 @@ pub(super) fn extraction(
     machine: Machine<'_>,
 ) -> Extraction {
     let prices = Prices::new(machine, &graph.egraph.analysis);
-    let priced = |node: &&Node| priced(node, skeleton, classes, &prices);
+    let priced = |node: &&Node| price_node(node, skeleton, classes, &prices);
     let nodes = classes.nodes.iter();
     let roots = skeleton.roots.iter();
     Extraction {
@@ -59,12 +59,12 @@ pub(super) fn extraction(
         roots: roots
             .map(|&r| classes.at(graph.values[r as usize]))
             .collect(),
-        known: known(skeleton, graph, classes),
+        known: section_terms(skeleton, graph, classes),
     }
 }
 
 /// A term with its price.
-fn priced(
+fn price_node(
     node: &Node,
     skeleton: &Skeleton,
     classes: &EClasses<'_>,
@@ -104,7 +104,11 @@ fn priced(
 }
 
 /// Per e-class, the first of its terms in the section itself. Taking the first excludes cycles.
-fn known(skeleton: &Skeleton, graph: &SkeletonGraph, classes: &EClasses<'_>) -> Vec<Option<usize>> {
+fn section_terms(
+    skeleton: &Skeleton,
+    graph: &SkeletonGraph,
+    classes: &EClasses<'_>,
+) -> Vec<Option<usize>> {
     let egraph = &graph.egraph;
     let mut known = vec![None; classes.ids.len()];
     let mut note = |id: Id, head: Head| {

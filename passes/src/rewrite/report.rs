@@ -36,9 +36,9 @@ impl Default for Limits {
 
 impl Limits {
     /// The usual limits, of which all sections together have what is left of a budget's terms.
-    pub fn within(budget: &Budget) -> Limits {
+    pub fn for_budget(budget: &Budget) -> Limits {
         Limits {
-            all_nodes: usize::try_from(budget.left(Resource::Terms)).unwrap_or(usize::MAX),
+            all_nodes: usize::try_from(budget.remaining(Resource::Terms)).unwrap_or(usize::MAX),
             ..Limits::default()
         }
     }
@@ -46,7 +46,7 @@ impl Limits {
 
 /// The reason that saturation of a section stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// No rule finds anything new.
     #[default]
     Saturated,
@@ -56,12 +56,12 @@ pub enum Stop {
     Nodes,
 }
 
-impl std::fmt::Display for Stop {
+impl std::fmt::Display for StopReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Stop::Saturated => "saturated",
-            Stop::Iterations => "stopped at the limit of rounds",
-            Stop::Nodes => "stopped at the limit of terms",
+            StopReason::Saturated => "saturated",
+            StopReason::Iterations => "stopped at the limit of rounds",
+            StopReason::Nodes => "stopped at the limit of terms",
         })
     }
 }
@@ -96,7 +96,7 @@ impl Counts {
     }
 
     /// The transfers among `ops`.
-    pub(super) fn among<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
+    pub(super) fn count_transfers<'a>(ops: impl Iterator<Item = &'a Op>) -> Counts {
         let mut out = Counts::default();
         ops.for_each(|op| out.add(op));
         out
@@ -127,7 +127,7 @@ pub(super) struct Outcome {
     pub(super) nodes: usize,
     pub(super) classes: usize,
     pub(super) iterations: usize,
-    pub(super) stop: Stop,
+    pub(super) stop: StopReason,
     pub(super) matches: BTreeMap<&'static str, usize>,
     pub(super) before: Counts,
 }
@@ -144,7 +144,7 @@ pub struct SectionReport {
     /// The number of rounds.
     pub iterations: usize,
     /// The reason that it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// Per rule that found terms equal, how often.
     pub matches: BTreeMap<&'static str, usize>,
     /// The transfers of one section before.
@@ -208,8 +208,10 @@ impl Report {
     }
 
     /// Whether every section is saturated.
-    pub fn saturated(&self) -> bool {
-        self.sections.iter().all(|r| r.stop == Stop::Saturated)
+    pub fn is_saturated(&self) -> bool {
+        self.sections
+            .iter()
+            .all(|r| r.stop == StopReason::Saturated)
     }
 
     /// Per rule that found terms equal in a distinct section, how often.

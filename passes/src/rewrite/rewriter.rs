@@ -15,7 +15,7 @@ use super::template::{Template, instantiate};
 
 /// A rewritten graph, with the report on it.
 #[derive(Clone, Debug)]
-pub struct Rewritten {
+pub struct RewrittenGraph {
     /// The graph.
     pub graph: Graph,
     /// The report.
@@ -28,14 +28,14 @@ pub fn rewrite(
     machine: Machine<'_>,
     limits: Limits,
     rules: &[&'static RewriteRule],
-) -> Rewritten {
+) -> RewrittenGraph {
     let mut table = Table::default();
     let sections = sections(sharded, &mut table);
     let mut known: FxHashMap<&Skeleton, usize> = FxHashMap::default();
     let mut templates: Vec<Template> = Vec::new();
     let mut chosen: Vec<usize> = Vec::with_capacity(sections.len());
     let mut nodes = 0;
-    let asks = order::asks(limits.sums, sharded);
+    let asks = order::prefers_one_device(limits.sums, sharded);
     let mut report = Report::default();
     let mut out = Graph::new(sharded.name.clone());
     out.devices.clone_from(&sharded.devices);
@@ -65,7 +65,7 @@ pub fn rewrite(
             .map(|&at| templates[at].form(ordered).us)
             .sum()
     };
-    let ordered = asks && order::takes(limits.sums, us(true), us(false));
+    let ordered = asks && order::accepts_one_device(limits.sums, us(true), us(false));
     for (section, &at) in sections.iter().zip(&chosen) {
         let template = &templates[at];
         let form = template.form(ordered);
@@ -90,7 +90,7 @@ pub fn rewrite(
             },
         })
         .collect();
-    Rewritten { graph: out, report }
+    RewrittenGraph { graph: out, report }
 }
 
 /// Rewrites a skeleton.
@@ -104,7 +104,7 @@ fn template(
     table.classes = class_data(skeleton);
     table.groups = groups.to_vec();
     table.leaves = skeleton.leaves.iter().map(|l| l.ty).collect();
-    let before = Counts::among(skeleton.steps.iter().filter_map(|s| match s {
+    let before = Counts::count_transfers(skeleton.steps.iter().filter_map(|s| match s {
         Step::Leaf(_) => None,
         Step::Apply { op, .. } => Some(shared.op(*op)),
     }));

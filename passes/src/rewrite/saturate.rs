@@ -6,7 +6,7 @@ use egg::{Id, Runner, SimpleScheduler};
 
 use super::analysis::{EGraph, Table, insert};
 use super::language::{Head, Node};
-use super::report::{Limits, Outcome, Stop};
+use super::report::{Limits, Outcome, StopReason};
 use super::rules::{RewriteRule, RuleApplier};
 use super::skeleton::{Arg, Skeleton, Step};
 
@@ -105,9 +105,9 @@ pub(super) fn saturate(
     }
     outcome.iterations = runner.iterations.len();
     outcome.stop = match runner.stop_reason {
-        Some(egg::StopReason::NodeLimit(_)) => Stop::Nodes,
-        Some(egg::StopReason::IterationLimit(_)) => Stop::Iterations,
-        _ => Stop::Saturated,
+        Some(egg::StopReason::NodeLimit(_)) => StopReason::Nodes,
+        Some(egg::StopReason::IterationLimit(_)) => StopReason::Iterations,
+        _ => StopReason::Saturated,
     };
     *egraph = runner.egraph;
 }

@@ -8,7 +8,7 @@ use tpc_ir::{Class, ClassData, Graph, Inst, Op, Value};
 
 use super::analysis::{ShardedType, Table};
 use super::language::{OpRef, TypesRef};
-use crate::layers::runs;
+use crate::layers::layer_runs;
 
 /// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,11 +90,11 @@ pub(super) fn sections(graph: &Graph, table: &mut Table) -> Vec<Section> {
             last[state.index()] = usize::MAX;
         }
     }
-    runs(graph, LONGEST)
+    layer_runs(graph, LONGEST)
         .into_iter()
         .map(|cut| {
             let layer = graph.inst(Inst::new(cut.start)).layer;
-            let mut sketch = Sketch {
+            let mut sketch = SkeletonBuilder {
                 graph,
                 table,
                 section: Section {
@@ -126,14 +126,14 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).expect("invariant: sections are small")
 }
 
-struct Sketch<'a> {
+struct SkeletonBuilder<'a> {
     graph: &'a Graph,
     table: &'a mut Table,
     section: Section,
     args: FxHashMap<Value, Arg>,
 }
 
-impl Sketch<'_> {
+impl SkeletonBuilder<'_> {
     fn inst(&mut self, inst: Inst) {
         let data = self.graph.inst(inst);
         if data.op.is_leaf() && !data.op.is_constant() {
@@ -180,7 +180,7 @@ impl Sketch<'_> {
     fn ty(&mut self, v: Value) -> ShardedType {
         let data = self.graph.value(v);
         let classes = &mut self.section.classes;
-        let sharding = data.sharding.renamed(&mut |c| {
+        let sharding = data.sharding.rename_classes(&mut |c| {
             let at = classes.iter().position(|&k| k == c);
             Class::new(at.unwrap_or_else(|| {
                 classes.push(c);

@@ -110,12 +110,13 @@ pub(super) fn instantiate(
                 let new = out.push(op, operands, plain, of_results[0].place, layer);
                 let results = out.inst(new).results.clone();
                 for (i, (&v, o)) in results.iter().zip(of_results).enumerate() {
-                    let sharding =
-                        o.sharding
-                            .renamed(&mut |c: Class| match section.classes.get(c.index()) {
-                                Some(&own) => own,
-                                None => class_of(out, &table.classes[c.index()]),
-                            });
+                    let sharding = o.sharding.rename_classes(&mut |c: Class| match section
+                        .classes
+                        .get(c.index())
+                    {
+                        Some(&own) => own,
+                        None => class_of(out, &table.classes[c.index()]),
+                    });
                     let to = out.value_mut(v);
                     to.sharding = sharding;
                     if let Some(named) = origin(i) {

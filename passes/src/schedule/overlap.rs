@@ -20,13 +20,13 @@ pub(super) fn overlap(
     launches: &[LaunchData],
     order: &mut [Launch],
 ) {
-    if !goes_and_comes(graph, launches, order) {
+    if !has_round_trip(graph, launches, order) {
         return;
     }
     let mut layer = Layer::new(graph, layouts, launches);
     let mut rest = order;
     while !rest.is_empty() {
-        let len = layer.reach(rest);
+        let len = layer.prefix_len(rest);
         let (run, behind) = rest.split_at_mut(len.max(1));
         layer.sort(run);
         rest = behind;
@@ -34,11 +34,11 @@ pub(super) fn overlap(
 }
 
 /// Whether more than one value that was computed goes to another place.
-fn goes_and_comes(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
+fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
     let moves = |launch: &&Launch| {
         let data = &launches[launch.index()];
         let copies = |inst: &Inst| matches!(graph.inst(*inst).op, Op::Copy(_));
-        data.covers().iter().any(copies) && !moves_input(graph, data)
+        data.covered_insts().iter().any(copies) && !moves_input(graph, data)
     };
     order.iter().filter(moves).nth(1).is_some()
 }
@@ -55,7 +55,7 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
 
 /// A launch of a layer.
 #[derive(Clone, Copy, Default)]
-struct Ways {
+struct PathCost {
     /// The most changes of place on a way to it.
     to: u32,
     /// The most changes of place on a way from it.
@@ -86,11 +86,11 @@ impl<'a> Layer<'a> {
     }
 
     /// How many of these launches are of the same layer: what is of none belongs to the one before it.
-    fn reach(&self, order: &[Launch]) -> usize {
+    fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {
             let data = &self.launches[launch.index()];
-            let first = data.covers().first();
+            let first = data.covered_insts().first();
             let own = first.and_then(|i| self.graph.inst(*i).layer);
             let is_other = layer.is_some() && own.is_some() && layer != own;
             layer = layer.or(own);
@@ -100,11 +100,11 @@ impl<'a> Layer<'a> {
     }
 
     fn sort(&mut self, run: &mut [Launch]) {
-        if !goes_and_comes(self.graph, self.launches, run) {
+        if !has_round_trip(self.graph, self.launches, run) {
             return;
         }
         let before = self.dependences(run);
-        let mut ways = vec![Ways::default(); run.len()];
+        let mut ways = vec![PathCost::default(); run.len()];
         for (at, before) in before.iter().enumerate() {
             for &b in before {
                 let steps = self.steps(run[b], run[at]);
@@ -117,7 +117,7 @@ impl<'a> Layer<'a> {
                 ways[b].from = ways[b].from.max(ways[at].from + steps);
             }
         }
-        if !self.gets_something_back(run, &ways) {
+        if !self.can_overlap(run, &ways) {
             return;
         }
         let mut sorted: Vec<usize> = (0..run.len()).collect();
@@ -126,7 +126,7 @@ impl<'a> Layer<'a> {
             let of_input = moves_input(self.graph, &self.launches[run[at].index()]);
             (!of_input, ways[at].to, Reverse(ways[at].from), at)
         });
-        if !self.is_other(run, &sorted) {
+        if !self.reorders_work(run, &sorted) {
             return;
         }
         let old = run.to_vec();
@@ -136,7 +136,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Whether a place does its own work in another order, and not only brings inputs earlier.
-    fn is_other(&self, run: &[Launch], sorted: &[usize]) -> bool {
+    fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
             let own = |at: &usize| {
@@ -158,7 +158,12 @@ impl<'a> Layer<'a> {
     /// Per launch, those before it that it needs, and those that must have read what it updates.
     fn dependences(&mut self, run: &[Launch]) -> Vec<Vec<usize>> {
         let (graph, layouts, launches) = (self.graph, self.layouts, self.launches);
-        let insts = |l: &Launch| launches[l.index()].covers().iter().map(|i| graph.inst(*i));
+        let insts = |l: &Launch| {
+            launches[l.index()]
+                .covered_insts()
+                .iter()
+                .map(|i| graph.inst(*i))
+        };
         let mut out = Vec::with_capacity(run.len());
         for (at, launch) in run.iter().enumerate() {
             let mut before = Vec::new();
@@ -198,7 +203,7 @@ impl<'a> Layer<'a> {
     }
 
     /// Whether some place has work that needs other places, and work that needs them less.
-    fn gets_something_back(&self, run: &[Launch], ways: &[Ways]) -> bool {
+    fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);
             let mut there = at.filter(|(l, _)| self.launches[l.index()].places.contains(place));

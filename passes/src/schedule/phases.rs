@@ -5,8 +5,8 @@ use tpc_ir::program::{LaunchData, Work};
 use tpc_ir::{Graph, Launch};
 
 use super::overlap::overlap;
-use crate::ahead::tokens_ahead;
 use crate::layout::Layouts;
+use crate::lookahead::lookahead_tokens;
 
 /// The launches in a linear order, phase by phase.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Order {
 /// The order of the launches of a graph. Programs without launches have one empty phase. Within a phase it is that of the program,
 /// but for layers in which places work for each other.
 pub fn order(graph: &Graph, layouts: &Layouts, launches: &[LaunchData]) -> Order {
-    let ahead = tokens_ahead(graph);
+    let ahead = lookahead_tokens(graph);
     let of = |l: &LaunchData| match &l.work {
         Work::Compute(insts) => insts.iter().map(|i| ahead[i.index()]).max().unwrap_or(0),
         Work::Transfer(inst) => ahead[inst.index()],

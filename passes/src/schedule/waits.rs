@@ -9,7 +9,7 @@ use super::phases::Order;
 
 /// A step of a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Done {
+struct QueueStep {
     queue: usize,
     /// Its position among the queue's launches.
     launch: usize,
@@ -17,17 +17,17 @@ struct Done {
 
 /// Who has touched bytes since the phase began.
 #[derive(Clone, Default)]
-struct Touched {
+struct AccessRecord {
     end: u64,
-    writer: Option<Done>,
-    readers: Vec<Done>,
+    writer: Option<QueueStep>,
+    readers: Vec<QueueStep>,
 }
 
-/// The touched bytes of the arenas, by arena and first byte. Bytes without an entry are untouched.
+/// The touched bytes of the arenas, by arena and first byte. AccessMap without an entry are untouched.
 #[derive(Default)]
-struct Bytes(BTreeMap<(usize, u64), Touched>);
+struct AccessMap(BTreeMap<(usize, u64), AccessRecord>);
 
-impl Bytes {
+impl AccessMap {
     fn split(&mut self, arena: usize, at: u64) {
         if let Some((&(a, start), touched)) = self.0.range_mut(..=(arena, at)).next_back()
             && a == arena
@@ -48,7 +48,7 @@ impl Bytes {
         self.0.range(range).map(|((_, s), _)| *s).collect()
     }
 
-    fn read(&mut self, arena: usize, extent: Extent, by: Done) -> Vec<Done> {
+    fn read(&mut self, arena: usize, extent: Extent, by: QueueStep) -> Vec<QueueStep> {
         let mut needed = Vec::new();
         let mut at = extent.offset;
         let mut gaps = Vec::new();
@@ -67,7 +67,7 @@ impl Bytes {
             gaps.push((at, extent.end()));
         }
         for (start, end) in gaps {
-            let touched = Touched {
+            let touched = AccessRecord {
                 end,
                 writer: None,
                 readers: vec![by],
@@ -77,7 +77,7 @@ impl Bytes {
         needed
     }
 
-    fn write(&mut self, arena: usize, extent: Extent, by: Done) -> Vec<Done> {
+    fn write(&mut self, arena: usize, extent: Extent, by: QueueStep) -> Vec<QueueStep> {
         let mut needed = Vec::new();
         for start in self.of(arena, extent) {
             if let Some(touched) = self.0.remove(&(arena, start)) {
@@ -86,7 +86,7 @@ impl Bytes {
             }
         }
         if extent.bytes > 0 {
-            let touched = Touched {
+            let touched = AccessRecord {
                 end: extent.end(),
                 writer: Some(by),
                 readers: Vec::new(),
@@ -106,7 +106,7 @@ pub fn queues(program: &Program, order: &Order) -> Vec<Phase> {
         .collect()
 }
 
-fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
+fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
     let mut places: Vec<Place> = launches
         .iter()
         .flat_map(|l| program.launch(*l).places.iter().copied())
@@ -127,19 +127,19 @@ fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
     let mut history: Vec<Vec<Vec<usize>>> = vec![Vec::new(); n];
     // Per queue, the position behind each of its launches among all steps.
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); n];
-    let mut memory: Vec<Bytes> = (0..program.shapes.len())
-        .map(|_| Bytes::default())
+    let mut memory: Vec<AccessMap> = (0..program.shapes.len())
+        .map(|_| AccessMap::default())
         .collect();
     for &launch in launches {
         let data = program.launch(launch);
         let of = |place: &Place| places.binary_search(place).unwrap_or(0);
         let meeting: Vec<usize> = data.places.iter().map(of).collect();
         let first = meeting[0];
-        let by = Done {
+        let by = QueueStep {
             queue: first,
             launch: behind[first].len(),
         };
-        let needed = in_the_way(program, launch, by, &mut memory);
+        let needed = find_conflicts(program, launch, by, &mut memory);
         // Whoever is in the way must be waited for by one of those who meet; the first, unless it is another of them.
         let mut last = vec![0_usize; n];
         for done in needed.into_iter().filter(|d| *d != by) {
@@ -175,13 +175,18 @@ fn phase(program: &Program, ahead: u32, launches: &[Launch]) -> Phase {
             history[m].push(known[m].clone());
         }
     }
-    Phase { ahead, queues }
+    Phase { lookahead, queues }
 }
 
 /// The steps before which a launch must not touch its memory, per shape; from here on it is one that has touched it.
-fn in_the_way(program: &Program, launch: Launch, by: Done, memory: &mut [Bytes]) -> Vec<Done> {
+fn find_conflicts(
+    program: &Program,
+    launch: Launch,
+    by: QueueStep,
+    memory: &mut [AccessMap],
+) -> Vec<QueueStep> {
     let mut needed = Vec::new();
-    let (reads, writes) = touches(program, launch);
+    let (reads, writes) = accessed_values(program, launch);
     for (shape, bytes) in memory.iter_mut().enumerate() {
         for &v in &reads {
             if let Some((arena, extent)) = extent(program, v, shape) {
@@ -204,7 +209,7 @@ fn join(a: &mut [usize], b: &[usize]) {
 }
 
 /// The values that a launch reads from and writes to memory.
-fn touches(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
+fn accessed_values(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
     let (graph, data) = (&program.graph, program.launch(launch));
     if let Work::Store(output) = data.work {
         return match &graph.outputs[output] {
@@ -212,7 +217,7 @@ fn touches(program: &Program, launch: Launch) -> (Vec<Value>, Vec<Value>) {
             Output::Named(_, value) => (vec![*value], Vec::new()),
         };
     }
-    let covered = data.covers();
+    let covered = data.covered_insts();
     let insts = || covered.iter().map(|&i| graph.inst(i));
     let outside = |v: &Value| !covered.contains(&graph.value(*v).def.0);
     let mut reads: Vec<Value> = insts()

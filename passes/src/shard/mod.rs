@@ -10,7 +10,7 @@ use tpc_ir::{
     Unreduced, Value, Verified, stage,
 };
 
-use crate::factors::{Analysis, Clash, Factors, Selection, active_roles};
+use crate::factors::{Analysis, Factors, PropagationConflict, Selection, active_roles};
 use crate::plan::Choice;
 
 /// Why a choice could not be turned into a sharded graph. Both are faults of the planner, not of its input.
@@ -18,7 +18,7 @@ use crate::plan::Choice;
 pub enum ShardError {
     /// The selection contradicts itself.
     #[error("the chosen splits contradict each other at {0:?}")]
-    Clash(Clash),
+    Clash(PropagationConflict),
     /// An op does not take the operands that the lowering gave it.
     #[error("operands do not fit: {0}")]
     Type(#[from] TypeError),
@@ -161,13 +161,13 @@ impl Lowering<'_> {
             .map(|&v| self.from.value(v).ty.clone())
             .collect();
         let place = self.from.value(data.results[0]).place;
-        let operands: Vec<Value> = data.operands.iter().map(|v| self.mapped(*v)).collect();
+        let operands: Vec<Value> = data.operands.iter().map(|v| self.new_value(*v)).collect();
         let active =
             active_roles(self.from, self.analysis, inst, self.choice).map_err(ShardError::Clash)?;
         if let (Op::Norm(norm), true) = (&data.op, active.norm) {
             let v = data.results[0];
             let name = &self.from.value(v).name;
-            let stats = self.out.push_inferred(
+            let stats = self.out.push_with_inference(
                 NormStats { kind: norm.kind },
                 operands.clone(),
                 place,
@@ -176,7 +176,7 @@ impl Lowering<'_> {
             self.set(stats, name, Sharding::unreduced(Unreduced::Partial));
             let sum = self
                 .out
-                .push_inferred(AllReduce, vec![stats], place, layer)?;
+                .push_with_inference(AllReduce, vec![stats], place, layer)?;
             self.set(sum, name, Sharding::mirrored());
             let n = self.from.value(v).ty.dims[0].as_const().unwrap_or(1);
             let apply = NormApply {
@@ -184,9 +184,9 @@ impl Lowering<'_> {
                 eps: norm.eps,
                 n,
             };
-            let normed = self
-                .out
-                .push_inferred(apply, vec![operands[0], sum], place, layer)?;
+            let normed =
+                self.out
+                    .push_with_inference(apply, vec![operands[0], sum], place, layer)?;
             let sharding = self.sharding(v);
             self.set(normed, name, sharding);
             self.map[v.index()] = Some(normed);
@@ -215,27 +215,29 @@ impl Lowering<'_> {
                 continue;
             }
             if sharding.is_split() {
-                return Err(ShardError::Clash(Clash::UnreducedAndSplit(v)));
+                return Err(ShardError::Clash(PropagationConflict::UnreducedAndSplit(v)));
             }
             self.set(new, name, Sharding::unreduced(pending));
-            let sum = self.out.push_inferred(AllReduce, vec![new], place, layer)?;
+            let sum = self
+                .out
+                .push_with_inference(AllReduce, vec![new], place, layer)?;
             self.set(sum, name, Sharding::mirrored());
             self.map[v.index()] = Some(sum);
         }
         Ok(())
     }
 
-    fn mapped(&self, v: Value) -> Value {
+    fn new_value(&self, v: Value) -> Value {
         self.map[v.index()].expect("invariant: operands are defined before they are used")
     }
 
     fn outputs(&mut self) {
         for output in &self.from.outputs {
             let new = match output {
-                Output::Named(name, v) => Output::Named(name.clone(), self.mapped(*v)),
+                Output::Named(name, v) => Output::Named(name.clone(), self.new_value(*v)),
                 Output::State { state, value } => Output::State {
-                    state: self.mapped(*state),
-                    value: self.mapped(*value),
+                    state: self.new_value(*state),
+                    value: self.new_value(*value),
                 },
             };
             self.out.outputs.push(new);

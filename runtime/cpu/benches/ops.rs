@@ -214,7 +214,7 @@ fn others(bench: &mut Bench) {
         }
         for mode in [RopeMode::Norm, RopeMode::Neox] {
             let heads = [64, 32, tokens, 1];
-            let op = Rope::unscaled(mode, 64);
+            let op = Rope::with_defaults(mode, 64);
             bench.run(
                 &format!("rope {mode:?} 64 x 32 x {tokens}"),
                 &op.into(),
@@ -226,7 +226,7 @@ fn others(bench: &mut Bench) {
         let logits = [2048, tokens, 32, 1];
         bench.run(
             &format!("soft_max 2048 x {tokens} x 32"),
-            &SoftMax::scaled(0.125).into(),
+            &SoftMax::with_scale(0.125).into(),
             &[(f32, logits), (f32, [2048, tokens, 1, 1])],
             (f32, logits),
             [1, 0],

@@ -42,6 +42,6 @@ pub use error::{KernelError, TeamError, Unsupported};
 pub use executor::{CpuExecutor, CpuOptions};
 pub use kernel::Kernel;
 pub use launch::Sizes;
-pub use target::CpuTarget;
+pub use target::{CpuTarget, ROWS16};
 pub use team::{Team, Worker};
 pub use view::View;

@@ -1,9 +1,12 @@
 //! How the CPU stores weights.
 
-use tpc_ir::program::{FileTarget, Stored, StoredFormat, Target, WeightPart};
+use tpc_ir::program::{FileTarget, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Op, Place, TensorType};
 
 use crate::product::{Format, Part};
+
+/// The storage format of weights that products read: panels of sixteen rows side by side.
+pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
 /// The CPU as a target of programs: weights that products read are stored in panels of sixteen rows, also where rows are
 /// looked up in them, as of a table of embeddings that is the output matrix, too. Others are stored as in the file.
@@ -43,29 +46,29 @@ pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
 }
 
 impl Target for CpuTarget {
-    fn stored(
+    fn weight_storage(
         &self,
         place: Place,
         weight: WeightPart<'_>,
         readers: &[(&Op, usize)],
-    ) -> Option<Stored> {
+    ) -> Option<WeightStorage> {
         let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
         let lookup = |op: &Op| matches!(op, Op::GetRows(_));
         let first = |(op, i): &(&Op, usize)| *i == 0 && (product(op) || lookup(op));
         let multiplied = readers.iter().all(first) && readers.iter().any(|(op, _)| product(op));
         if let Some((format, n)) = stack(weight).filter(|_| multiplied) {
-            return Some(Stored {
-                format: StoredFormat::Rows16,
+            return Some(WeightStorage {
+                format: ROWS16,
                 bytes: (format.bytes() as u64).checked_mul(n as u64)?,
             });
         }
-        FileTarget.stored(place, weight, readers)
+        FileTarget.weight_storage(place, weight, readers)
     }
 
     fn granule(&self, _: Place, dtype: DType) -> u64 {
         let format = match Format::supports(dtype) {
-            true => StoredFormat::Rows16,
-            false => StoredFormat::File,
+            true => ROWS16,
+            false => StorageFormat::FILE,
         };
         format.granule(dtype)
     }
@@ -86,20 +89,21 @@ mod tests {
         let product = Op::MulMat(MulMat);
         let lookup = Op::GetRows(GetRows { window: None });
         let stored = |readers: &[(&Op, usize)]| {
-            CpuTarget.stored(Place::Host, WeightPart::whole(&ty), readers)
+            CpuTarget.weight_storage(Place::Host, WeightPart::whole(&ty), readers)
         };
         let packed = stored(&[(&product, 0)]);
-        assert_eq!(packed.map(|s| s.format), Some(StoredFormat::Rows16));
+        assert_eq!(packed.map(|s| s.format), Some(ROWS16));
         assert_eq!(stored(&[(&lookup, 0), (&product, 0)]), packed);
-        let file = FileTarget.stored(Place::Host, WeightPart::whole(&ty), &[]);
+        let file = FileTarget.weight_storage(Place::Host, WeightPart::whole(&ty), &[]);
         // Of a block of 256, three quarters from the second on: one head, six of eight groups.
         let part = TensorType::new(DType::Q4K, [192.into(), 40.into()]);
         let bytes = |start| {
             let ty = &part;
-            let stored = CpuTarget.stored(Place::Host, WeightPart { ty, start }, &[(&product, 0)]);
+            let stored =
+                CpuTarget.weight_storage(Place::Host, WeightPart { ty, start }, &[(&product, 0)]);
             stored.map(|s| (s.format, s.bytes))
         };
-        let panels = |heads: u64| Some((StoredFormat::Rows16, 3 * (heads + 6) * 256));
+        let panels = |heads: u64| Some((ROWS16, 3 * (heads + 6) * 256));
         assert_eq!([bytes(64), bytes(192)], [panels(1), panels(2)]);
         assert_eq!(CpuTarget.granule(Place::Host, DType::Q4K), 32);
         for readers in [

@@ -1,6 +1,6 @@
 //! Tensors in memory.
 
-use tpc_ir::program::Located;
+use tpc_ir::program::BatchLayout;
 use tpc_ir::{DType, RANK};
 
 /// A tensor in memory, in ggml's axis order: axis 0 first.
@@ -46,7 +46,7 @@ impl View {
     }
 
     /// The view of elements that lie so in the arena that begins at `arena`.
-    pub const fn located(arena: *mut u8, dtype: DType, at: &Located) -> View {
+    pub const fn located(arena: *mut u8, dtype: DType, at: &BatchLayout) -> View {
         let [n0, n1, n2, n3] = at.dims;
         let [b0, b1, b2, b3] = at.strides;
         View {

@@ -58,7 +58,7 @@ pub fn max_sizes(
 pub fn launch_label(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data
-        .covers()
+        .covered_insts()
         .first()
         .map(|i| program.graph.inst(*i).results[0]);
     match first {

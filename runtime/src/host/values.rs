@@ -1,7 +1,7 @@
 //! Finds the inputs, the outputs and the stored values of a program.
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Bindings, Output, Value};
 
 use crate::quant;
@@ -16,7 +16,7 @@ pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
                 InputKind::NextTokens(n) => n,
                 _ => 0,
             };
-            let phase = program.phases.iter().position(|p| p.ahead == ahead)?;
+            let phase = program.phases.iter().position(|p| p.lookahead == ahead)?;
             Some((phase, value, input.kind.clone()))
         }
         _ => None,
@@ -58,7 +58,7 @@ fn extent(program: &Program, value: Value) -> Option<StoredExtent> {
     let home = program.home(value)?;
     let buffer = program.buffer(home.buffer);
     let ty = &program.graph.value(value).ty;
-    if buffer.format != StoredFormat::File || !home.layout.is_dense(ty) {
+    if buffer.format != StorageFormat::FILE || !home.layout.is_dense(ty) {
         return None;
     }
     let most = program.shapes.last()?.most;

@@ -63,13 +63,13 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tpc_ir::parts_cells;
+    use tpc_ir::cache_cells;
 
     #[test]
     fn parts_are_blocks_in_turn() {
         for count in 1..5 {
             for each in [1, 63, 64, 65, 200] {
-                let cells = parts_cells(each as u64, count as u64) as usize;
+                let cells = cache_cells(each as u64, count as u64) as usize;
                 let parts = Parts::new(cells, count, usize::MAX);
                 assert!(parts.len() >= each, "{each} in {count}");
                 let mut seen = vec![false; cells];

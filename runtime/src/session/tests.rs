@@ -32,7 +32,7 @@ impl Builder {
     #[track_caller]
     fn op(&mut self, op: impl Into<Op>, operands: &[Value]) -> Value {
         self.0
-            .push_inferred(op, operands.to_vec(), Place::Host, None)
+            .push_with_inference(op, operands.to_vec(), Place::Host, None)
             .expect("operands fit")
     }
 

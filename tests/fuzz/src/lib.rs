@@ -67,10 +67,12 @@ pub fn gguf(data: &[u8]) {
 /// line `---` between them.
 pub fn artefact(data: &[u8]) {
     use tpc_artefact::{Artefact, Entry, MAIN, write_archive};
-    let check = |data: &[u8]| match Artefact::read(data) {
+    use tpc_ir::program::StorageFormat;
+    let formats = [StorageFormat::of_granules("rows16"), StorageFormat::of_blocks("planes")];
+    let check = |data: &[u8]| match Artefact::read(data, &formats) {
         Ok(artefact) => {
             let bytes = artefact.to_bytes().expect("what was read can be written");
-            assert_eq!(Artefact::read(&bytes), Ok(artefact));
+            assert_eq!(Artefact::read(&bytes, &formats), Ok(artefact));
         }
         Err(e) => assert!(!e.to_string().is_empty() && !e.help().is_empty()),
     };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tpc_cpu::CpuOptions;
 use tpc_ir::{DType, Graph};
-use tpc_passes::bits::other_bits;
+use tpc_passes::reproducibility::find_differing_sums;
 use tpc_synth::FileType;
 use tpc_tests::{Sweep, goldens};
 
@@ -61,7 +61,7 @@ fn even_shares_have_the_bits_of_one_device() {
             assert_eq!(one, logits(&path, 1, 1, two_terms).1, "{name}: threads");
             for devices in [2, 3, 4, 8] {
                 let (graph, found) = logits(&path, devices, 2, two_terms);
-                let reasons = other_bits(&graph, two_terms);
+                let reasons = find_differing_sums(&graph, two_terms);
                 let equal = found == one;
                 let why: Vec<_> = reasons.iter().map(|(why, of)| (why, of.sums)).collect();
                 println!("{name} on {devices}, two terms to {two_terms}: same {equal} {why:?}");
@@ -93,7 +93,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
         let (_, one) = of_tokens(subject, 1, 2, 0);
         for devices in [2, 4] {
             let (graph, found) = of_tokens(subject, devices, 2, 0);
-            if other_bits(&graph, 0).is_empty() {
+            if find_differing_sums(&graph, 0).is_empty() {
                 assert_eq!(found, one, "{dtype} on {devices}");
                 kept.push((dtype, devices));
             }

@@ -54,7 +54,7 @@ fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)
     let ends = |v: &Value| matches!(graph.def_op(*v), Op::Weight(w) if w.tensor.ends_with(ending));
     let mut out = Vec::new();
     for (i, launch) in program.launches.iter().enumerate() {
-        for inst in launch.covers().iter().map(|i| graph.inst(*i)) {
+        for inst in launch.covered_insts().iter().map(|i| graph.inst(*i)) {
             let is_product = matches!(inst.op, Op::MulMat(_) | Op::MulMatId(_));
             if is_product && inst.operands.iter().any(ends) {
                 out.push((launch.places[0], inst.layer, Launch::new(i)));

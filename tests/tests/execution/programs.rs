@@ -75,7 +75,7 @@ fn programs_compute_what_their_graphs_do() {
 fn round_trips(program: &Program) -> bool {
     let printed = text::print(program);
     let again =
-        text::parse(&printed.text).unwrap_or_else(|e| panic!("{} at {:?}", e[0], e[0].span));
+        text::parse(&printed.text, &[]).unwrap_or_else(|e| panic!("{} at {:?}", e[0], e[0].span));
     let spans = again.spans == printed.spans;
     let again = again.program().expect("its graph is valid");
     spans && again == *program && text::print(&again) == printed

@@ -6,7 +6,7 @@ use tpc_core::pipeline::{Compiled, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
-use tpc_ir::text::{self, Entity, Parsed};
+use tpc_ir::text::{self, Entity, ParsedGraph};
 use tpc_ir::{DType, Value, ValueData};
 use tpc_lint::{File, graph_of, lint_file, plan_report};
 use tpc_synth::{Model, Spec};
@@ -31,7 +31,7 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
 
 /// The findings about a graph and its plan, on the lines of the values that they name, and the lines whose shardings are
 /// other than expected.
-pub(crate) fn of_graph(case: &Case, parsed: &Parsed) -> Outcome {
+pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph) -> Outcome {
     let planned = placement(case, SplitMode::Tensor).and_then(|placement| {
         compile_capture(&captured(parsed)?, &placement)
             .map(|compiled| (placement, compiled))

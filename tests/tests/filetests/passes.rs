@@ -5,7 +5,7 @@ use tpc_core::placement::SplitMode;
 use tpc_core::report::render_factors;
 use tpc_ggml::capture::CapturedGraph;
 use tpc_ir::stage::Stage;
-use tpc_ir::text::{self, Parsed};
+use tpc_ir::text::{self, ParsedGraph};
 use tpc_ir::{DType, Graph, Verified, stage};
 use tpc_passes::machine::Topology;
 use tpc_passes::machine::Workload;
@@ -17,7 +17,7 @@ use super::expectation::Reported;
 use super::run::Outcome;
 
 /// A captured graph of one layer.
-pub(crate) fn captured(parsed: &Parsed) -> Result<CapturedGraph, String> {
+pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
     Ok(CapturedGraph {
         graph: verified(&parsed.graph)?,
         batch: Vec::new(),
@@ -30,7 +30,7 @@ pub(crate) fn captured(parsed: &Parsed) -> Result<CapturedGraph, String> {
     })
 }
 
-fn compiled(case: &Case, parsed: &Parsed) -> Result<Compiled, String> {
+fn compiled(case: &Case, parsed: &ParsedGraph) -> Result<Compiled, String> {
     let placement = tpc::placement(&case.options, DType::F16, SplitMode::Tensor)
         .map_err(|d| format!("`; options`: {}", d[0]))?;
     compile_capture(&captured(parsed)?, &placement)
@@ -38,17 +38,17 @@ fn compiled(case: &Case, parsed: &Parsed) -> Result<Compiled, String> {
 }
 
 /// The placed graph.
-pub(crate) fn place(case: &Case, parsed: &Parsed) -> Result<String, String> {
+pub(crate) fn place(case: &Case, parsed: &ParsedGraph) -> Result<String, String> {
     Ok(compiled(case, parsed)?.planned.graph.to_string())
 }
 
 /// The tables of factors.
-pub(crate) fn factors(case: &Case, parsed: &Parsed) -> Result<String, String> {
+pub(crate) fn factors(case: &Case, parsed: &ParsedGraph) -> Result<String, String> {
     Ok(render_factors(&compiled(case, parsed)?))
 }
 
 /// The sharded graph before rewriting.
-pub(crate) fn shard(case: &Case, parsed: &Parsed) -> Result<String, String> {
+pub(crate) fn shard(case: &Case, parsed: &ParsedGraph) -> Result<String, String> {
     Ok(compiled(case, parsed)?.eager.to_string())
 }
 
@@ -57,7 +57,7 @@ fn verified<S: Stage>(graph: &Graph) -> Result<Verified<S>, String> {
 }
 
 /// The rewritten graph, on a machine of equal devices.
-pub(crate) fn rewrite(parsed: &Parsed) -> Result<String, String> {
+pub(crate) fn rewrite(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let (topology, workload) = (Topology::default(), Workload::new(4096, 0, 512, 1));
     let machine = Machine {
@@ -69,14 +69,14 @@ pub(crate) fn rewrite(parsed: &Parsed) -> Result<String, String> {
 }
 
 /// The programs of the devices.
-pub(crate) fn lower(parsed: &Parsed) -> Result<String, String> {
+pub(crate) fn lower(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let programs = tpc_passes::lower::lower(&sharded).map_err(|e| e.to_string())?;
     Ok(verified::<stage::Programs>(&programs)?.to_string())
 }
 
 /// Programs without dead, double or undone work, which are proved to compute what they did.
-pub(crate) fn canonicalise(parsed: &Parsed) -> Result<String, String> {
+pub(crate) fn canonicalise(parsed: &ParsedGraph) -> Result<String, String> {
     let before: Verified<stage::Programs> = verified(&parsed.graph)?;
     let after = tpc_passes::canonicalise::canonicalise(Graph::clone(&before));
     let after = verified::<stage::Programs>(&after)?;
@@ -93,7 +93,7 @@ fn proved(model: &Graph, programs: &Graph) -> Result<Result<Proof, Box<Refutatio
 }
 
 /// The proof of the programs in the section, or its refusal on the line of the op that it names.
-pub(crate) fn prove(case: &Case, model: &Parsed) -> Outcome {
+pub(crate) fn prove(case: &Case, model: &ParsedGraph) -> Outcome {
     let below = case.below();
     let programs = match text::parse(below) {
         Ok(p) => p,

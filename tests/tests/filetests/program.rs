@@ -1,17 +1,20 @@
 //! Texts of programs.
 
 use tpc_ir::Program;
-use tpc_ir::program::text::{self, Parsed, Part};
-use tpc_ir::program::verify;
+use tpc_ir::program::text::{self, ParsedProgram, Part};
+use tpc_ir::program::{StorageFormat, verify};
 use tpc_ir::verify::Violations;
 
 use super::case::Case;
 use super::expectation::{Failures, Reported, unmet};
 use super::run::at;
 
+/// The storage formats of the executors.
+const STORAGE_FORMATS: &[StorageFormat] = &[tpc_cpu::ROWS16, tpc_cuda::planes::Planes::FORMAT];
+
 /// The failures of a case: what its text reports must be what it expects.
 pub(crate) fn run(case: &Case) -> Failures {
-    let parsed = match text::parse(case.input()) {
+    let parsed = match text::parse(case.input(), STORAGE_FORMATS) {
         Ok(parsed) => parsed,
         Err(errors) => {
             let reported = errors.iter();
@@ -45,10 +48,10 @@ pub(crate) fn run(case: &Case) -> Failures {
 }
 
 /// The program, and what printing and parsing it changes.
-fn round_trip(parsed: &Parsed) -> Result<(Program, Failures), Violations> {
+fn round_trip(parsed: &ParsedProgram) -> Result<(Program, Failures), Violations> {
     let program = parsed.clone().program()?;
     let printed = text::print(&program);
-    let same = text::parse(&printed.text).is_ok_and(|again| {
+    let same = text::parse(&printed.text, STORAGE_FORMATS).is_ok_and(|again| {
         let spans = again.spans == printed.spans;
         let program = |p: Program| p == program && text::print(&p) == printed;
         spans && again.program().is_ok_and(program)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tpc_ir::text::{self, Parsed};
+use tpc_ir::text::{self, ParsedGraph};
 use tpc_ir::verify;
 
 use super::case::Case;
@@ -67,7 +67,7 @@ pub(crate) fn run(case: &Case, path: Option<&Path>) -> Failures {
     failures
 }
 
-fn of_parsed(case: &Case, parsed: &Parsed) -> Outcome {
+fn of_parsed(case: &Case, parsed: &ParsedGraph) -> Outcome {
     match case.command {
         Command::Parse => Outcome::default(),
         Command::Print => Outcome {
@@ -114,7 +114,7 @@ pub(crate) fn at(case: &Case, span: text::Span, code: &str, message: String) -> 
     }
 }
 
-fn verified(case: &Case, parsed: &Parsed) -> Vec<Reported> {
+fn verified(case: &Case, parsed: &ParsedGraph) -> Vec<Reported> {
     let errors = verify::verify(&parsed.graph).err().unwrap_or_default();
     let reported = errors.iter().map(|e| {
         let span = parsed.spans.get(e.entity).unwrap_or_default();
@@ -123,7 +123,7 @@ fn verified(case: &Case, parsed: &Parsed) -> Vec<Reported> {
     reported.collect()
 }
 
-fn round_trip(parsed: &Parsed) -> Failures {
+fn round_trip(parsed: &ParsedGraph) -> Failures {
     let mut failures = Vec::new();
     let printed = text::print(&parsed.graph);
     match text::parse(&printed.text) {
@@ -141,7 +141,7 @@ fn round_trip(parsed: &Parsed) -> Failures {
 }
 
 /// The first line on which the text is not what printing gives.
-fn prints(case: &Case, parsed: &Parsed) -> Failures {
+fn prints(case: &Case, parsed: &ParsedGraph) -> Failures {
     let printed = text::print(&parsed.graph);
     let body = &case.text[case.body..];
     if body == printed.text {

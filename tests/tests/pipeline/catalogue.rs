@@ -17,7 +17,7 @@ use tpc_ir::{Code, DType, Op, stage, text};
 use tpc_lint::TOPICS;
 use tpc_lint::plan_report;
 use tpc_passes::machine::{Topology, Workload};
-use tpc_passes::plan::{PlanRequest, Planned, plan};
+use tpc_passes::plan::{PlanRequest, PlannedGraph, plan};
 use tpc_passes::{lower::lower, shard::shard};
 
 /// The sections of the catalogue page: the first code of each, its heading, and what it is about.
@@ -403,7 +403,7 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
         Workload::new(4096, 4096, 512, 1),
         (0..4).map(|i| format!("dev{i}")).collect(),
     );
-    let Planned {
+    let PlannedGraph {
         graph,
         factors,
         analysis,

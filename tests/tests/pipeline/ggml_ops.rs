@@ -11,7 +11,7 @@ use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Bindings, Graph, Symbol, TensorType, Verified, stage};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
-use tpc_passes::plan::{PlanRequest, Planned, plan};
+use tpc_passes::plan::{PlanRequest, PlannedGraph, plan};
 use tpc_passes::shard::shard;
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
@@ -341,7 +341,7 @@ fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::P
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
     request.topology.link = Link::new(1e18, 0.0);
-    let Planned {
+    let PlannedGraph {
         graph,
         factors,
         analysis,

@@ -144,7 +144,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
             );
             b.push(Concat { axis: 0 }, vec![x, y])
         }
-        14 => b.push(SoftMax::scaled(1.0), vec![x]),
+        14 => b.push(SoftMax::with_scale(1.0), vec![x]),
         15 => {
             // Attention over the tokens, with m query heads and a divisor of KV heads.
             let divisors: Vec<u64> = (1..=m).filter(|k| m.is_multiple_of(*k)).collect();

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tpc_ir::stage::Executable;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{Inferred, Input, InputKind, MulMat, Weight};
+use tpc_ir::op::{InferredTypes, Input, InputKind, MulMat, Weight};
 use tpc_ir::verify::verify;
 use tpc_ir::{
     AxisTree, Bindings, ClassRef, DType, Dim, Graph, Group, Interval, Op, Output, Place, Sharding,
@@ -18,9 +18,9 @@ use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::factors::{Analysis, Factors};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
-use tpc_passes::place::on_group;
-use tpc_passes::plan::{Choice, PlanRequest, Planned, Refusal, SplitOption, plan, refusal};
-use tpc_passes::rewrite::{Limits, Machine, RULES, RewriteRule, Rewritten, rewrite};
+use tpc_passes::place::place_on_group;
+use tpc_passes::plan::{Choice, PlanRequest, PlannedGraph, Refusal, SplitOption, plan, refusal};
+use tpc_passes::rewrite::{Limits, Machine, RULES, RewriteRule, RewrittenGraph, rewrite};
 use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
@@ -168,7 +168,7 @@ impl Builder {
 
     pub(crate) fn push(&mut self, op: impl Into<Op>, operands: Vec<Value>) -> Value {
         self.graph
-            .push_inferred(op, operands, Place::Host, None)
+            .push_with_inference(op, operands, Place::Host, None)
             .expect("the generator makes valid ops")
     }
 
@@ -177,8 +177,8 @@ impl Builder {
         let op = op.into();
         let types: Vec<&TensorType> = operands.iter().map(|&v| &self.graph.value(v).ty).collect();
         let types = match op.infer(&types).expect("the generator makes valid ops") {
-            Inferred::Types(t) => t,
-            Inferred::Declared => panic!("the types follow from the operands"),
+            InferredTypes::Types(t) => t,
+            InferredTypes::Declared => panic!("the types follow from the operands"),
         };
         let inst = self.graph.push(op, operands, types, Place::Host, None);
         let results = self.graph.inst(inst).results.clone();
@@ -207,7 +207,7 @@ pub(crate) enum Fate {
     /// Nothing could be split.
     Nothing,
     /// The splits contradict each other.
-    Clash,
+    PropagationConflict,
     /// They ran, and gave what the unsplit graph gives.
     Ran,
 }
@@ -344,7 +344,7 @@ pub(crate) fn split_by(
 ) -> Fate {
     b.finish(out);
     verify(&b.graph).expect("the generator makes valid graphs");
-    let placed = verified(on_group(&b.graph, &names(devices)));
+    let placed = verified(place_on_group(&b.graph, &names(devices)));
     let factors = Factors::infer(&placed);
     assert!(
         factors.is_stable(&placed),
@@ -389,7 +389,7 @@ pub(crate) fn plan_and_run_with(
     }
     change(&mut b, &mut request);
     let model = verified(b.graph.clone());
-    let Planned {
+    let PlannedGraph {
         graph,
         factors,
         analysis,
@@ -418,7 +418,7 @@ fn compare(
 ) -> Fate {
     let sharded = match shard(placed, factors, analysis, choice) {
         Ok(s) => verified(s),
-        Err(ShardError::Clash(_)) => return Fate::Clash,
+        Err(ShardError::Clash(_)) => return Fate::PropagationConflict,
         Err(e) => panic!("{e}\n{placed}"),
     };
     let trial = Trial::of(b);
@@ -448,14 +448,14 @@ fn rewritten_by(
     sharded: &Verified<stage::Sharded>,
     limits: Limits,
     rules: &[&'static RewriteRule],
-) -> Rewritten {
+) -> RewrittenGraph {
     let (topology, workload) = (Topology::default(), Workload::new(64, 64, 16, 1));
     let machine = Machine {
         topology: &topology,
         workload: &workload,
     };
     let out = rewrite(sharded, machine, limits, rules);
-    assert!(out.report.saturated(), "{sharded}");
+    assert!(out.report.is_saturated(), "{sharded}");
     out
 }
 
@@ -472,7 +472,7 @@ pub(crate) fn rewrite_and_run(
 ) -> bool {
     let devices = b.rng.range(2, 4) as usize;
     b.finish(out);
-    let placed = verified(on_group(&b.graph, &names(devices)));
+    let placed = verified(place_on_group(&b.graph, &names(devices)));
     let factors = Factors::infer(&placed);
     let analysis = Analysis::new(&placed, &factors);
     let choice = random_choice(&mut b.rng, &factors, &analysis, devices);

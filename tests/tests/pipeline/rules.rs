@@ -651,7 +651,7 @@ fn soft_max(b: &mut Builder) -> Value {
     let dims = dims(b);
     let x = b.real(dims.clone());
     let mut operands = vec![x];
-    let mut op = SoftMax::scaled(0.7);
+    let mut op = SoftMax::with_scale(0.7);
     if b.rng.one_in(2) {
         let [n, rows, heads, streams] = dims;
         let repeated = |b: &mut Builder, n: &Dim| match b.rng.one_in(3) {
@@ -935,7 +935,7 @@ fn check(name: &str, case: Case, cases: u32) -> Result<BTreeSet<&'static str>, S
         cell.1.extend(b.graph.insts().map(|(_, i)| i.op.name()));
         match split_and_run(b, out) {
             Fate::Ran => *cell.0 += 1,
-            Fate::Nothing | Fate::Clash => {}
+            Fate::Nothing | Fate::PropagationConflict => {}
         }
         Ok(())
     });

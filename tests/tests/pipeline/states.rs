@@ -4,7 +4,7 @@ use tpc_ir::verify::verify;
 use tpc_ir::{Graph, Group, Op, stage, text};
 use tpc_passes::Users;
 use tpc_passes::factors::{Analysis, Factors, GraphFacts};
-use tpc_passes::place::on_group;
+use tpc_passes::place::place_on_group;
 use tpc_passes::plan::{Choice, Refusal, options_for, refusal};
 use tpc_passes::shard::shard;
 
@@ -30,7 +30,7 @@ fn a_pending_sum_is_reduced_before_a_state_keeps_it() {
          output \"y\" = v3\n\
          output state v2 = v4\n",
     );
-    let graph = verified(on_group(&graph, &["a".to_owned(), "b".to_owned()]));
+    let graph = verified(place_on_group(&graph, &["a".to_owned(), "b".to_owned()]));
     let factors = Factors::infer(&graph);
     let analysis = Analysis::new(&graph, &factors);
     let users = Users::of_graph(&graph);
@@ -62,7 +62,7 @@ fn a_state_whose_new_content_has_other_factors_stays_whole() {
          output \"y\" = v1\n\
          output state v0 = v3\n",
     );
-    let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
+    let graph = place_on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
     assert!(!factors.opaque.is_empty());
     let analysis = Analysis::new(&graph, &factors);
@@ -90,7 +90,7 @@ fn tables_of_integers_are_not_added_up() {
          v2: i32[4, n_tokens] @host = get_rows v0, v1\n\
          output \"y\" = v2\n",
     );
-    let graph = on_group(&graph, &["a".to_owned(), "b".to_owned()]);
+    let graph = place_on_group(&graph, &["a".to_owned(), "b".to_owned()]);
     let factors = Factors::infer(&graph);
     let analysis = Analysis::new(&graph, &factors);
     let mut rows = Vec::new();

@@ -10,7 +10,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::stage::{Executable, Stage};
 use tpc_ir::{DType, Graph, Verified, stage};
 use tpc_passes::plan::PlanRequest;
-use tpc_passes::rewrite::{Limits, Machine, RULES, Rewritten, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, RewrittenGraph, rewrite};
 use tpc_runtime::{Batch, ExecError, Session, SessionConfig, WeightData, WeightSource};
 
 /// The weights of a model file.
@@ -98,7 +98,10 @@ pub(crate) fn verified<S: Stage>(graph: Graph) -> Verified<S> {
 }
 
 /// A sharded graph rewritten by all rules.
-pub(crate) fn rewritten(sharded: &Verified<stage::Sharded>, request: &PlanRequest) -> Rewritten {
+pub(crate) fn rewritten(
+    sharded: &Verified<stage::Sharded>,
+    request: &PlanRequest,
+) -> RewrittenGraph {
     let machine = Machine {
         topology: &request.topology,
         workload: &request.workload,

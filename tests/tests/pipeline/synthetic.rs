@@ -18,7 +18,7 @@ use tpc_ir::{DType, Graph, Group, Op, Sharding, Value, Verified};
 use tpc_models::description::{Presence, Window};
 use tpc_models::{ARCHS, Arch};
 use tpc_passes::canonicalise::canonicalise;
-use tpc_passes::factors::{Clash, GraphFacts, active_roles};
+use tpc_passes::factors::{GraphFacts, PropagationConflict, active_roles};
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology};
 use tpc_passes::plan::{Choice, SplitOption, options_for};
@@ -196,7 +196,7 @@ fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: us
         .map(|(v, _)| (v, first.1))
         .chain(rows)
         .flat_map(|(v, axis)| {
-            analysis.terms[v.index()]
+            analysis.summands[v.index()]
                 .iter()
                 .flat_map(move |t| &t.axes[axis])
         });
@@ -245,7 +245,7 @@ fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
         let choice = Choice::from_options(options.clone());
         let torn = facts.graph.insts().find(|&(inst, _)| {
             let roles = active_roles(facts.graph, facts.analysis, inst, &choice);
-            matches!(roles, Err(Clash::MixedSegments(_)))
+            matches!(roles, Err(PropagationConflict::MixedSegments(_)))
         });
         let Some((inst, _)) = torn else {
             return choice;
@@ -253,8 +253,8 @@ fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
         let roles = &facts.analysis.insts[inst.index()].roles;
         let summed: Vec<Var> = roles
             .iter()
-            .filter(|role| role.role == Role::Whole || role.terms.len() > 1)
-            .flat_map(|role| role.terms.iter().flatten().copied())
+            .filter(|role| role.role == Role::Whole || role.summands.len() > 1)
+            .flat_map(|role| role.summands.iter().flatten().copied())
             .collect();
         options.retain(|o| !o.leaves.iter().any(|l| summed.contains(l)));
     }

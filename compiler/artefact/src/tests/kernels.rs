@@ -1,6 +1,6 @@
 //! Artefacts with kernels: round trips, and files that nobody vouches for.
 
-use super::{kept, packed, parts, refuses};
+use super::{kept, packed, parts, read, refuses};
 use crate::archive;
 use crate::{ALIGNMENT, Artefact, MAIN, Manifest};
 
@@ -18,7 +18,7 @@ fn with_kernels() -> Artefact {
 fn kernels_are_entries_at_pages() {
     let artefact = with_kernels();
     let bytes = artefact.to_bytes().unwrap();
-    assert_eq!(Artefact::read(&bytes).unwrap(), artefact);
+    assert_eq!(read(&bytes).unwrap(), artefact);
     let sections = crate::sections(&bytes).unwrap();
     let names: Vec<&str> = sections.iter().map(|s| s.name.as_str()).collect();
     let expected = [

@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let name = args.model.display().to_string();
     let refused = |e: tpc_artefact::ArtefactError| Failure::usage(e.diagnostic(&name));
     let file = artefact::bytes(&args.model)?;
-    let read = Artefact::read(&file).map_err(refused)?;
+    let read = Artefact::read(&file, tpc_engine::artefact::STORAGE_FORMATS).map_err(refused)?;
     let report = report(&name, &file, &read, sections(&file).map_err(refused)?);
     match args.format {
         Format::Text => output::result(&text(&report, args.verbose)),

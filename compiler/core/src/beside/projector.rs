@@ -22,7 +22,7 @@ pub(super) fn projector(projector: &Projector, file: &GgufFile, placement: &Plac
         kv: 0,
         compute: compute(file),
     };
-    let local = (0..n).find(|&d| !placement.topology.is_away(d));
+    let local = (0..n).find(|&d| !placement.topology.is_remote(d));
     let device = projector.device.filter(|&d| d < n).or(local);
     match device.filter(|_| !projector.on_host) {
         Some(d) => out.devices[d] = part,

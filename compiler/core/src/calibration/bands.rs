@@ -285,7 +285,7 @@ impl BandTable {
     ) -> Band {
         if let Some(c) = topology
             .calibration_for(e.engine)
-            .filter(|c| c.ways.has(e.way))
+            .filter(|c| c.ways.contains(e.way))
         {
             return Band {
                 error: c.residual,

@@ -137,7 +137,7 @@ pub fn calibrate(
     let topology = planner.placement.topology;
     let calibration = fitted(engine, &topology, &cases);
     let profile = EngineProfile::of(engine);
-    let calibrated = calibration.applied(profile);
+    let calibrated = calibration.apply_to(profile);
     let rows = cases.into_iter().map(|c| Reproduced {
         before: c.estimated(&topology, profile),
         after: c.estimated(&topology, &calibrated),
@@ -289,7 +289,7 @@ impl Planner<'_> {
 
 /// What the fit makes small: the squares of errors, and of the factors' logarithms.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
-    let profile = c.applied(EngineProfile::of(c.engine));
+    let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {
         let e = case.error(topology, &profile) / SPREAD;
         // A row that is wrong counts by its size alone.
@@ -330,7 +330,7 @@ fn fitted(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
         }
     }
     out.rows = u32::try_from(cases.len()).unwrap_or(u32::MAX);
-    let profile = out.applied(EngineProfile::of(engine));
+    let profile = out.apply_to(EngineProfile::of(engine));
     let of = |prompt: bool| -> Vec<f64> {
         let here = cases.iter().filter(|c| c.is_prompt() == prompt);
         here.map(|c| c.error(topology, &profile).abs()).collect()

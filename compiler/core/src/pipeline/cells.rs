@@ -1,6 +1,6 @@
 //! The cells of KV caches: how many a context needs, and how sequences share them. Nothing else computes them.
 
-use tpc_ir::{CELL_BLOCK, Window, parts_cells};
+use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
 /// Cells of the KV caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl CacheSizes {
                 .min(each)
         });
         CacheSizes {
-            n_ctx: parts_cells(each, parallel),
-            n_ctx_swa: parts_cells(swa, parallel),
+            n_ctx: cache_cells(each, parallel),
+            n_ctx_swa: cache_cells(swa, parallel),
         }
     }
 

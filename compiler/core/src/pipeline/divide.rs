@@ -1,18 +1,20 @@
 //! From a model's graph to the programs of its devices, for one request.
 
 use tpc_ir::verify::{VerifyError, Violations};
-use tpc_ir::{Budget, Exceeded, Graph, Resource, Verified, stage};
+use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
 use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::lower::{LowerError, lower_within};
-use tpc_passes::plan::{PlanError, PlanRequest, Planned, plan_within};
-use tpc_passes::rewrite::{Limits, Machine, RULES, Report as RewriteReport, Rewritten, rewrite};
+use tpc_passes::plan::{PlanError, PlanRequest, PlannedGraph, plan_within};
+use tpc_passes::rewrite::{
+    Limits, Machine, RULES, Report as RewriteReport, RewrittenGraph, rewrite,
+};
 use tpc_passes::shard::shard;
 
 use tpc_diag::{Diagnostic, codes};
 
 /// A plan with all graphs that follow from it.
 pub(super) struct Division {
-    pub(super) planned: Planned,
+    pub(super) planned: PlannedGraph,
     pub(super) eager: Verified<stage::Sharded>,
     pub(super) sharded: Verified<stage::Sharded>,
     pub(super) rewriting: RewriteReport,
@@ -21,9 +23,9 @@ pub(super) struct Division {
 
 /// A plan with its sharded graph, before and after rewriting.
 pub(super) struct Sharding {
-    pub(super) planned: Planned,
+    pub(super) planned: PlannedGraph,
     eager: Verified<stage::Sharded>,
-    pub(super) rewritten: Rewritten,
+    pub(super) rewritten: RewrittenGraph,
 }
 
 impl Sharding {
@@ -37,7 +39,7 @@ impl Sharding {
             PlanError::Invalid(violations) => invalid(violations),
             PlanError::Budget(e) => vec![over_budget(&graph.name, &e)],
         })?;
-        let Planned {
+        let PlannedGraph {
             graph,
             factors,
             analysis,
@@ -52,7 +54,7 @@ impl Sharding {
         };
         let limits = Limits {
             sums: request.sums,
-            ..Limits::within(budget)
+            ..Limits::for_budget(budget)
         };
         let rewritten = rewrite(&eager, machine, limits, RULES);
         budget.take(Resource::Terms, rewritten.report.nodes() as u64);
@@ -68,7 +70,7 @@ impl Sharding {
         let Sharding {
             planned,
             eager,
-            rewritten: Rewritten { graph, report },
+            rewritten: RewrittenGraph { graph, report },
         } = self;
         let sharded = Verified::new(graph).map_err(invalid)?;
         let programs = lower_within(&sharded, budget).map_err(|e| match e {
@@ -96,7 +98,7 @@ pub(super) fn divide(
 }
 
 /// A graph that takes more than a command may spend.
-pub(super) fn over_budget(name: &str, e: &Exceeded) -> Diagnostic {
+pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
     Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(

@@ -36,8 +36,8 @@ use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Budget, Op, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::Footprint;
 use tpc_passes::machine::Workload;
-use tpc_passes::plan::{Choice, PlanRequest, Planned};
-use tpc_passes::prove::{Proof, Refutation, Unproven};
+use tpc_passes::plan::{Choice, PlanRequest, PlannedGraph};
+use tpc_passes::prove::{Proof, Refutation, RefutationReason};
 use tpc_passes::rewrite::Report as RewriteReport;
 
 use crate::placement::{Placement, ResolvedPlacement, SplitMode};
@@ -76,7 +76,7 @@ pub struct Compiled {
     /// The request that the plan answers.
     pub request: PlanRequest,
     /// Factors and choice.
-    pub planned: Planned,
+    pub planned: PlannedGraph,
     /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
     pub eager: Verified<stage::Sharded>,
     /// The sharded graph, rewritten.
@@ -131,7 +131,7 @@ pub fn compile_capture(
 
 /// Programs that do not compute what the model says.
 fn refuted(r: &Refutation) -> Diagnostic {
-    if let Unproven::Budget(e) = &r.what {
+    if let RefutationReason::Budget(e) = &r.what {
         return divide::over_budget("programs", e);
     }
     let mut message = r.to_string();

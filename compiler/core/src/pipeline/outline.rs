@@ -1,7 +1,7 @@
 //! A plan whose speed is asked for more than once: for several engines, depths and batches.
 
 use tpc_ir::{Bindings, Budget, Verified, stage};
-use tpc_passes::plan::{Bill, PlanRequest, Planned};
+use tpc_passes::plan::{Bill, PlanRequest, PlannedGraph};
 
 use super::divide::{Sharding, invalid};
 use super::strategies::strategy;
@@ -14,7 +14,7 @@ use tpc_diag::Diagnostic;
 pub struct Outline {
     /// The request that the plan answers.
     pub request: PlanRequest,
-    planned: Planned,
+    planned: PlannedGraph,
     graph: Verified<stage::Sharded>,
 }
 

@@ -279,7 +279,7 @@ impl MachineRequest<'_> {
         let processors: Vec<bool> = members.iter().map(|m| m.kind == DeviceKind::Cpu).collect();
         let mut out = match self.file {
             Some(_) => Topology::default(),
-            None => Topology::assumed(&processors),
+            None => Topology::for_unnamed_machine(&processors),
         };
         // Beyond its list, a file's last profile counts.
         let listed = members.iter().take_while(|m| !m.repeated);
@@ -296,7 +296,7 @@ impl MachineRequest<'_> {
             (Some(link), _) => out.host_link = link,
             (None, Some(cards)) => {
                 let links = cards.iter().map(|c| host_link(c));
-                out.host_link = links.reduce(Link::slower).unwrap_or(out.host_link);
+                out.host_link = links.reduce(Link::bottleneck).unwrap_or(out.host_link);
             }
             (None, None) => {}
         }

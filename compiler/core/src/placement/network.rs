@@ -140,9 +140,9 @@ mod tests {
         let mut t = Topology::default();
         join(&mut t, 3, &one, &|_, _| Some(Link::network()));
         assert_eq!(t.away, [0]);
-        assert_eq!(t.between(0, 1).kind, LinkKind::Network);
-        assert_eq!(t.between(2, 0), Link::network());
-        assert_eq!(t.between(1, 2), Topology::default().link);
+        assert_eq!(t.link_between(0, 1).kind, LinkKind::Network);
+        assert_eq!(t.link_between(2, 0), Link::network());
+        assert_eq!(t.link_between(1, 2), Topology::default().link);
         let mut t = Topology::default();
         join(&mut t, 2, &one, &|_, _| Some(Link::network()));
         assert_eq!((t.link, t.links.len()), (Link::network(), 0));

@@ -36,7 +36,7 @@ pub fn resolve(
 ) -> ResolvedPlacement {
     let n = usize::try_from(n_layer).unwrap_or(usize::MAX).min(1 << 16);
     let mut out = ResolvedPlacement {
-        layer_placement: LayerPlacement::together(placement.devices.len()),
+        layer_placement: LayerPlacement::single_stage(placement.devices.len()),
         override_matches: overridden.matches.clone(),
         host_expert_tensors: overridden.host_expert_tensors,
     };

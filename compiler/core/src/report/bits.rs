@@ -1,8 +1,7 @@
 //! Whether a plan gives the bits of one device.
 
 use serde::Serialize;
-use tpc_ir::program::TWO_TERMS;
-use tpc_passes::bits::{OtherOrder, other_bits};
+use tpc_passes::reproducibility::{DifferenceCause, TWO_TERM_WEIGHTS, find_differing_sums};
 
 use crate::pipeline::Compiled;
 
@@ -31,16 +30,18 @@ pub struct OtherBitsReport {
 
 impl BitsReport {
     pub(super) fn new(compiled: &Compiled) -> BitsReport {
-        let others = other_bits(&compiled.programs, TWO_TERMS);
+        let others = find_differing_sums(&compiled.programs, TWO_TERM_WEIGHTS);
         let others = others.into_iter().map(|(order, of)| {
             let (reason, words) = match order {
-                OtherOrder::Devices => ("devices", "the devices are not 2, 4 or 8"),
-                OtherOrder::Shares => (
+                DifferenceCause::DeviceCount => ("devices", "the devices are not 2, 4 or 8"),
+                DifferenceCause::UnequalShares => (
                     "shares",
                     "the shares are no equal parts that end at eighths of the axis",
                 ),
-                OtherOrder::Terms => ("terms", "small products add two sums on each device"),
-                OtherOrder::Late => (
+                DifferenceCause::TwoTerms => {
+                    ("terms", "small products add two sums on each device")
+                }
+                DifferenceCause::DeferredSum => (
                     "late",
                     "more than products is computed before they are added",
                 ),

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use tpc_ir::factor::Var;
 use tpc_ir::op::Slot;
 use tpc_ir::{Dim, Graph, Inst, Op, RANK, Value};
-use tpc_passes::factors::{Factors, Term, Through};
-use tpc_passes::plan::{Cost, FactorFacts, Forbidden, Granules, Refusal};
+use tpc_passes::factors::{FactorPosition, Factors, Summand};
+use tpc_passes::plan::{Cost, FactorFacts, ForbiddenSplit, Granules, Refusal};
 
 use crate::format::{bytes, equal, span};
 
@@ -28,7 +28,7 @@ pub fn sizes(dims: &[Dim; RANK]) -> String {
 }
 
 /// `axis 1 (major of 3 factors, segment 2 of 3)`.
-pub fn place(t: &Through) -> String {
+pub fn place(t: &FactorPosition) -> String {
     let mut out = format!("axis {}", t.axis);
     let mut more = Vec::new();
     match (t.position, t.factors) {
@@ -47,7 +47,7 @@ pub fn place(t: &Through) -> String {
 }
 
 /// The factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
-pub fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
+pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     let factor = |l: &Var| {
         let size = factors.space.size(*l);
         match size.as_const() {
@@ -55,7 +55,7 @@ pub fn axis(factors: &Factors, segments: &[Term], axis: usize) -> String {
             None => format!("[{size}](f{})", l.index()),
         }
     };
-    let product = |t: &Term| {
+    let product = |t: &Summand| {
         t.axes[axis]
             .iter()
             .map(factor)
@@ -105,7 +105,7 @@ pub fn inst(graph: &Graph, i: Inst) -> String {
 }
 
 /// The reason that forbids splitting a factor.
-pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
+pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> String {
     match &f.reason {
         Refusal::Whole(i) => needed_whole(graph, *i, f),
         Refusal::PinnedWhole(v) => {
@@ -133,7 +133,7 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &Forbidden) -> String {
 }
 
 /// The op that needs a factor whole, and how many others do.
-fn needed_whole(graph: &Graph, i: Inst, f: &Forbidden) -> String {
+fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     let mut out = inst(graph, i);
     let data = graph.inst(i);
     if let Some(cut) = &f.cut {

@@ -73,7 +73,7 @@ impl EstimateReport {
             rows: band.rows,
             of_this_machine: topology
                 .calibration_for(e.engine)
-                .is_some_and(|c| c.ways.has(e.way)),
+                .is_some_and(|c| c.ways.contains(e.way)),
         };
         EstimateReport {
             engine: e.engine.name(),

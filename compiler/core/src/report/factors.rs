@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tpc_ir::factor::Var;
 use tpc_ir::{Graph, RANK, Value};
-use tpc_passes::factors::{Through, activations};
+use tpc_passes::factors::{FactorPosition, activations};
 use tpc_passes::plan::{FactorFacts, LayerGroup, facts};
 
 use super::describe;
@@ -67,7 +67,7 @@ fn layer(compiled: &Compiled, graph: &Graph, group: &LayerGroup, out: &mut Strin
             .filter(|&a| !ty.dims[a].is_one())
             .map(|a| {
                 let factors =
-                    describe::axis(&planned.factors, &planned.analysis.terms[v.index()], a);
+                    describe::axis(&planned.factors, &planned.analysis.summands[v.index()], a);
                 match factors.contains(['·', '+']) {
                     true => format!("axis {a}: {} = {factors}", ty.dims[a]),
                     false => format!("axis {a}: {factors}"),
@@ -114,7 +114,7 @@ fn factor(compiled: &Compiled, graph: &Graph, f: &FactorFacts, here: &[Value], o
         None => writeln!(out, "; {}", describe::granule(&f.granules)),
         Some(why) => writeln!(out, "; {}", describe::forbidden(graph, f, why)),
     };
-    let (near, far): (Vec<&Through>, Vec<&Through>) =
+    let (near, far): (Vec<&FactorPosition>, Vec<&FactorPosition>) =
         f.through.iter().partition(|t| here.contains(&t.value));
     for t in near {
         let _ = writeln!(

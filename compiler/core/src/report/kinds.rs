@@ -82,7 +82,7 @@ fn row(t: &TensorReport) -> TensorRow {
 }
 
 /// The items of each layer, in order of first appearance; `None` for those outside layers.
-pub(super) fn by_layer<T>(
+pub(super) fn insts_by_layer<T>(
     all: impl Iterator<Item = (Option<u32>, T)>,
 ) -> Vec<(Option<u32>, Vec<T>)> {
     let mut out: Vec<(Option<u32>, Vec<T>)> = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn by_layer<T>(
 /// The kinds of layers, in order of first appearance.
 pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
-    for (layer, mut rows) in by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {
+    for (layer, mut rows) in insts_by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         let alike = |k: &&mut LayerKind| {
             k.layers.is_empty() == layer.is_none()

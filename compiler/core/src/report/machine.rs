@@ -24,7 +24,7 @@ pub struct MachineReport {
 
 /// True if nobody describes the devices. Servers, the host's memory and files beside the model say nothing of them.
 fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
-    let assumed = Topology::assumed(processors);
+    let assumed = Topology::for_unnamed_machine(processors);
     let alike = |a: &DeviceProfile, b: &DeviceProfile| {
         let bare = |p: &DeviceProfile| DeviceProfile {
             memory: None,
@@ -38,7 +38,7 @@ fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
         let (a, b) = (topology.device(d), assumed.device(d));
         a.memory == b.memory && alike(a, b)
     });
-    let away = |l: &PairLink| topology.is_away(l.a) || topology.is_away(l.b);
+    let away = |l: &PairLink| topology.is_remote(l.a) || topology.is_remote(l.b);
     let links = topology.link == assumed.link || topology.link == Link::network();
     devices
         && links

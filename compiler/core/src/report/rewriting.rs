@@ -15,7 +15,7 @@ pub(super) fn rewriting(report: &Report) -> RewritingReport {
         collectives_after: after.collectives(),
         copies_before: before.copies,
         copies_after: after.copies,
-        saturated: report.saturated(),
+        saturated: report.is_saturated(),
         rules: report.matches(),
     }
 }

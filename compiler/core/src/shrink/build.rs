@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::Weight;
-use tpc_ir::resize::{Sizes, resized};
+use tpc_ir::resize::{Sizes, resize};
 use tpc_ir::{AxisTree, ClassData, ClassRef, DType, Graph, Op, RANK, Sharding, TensorType, Value};
 
 use super::joint::{Joint, TreeLeaf};
@@ -45,7 +45,7 @@ fn plain(from: &Graph, own: &Own<'_>, types: &OtherTypes) -> Graph {
                 dims: own.dims(v),
             }
         };
-        let op = resized(from, data, own);
+        let op = resize(from, data, own);
         let places: Vec<_> = data.results.iter().map(|&v| from.value(v).place).collect();
         let made = out.push_at(
             op,

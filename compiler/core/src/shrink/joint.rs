@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tpc_ir::factor::{Cut, Space, Var};
+use tpc_ir::factor::{Space, UnifyError, Var};
 use tpc_ir::op::{Expr, Role, Slot, axis_index};
 use tpc_ir::{AxisTree, ClassRef, Graph, Inst, InstData, Op, Output, RANK, Value};
 use tpc_passes::factors::Factors;
@@ -232,7 +232,7 @@ fn import(
     axis: Var,
     tree: &AxisTree,
     leaves: &mut Vec<TreeLeaf>,
-) -> Result<(), Cut> {
+) -> Result<(), UnifyError> {
     let var = vars(space, tree, leaves);
     space.unify(&[axis], &[var])
 }

@@ -33,7 +33,7 @@ impl ShardedView<'_> {
     fn value(&mut self, v: Value, live_out: bool) -> ValueShape {
         let data = self.graph.value(v);
         let classes = &mut self.classes;
-        let sharding = data.sharding.renamed(&mut |c| {
+        let sharding = data.sharding.rename_classes(&mut |c| {
             let known = classes.iter().position(|&k| k == c);
             Class::new(known.unwrap_or_else(|| {
                 classes.push(c);
@@ -54,10 +54,10 @@ impl View for ShardedView<'_> {
     type Value = ValueShape;
 
     fn op(&mut self, op: &Op) -> Op {
-        op.nameless()
+        op.without_tensor_name()
     }
 
-    fn outside(&mut self, v: Value) -> ValueShape {
+    fn external(&mut self, v: Value) -> ValueShape {
         self.value(v, false)
     }
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 
 use super::kinds::{Kind, kind_of};
-use tpc_passes::layers::{by_layer, live_out};
+use tpc_passes::layers::{insts_by_layer, live_out};
 
 /// Which layers stay.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
         let live_out = live_out(graph);
-        for (layer, insts) in by_layer(graph) {
+        for (layer, insts) in insts_by_layer(graph) {
             let (kind, _) = kind_of(graph, &insts, &live_out);
             in_graphs.entry(layer).or_default().push(kind);
         }
@@ -165,7 +165,7 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
 
 /// The graph with the layers that stay.
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
-    let insts = by_layer(graph);
+    let insts = insts_by_layer(graph);
     let live_out = live_out(graph);
     let mut out = Graph::new(graph.name.clone());
     out.devices.clone_from(&graph.devices);
@@ -221,7 +221,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
             to.name.clone_from(&from.name);
             to.sharding = from
                 .sharding
-                .renamed(&mut |c| class_of.get(&c).copied().unwrap_or(c));
+                .rename_classes(&mut |c| class_of.get(&c).copied().unwrap_or(c));
             map.insert(old, new);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::Inferred;
-use tpc_ir::resize::{Sizes, resized};
+use tpc_ir::op::InferredTypes;
+use tpc_ir::resize::{Sizes, resize};
 use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 
 use super::constraints::Constraints;
@@ -34,7 +34,7 @@ pub(super) fn position(
     at: u64,
 ) -> Option<u64> {
     let space = &joint.factors.space;
-    let sized = |v: Var| space.resized(v, new)?.as_const();
+    let sized = |v: Var| space.resize(v, new)?.as_const();
     if at == 0 {
         return Some(0);
     }
@@ -110,12 +110,12 @@ impl<'a> SmallSizes<'a> {
             dims: self.dims(v),
         };
         for (inst, data) in graph.insts() {
-            let op = resized(graph, data, self);
+            let op = resize(graph, data, self);
             let operands: Vec<TensorType> = data.operands.iter().map(|&v| small(v)).collect();
             let operands: Vec<&TensorType> = operands.iter().collect();
             let types = match op.infer(&operands) {
-                Ok(Inferred::Types(types)) => types,
-                Ok(Inferred::Declared) => continue,
+                Ok(InferredTypes::Types(types)) => types,
+                Ok(InferredTypes::Declared) => continue,
                 Err(e) => {
                     out.push(Mismatch {
                         inst,
@@ -147,7 +147,7 @@ impl<'a> SmallSizes<'a> {
     /// The new size of a factor.
     pub(super) fn size(&self, v: Var) -> Option<Dim> {
         let space = &self.joint.factors.space;
-        space.resized(v, &|v| self.of(v))
+        space.resize(v, &|v| self.of(v))
     }
 
     /// The new size and ranges of a class.

@@ -106,7 +106,7 @@ fn within(
 
 /// The entry of a file that says so.
 pub(super) fn written(c: &Calibration) -> String {
-    let ways = Way::ALL.into_iter().filter(|w| c.ways.has(*w));
+    let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();
     format!(
         "calibration: (engine: \"{}\", bandwidth: {:.4}, compute: {:.4}, launches: {:.4}, reductions: {:.4}, \

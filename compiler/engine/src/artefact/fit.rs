@@ -9,7 +9,7 @@ use tpc_cuda::CudaTarget;
 use tpc_diag::Diagnostic;
 use tpc_ggml::llama_cpp::quoted;
 use tpc_gguf::GgufFile;
-use tpc_ir::program::{StoredFormat, Target};
+use tpc_ir::program::{StorageFormat, Target};
 use tpc_ir::{Code, Op};
 use tpc_passes::layout::Layouts;
 
@@ -20,9 +20,13 @@ pub const CUDA: &str = "cuda";
 /// The version of the forms in which the executor stores weights.
 const STORED_VERSION: u32 = 1;
 
+/// The storage formats of the executors, beside that of the file.
+pub const STORAGE_FORMATS: &[StorageFormat] = &[tpc_cpu::ROWS16, tpc_cuda::planes::Planes::FORMAT];
+
 /// The forms in which this tpc stores weights.
 pub fn stored_versions() -> Vec<StoredVersion> {
-    let each = StoredFormat::ALL.into_iter().map(|f| StoredVersion {
+    let all = [&[StorageFormat::FILE], STORAGE_FORMATS].concat();
+    let each = all.into_iter().map(|f| StoredVersion {
         name: f.name().to_owned(),
         version: STORED_VERSION,
     });
@@ -118,13 +122,13 @@ fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
         let (Op::Weight(weight), Some(home)) = (graph.def_op(value), program.home(value)) else {
             continue;
         };
-        let Some(wanted) = layouts.stored.get(value.index()).copied().flatten() else {
+        let Some(wanted) = layouts.weight_storage.get(value.index()).copied().flatten() else {
             continue;
         };
         let buffer = program.buffer(home.buffer);
         let bytes = buffer.extent(0).bytes;
         if buffer.format != wanted.format || bytes < wanted.bytes {
-            let shown = |format: StoredFormat, bytes: u64| {
+            let shown = |format: StorageFormat, bytes: u64| {
                 format!("{} in {} and {bytes} bytes", weight.tensor, format.name())
             };
             return Some(Mismatch::rebuild(

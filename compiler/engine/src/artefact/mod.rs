@@ -9,7 +9,8 @@ mod machine;
 mod manifest;
 
 pub use fit::{
-    CPU, CUDA, Mismatch, TargetDevices, command, mismatches, of_model, on_devices, stored_versions,
+    CPU, CUDA, Mismatch, STORAGE_FORMATS, TargetDevices, command, mismatches, of_model, on_devices,
+    stored_versions,
 };
 pub use machine::{in_memory, of_topology, without_cards};
 pub use manifest::{Content, manifest};

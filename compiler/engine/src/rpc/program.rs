@@ -24,7 +24,7 @@ use crate::error::execution_diagnostic;
 
 /// A tensor in a client's memory.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(super) struct ClientTensor {
     name: String,
     dtype: DType,
     ne: [u64; RANK],
@@ -62,11 +62,11 @@ impl StatePart {
 pub(super) struct Bound {
     /// The sizes of its batch.
     sizes: Bindings,
-    pub(super) weights: Vec<Located>,
-    pub(super) inputs: Vec<Located>,
-    pub(super) states: Vec<Located>,
+    pub(super) weights: Vec<ClientTensor>,
+    pub(super) inputs: Vec<ClientTensor>,
+    pub(super) states: Vec<ClientTensor>,
     /// `None` for one without memory.
-    pub(super) results: Vec<Option<Located>>,
+    pub(super) results: Vec<Option<ClientTensor>>,
     /// What the graph computes and does not keep in the client's memory, before its results are stored.
     pub(super) lost: Vec<Span>,
 }
@@ -94,7 +94,7 @@ pub(super) struct Loaded {
 /// The weights of a graph in a client's memory.
 struct Weights<'m> {
     memory: &'m Memory,
-    located: &'m [Located],
+    located: &'m [ClientTensor],
 }
 
 impl WeightSource for Weights<'_> {
@@ -114,7 +114,7 @@ impl WeightSource for Weights<'_> {
 /// The host's side of a graph: its inputs are in the client's memory.
 struct Inputs<'m> {
     memory: &'m Memory,
-    located: &'m [Located],
+    located: &'m [ClientTensor],
 }
 
 impl Host for Inputs<'_> {
@@ -143,7 +143,7 @@ fn bind(
     let located = |name: &str, record: usize| {
         let tensor = recorded.tensors[record];
         let t = &recorded.graph.tensors[tensor];
-        Ok::<Located, Refusal>(Located {
+        Ok::<ClientTensor, Refusal>(ClientTensor {
             name: name.to_owned(),
             dtype: t.dtype,
             ne: t.ne,
@@ -158,7 +158,7 @@ fn bind(
             Role::Input => &mut out.inputs,
             Role::State => &mut out.states,
         };
-        to.push(Located {
+        to.push(ClientTensor {
             ne: leaf.ne,
             ..located(&leaf.name, leaf.record)?
         });
@@ -228,7 +228,7 @@ impl Plan {
     pub(super) fn load(
         self,
         sizes: &Bindings,
-        (memory, weights): (&Memory, &[Located]),
+        (memory, weights): (&Memory, &[ClientTensor]),
         executors: &Executors,
     ) -> Result<Loaded, Vec<Diagnostic>> {
         let executed = |e: &ExecError| vec![execution_diagnostic(e)];

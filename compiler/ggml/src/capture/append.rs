@@ -1,6 +1,6 @@
 //! Appending the ops of a record to the graph, and the reasons why that fails.
 
-use tpc_ir::op::{Attr, Cast, Inferred, TypeError};
+use tpc_ir::op::{Attr, Cast, InferredTypes, TypeError};
 use tpc_ir::{DType, Op, TensorType, Value};
 
 use super::memory::{Memory, dims};
@@ -57,7 +57,7 @@ pub(super) fn push_packed(
 ) -> Result<Vec<Value>, OpaqueReason> {
     m.readable(&op, &operands)?;
     let types: Vec<_> = operands.iter().map(|&v| &m.graph.value(v).ty).collect();
-    let Inferred::Types(types) = op.infer(&types)? else {
+    let InferredTypes::Types(types) = op.infer(&types)? else {
         return Err(OpaqueReason::Unknown);
     };
     let elements = |ty: &TensorType| ty.elements().and_then(|d| d.as_const());

@@ -126,7 +126,9 @@ impl<'t> Memory<'t> {
     ) -> Result<Value, TypeError> {
         let op = op.into();
         self.readable(&op, &operands)?;
-        let v = self.graph.push_inferred(op, operands, Place::Host, None)?;
+        let v = self
+            .graph
+            .push_with_inference(op, operands, Place::Host, None)?;
         self.lines.push(self.line);
         self.name(v, name);
         Ok(v)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tpc_ir::op::{Input, InputKind};
-use tpc_ir::resize::{Sizes, resized};
+use tpc_ir::resize::{Sizes, resize};
 use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 
 /// The changes.
@@ -48,7 +48,7 @@ fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
             kind: InputKind::Other(w.tensor.clone()),
         }
         .into(),
-        _ => resized(from, data, &Symbolic { from, changes }),
+        _ => resize(from, data, &Symbolic { from, changes }),
     }
 }
 

@@ -139,7 +139,7 @@ fn with_symbols(
         let axes = &factors.axes[v.index()];
         std::array::from_fn(|i| {
             let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
-            let size = factors.space.resized(axes[i], &named);
+            let size = factors.space.resize(axes[i], &named);
             size.unwrap_or_else(|| graph.value(v).ty.dims[i].clone())
         })
     };
@@ -488,7 +488,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
 fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
     let of_batch = |var: Var| {
-        let size = factors.space.resized(var, &named);
+        let size = factors.space.resize(var, &named);
         let multiple = |d: &Dim| {
             let mut symbols = symbols.values().map(|s| Dim::symbol(s.symbol));
             symbols.any(|s| d.checked_div(&s).is_some_and(|n| n.as_const().is_some()))

@@ -18,7 +18,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("`--override-kv qwen3moe.expert_used_count=int:16`.")
     .cure("for RoPE none is needed; for counts, a file with the changed value.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Command(check),
 };
 

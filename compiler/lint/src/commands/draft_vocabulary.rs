@@ -18,7 +18,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("`-m qwen3-32b.gguf -md llama-3.2-1b.gguf`.")
     .cure("a draft of the model's family.")
-    .or(Severity::Warning),
+    .with_milder_severity(Severity::Warning),
     check: Check::Command(check),
 };
 

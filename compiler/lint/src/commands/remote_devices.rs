@@ -52,8 +52,10 @@ fn assumed(topology: &Topology, devices: usize) -> Option<Link> {
     };
     let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));
     let apart = |&(a, b): &(usize, usize)| {
-        topology.away.is_empty() || topology.is_away(a) || topology.is_away(b)
+        topology.away.is_empty() || topology.is_remote(a) || topology.is_remote(b)
     };
-    let links = pairs.filter(apart).map(|(a, b)| topology.between(a, b));
-    links.filter(is_assumed).reduce(Link::slower)
+    let links = pairs
+        .filter(apart)
+        .map(|(a, b)| topology.link_between(a, b));
+    links.filter(is_assumed).reduce(Link::bottleneck)
 }

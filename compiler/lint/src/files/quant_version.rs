@@ -17,7 +17,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("a file converted before May 2023.")
     .cure("quantise the model again.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::File(check),
 };
 

@@ -17,7 +17,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("`llama.attention.head_count_vk`.")
     .cure("the correct key.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::File(check),
 };
 

@@ -27,7 +27,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("`--devices 2x3070`, two cards of 8 GiB, and a model of 40 GB.")
     .cure("one of the options named, in place of those given, or as many devices as the help says.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

@@ -1,7 +1,7 @@
 //! Reshapes and slices that end inside a factor.
 
 use tpc_ir::{Code, Graph, Inst, Severity, text};
-use tpc_passes::factors::{Factors, cut_reshape, through};
+use tpc_passes::factors::{Factors, cut_reshape, factor_positions};
 
 use super::{Check, EntityKind, Lint, Plan};
 use crate::view::layered;
@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
         "reshape to axes that end where factors end, as the help proposes: heads of 96 to blocks of 32. Where tpc has the \
          architecture's graph itself, no option changes it, and the finding is a note.",
     )
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 
@@ -82,7 +82,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             out.push(shown(warning, *inst, "whole on every device".to_owned()));
             continue;
         };
-        let at = through(&planned.analysis, found.factor);
+        let at = factor_positions(&planned.analysis, found.factor);
         let at = at.first().map_or_else(Message::default, |t| {
             message!(
                 " ({} of {})",

@@ -18,7 +18,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("a file of IQ3_K under `--engine llama.cpp`.")
     .cure("`--engine ik_llama.cpp`, or a file of llama.cpp's types, such as q4_k or iq3_s.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .cure("a number of devices that divides heads and blocks; `-sm layer`, which holds every weight once but for a table of \
            embeddings that is the output matrix, too (then it is a note).")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

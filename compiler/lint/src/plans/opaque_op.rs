@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::{Bindings, Code, Inst, Op, Place, Value};
 use tpc_passes::factors::Selection;
-use tpc_passes::factors::Term;
+use tpc_passes::factors::Summand;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes as shown_bytes;
@@ -76,8 +76,8 @@ fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
         let Place::Group(group) = graph.value(v).place else {
             return false;
         };
-        let terms = &compiled.planned.analysis.terms[v.index()];
-        let mut leaves = terms.iter().flat_map(Term::leaves);
+        let terms = &compiled.planned.analysis.summands[v.index()];
+        let mut leaves = terms.iter().flat_map(Summand::leaves);
         leaves.any(|l| compiled.choice().class_of(group, l).is_some())
     };
     let bytes = |v: Value| graph.value(v).ty.bytes(&Bindings::default()).unwrap_or(0);

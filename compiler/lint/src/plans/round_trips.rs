@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     .example("`--n-cpu-moe 10`: ten round trips per token.")
     .cure("the options in the help, which were planned, fit, and are faster; where the help names none, none is \
            needed.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

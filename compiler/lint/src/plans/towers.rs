@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("a Gemma 4 that was copied from Ollama's store: `wrong number of tensors; expected 2131, got 720`.")
     .cure("the publisher's GGUF file of the text model, with its mmproj file for images and sound.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 

@@ -1,7 +1,7 @@
 //! Rewriting that stopped at a limit.
 
 use tpc_ir::Code;
-use tpc_passes::rewrite::Stop;
+use tpc_passes::rewrite::StopReason;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_diag::{Diagnostic, message};
@@ -22,7 +22,10 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let report = &plan.compiled.rewriting;
-    let stopped = report.sections.iter().filter(|r| r.stop != Stop::Saturated);
+    let stopped = report
+        .sections
+        .iter()
+        .filter(|r| r.stop != StopReason::Saturated);
     for section in stopped {
         let message = message!(
             "rewriting {} {} after {} rounds, with {} terms",

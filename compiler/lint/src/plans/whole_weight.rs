@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
     )
     .example("a model with one attention head on two devices.")
     .cure("usually none is needed; a number of devices that divides the factor allows a split.")
-    .or(Severity::Note),
+    .with_milder_severity(Severity::Note),
     check: Check::Plan(check),
 };
 
@@ -31,7 +31,7 @@ fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();
     let mut is_chosen = false;
-    for (axis, leaves) in planned.analysis.terms[weight.index()][0]
+    for (axis, leaves) in planned.analysis.summands[weight.index()][0]
         .axes
         .iter()
         .enumerate()
@@ -96,7 +96,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let Place::Group(group) = model.value(v).place else {
             continue;
         };
-        let split = planned.analysis.terms[v.index()].iter().any(|t| {
+        let split = planned.analysis.summands[v.index()].iter().any(|t| {
             t.leaves()
                 .any(|l| compiled.choice().class_of(group, l).is_some())
         });

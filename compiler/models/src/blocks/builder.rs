@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tpc_gguf::TensorName;
 use tpc_ir::op::{
-    Binary, BinaryKind, Hadamard, Inferred, Input, InputKind, MulMat, Permute, Reshape, Scale,
+    Binary, BinaryKind, Hadamard, InferredTypes, Input, InputKind, MulMat, Permute, Reshape, Scale,
     Slice, State, Unary, UnaryKind, Weight,
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
@@ -377,8 +377,8 @@ impl<'a> Builder<'a> {
             source: Box::new(source),
         })?;
         let types = match inferred {
-            Inferred::Types(types) => types,
-            Inferred::Declared => Vec::new(),
+            InferredTypes::Types(types) => types,
+            InferredTypes::Declared => Vec::new(),
         };
         let inst = self
             .graph

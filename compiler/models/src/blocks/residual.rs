@@ -54,7 +54,7 @@ pub(crate) fn mixed(
         });
     }
     let scores = scores.expect("invariant: there is a part");
-    let weights = b.push(SoftMax::scaled(1.0), vec![scores], "res_weights")?;
+    let weights = b.push(SoftMax::with_scale(1.0), vec![scores], "res_weights")?;
     let mut sum: Option<Value> = None;
     for (i, part) in (0..).zip(&parts) {
         let weight = b.slice(weights, 0, i, Dim::ONE, "res_weight")?;

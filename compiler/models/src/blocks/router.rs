@@ -61,7 +61,7 @@ pub(super) fn route(
         "ffn_moe_logits",
     )?;
     let probs = match hp.gating {
-        Gating::Softmax => b.push(SoftMax::scaled(1.0), vec![logits], "ffn_moe_probs")?,
+        Gating::Softmax => b.push(SoftMax::with_scale(1.0), vec![logits], "ffn_moe_probs")?,
         Gating::SoftmaxOfSelected => logits,
         Gating::Sigmoid => b.unary(&[UnaryKind::Sigmoid], logits, "ffn_moe_probs")?,
         Gating::RootSoftplus => {
@@ -177,7 +177,7 @@ fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Val
         const NAME: &str = "ffn_moe_weights_softmax";
         let used: Dim = hp.used.into();
         let flat = b.reshape(weights, [used.clone(), b.n_tokens()], NAME)?;
-        let flat = b.push(SoftMax::scaled(1.0), vec![flat], NAME)?;
+        let flat = b.push(SoftMax::with_scale(1.0), vec![flat], NAME)?;
         weights = b.reshape(flat, [Dim::ONE, used, b.n_tokens()], NAME)?;
     }
     if hp.normalised {

@@ -113,7 +113,7 @@ fn fixed(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
         n_ctx_orig,
         beta_fast: form.beta_fast,
-        ..Rope::unscaled(form.mode, dk)
+        ..Rope::with_defaults(form.mode, dk)
     }
 }
 

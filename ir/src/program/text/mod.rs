@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `shape` | the largest value of each symbol in batches of a shape; those that are left out are 1 |
 //! | `arena` | its place, what it holds, and its bytes |
-//! | `buffer` | its arena, the stored format unless it is the file's, and the ranges `offset:bytes`, one per shape for work |
+//! | `buffer` | its arena, the storage format unless it is the file's, and the ranges `offset:bytes`, one per shape for work |
 //! | `home` | the buffer of a value, the bytes to its first element, and those between neighbours along each axis; without strides it has no gaps |
 //! | `launch` | its kernel, its places, and its work |
 //! | `compute`, `transfer` | the covered instructions, each named by its first result |
@@ -51,6 +51,6 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-pub use parser::{Parsed, parse};
-pub use printer::{Printed, print};
+pub use parser::{ParsedProgram, parse};
+pub use printer::{PrintedProgram, print};
 pub use spans::{Part, Spans};

@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::place::Place;
 use crate::program::{
     ArenaData, ArenaKind, BatchShape, BufferData, Extent, Home, LaunchData, Layout, Phase, Program,
-    Queue, Step, StoredFormat, Work,
+    Queue, Step, StorageFormat, Work,
 };
 use crate::text::{
     Kind, MAX_ERRORS, ParseError, ParseErrorKind, Parser, Referent, Span, Token, parse_with,
@@ -20,7 +20,7 @@ use crate::verify::{Verified, stage};
 
 /// A program and where its parts stand in the text; neither its graph nor itself is verified.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedProgram {
     graph: Graph,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
@@ -32,7 +32,7 @@ pub struct Parsed {
     pub spans: Spans,
 }
 
-impl Parsed {
+impl ParsedProgram {
     /// Its graph.
     pub const fn graph(&self) -> &Graph {
         &self.graph
@@ -55,14 +55,18 @@ impl Parsed {
     }
 }
 
-/// Reads a program from its text form, described in [the module](super).
+/// Reads a program from its text form, described in [the module](super). Its buffers may have these storage formats and that
+/// of the file.
 ///
 /// Takes time and memory linear in the length of the text.
 ///
 /// # Errors
 /// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
-pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
-    let mut lines = Lines::default();
+pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec<ParseError>> {
+    let mut lines = Lines {
+        formats: formats.to_vec(),
+        ..Lines::default()
+    };
     let graph = parse_with(text, &mut |parser, word, start| {
         let line = match word {
             "shape" => Lines::shape,
@@ -87,7 +91,7 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
     lines.homes.resize(values, None);
     lines.spans.homes.resize(values, None);
     lines.spans.graph = graph.spans;
-    Ok(Parsed {
+    Ok(ParsedProgram {
         graph: graph.graph,
         shapes: lines.shapes,
         arenas: lines.arenas,
@@ -100,7 +104,7 @@ pub fn parse(text: &str) -> Result<Parsed, Vec<ParseError>> {
 }
 
 /// A wait for a place whose queue may stand further down.
-struct Pending {
+struct UnresolvedWait {
     phase: usize,
     queue: usize,
     step: usize,
@@ -111,13 +115,15 @@ struct Pending {
 /// The statements read so far.
 #[derive(Default)]
 struct Lines {
+    /// The storage formats that buffers may have, beside that of the file.
+    formats: Vec<StorageFormat>,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
     buffers: Vec<BufferData>,
     homes: Vec<Option<Home>>,
     launches: Vec<LaunchData>,
     phases: Vec<Phase>,
-    pending: Vec<Pending>,
+    pending: Vec<UnresolvedWait>,
     spans: Spans,
 }
 
@@ -143,7 +149,7 @@ impl Lines {
         })?;
         p.expect_end()?;
         self.shapes.push(BatchShape { most });
-        self.spans.shapes.push(p.since(start));
+        self.spans.shapes.push(p.span_from(start));
         Ok(())
     }
 
@@ -157,7 +163,7 @@ impl Lines {
             _ => None,
         };
         let Some(kind) = kind else {
-            return p.expected(kinds);
+            return p.expected_error(kinds);
         };
         p.next()?;
         p.expect_word("size", "`size`")?;
@@ -166,7 +172,7 @@ impl Lines {
         let entity = Referent::Entity(self.arenas.len());
         p.names.define(Kind::Arena, n, entity, handle)?;
         self.arenas.push(ArenaData { place, kind, bytes });
-        self.spans.arenas.push(p.since(start));
+        self.spans.arenas.push(p.span_from(start));
         Ok(())
     }
 
@@ -176,7 +182,10 @@ impl Lines {
         p.expect(b'=', "`=`")?;
         let arena = Arena::new(p.reference(Kind::Arena)?);
         let format = match p.peek()?.0 {
-            Token::Word(word) => StoredFormat::ALL.into_iter().find(|f| f.name() == word),
+            Token::Word(word) => {
+                let mut known = self.formats.iter().chain([&StorageFormat::FILE]);
+                known.find(|f| f.name() == word).copied()
+            }
             _ => None,
         };
         if format.is_some() {
@@ -196,7 +205,7 @@ impl Lines {
             format: format.unwrap_or_default(),
             extents: extents.collect(),
         });
-        self.spans.buffers.push(p.since(start));
+        self.spans.buffers.push(p.span_from(start));
         Ok(())
     }
 
@@ -229,7 +238,7 @@ impl Lines {
                 let defect = "the value's rows are not whole blocks, or too large";
                 return Err(ParseError::new(
                     ParseErrorKind::Size { defect },
-                    p.since(start),
+                    p.span_from(start),
                 ));
             }
         };
@@ -243,18 +252,18 @@ impl Lines {
             let (what, handle) = ("the home of", format!("v{n}"));
             return Err(ParseError::new(
                 ParseErrorKind::Redefined { what, handle },
-                p.since(start),
+                p.span_from(start),
             ));
         }
         self.homes[value] = Some(Home { buffer, layout });
-        self.spans.homes[value] = Some(p.since(start));
+        self.spans.homes[value] = Some(p.span_from(start));
         Ok(())
     }
 
     /// `launch l0 "mul_mat" @dev0 = compute v3`.
     fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Launch)?;
-        let kernel = p.quoted("the kernel's name in quotes")?;
+        let kernel = p.string_literal("the kernel's name in quotes")?;
         let mut places = vec![place(p)?];
         while p.eat(b',')? {
             places.push(place(p)?);
@@ -274,7 +283,7 @@ impl Lines {
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Work::Store(usize::try_from(output).map_err(large)?)
         } else {
-            return p.expected("`compute`, `transfer` or `store`");
+            return p.expected_error("`compute`, `transfer` or `store`");
         };
         p.expect_end()?;
         let entity = Referent::Entity(self.launches.len());
@@ -284,14 +293,14 @@ impl Lines {
             places,
             work,
         });
-        self.spans.launches.push(p.since(start));
+        self.spans.launches.push(p.span_from(start));
         Ok(())
     }
 
     /// `phase 0`. A rejected line begins a phase, too, so that its queues are not reported as well.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
-            ahead: 0,
+            lookahead: 0,
             queues: Vec::new(),
         });
         self.spans.phases.push(start);
@@ -302,8 +311,8 @@ impl Lines {
         let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
         let ahead = u32::try_from(ahead).map_err(large)?;
         if let (Some(phase), Some(span)) = (self.phases.last_mut(), self.spans.phases.last_mut()) {
-            phase.ahead = ahead;
-            *span = p.since(start);
+            phase.lookahead = ahead;
+            *span = p.span_from(start);
         }
         Ok(())
     }
@@ -329,12 +338,12 @@ impl Lines {
             let defect = "a number of steps beyond what a queue holds";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             let steps = usize::try_from(steps).map_err(large)?;
-            pending.push(Pending {
+            pending.push(UnresolvedWait {
                 phase: phase.unwrap_or(0),
                 queue,
                 step: step - 1,
                 place,
-                span: p.since(begin),
+                span: p.span_from(begin),
             });
             // The queue's position is known when all queues of the phase are.
             Ok(Step::Wait {
@@ -353,7 +362,7 @@ impl Lines {
             ));
         };
         phase.queues.push(Queue { place: at, steps });
-        spans.push(p.since(start));
+        spans.push(p.span_from(start));
         self.pending.extend(pending);
         Ok(())
     }
@@ -407,7 +416,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     let strides = p.list(b']', "`,`, `]`, `*`, `+` or `-`", Parser::dim)?;
     strides.try_into().map_err(|strides: Vec<_>| {
         let found = strides.len();
-        ParseError::new(ParseErrorKind::Rank { found }, p.since(span))
+        ParseError::new(ParseErrorKind::Rank { found }, p.span_from(span))
     })
 }
 

@@ -8,13 +8,13 @@ use crate::entity::{Arena, Buffer, Inst, Launch, Value};
 use crate::op::quoted;
 use crate::place::Place;
 use crate::program::{
-    BatchShape, BufferData, Home, LaunchData, Layout, Phase, Program, Step, StoredFormat, Work,
+    BatchShape, BufferData, Home, LaunchData, Layout, Phase, Program, Step, StorageFormat, Work,
 };
 use crate::text::{Printer, Span};
 
 /// The text of a program and where its parts stand in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Printed {
+pub struct PrintedProgram {
     /// The text.
     pub text: String,
     /// The spans of the program's parts.
@@ -22,7 +22,7 @@ pub struct Printed {
 }
 
 /// Prints a program, valid or not, in the form that [`parse`](super::parse()) reads. What refers to nothing does not parse.
-pub fn print(program: &Program) -> Printed {
+pub fn print(program: &Program) -> PrintedProgram {
     let mut p = Lines {
         printer: Printer::default(),
         spans: Spans::default(),
@@ -31,7 +31,7 @@ pub fn print(program: &Program) -> Printed {
     p.memory(program);
     p.homes(program);
     p.work(program);
-    Printed {
+    PrintedProgram {
         text: p.printer.text,
         spans: Spans {
             graph: p.printer.spans,
@@ -87,9 +87,9 @@ impl Lines {
             },
         ) in program.buffers.iter().enumerate()
         {
-            let format = match format {
-                StoredFormat::File => String::new(),
-                StoredFormat::Rows16 | StoredFormat::Planes => format!(" {}", format.name()),
+            let format = match *format == StorageFormat::FILE {
+                true => String::new(),
+                false => format!(" {}", format.name()),
             };
             let ranges: Vec<String> = extents
                 .iter()
@@ -131,7 +131,7 @@ impl Lines {
         }
         for phase in &program.phases {
             self.gap();
-            let span = self.line(format_args!("phase {}", phase.ahead));
+            let span = self.line(format_args!("phase {}", phase.lookahead));
             self.spans.phases.push(span);
             let queues = phase
                 .queues
@@ -147,7 +147,7 @@ impl Lines {
         let kernel = quoted(&launch.kernel);
         self.printer.put(format_args!("launch {name} {kernel} "));
         self.printer.list(launch.places.iter().map(at));
-        let inst = |i: &Inst| named(program, *i);
+        let inst = |i: &Inst| inst_name(program, *i);
         match &launch.work {
             Work::Compute(insts) => {
                 self.printer.text.push_str(" = compute ");
@@ -179,7 +179,7 @@ fn at(place: &Place) -> String {
 }
 
 /// An instruction by its first result.
-fn named(program: &Program, inst: Inst) -> String {
+fn inst_name(program: &Program, inst: Inst) -> String {
     let results = match inst.index() < program.graph.insts().len() {
         true => program.graph.inst(inst).results.as_slice(),
         false => &[],

@@ -2,10 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Parsed, Part, parse, print};
+use super::{ParsedProgram, Part, print};
 use crate::entity::{Buffer, Launch, Value};
-use crate::program::{Program, Step, StoredFormat, verify};
+use crate::program::{Program, Step, StorageFormat, verify};
 use crate::text::{MAX_ERRORS, ParseError};
+
+const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
+
+fn parse(text: &str) -> Result<ParsedProgram, Vec<ParseError>> {
+    super::parse(text, &[ROWS16])
+}
 
 const SAMPLE: &str = r#"tpir 1
 graph "two devices"
@@ -68,7 +74,7 @@ queue @dev0 = [l0, l2, l4, l5]
 queue @dev1 = [l7, l3, l4]
 "#;
 
-fn sample() -> Parsed {
+fn sample() -> ParsedProgram {
     parse(SAMPLE).unwrap_or_else(|e| panic!("{} at {:?}", e[0], e[0].span))
 }
 
@@ -105,7 +111,7 @@ fn the_sample_round_trips() {
     ] {
         assert!(lines.contains(&line), "no {line} in\n{}", printed.text);
     }
-    assert_eq!(program.buffers[0].format, StoredFormat::Rows16);
+    assert_eq!(program.buffers[0].format, ROWS16);
     assert_eq!(
         program.phases[0].queues[0].steps,
         [

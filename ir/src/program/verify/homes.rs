@@ -1,15 +1,16 @@
 //! Where values lie.
 
-use super::structure::{covering, is_leaf, reads};
+use super::accesses::reads;
+use super::structure::{covering_launches, is_leaf};
 use super::{ProgramError, codes};
 use crate::entity::{Arena, Buffer, Launch, Value};
 use crate::interval::Interval;
 use crate::op::{Op, OpCategory};
 use crate::program::text::Part;
-use crate::program::{ALIGNMENT, ArenaKind, Extent, Home, Layout, Program, StoredFormat};
+use crate::program::{ALIGNMENT, ArenaKind, Extent, Home, Layout, Program, StorageFormat};
 
 pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
-    let covering = covering(program);
+    let covering = covering_launches(program);
     for (value, data) in program.graph.values() {
         let inst = program.graph.inst(data.def.0);
         let covered = covering[data.def.0.index()].is_some();
@@ -18,21 +19,21 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
         };
         let known = match () {
             () if is_leaf(&inst.op) => Ok(()),
-            () if !covered => viewed(program, value, home),
+            () if !covered => check_view(program, value, home),
             () => Ok(()),
         };
-        if let Err(what) = known.and_then(|()| placed(program, value, home, covered)) {
+        if let Err(what) = known.and_then(|()| check_place(program, value, home, covered)) {
             let what = format!("{value}: {what}");
             errors.push(ProgramError::new(&codes::HOME, Part::Home(value), what));
         }
-        bounded(program, value, home, errors);
+        check_bounds(program, value, home, errors);
     }
-    needed(program, &covering, errors);
+    check_needed_homes(program, &covering, errors);
     buffers(program, errors);
 }
 
 /// A view lies where its op says.
-fn viewed(program: &Program, value: Value, home: &Home) -> Result<(), String> {
+fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
     let inst = graph.inst(data.def.0);
@@ -45,14 +46,14 @@ fn viewed(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     if of.buffer != home.buffer || layout.as_ref() != Some(&home.layout) {
         return Err(format!("it is not where {} puts it", inst.op.name()));
     }
-    if program.buffer(home.buffer).format != StoredFormat::File {
+    if program.buffer(home.buffer).format != StorageFormat::FILE {
         return Err("it views a weight that is stored for kernels".into());
     }
     Ok(())
 }
 
 /// A value lies in an arena of its place and kind; one that is not a view, as its op allows.
-fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result<(), String> {
+fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
     let inst = graph.inst(data.def.0);
@@ -75,7 +76,7 @@ fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result
     match inst.op.category() {
         OpCategory::Stored if matches!(inst.op, Op::Weight(_)) => {
             kind(ArenaKind::Weights)?;
-            whole(program, value, buffer.format)?;
+            check_rows(program, value, buffer.format)?;
             dense()
         }
         OpCategory::Stored => {
@@ -103,7 +104,7 @@ fn placed(program: &Program, value: Value, home: &Home, covered: bool) -> Result
 }
 
 /// The rows of a weight begin and end where its format can store them.
-fn whole(program: &Program, value: Value, format: StoredFormat) -> Result<(), String> {
+fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<(), String> {
     let dtype = program.graph.value(value).ty.dtype;
     let granule = format.granule(dtype);
     let rows = program.graph.def_op(value).parts().and_then(<[_]>::first);
@@ -118,14 +119,14 @@ fn whole(program: &Program, value: Value, format: StoredFormat) -> Result<(), St
 }
 
 /// A value ends within its buffer.
-fn bounded(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
+fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
     let ty = &program.graph.value(value).ty;
     let buffer = program.buffer(home.buffer);
-    if buffer.format != StoredFormat::File {
+    if buffer.format != StorageFormat::FILE {
         return;
     }
     for (n, shape) in program.shapes.iter().enumerate() {
-        let reach = home.layout.reach(ty, &shape.most);
+        let reach = home.layout.span_bytes(ty, &shape.most);
         if reach.is_none_or(|reach| reach > buffer.extent(n).bytes) {
             let what = format!(
                 "{value} reaches beyond {} for batches of shape {n}",
@@ -138,7 +139,11 @@ fn bounded(program: &Program, value: Value, home: &Home, errors: &mut Vec<Progra
 }
 
 /// What launches read, what is written and read by others, and what is delivered has a home.
-fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<ProgramError>) {
+fn check_needed_homes(
+    program: &Program,
+    covering: &[Option<Launch>],
+    errors: &mut Vec<ProgramError>,
+) {
     let graph = &program.graph;
     let mut missing = |value: Value, why: String| {
         let what = format!("{value} has no home: {why}");
@@ -159,7 +164,8 @@ fn needed(program: &Program, covering: &[Option<Launch>], errors: &mut Vec<Progr
     }
     for (inst, data) in graph.insts() {
         let leaf = is_leaf(&data.op);
-        let alone = covering[inst.index()].is_none_or(|l| program.launch(l).covers().len() == 1);
+        let alone =
+            covering[inst.index()].is_none_or(|l| program.launch(l).covered_insts().len() == 1);
         for &v in &data.results {
             if program.home(v).is_none() && (leaf || alone) {
                 missing(
@@ -209,13 +215,13 @@ fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
         if wanted == 1 && arena.kind != ArenaKind::Work {
             lasting.push((buffer.arena, buffer.extents[0], name));
         }
-        if buffer.format != StoredFormat::File && arena.kind != ArenaKind::Weights {
+        if buffer.format != StorageFormat::FILE && arena.kind != ArenaKind::Weights {
             wrong(name, format!("{name} is stored as weights are"));
         }
     }
     lasting.sort_by_key(|(arena, e, _)| (*arena, e.offset));
     for pair in lasting.windows(2) {
-        if pair[0].0 == pair[1].0 && pair[0].1.meets(&pair[1].1) {
+        if pair[0].0 == pair[1].0 && pair[0].1.overlaps(&pair[1].1) {
             let (a, b) = (pair[0].2, pair[1].2);
             wrong(b, format!("{b} overlaps {a}"));
         }

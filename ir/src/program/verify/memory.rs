@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::accesses::{reads, writes};
 use super::order::{Clock, Done};
-use super::structure::{covering, is_leaf, reads, writes};
+use super::structure::{covering_launches, is_leaf};
 use super::{ProgramError, codes};
 use crate::code::Code;
 use crate::entity::{Inst, Launch, Value};
@@ -47,7 +48,7 @@ struct Facts {
 impl Facts {
     fn of(program: &Program) -> Facts {
         let graph = &program.graph;
-        let covering = covering(program);
+        let covering = covering_launches(program);
         let mut content: Vec<Value> = graph.values().map(|(v, _)| v).collect();
         // Weights that are read under several names lie in one buffer.
         let mut weights: BTreeMap<usize, Value> = BTreeMap::new();
@@ -166,7 +167,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn wrong(&mut self, code: &'static Code, part: Part, what: String) {
+    fn report(&mut self, code: &'static Code, part: Part, what: String) {
         if self.errors.len() < MOST {
             self.errors.push(ProgramError::new(code, part, what));
         }
@@ -221,7 +222,7 @@ impl<'a> Run<'a> {
                 segment.readers.clear();
             }
         }
-        self.inputs(phase.ahead);
+        self.inputs(phase.lookahead);
         let queues = phase.queues.len();
         let mut at = vec![0; queues];
         let mut clocks = vec![Clock::new(queues); queues];
@@ -240,7 +241,7 @@ impl<'a> Run<'a> {
                             known.inspect(|k| clocks[q].join(k)).is_some()
                         }
                         Step::Launch(launch) => {
-                            let Some(meeting) = self.meeting(phase, launch, &at) else {
+                            let Some(meeting) = self.meeting_queues(phase, launch, &at) else {
                                 break;
                             };
                             let mut joint = clocks[q].clone();
@@ -282,7 +283,7 @@ impl<'a> Run<'a> {
         for (q, queue) in phase.queues.iter().enumerate() {
             if at[q] < queue.steps.len() {
                 let what = format!("phase {n}: {} stands still at step {}", queue.place, at[q]);
-                self.wrong(&codes::DEADLOCK, Part::Queue(n, q), what);
+                self.report(&codes::DEADLOCK, Part::Queue(n, q), what);
                 ended = false;
             }
         }
@@ -290,7 +291,7 @@ impl<'a> Run<'a> {
     }
 
     /// The queues that meet in a launch, if all of them are there.
-    fn meeting(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
+    fn meeting_queues(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
         let places = &self.program.launch(launch).places;
         let mut out = Vec::with_capacity(places.len());
         for place in places {
@@ -317,21 +318,21 @@ impl<'a> Run<'a> {
         if let Work::Store(output) = self.program.launch(launch).work {
             if let Some(Output::State { state, value }) = self.program.graph.outputs.get(output) {
                 let meet = match (self.extent(*state), self.extent(*value)) {
-                    (Some((a, to)), Some((b, from))) => a == b && to.meets(&from),
+                    (Some((a, to)), Some((b, from))) => a == b && to.overlaps(&from),
                     _ => false,
                 };
                 if meet && self.program.home(*state) != self.program.home(*value) {
                     let what = format!("{launch}: {value} is stored where it lies");
-                    self.wrong(&codes::IN_PLACE, Part::Launch(launch), what);
+                    self.report(&codes::IN_PLACE, Part::Launch(launch), what);
                 }
                 self.write(launch, *state, *value, &steps, clock);
             }
             return;
         }
         for &value in writes {
-            if let Some(why) = self.overwritten(launch, value, reads) {
+            if let Some(why) = self.overwrite_conflict(launch, value, reads) {
                 let what = format!("{launch}: {why}");
-                self.wrong(&codes::IN_PLACE, Part::Launch(launch), what);
+                self.report(&codes::IN_PLACE, Part::Launch(launch), what);
             }
         }
         for &value in writes {
@@ -349,7 +350,7 @@ impl<'a> Run<'a> {
             stale |= segment.content != Some(content);
             race |= segment
                 .writer
-                .is_some_and(|w| !clock.knows(w) && !steps.contains(&w));
+                .is_some_and(|w| !clock.has_seen(w) && !steps.contains(&w));
             for &step in steps {
                 segment.readers.retain(|r| r.queue != step.queue);
                 segment.readers.push(step);
@@ -357,11 +358,11 @@ impl<'a> Run<'a> {
         }
         if stale {
             let what = format!("{launch} reads {value}, which is not in memory");
-            self.wrong(&codes::STALE, Part::Launch(launch), what);
+            self.report(&codes::STALE, Part::Launch(launch), what);
         }
         if race {
             let what = format!("{launch} reads {value} while it may be written");
-            self.wrong(&codes::RACE, Part::Launch(launch), what);
+            self.report(&codes::RACE, Part::Launch(launch), what);
         }
     }
 
@@ -379,33 +380,33 @@ impl<'a> Run<'a> {
         };
         if self.program.arenas[arena].kind == ArenaKind::Weights {
             let what = format!("{launch} overwrites a weight");
-            self.wrong(&codes::STALE, Part::Launch(launch), what);
+            self.report(&codes::STALE, Part::Launch(launch), what);
         }
         let mut race = false;
         for segment in self.arenas[arena].of(extent) {
             let touched = segment.writer.iter().chain(&segment.readers);
             race |= touched
                 .into_iter()
-                .any(|t| !clock.knows(*t) && !steps.contains(t));
+                .any(|t| !clock.has_seen(*t) && !steps.contains(t));
         }
         if race {
             let what = format!("{launch} writes {value} over what may still be in use");
-            self.wrong(&codes::RACE, Part::Launch(launch), what);
+            self.report(&codes::RACE, Part::Launch(launch), what);
         }
         self.arenas[arena].set(extent, content, steps.first().copied());
     }
 
     /// Why a launch may not write a value, where the memory is that of a value that it reads.
-    fn overwritten(&self, launch: Launch, value: Value, reads: &[Value]) -> Option<String> {
+    fn overwrite_conflict(&self, launch: Launch, value: Value, reads: &[Value]) -> Option<String> {
         let (arena, extent) = self.extent(value)?;
         for &read in reads {
             let Some((other, of)) = self.extent(read) else {
                 continue;
             };
-            if other != arena || !of.meets(&extent) {
+            if other != arena || !of.overlaps(&extent) {
                 continue;
             }
-            if !self.allowed(launch, value, read) {
+            if !self.may_overwrite(launch, value, read) {
                 return Some(format!("{value} is written over {read}"));
             }
         }
@@ -414,11 +415,11 @@ impl<'a> Run<'a> {
 
     /// Whether the launch may write `value` where `read` lies. Of several instructions only an update may, and nothing else there
     /// reads what it updates.
-    fn allowed(&self, launch: Launch, value: Value, read: Value) -> bool {
+    fn may_overwrite(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;
         let inst = graph.value(value).def.0;
         let data = graph.inst(inst);
-        let covered = self.program.launch(launch).covers();
+        let covered = self.program.launch(launch).covered_insts();
         let same = self.program.home(value) == self.program.home(read);
         if is_leaf(&data.op) || !same {
             return false;
@@ -451,7 +452,7 @@ impl<'a> Run<'a> {
                 }
                 Output::State { state, .. } => {
                     let what = format!("{value} is never written to the memory of {state}");
-                    self.wrong(&codes::STALE, part, what);
+                    self.report(&codes::STALE, part, what);
                     continue;
                 }
             };
@@ -468,7 +469,7 @@ impl<'a> Run<'a> {
                         format!("the memory of {state} does not hold {value} at the end")
                     }
                 };
-                self.wrong(&codes::STALE, part, what);
+                self.report(&codes::STALE, part, what);
             }
         }
     }

@@ -19,6 +19,7 @@
 //! knows which value its bytes hold, and which steps have touched them. An order is one of vector clocks, so one run stands
 //! for all runs.
 
+mod accesses;
 mod codes;
 mod homes;
 mod memory;

@@ -17,7 +17,7 @@ impl Clock {
     }
 
     /// Whether the step is known to be done.
-    pub(super) fn knows(&self, done: Done) -> bool {
+    pub(super) fn has_seen(&self, done: Done) -> bool {
         self.0.get(done.queue).is_some_and(|&n| n > done.step)
     }
 

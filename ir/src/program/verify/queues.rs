@@ -1,6 +1,6 @@
 //! Phases and queues: where launches stand.
 
-use super::structure::reads;
+use super::accesses::reads;
 use super::{ProgramError, codes};
 use crate::entity::Launch;
 use crate::op::{InputKind, Op};
@@ -18,7 +18,7 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong =
         |part: Part, what: String| errors.push(ProgramError::new(&codes::COVER, part, what));
     for (n, pair) in program.phases.windows(2).enumerate() {
-        if pair[0].ahead >= pair[1].ahead {
+        if pair[0].lookahead >= pair[1].lookahead {
             let what = format!(
                 "phase {} needs no more tokens than the one before it",
                 n + 1
@@ -48,7 +48,7 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
             }
         }
     }
-    let ahead = tokens_ahead(program);
+    let ahead = lookahead_tokens(program);
     for (i, found) in found.iter_mut().enumerate() {
         let name = Launch::new(i);
         let mut wrong = |what: String| {
@@ -65,8 +65,8 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
             ));
             continue;
         }
-        let needed = needed(program, name, &ahead);
-        let stands = phase.map(|p| program.phases[p].ahead);
+        let needed = required_lookahead(program, name, &ahead);
+        let stands = phase.map(|p| program.phases[p].lookahead);
         if stands != Some(needed) {
             let stands = stands.unwrap_or_default();
             wrong(format!(
@@ -77,14 +77,14 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
 }
 
 /// How many tokens ahead must be known for a launch.
-fn needed(program: &Program, launch: Launch, ahead: &[u32]) -> u32 {
+fn required_lookahead(program: &Program, launch: Launch, ahead: &[u32]) -> u32 {
     let reads = reads(program, launch);
     let of = |v: &crate::entity::Value| ahead[program.graph.value(*v).def.0.index()];
     reads.iter().map(of).max().unwrap_or(0)
 }
 
 /// Per instruction, how many tokens ahead must be known for it.
-fn tokens_ahead(program: &Program) -> Vec<u32> {
+fn lookahead_tokens(program: &Program) -> Vec<u32> {
     let graph = &program.graph;
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {

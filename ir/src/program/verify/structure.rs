@@ -66,7 +66,7 @@ fn handles(program: &Program, errors: &mut Vec<ProgramError>) {
     }
     for (i, launch) in program.launches.iter().enumerate() {
         let name = Launch::new(i);
-        if let Some(inst) = launch.covers().iter().find(|i| i.index() >= insts) {
+        if let Some(inst) = launch.covered_insts().iter().find(|i| i.index() >= insts) {
             dangling(Part::Launch(name), format!("{name} covers {inst}"));
         }
         if let Work::Store(output) = launch.work
@@ -121,7 +121,7 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
 fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut covered = vec![0_u32; program.graph.insts().len()];
     for launch in &program.launches {
-        for inst in launch.covers() {
+        for inst in launch.covered_insts() {
             covered[inst.index()] += 1;
         }
     }
@@ -201,44 +201,12 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
 }
 
 /// The launch that covers each instruction.
-pub(super) fn covering(program: &Program) -> Vec<Option<Launch>> {
+pub(super) fn covering_launches(program: &Program) -> Vec<Option<Launch>> {
     let mut out = vec![None; program.graph.insts().len()];
     for (i, launch) in program.launches.iter().enumerate() {
-        for &inst in launch.covers() {
+        for &inst in launch.covered_insts() {
             out[inst.index()] = Some(Launch::new(i));
         }
     }
     out
-}
-
-/// The instructions by which a launch is entered: operands that come from outside of it.
-pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
-    let data = program.launch(launch);
-    let graph = &program.graph;
-    if let Work::Store(output) = data.work {
-        return graph
-            .outputs
-            .get(output)
-            .map(crate::graph::Output::value)
-            .into_iter()
-            .collect();
-    }
-    let inside = |v: &Value| data.covers().contains(&graph.value(*v).def.0);
-    let mut out: Vec<Value> = data
-        .covers()
-        .iter()
-        .flat_map(|&i| graph.inst(i).operands.iter().copied())
-        .filter(|v| !inside(v))
-        .collect();
-    out.sort_unstable();
-    out.dedup();
-    out
-}
-
-/// The values that a launch writes to memory.
-pub(super) fn writes(program: &Program, launch: Launch) -> Vec<Value> {
-    let data = program.launch(launch);
-    let of = |&i: &Inst| program.graph.inst(i).results.iter().copied();
-    let all = data.covers().iter().flat_map(of);
-    all.filter(|v| program.home(*v).is_some()).collect()
 }

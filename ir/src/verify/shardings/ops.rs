@@ -19,8 +19,8 @@ pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
         |vs: &[Value]| -> Vec<&TensorType> { vs.iter().map(|&v| &graph.value(v).ty).collect() };
     let rule = data.op.rule(&types(&data.operands), &types(&data.results));
     let mut space = Space::new();
-    let operands = labelled(graph, &data.operands, &mut space);
-    let results = labelled(graph, &data.results, &mut space);
+    let operands = labelled_axes(graph, &data.operands, &mut space);
+    let results = labelled_axes(graph, &data.results, &mut space);
     let op = data.op.name();
     if all().any(is_split)
         && let Err((i, cut)) = solve(&mut space, &rule, &operands, &results)
@@ -47,7 +47,7 @@ pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
 }
 
 /// The axes of values, their leaves labelled with the classes that split them.
-fn labelled(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes> {
+fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes> {
     let mut axes = |&v: &Value| -> Axes {
         let data = graph.value(v);
         std::array::from_fn(|a| space.import(&data.sharding.tree(a, &data.ty.dims[a])))

@@ -35,7 +35,7 @@ pub(in crate::verify) fn roles(
         let Some(var) = Rule::role_var(expr, operands, results) else {
             continue;
         };
-        let terms = space.terms(var);
+        let terms = space.summands(var);
         let split = |t: &Vec<Var>| {
             t.iter()
                 .any(|&l| space.label(l).is_some_and(Label::is_split))

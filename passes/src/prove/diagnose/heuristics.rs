@@ -14,7 +14,7 @@ const STEPS: usize = 8;
 
 /// The slice, copy or concatenation nearest before `inst` that differs from its namesakes on other devices; the first, if
 /// several move one value. The search stops at justified values.
-pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
+pub(super) fn find_odd_layout(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let inside = instructions(encoding);
     let mut open = vec![inst];
@@ -26,7 +26,7 @@ pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
             let data = programs.inst(i);
             let fits = match data.op {
                 Op::Slice(_) => fits_namesakes(encoding, i),
-                Op::Copy(_) => in_order(encoding, i),
+                Op::Copy(_) => is_in_device_order(encoding, i),
                 Op::Concat(_) => is_sorted(encoding, data.results[0]),
                 _ => true,
             };
@@ -43,7 +43,7 @@ pub(super) fn misfit(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
                 |v: &Value| empty(v) || encoding.is_justified(*v) && encoding.has_its_name(*v);
             let is_right = || {
                 data.results.iter().all(right)
-                    && in_order(encoding, i)
+                    && is_in_device_order(encoding, i)
                     && fits_namesakes(encoding, i)
             };
             if i != inst && !data.op.is_movement() && (found.is_some() || is_right()) {
@@ -70,7 +70,7 @@ fn instructions(encoding: &Encoding<'_>) -> HashSet<Inst> {
 }
 
 /// The first of the ops before this one whose value is a value of the model, but of another name.
-pub(super) fn misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
+pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst> {
     let programs = encoding.task.programs;
     let other = |v: &Value| {
         let data = programs.value(*v);
@@ -141,7 +141,7 @@ fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
 }
 
 /// Whether the devices have parts in their order.
-fn in_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
+fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let programs = encoding.task.programs;
     let Some(&own) = programs.inst(inst).results.first() else {
         return true;
@@ -179,7 +179,7 @@ fn model_parts(encoding: &Encoding<'_>, v: Value) -> Vec<ModelPart> {
         let mut axes = [const { None }; RANK];
         for (a, pattern) in indices.iter().enumerate() {
             if let Some(p) = pattern {
-                axes[a] = p.refined(&Dim::ONE, &dims[a]).ok();
+                axes[a] = p.refine(&Dim::ONE, &dims[a]).ok();
             }
         }
         Some(ModelPart { of, axes })

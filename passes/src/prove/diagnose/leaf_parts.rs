@@ -43,7 +43,7 @@ pub(in crate::prove) fn suspect_leaf(
             }
             if leaves_left > 0
                 && data.op.parts().is_some()
-                && let Some(odd) = odd_one(programs, model, leaves, i)
+                && let Some(odd) = find_odd_leaf(programs, model, leaves, i)
             {
                 return Some(odd);
             }
@@ -64,7 +64,7 @@ type Parts = [Vec<Interval>];
 
 /// The leaf that does not fit the other parts of its tensor; `None` where the parts make up the whole, in the order of the
 /// devices.
-fn odd_one(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
+fn find_odd_leaf(programs: &Graph, model: &Graph, leaves: &Leaves<'_>, leaf: Inst) -> Option<Inst> {
     let whole = leaves.get(&programs.inst(leaf).op)?;
     let of_whole = programs
         .insts()

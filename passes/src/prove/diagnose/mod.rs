@@ -17,7 +17,7 @@ mod verdicts;
 use tpc_ir::{Inst, Value};
 
 use super::encoding::Encoding;
-use super::refutation::{Refutation, Unproven};
+use super::refutation::{Refutation, RefutationReason};
 use verdicts::{Scope, Verdicts};
 
 pub(super) use leaf_parts::suspect_leaf;
@@ -30,32 +30,32 @@ pub(super) fn first_fault(encoding: &mut Encoding<'_>, goal: Value) -> Box<Refut
     // The terms made here serve the message only: they may be cut short.
     encoding.terms.max_terms = encoding.terms.graph.total_size() + MORE_TERMS;
     let verdicts = Verdicts::new(encoding, Scope::ModelSums);
-    let (inst, what) = match search::odd_collective(encoding, &verdicts, goal) {
-        Some(odd) => (odd, Unproven::Summand),
+    let (inst, what) = match search::find_odd_collective(encoding, &verdicts, goal) {
+        Some(odd) => (odd, RefutationReason::Summand),
         None => search::first_unjustified(encoding, &verdicts, goal),
     };
     let (inst, what) = match what {
-        Unproven::Value => suspect(encoding, inst).unwrap_or((inst, what)),
+        RefutationReason::Value => suspect(encoding, inst).unwrap_or((inst, what)),
         other => (inst, other),
     };
     let programs = encoding.task.programs;
     let mut refutation = Refutation::at(programs, inst, what);
     if let Some(&v) = programs.inst(inst).results.first() {
-        refutation.found = Some(render::computed(encoding, v));
-        refutation.expected = render::expected(encoding, v);
+        refutation.found = Some(render::render_computed(encoding, v));
+        refutation.expected = render::render_expected(encoding, v);
     }
     refutation
 }
 
 /// The op or leaf before an unjustified op that is more likely at fault.
-fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, Unproven)> {
+fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReason)> {
     let task = encoding.task;
     if let Some(leaf) = suspect_leaf(task.programs, task.model, task.leaves, inst) {
-        return Some((leaf, Unproven::Part));
+        return Some((leaf, RefutationReason::Part));
     }
-    let other = heuristics::misfit(encoding, inst);
-    let other = other.or_else(|| heuristics::misnamed(encoding, inst));
-    other.map(|other| (other, Unproven::Another))
+    let other = heuristics::find_odd_layout(encoding, inst);
+    let other = other.or_else(|| heuristics::find_misnamed(encoding, inst));
+    other.map(|other| (other, RefutationReason::OtherValue))
 }
 
 /// Whether a value is one device's summand of a sum.

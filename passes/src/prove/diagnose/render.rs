@@ -13,7 +13,7 @@ use crate::prove::language::View;
 const DEPTH: usize = 3;
 
 /// The expression that the programs compute.
-pub(super) fn computed(encoding: &Encoding<'_>, v: Value) -> String {
+pub(super) fn render_computed(encoding: &Encoding<'_>, v: Value) -> String {
     let programs = encoding.task.programs;
     let data = programs.inst(programs.value(v).def.0);
     if let Some(name) = tensor(&data.op) {
@@ -52,7 +52,7 @@ fn tensor(op: &tpc_ir::Op) -> Option<String> {
 fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
     let programs = encoding.task.programs;
     let id = encoding.programs.get(&v).copied();
-    if let Some(named) = id.and_then(|id| named(encoding, id)) {
+    if let Some(named) = id.and_then(|id| render_model_value(encoding, id)) {
         return named;
     }
     let data = programs.inst(programs.value(v).def.0);
@@ -71,7 +71,7 @@ fn operand(encoding: &Encoding<'_>, v: Value, depth: usize) -> String {
 }
 
 /// An e-class as a value of the model or a part of one.
-fn named(encoding: &Encoding<'_>, id: Id) -> Option<String> {
+fn render_model_value(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     if let Some(v) = encoding.model_of(id) {
         return Some(encoding.task.model.value(v).name.clone());
     }
@@ -79,11 +79,15 @@ fn named(encoding: &Encoding<'_>, id: Id) -> Option<String> {
     let of_model = views.filter_map(|(view, base)| Some((encoding.model_of(base)?, view)));
     let (v, view) = of_model.min_by_key(|(v, view)| (*v, view.indices.len()))?;
     let value = encoding.task.model.value(v);
-    Some(format!("{}{}", value.name, selected(&view, &value.ty)))
+    Some(format!(
+        "{}{}",
+        value.name,
+        render_selection(&view, &value.ty)
+    ))
 }
 
 /// `[axis 0: 256..512]`, in elements of the axes.
-fn selected(view: &View, of: &TensorType) -> String {
+fn render_selection(view: &View, of: &TensorType) -> String {
     let Ok(axes) = per_axis(&view.indices, &of.dims) else {
         return "[…]".to_owned();
     };
@@ -102,7 +106,7 @@ fn selected(view: &View, of: &TensorType) -> String {
 }
 
 fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
-    let intervals = pattern.refined(&tpc_ir::Dim::ONE, &of.dims[axis]);
+    let intervals = pattern.refine(&tpc_ir::Dim::ONE, &of.dims[axis]);
     match intervals {
         Ok(intervals) if intervals.is_empty() => "none".to_owned(),
         Ok(intervals) => {
@@ -119,7 +123,7 @@ fn indices(pattern: &Pattern, of: &TensorType, axis: usize) -> String {
 }
 
 /// The model's expression for the value of that name.
-pub(super) fn expected(encoding: &Encoding<'_>, v: Value) -> Option<String> {
+pub(super) fn render_expected(encoding: &Encoding<'_>, v: Value) -> Option<String> {
     let name = &encoding.task.programs.value(v).name;
     let model = encoding.task.model;
     let of_program = encoding.task.programs.def_op(v).name();

@@ -10,14 +10,14 @@ use tpc_ir::{Inst, Op, Place, Value};
 
 use super::verdicts::Verdicts;
 use crate::prove::encoding::Encoding;
-use crate::prove::refutation::Unproven;
+use crate::prove::refutation::RefutationReason;
 
 /// The first op before `goal` whose value is neither justified nor one device's summand of a sum, with the reason.
 pub(super) fn first_unjustified(
     encoding: &mut Encoding<'_>,
     verdicts: &Verdicts,
     goal: Value,
-) -> (Inst, Unproven) {
+) -> (Inst, RefutationReason) {
     let programs = encoding.task.programs;
     let cone = ancestors(encoding, goal);
     let mut users: HashMap<Value, Vec<Value>> = HashMap::new();
@@ -41,8 +41,10 @@ pub(super) fn first_unjustified(
             let operands = &programs.inst(inst).operands;
             let summand = operands.iter().find(|o| verdicts.summands.contains(o));
             let fault = match summand {
-                Some(&operand) if !op.is_collective() => (inst, Unproven::Unreduced { operand }),
-                _ => (inst, Unproven::Value),
+                Some(&operand) if !op.is_collective() => {
+                    (inst, RefutationReason::Unreduced { operand })
+                }
+                _ => (inst, RefutationReason::Value),
             };
             if summand.is_some() && is_summed_elsewhere(encoding, v) {
                 // What other devices sum is a summand: here, too, what comes after it is at fault.
@@ -55,7 +57,7 @@ pub(super) fn first_unjustified(
         if verdicts.summands.contains(&v)
             && !op.is_movement()
             && !is_summed(encoding, v)
-            && (leaks || on_several(encoding, verdicts, v))
+            && (leaks || is_on_several_devices(encoding, verdicts, v))
             && !adds_up(encoding, verdicts, v)
         {
             // The reader takes it for the whole.
@@ -64,15 +66,15 @@ pub(super) fn first_unjustified(
             let reader = order.iter().find(|(i, u)| takes(*i, u));
             match reader {
                 Some(&(i, _)) if !programs.inst(i).op.is_collective() => {
-                    return (i, Unproven::Unreduced { operand: v });
+                    return (i, RefutationReason::Unreduced { operand: v });
                 }
-                Some(_) => return (inst, Unproven::Summand),
-                None if v == goal => return (inst, Unproven::Summand),
+                Some(_) => return (inst, RefutationReason::Summand),
+                None if v == goal => return (inst, RefutationReason::Summand),
                 None => {}
             }
         }
     }
-    spare.unwrap_or((programs.value(goal).def.0, Unproven::Value))
+    spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
 /// Whether another device has the same op under the same name, and a collective reads what it gives.
@@ -111,7 +113,7 @@ fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
 
 /// The first collective before `goal` that gives no value of the model and is unlike others: it leaves out devices that
 /// take part in others, or it sums values that are whole already.
-pub(super) fn odd_collective(
+pub(super) fn find_odd_collective(
     encoding: &Encoding<'_>,
     verdicts: &Verdicts,
     goal: Value,
@@ -142,7 +144,7 @@ pub(super) fn odd_collective(
 }
 
 /// Whether several devices have a summand of the same sum under the same name.
-fn on_several(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
+fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
     }

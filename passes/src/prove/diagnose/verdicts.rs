@@ -7,7 +7,7 @@ use tpc_ir::op::BinaryKind;
 use tpc_ir::{InstData, Op, Place, Value};
 
 use crate::prove::encoding::Encoding;
-use crate::prove::readings::{readings, related};
+use crate::prove::readings::{find_relation, readings};
 use crate::prove::rules::linear::is_linear_in;
 
 /// The sums whose summands are looked for.
@@ -111,7 +111,7 @@ impl Verdicts {
         let mut out = Vec::new();
         for (op, result, args) in encoding.terms.ops_of(id) {
             for reading in readings(&encoding.terms, &args) {
-                if let Some(r) = related(&encoding.terms, &op, &reading)
+                if let Some(r) = find_relation(&encoding.terms, &op, &reading)
                     && (r.summed.is_some() || r.mask.is_some())
                 {
                     let bases = reading.iter().map(|f| f.base).collect();

@@ -3,7 +3,7 @@
 use tpc_ir::{Dim, Interval};
 
 use super::pattern::{MAX_INTERVALS, Pattern, common_period, common_unit, units};
-use super::repeated::Repeated;
+use super::repeated::RepeatedPattern;
 use super::{IndexSet, NotExpressible};
 
 /// Whether `minor` selects elements within one unit of `major`.
@@ -184,7 +184,7 @@ pub(in crate::prove) fn compose(
             let whole = p.period()?.checked_mul(&times).ok_or(NotExpressible)?;
             let selected = q.read_in(&unit, &period)?;
             let size = units(&whole, &unit)?;
-            pattern = Pattern::new(&unit, size, Repeated::new(&p, &unit)?.at(&selected)?)?;
+            pattern = Pattern::new(&unit, size, RepeatedPattern::new(&p, &unit)?.at(&selected)?)?;
         }
         if let Some(q) = pattern {
             insert(&mut out, q)?;
@@ -195,7 +195,7 @@ pub(in crate::prove) fn compose(
 }
 
 /// The index set that selects `indices` of what `of` selects: `compose(of, result) == indices`.
-pub(in crate::prove) fn relative(
+pub(in crate::prove) fn quotient(
     of: &[Pattern],
     indices: &[Pattern],
 ) -> Result<IndexSet, NotExpressible> {
@@ -213,7 +213,7 @@ pub(in crate::prove) fn relative(
         let p = left.remove(same.ok_or(NotExpressible)?);
         let unit = common_unit(&p.unit, &o.unit)?;
         let period = common_period(&p.period()?, &o.period()?)?;
-        let outer = Repeated::new(o, &unit)?;
+        let outer = RepeatedPattern::new(o, &unit)?;
         // What lacks the first element cannot hold the rest, and this is known before they are listed.
         if let Some(first) = p.intervals.first() {
             let index = units(&p.unit, &unit)?.checked_mul(first.start);

@@ -6,7 +6,7 @@
 use tpc_ir::Interval;
 
 /// The indices that lie in the `len` indices from `start` on, counted from there.
-pub(in crate::prove) fn clipped(intervals: &[Interval], start: u64, len: u64) -> Vec<Interval> {
+pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in intervals {
         let (from, to) = (r.start.max(start), r.end().min(start + len));

@@ -19,8 +19,8 @@ mod repeated;
 mod tests;
 
 pub(super) use axes::{from_axes, locate, per_axis, selected_dims};
-pub(super) use composition::{compose, relative};
-pub(super) use intervals::clipped;
+pub(super) use composition::{compose, quotient};
+pub(super) use intervals::clip;
 pub(super) use pattern::{Pattern, common_period, common_unit, units};
 
 /// The error of a question that no index set answers, either because none can express the answer or because there is

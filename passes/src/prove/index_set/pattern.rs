@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tpc_ir::{Dim, Interval};
 
 use super::NotExpressible;
-use super::intervals::{clipped, is_ascending};
+use super::intervals::{clip, is_ascending};
 use crate::gcd::gcd;
 
 /// Intervals beyond which a pattern is not worth the arithmetic.
@@ -97,7 +97,7 @@ impl Pattern {
     }
 
     /// The selected indices in units of `unit`, in a period of `period`.
-    pub(in crate::prove) fn refined(
+    pub(in crate::prove) fn refine(
         &self,
         unit: &Dim,
         period: &Dim,
@@ -150,7 +150,7 @@ fn shorter_period(size: u64, intervals: &[Interval]) -> Option<(u64, Vec<Interva
     let of_part = |start: u64, len: u64| {
         let from = intervals.partition_point(|r| r.end() <= start);
         let to = intervals.partition_point(|r| r.start < start + len);
-        clipped(&intervals[from..to.max(from)], start, len)
+        clip(&intervals[from..to.max(from)], start, len)
     };
     let both = gcd(size, total);
     (2..=both.min(intervals.len() as u64 + 1))

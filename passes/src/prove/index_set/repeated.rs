@@ -8,7 +8,7 @@ use super::intervals::is_ascending;
 use super::pattern::{MAX_INTERVALS, Pattern, units};
 
 /// A pattern in units of a divisor of its own, from one period to the next.
-pub(super) struct Repeated<'a> {
+pub(super) struct RepeatedPattern<'a> {
     intervals: &'a [Interval],
     /// The number of selected coarse units before each interval.
     firsts: Vec<u64>,
@@ -21,9 +21,12 @@ pub(super) struct Repeated<'a> {
     count: u64,
 }
 
-impl<'a> Repeated<'a> {
+impl<'a> RepeatedPattern<'a> {
     /// The pattern in units of `unit`.
-    pub(super) fn new(pattern: &'a Pattern, unit: &Dim) -> Result<Repeated<'a>, NotExpressible> {
+    pub(super) fn new(
+        pattern: &'a Pattern,
+        unit: &Dim,
+    ) -> Result<RepeatedPattern<'a>, NotExpressible> {
         let fine = units(&pattern.unit, unit)?;
         let scaled = |n: u64| n.checked_mul(fine).ok_or(NotExpressible);
         let mut at = 0;
@@ -31,7 +34,7 @@ impl<'a> Repeated<'a> {
             at += r.len;
             at - r.len
         });
-        Ok(Repeated {
+        Ok(RepeatedPattern {
             intervals: &pattern.intervals,
             firsts: firsts.collect(),
             ascending: is_ascending(&pattern.intervals),

@@ -3,7 +3,7 @@
 use tpc_ir::{Dim, Interval, Symbol};
 
 use super::axes::{from_axes, locate, per_axis};
-use super::composition::{compose, insert, relative};
+use super::composition::{compose, insert, quotient};
 use super::{IndexSet, NotExpressible, Pattern};
 
 fn interval(start: u64, len: u64) -> Interval {
@@ -115,7 +115,7 @@ fn composition_is_that_of_the_lists_and_has_an_inverse() {
         if let Ok(both) = compose(&inner, &outer) {
             assert_eq!(list(&both, n), second, "{inner:?} then {outer:?}");
             composed += 1;
-            if let Ok(back) = relative(&inner, &both) {
+            if let Ok(back) = quotient(&inner, &both) {
                 let again: Vec<u64> = list(&back, first.len() as u64)
                     .into_iter()
                     .map(|i| first[i as usize])

@@ -51,7 +51,7 @@ impl Copies {
         let indices = |p: Option<&Pattern>, period: &Dim| -> Result<Vec<u64>, NotExpressible> {
             let len = units(period, &fine)?;
             let intervals = match p {
-                Some(p) => p.refined(&fine, period)?,
+                Some(p) => p.refine(&fine, period)?,
                 None => vec![Interval { start: 0, len }],
             };
             if len > MAX_INDICES {

@@ -9,14 +9,14 @@ use super::{Axes, Part, is_axis, mentions};
 use crate::prove::index_set::NotExpressible;
 
 /// Two operands' axes, each as (operand, axis), of which several indices of the first meet one of the second.
-pub(super) type Meeting = ((usize, usize), (usize, usize));
+pub(super) type AxisPair = ((usize, usize), (usize, usize));
 
 /// The axes that meet in groups and are parts. Checks that their indices meet on the device as they do in the whole.
 pub(super) fn meeting(
     op: &Op,
     parts: &[Rc<Part>],
     axes: &[Axes],
-) -> Result<Vec<Meeting>, NotExpressible> {
+) -> Result<Vec<AxisPair>, NotExpressible> {
     let mut out = Vec::new();
     for g in op.head_groupings() {
         let kv = g.kv[0];
@@ -35,7 +35,7 @@ pub(super) fn meeting(
 }
 
 /// Whether the condition on groups stands in place of the equation of `a` and `b`.
-pub(super) fn replace_equation(grouped: &[Meeting], a: &Expr, b: &Expr) -> bool {
+pub(super) fn replace_equation(grouped: &[AxisPair], a: &Expr, b: &Expr) -> bool {
     grouped.iter().any(|&(query, kv)| {
         is_axis(a, query) && mentions(b, kv) || is_axis(b, query) && mentions(a, kv)
     })
@@ -45,12 +45,12 @@ pub(super) fn replace_equation(grouped: &[Meeting], a: &Expr, b: &Expr) -> bool 
 fn check_meeting(
     axes: &[Axes],
     parts: &[Rc<Part>],
-    (query, kv): Meeting,
+    (query, kv): AxisPair,
 ) -> Result<(), NotExpressible> {
     let size = |(o, a): (usize, usize)| parts[o].ty.dims[a].as_const().ok_or(NotExpressible);
     let (m, f) = (size(query)?, size(kv)?);
     let held = |(o, a): (usize, usize), n: u64| match &axes[o][a] {
-        Some(p) => p.refined(&Dim::ONE, &n.into()),
+        Some(p) => p.refine(&Dim::ONE, &n.into()),
         None => Ok(vec![Interval { start: 0, len: n }]),
     };
     let (held_query, held_kv) = (held(query, m)?, held(kv, f)?);

@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
-use tpc_ir::op::{Expr, Inferred, Role, Rule, Slot};
+use tpc_ir::op::{Expr, InferredTypes, Role, Rule, Slot};
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
 use super::index_set::{IndexSet, NotExpressible, Pattern, from_axes, selected_dims};
@@ -84,9 +84,9 @@ pub(super) fn relate(
     model: Option<&Op>,
 ) -> Result<Relation, NotExpressible> {
     let axes: Vec<Axes> = parts.iter().map(|p| p.axes.clone()).collect();
-    let (whole, mask) = parameters::on_wholes(op, parts, &axes, model)?;
+    let (whole, mask) = parameters::lift_parameters(op, parts, &axes, model)?;
     let types: Vec<&TensorType> = parts.iter().map(|p| &p.ty).collect();
-    let Ok(Inferred::Types(results)) = whole.infer(&types) else {
+    let Ok(InferredTypes::Types(results)) = whole.infer(&types) else {
         return Err(NotExpressible);
     };
     let result_types: Vec<&TensorType> = results.iter().collect();
@@ -94,7 +94,7 @@ pub(super) fn relate(
     let mut solver = Solver {
         operands: &types,
         results: &result_types,
-        known: known(parts, &axes),
+        known: known_patterns(parts, &axes),
     };
     let grouped = groups::meeting(&whole, parts, &axes)?;
     let equations: Vec<&(Expr, Expr)> = rule
@@ -120,7 +120,7 @@ pub(super) fn relate(
 }
 
 /// The patterns along the operands' axes. Those of axes with copies follow from the others.
-fn known(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
+fn known_patterns(parts: &[Rc<Part>], axes: &[Axes]) -> FxHashMap<Var, Option<Pattern>> {
     let mut known = FxHashMap::default();
     for (o, (part, axes)) in parts.iter().zip(axes).enumerate() {
         for (a, pattern) in axes.iter().enumerate() {

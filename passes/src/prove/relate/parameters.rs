@@ -6,14 +6,14 @@ use tpc_ir::op::{HeadWindow, Repeat, SetSlice};
 use tpc_ir::{Dim, Interval, Op};
 
 use super::{Axes, Part};
-use crate::prove::index_set::{NotExpressible, clipped};
+use crate::prove::index_set::{NotExpressible, clip};
 use crate::prove::language::Mask;
 
 /// The op on whole operands, and the mask that it has on the parts.
 ///
 /// This lists every op whose parameters change when a device runs it on its part. An op with other parameters is
 /// another op, so nothing is proved of an op that is missing here and whose parameters change.
-pub(super) fn on_wholes(
+pub(super) fn lift_parameters(
     op: &Op,
     parts: &[Rc<Part>],
     axes: &[Axes],
@@ -65,7 +65,7 @@ fn mask(
         (Some(rows), None) if rows.start == 0 && total == rows.len => Ok(None),
         (Some(rows), Some(pattern)) => {
             let total = total.as_const().ok_or(NotExpressible)?;
-            let mut held = pattern.refined(&Dim::ONE, &total.into())?;
+            let mut held = pattern.refine(&Dim::ONE, &total.into())?;
             held.retain(|r| r.len > 0);
             let matches = match held.as_slice() {
                 [] => rows.len == 0,
@@ -95,7 +95,7 @@ fn all_heads(
     };
     let whole = &parts[0].ty.dims[2];
     let held = match pattern {
-        Some(p) => p.refined(&Dim::ONE, whole)?,
+        Some(p) => p.refine(&Dim::ONE, whole)?,
         None => vec![Interval {
             start: 0,
             len: total,
@@ -122,8 +122,8 @@ fn start_on_whole(
     };
     let local = op.start.as_const().ok_or(NotExpressible)?;
     let start = of_model.start.as_const().ok_or(NotExpressible)?;
-    let held = pattern.refined(&Dim::ONE, &parts[0].ty.dims[axis])?;
-    let before: u64 = clipped(&held, 0, start).iter().map(|r| r.len).sum();
+    let held = pattern.refine(&Dim::ONE, &parts[0].ty.dims[axis])?;
+    let before: u64 = clip(&held, 0, start).iter().map(|r| r.len).sum();
     if before != local || of_model.axis != op.axis {
         return Err(NotExpressible);
     }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tpc_ir::op::{Expr, Slot};
 use tpc_ir::{Dim, Interval, TensorType};
 
-use crate::prove::index_set::{NotExpressible, Pattern, clipped, common_unit, locate, units};
+use crate::prove::index_set::{NotExpressible, Pattern, clip, common_unit, locate, units};
 
 /// An unknown of the equations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,7 +147,7 @@ impl Solver<'_> {
                     return Ok(Some(None));
                 }
                 let sizes = self.sizes(es)?;
-                Some(one_after_another(&indices, &sizes)?)
+                Some(concatenate_segments(&indices, &sizes)?)
             }
             Expr::Slice(e, start, len) => match self.value(e)? {
                 None => None,
@@ -156,12 +156,8 @@ impl Solver<'_> {
                     let (Some(start), Some(len)) = (start.as_const(), len.as_const()) else {
                         return Err(NotExpressible);
                     };
-                    let intervals = p.refined(&Dim::ONE, &self.size(e)?)?;
-                    Some(Pattern::new(
-                        &Dim::ONE,
-                        len,
-                        clipped(&intervals, start, len),
-                    )?)
+                    let intervals = p.refine(&Dim::ONE, &self.size(e)?)?;
+                    Some(Pattern::new(&Dim::ONE, len, clip(&intervals, start, len))?)
                 }
             },
         })
@@ -216,7 +212,7 @@ impl Solver<'_> {
 }
 
 /// The pattern of segments that follow one another.
-fn one_after_another(
+fn concatenate_segments(
     indices: &[Option<Pattern>],
     sizes: &[Dim],
 ) -> Result<Option<Pattern>, NotExpressible> {
@@ -229,7 +225,7 @@ fn one_after_another(
     for (p, size) in indices.iter().zip(sizes) {
         let len = units(size, &unit)?;
         let own = match p {
-            Some(p) => p.refined(&unit, size)?,
+            Some(p) => p.refine(&unit, size)?,
             None => vec![Interval { start: 0, len }],
         };
         intervals.extend(own.iter().map(|r| Interval {
@@ -248,16 +244,16 @@ fn segments(pattern: &Pattern, sizes: &[Dim]) -> Result<Vec<Option<Pattern>>, No
         unit = common_unit(&unit, s)?;
     }
     let whole = Dim::sum(sizes).ok_or(NotExpressible)?;
-    let intervals = pattern.refined(&unit, &whole)?;
+    let intervals = pattern.refine(&unit, &whole)?;
     let mut at = 0;
     let mut out = Vec::new();
     for s in sizes {
         let len = units(s, &unit)?;
-        out.push(Pattern::new(&unit, len, clipped(&intervals, at, len))?);
+        out.push(Pattern::new(&unit, len, clip(&intervals, at, len))?);
         at += len;
     }
     // The selection must keep the order of the segments.
-    if one_after_another(&out, sizes)?.as_ref() == Some(pattern) {
+    if concatenate_segments(&out, sizes)?.as_ref() == Some(pattern) {
         Ok(out)
     } else {
         Err(NotExpressible)

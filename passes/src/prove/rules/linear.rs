@@ -1,10 +1,10 @@
 //! Linear functions: of a sum, and of zero.
 
 use egg::Id;
-use tpc_ir::op::{Inferred, Linearity};
+use tpc_ir::op::{InferredTypes, Linearity};
 use tpc_ir::{Op, TensorType};
 
-use super::sums::replaced;
+use super::sums::replace_summands;
 use crate::prove::language::{Head, Term};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
@@ -36,13 +36,13 @@ fn functions(terms: &TermGraph, term: &Term) -> Vec<(Function, Vec<Id>)> {
             let Some(types) = types else {
                 return Vec::new();
             };
-            let Ok(Inferred::Types(results)) = op.infer(&types) else {
+            let Ok(InferredTypes::Types(results)) = op.infer(&types) else {
                 return Vec::new();
             };
             let results: Vec<&TensorType> = results.iter().collect();
             match op.rule(&types, &results).linearity {
                 Linearity::Joint => vec![(whole(term.head), term.args.to_vec())],
-                Linearity::Each(operands) => operands
+                Linearity::PerOperand(operands) => operands
                     .into_iter()
                     .filter(|&k| k < term.args.len())
                     .map(|k| {
@@ -122,7 +122,7 @@ pub(super) const LINEAR: ProofRule = ProofRule {
         };
         let applied = terms.add(function.head, args);
         let taken: Vec<usize> = members.iter().map(|(i, _)| *i).collect();
-        vec![replaced(terms, &term.args, &taken, applied)]
+        vec![replace_summands(terms, &term.args, &taken, applied)]
     },
 };
 
@@ -155,13 +155,13 @@ pub(in crate::prove) fn is_linear_in(
 ) -> bool {
     let types: Option<Vec<&TensorType>> = args.iter().map(|&a| terms.ty(a)).collect();
     let Some(types) = types else { return false };
-    let Ok(Inferred::Types(results)) = op.infer(&types) else {
+    let Ok(InferredTypes::Types(results)) = op.infer(&types) else {
         return false;
     };
     let results: Vec<&TensorType> = results.iter().collect();
     match (op.rule(&types, &results).linearity, of) {
         (Linearity::Joint, _) => of.len() == args.len(),
-        (Linearity::Each(operands), [k]) => operands.contains(k),
+        (Linearity::PerOperand(operands), [k]) => operands.contains(k),
         _ => false,
     }
 }

@@ -5,11 +5,11 @@ use tpc_ir::op::{Binary, BinaryKind};
 use tpc_ir::{Op, TensorType};
 
 use crate::prove::language::{Head, Mask};
-use crate::prove::readings::{ArgPart, readings, related};
+use crate::prove::readings::{ArgPart, find_relation, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
 /// The one mask on all of these arguments, its indices, and the masked values. Arguments for which `bare` holds need none.
-fn masked(
+fn find_common_mask(
     terms: &TermGraph,
     args: &[Id],
     bare: impl Fn(usize) -> bool,
@@ -63,7 +63,7 @@ pub(super) const MASKED_ELEMENTS: ProofRule = ProofRule {
         }
         let rows: Vec<bool> = (0..types.len()).map(by_rows).collect();
         let bare = |k: usize| product && terms.is_number(term.args[k]);
-        match masked(terms, &term.args, bare) {
+        match find_common_mask(terms, &term.args, bare) {
             Some((mask, ids, under)) => {
                 // The masked operand has the result's rows.
                 let fits = term
@@ -127,7 +127,7 @@ pub(super) const MASKED_BIAS: ProofRule = ProofRule {
                     continue;
                 };
                 let reading = [x, seen, ids];
-                let whole = related(terms, &op, &reading);
+                let whole = find_relation(terms, &op, &reading);
                 if let Some(relation) = whole
                     && relation.mask == Some(mask)
                     && relation.results.iter().all(Vec::is_empty)

@@ -8,7 +8,7 @@ use tpc_ir::op::{Norm, NormKind};
 
 use crate::prove::index_set::{per_axis, selected_dims};
 use crate::prove::language::Head;
-use crate::prove::readings::{is_whole, readings, related, related_as};
+use crate::prove::readings::{derive_relation, find_relation, is_whole, readings};
 use crate::prove::relate::Relation;
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
@@ -29,12 +29,12 @@ pub(super) const PARTS: ProofRule = ProofRule {
         for reading in readings(terms, &term.args) {
             let found = match &*op {
                 Op::SetSlice(_) => terms.set_slices().iter().find_map(|m| {
-                    let whole = related_as(&op, &reading, Some(m))?;
+                    let whole = derive_relation(&op, &reading, Some(m))?;
                     let bases = reading.iter().map(|s| s.base).collect();
                     terms.lookup_op(&whole.op, result, bases)?;
                     Some(Rc::new(whole))
                 }),
-                _ => related(terms, &op, &reading),
+                _ => find_relation(terms, &op, &reading),
             };
             let Some(relation) = found else {
                 continue;

@@ -8,11 +8,16 @@ use tpc_ir::{DType, Interval, Op};
 
 use crate::prove::index_set::{IndexSet, NotExpressible, Pattern, common_unit};
 use crate::prove::language::{Head, Mask};
-use crate::prove::readings::{is_whole, readings, related};
+use crate::prove::readings::{find_relation, is_whole, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
 /// The sum with `instead` in place of the terms at `taken`.
-pub(super) fn replaced(terms: &mut TermGraph, args: &[Id], taken: &[usize], instead: Id) -> Id {
+pub(super) fn replace_summands(
+    terms: &mut TermGraph,
+    args: &[Id],
+    taken: &[usize],
+    instead: Id,
+) -> Id {
     let mut rest: Vec<Id> = (0..args.len())
         .filter(|i| !taken.contains(i))
         .map(|i| args[i])
@@ -47,7 +52,7 @@ pub(super) const SUM_OF_TWO: ProofRule = ProofRule {
             y = terms.add_op(&repeat.into(), 0, vec![y]);
         }
         if minus {
-            y = scaled(terms, -1.0, y);
+            y = scale_term(terms, -1.0, y);
         }
         vec![terms.sum(vec![x, y])]
     },
@@ -62,11 +67,11 @@ fn as_f32(terms: &mut TermGraph, x: Id) -> Option<Id> {
     if dtype.is_integer() {
         return None;
     }
-    Some(scaled(terms, 1.0, x))
+    Some(scale_term(terms, 1.0, x))
 }
 
 /// `factor · x`.
-fn scaled(terms: &mut TermGraph, factor: f32, x: Id) -> Id {
+fn scale_term(terms: &mut TermGraph, factor: f32, x: Id) -> Id {
     let op = Scale {
         scale: factor,
         bias: 0.0,
@@ -115,7 +120,7 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
                 _ => flat.push(a),
             }
         }
-        let flat = collected(terms, flat);
+        let flat = collect_multiples(terms, flat);
         match term.args.first() {
             Some(&zero) if flat.is_empty() => vec![zero],
             Some(_) if flat[..] != term.args[..] => vec![terms.sum(flat)],
@@ -127,7 +132,7 @@ pub(super) const FLATTEN: ProofRule = ProofRule {
 /// A sum with the multiples of one value put together: `ax + bx = (a + b)x`. Without it a value that is added to itself n
 /// times would be a sum of 2ⁿ terms. Multiples that make up no f32, or nothing, stay apart; so do values of other types, whose
 /// multiples have another type than their sum.
-fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
+fn collect_multiples(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
     let mut multiples: Vec<(Id, Vec<(f32, Id)>)> = Vec::new();
     for a in flat {
         let a = terms.graph.find(a);
@@ -149,7 +154,7 @@ fn collected(terms: &mut TermGraph, flat: Vec<Id>) -> Vec<Id> {
         let sum = all.iter().try_fold(0.0, |sum, (f, _)| exact_sum(sum, *f));
         match sum {
             Some(factor) if same && all.len() > 1 && factor != 0.0 => {
-                out.push(scaled(terms, factor, x));
+                out.push(scale_term(terms, factor, x));
             }
             _ => out.extend(all.into_iter().map(|(_, a)| a)),
         }
@@ -183,7 +188,7 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
                     if is_whole(&reading) {
                         continue;
                     }
-                    let Some(relation) = related(terms, &op, &reading) else {
+                    let Some(relation) = find_relation(terms, &op, &reading) else {
                         continue;
                     };
                     let (Some(pattern), None) = (relation.summed.clone(), relation.mask) else {
@@ -212,7 +217,7 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
             };
             let whole = terms.add(Head::Op { op, result }, bases);
             let whole = terms.view(whole, indices.clone(), dims);
-            return vec![replaced(terms, &term.args, &taken, whole)];
+            return vec![replace_summands(terms, &term.args, &taken, whole)];
         }
         Vec::new()
     },
@@ -235,16 +240,16 @@ fn is_partition(indices: &[&Pattern]) -> bool {
         }
         let mut intervals = Vec::new();
         for p in indices {
-            intervals.extend(p.refined(&unit, &period)?);
+            intervals.extend(p.refine(&unit, &period)?);
         }
         let size = period.checked_div(&unit).and_then(|d| d.as_const());
-        Ok(tiles(intervals, size.ok_or(NotExpressible)?))
+        Ok(covers_once(intervals, size.ok_or(NotExpressible)?))
     };
     checked() == Ok(true)
 }
 
 /// Whether intervals cover `size` indices, each once.
-fn tiles(mut intervals: Vec<Interval>, size: u64) -> bool {
+fn covers_once(mut intervals: Vec<Interval>, size: u64) -> bool {
     intervals.retain(|r| r.len > 0);
     intervals.sort_by_key(|r| r.start);
     let end = intervals
@@ -271,9 +276,9 @@ pub(super) const MASKS: ProofRule = ProofRule {
             }
         }
         for ((value, _, total), members) in found {
-            if tiles(members.iter().map(|(_, m)| m.rows).collect(), total) {
+            if covers_once(members.iter().map(|(_, m)| m.rows).collect(), total) {
                 let taken: Vec<usize> = members.iter().map(|&(i, _)| i).collect();
-                return vec![replaced(terms, &term.args, &taken, value)];
+                return vec![replace_summands(terms, &term.args, &taken, value)];
             }
         }
         Vec::new()

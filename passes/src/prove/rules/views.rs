@@ -5,7 +5,7 @@ use tpc_ir::op::{Slice, axis_index};
 use tpc_ir::{Dim, Interval, Op, RANK};
 
 use crate::prove::index_set::{
-    IndexSet, NotExpressible, Pattern, clipped, common_unit, compose, from_axes, per_axis, relative,
+    IndexSet, NotExpressible, Pattern, clip, common_unit, compose, from_axes, per_axis, quotient,
 };
 use crate::prove::term_graph::{ProofRule, Selection, TermGraph};
 
@@ -67,7 +67,7 @@ pub(super) const VIEW_OF_VIEW: ProofRule = ProofRule {
     name: "view-of-view",
     equation: "x[p][q] = x[p ∘ q]",
     apply: |terms, term, _| match terms.numbered_view_of(term) {
-        Some(outer) => terms.add_composed(&outer, term.args[0]),
+        Some(outer) => terms.add_compositions(&outer, term.args[0]),
         None => Vec::new(),
     },
 };
@@ -78,7 +78,7 @@ pub(super) const VIEW_THROUGH_SLICE: ProofRule = ProofRule {
     apply: |terms, term, id| {
         let id = terms.graph.find(id);
         match terms.numbered_view_of(term) {
-            Some(view) => terms.add_relative(&view, term.args[0], id),
+            Some(view) => terms.add_quotients(&view, term.args[0], id),
             None => Vec::new(),
         }
     },
@@ -122,9 +122,9 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
                 continue;
             };
             for k in 0..args.len() {
-                terms.charge_composed(&view.indices, &[]);
+                terms.charge_composition(&view.indices, &[]);
                 let part = segment(terms, &args, axis, k)
-                    .and_then(|segment| relative(&segment, &view.indices));
+                    .and_then(|segment| quotient(&segment, &view.indices));
                 if let Ok(indices) = part {
                     out.push(terms.view(args[k], indices, view.dims.clone()));
                 }
@@ -195,8 +195,8 @@ pub(super) const VIEW_BESIDE_SET_SLICE: ProofRule = ProofRule {
             let untouched = terms.ty(set).is_some_and(|ty| {
                 let axes = per_axis(&view.indices, &ty.dims);
                 let pattern = axes.ok().and_then(|axes| axes[axis].clone());
-                let held = pattern.and_then(|p| p.refined(&Dim::ONE, &ty.dims[axis]).ok());
-                held.is_some_and(|h| clipped(&h, interval.start, interval.len).is_empty())
+                let held = pattern.and_then(|p| p.refine(&Dim::ONE, &ty.dims[axis]).ok());
+                held.is_some_and(|h| clip(&h, interval.start, interval.len).is_empty())
             });
             if untouched {
                 out.push(terms.view(set, view.indices.clone(), view.dims.clone()));
@@ -261,7 +261,7 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
                     Some((terms.ty(arg)?.dims.clone(), form.indices()))
                 })
                 .collect();
-            if let Some(indices) = parts.and_then(|p| joined(&p, axis).ok()) {
+            if let Some(indices) = parts.and_then(|p| join_parts(&p, axis).ok()) {
                 out.push(terms.view(base, indices, dims.clone()));
             }
         }
@@ -270,7 +270,10 @@ pub(super) const CONCAT_OF_VIEWS: ProofRule = ProofRule {
 };
 
 /// The index set of parts that follow one another along an axis.
-fn joined(parts: &[([Dim; RANK], &[Pattern])], axis: usize) -> Result<IndexSet, NotExpressible> {
+fn join_parts(
+    parts: &[([Dim; RANK], &[Pattern])],
+    axis: usize,
+) -> Result<IndexSet, NotExpressible> {
     // The factor in which they differ.
     let (_, first) = parts.first().ok_or(NotExpressible)?;
     let differs = |i: usize| parts.iter().any(|(_, p)| p.get(i) != first.get(i));
@@ -300,7 +303,7 @@ fn joined(parts: &[([Dim; RANK], &[Pattern])], axis: usize) -> Result<IndexSet, 
     }
     let mut intervals = Vec::new();
     for (dims, indices) in parts {
-        let own = indices[at].refined(&unit, &size)?;
+        let own = indices[at].refine(&unit, &size)?;
         let len: u64 = own.iter().map(|r| r.len).sum();
         if len > 0 {
             // Along the axis nothing is major to the factor, and nothing of other axes is minor to it.

@@ -7,9 +7,9 @@ use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
 use super::{COMPOSED, INTERVALS, MAX_VIEWS, TermGraph};
-use crate::prove::finite;
+use crate::prove::analysis::is_defined;
 use crate::prove::index_set::{
-    IndexSet, NotExpressible, Pattern, compose, from_axes, relative, selected_dims,
+    IndexSet, NotExpressible, Pattern, compose, from_axes, quotient, selected_dims,
 };
 use crate::prove::interner::Tables;
 use crate::prove::language::{Args, Head, Mask, Term, View};
@@ -19,11 +19,11 @@ use crate::prove::language::{Args, Head, Mask, Term, View};
 pub(in crate::prove) struct Selection {
     pub(in crate::prove) base: Id,
     /// The view that selects them, with its number; `None` for all of the base.
-    view: Option<Numbered>,
+    view: Option<NumberedView>,
 }
 
 /// A view with its number.
-pub(in crate::prove) type Numbered = (u32, Rc<View>);
+pub(in crate::prove) type NumberedView = (u32, Rc<View>);
 
 impl Selection {
     /// A value as it is.
@@ -100,7 +100,7 @@ impl TermGraph {
     }
 
     /// The view at the head of a term, with its number.
-    pub(in crate::prove) fn numbered_view_of(&self, term: &Term) -> Option<Numbered> {
+    pub(in crate::prove) fn numbered_view_of(&self, term: &Term) -> Option<NumberedView> {
         let Head::View(number) = term.head else {
             return None;
         };
@@ -111,7 +111,7 @@ impl TermGraph {
     }
 
     /// Counts the steps of composing index sets, which finds intervals by halving.
-    pub(in crate::prove) fn charge_composed(&self, inner: &[Pattern], outer: &[Pattern]) {
+    pub(in crate::prove) fn charge_composition(&self, inner: &[Pattern], outer: &[Pattern]) {
         let n = intervals(inner) + intervals(outer);
         self.charge(n * n.max(1).ilog2() as usize / COMPOSED);
     }
@@ -150,7 +150,7 @@ impl TermGraph {
 
     /// Whether an op has a value for these operands, as the model applies it to them.
     pub(in crate::prove) fn is_defined(&self, op: &Op, args: &[Id]) -> bool {
-        finite::is_defined(&self.graph, op, args)
+        is_defined(&self.graph, op, args)
     }
 
     /// Adds a result of an op.
@@ -242,7 +242,7 @@ impl TermGraph {
     }
 
     /// Views that an e-class is, with their numbers and what is viewed.
-    pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(Numbered, Id)> {
+    pub(super) fn numbered_views_of(&self, id: Id, most: usize) -> Vec<(NumberedView, Id)> {
         let nodes = self.nodes_with(id, |head| matches!(head, Head::View(_)));
         let views = nodes
             .iter()
@@ -272,42 +272,47 @@ impl TermGraph {
     }
 
     /// Adds all views of views that a view is, each as one view.
-    pub(in crate::prove) fn add_composed(&mut self, outer: &Numbered, of: Id) -> Vec<Id> {
+    pub(in crate::prove) fn add_compositions(&mut self, outer: &NumberedView, of: Id) -> Vec<Id> {
         let mut out = Vec::new();
         for (inner, base) in self.numbered_views_of(of, MAX_VIEWS) {
             let pair = (inner.0, outer.0);
-            let one = self.relations.composed(pair).unwrap_or_else(|| {
-                self.charge_composed(&inner.1.indices, &outer.1.indices);
+            let one = self.relations.known_composition(pair).unwrap_or_else(|| {
+                self.charge_composition(&inner.1.indices, &outer.1.indices);
                 let indices = compose(&inner.1.indices, &outer.1.indices).ok();
-                self.kept(indices, &outer.1)
+                self.number_of_selection(indices, &outer.1)
             });
-            self.relations.keep_composed(pair, one);
+            self.relations.keep_composition(pair, one);
             out.extend(one.map(|one| self.numbered_view(base, one)));
         }
         out
     }
 
     /// Adds all views of the model's slices of a value that a view of it is, but those of `but`.
-    pub(in crate::prove) fn add_relative(&mut self, view: &Numbered, of: Id, but: Id) -> Vec<Id> {
+    pub(in crate::prove) fn add_quotients(
+        &mut self,
+        view: &NumberedView,
+        of: Id,
+        but: Id,
+    ) -> Vec<Id> {
         let mut out = Vec::new();
         for (slice, held) in self.model_slices(of) {
             if slice == but {
                 continue;
             }
             let pair = (held.0, view.0);
-            let rest = self.relations.relative(pair).unwrap_or_else(|| {
-                self.charge_composed(&held.1.indices, &view.1.indices);
-                let indices = relative(&held.1.indices, &view.1.indices).ok();
-                self.kept(indices, &view.1)
+            let rest = self.relations.known_quotient(pair).unwrap_or_else(|| {
+                self.charge_composition(&held.1.indices, &view.1.indices);
+                let indices = quotient(&held.1.indices, &view.1.indices).ok();
+                self.number_of_selection(indices, &view.1)
             });
-            self.relations.keep_relative(pair, rest);
+            self.relations.keep_quotient(pair, rest);
             out.extend(rest.map(|rest| self.numbered_view(slice, rest)));
         }
         out
     }
 
     /// The number of the view of these elements under the sizes of another, where there is one.
-    fn kept(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
+    fn number_of_selection(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {
         let dims = sizes.dims.clone();
         indices.map(|indices| self.number_of(&View { indices, dims }))
     }

@@ -2,9 +2,11 @@
 //!
 //! - `mod.rs`: adding terms, and saturation by rules;
 //! - `access.rs`: the terms of an e-class, and terms by kind;
+//! - `model_terms.rs`: the terms that the model itself has;
 //! - `of_model.rs`: the views, sums, repetitions and set slices that the model itself has.
 
 mod access;
+mod model_terms;
 mod of_model;
 
 use std::cell::Cell;
@@ -18,7 +20,7 @@ use super::analysis::TermAnalysis;
 use super::interner::Tables;
 use super::language::{Args, Head, Term, is_empty};
 use super::relations::Relations;
-use of_model::ModelTerms;
+use model_terms::ModelTerms;
 
 pub(super) use access::Selection;
 pub(super) use of_model::{ModelRepetition, Repetition};
@@ -99,7 +101,7 @@ impl Meter {
         self.used.set(self.used.get().saturating_add(n as u64));
     }
 
-    fn is_over(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.used.get() > self.limit
     }
 }
@@ -122,15 +124,15 @@ impl TermGraph {
             done: FxHashSet::default(),
             revisit: BTreeSet::new(),
             depth: 0,
-            max_terms: usize::try_from(budget.left(Resource::Terms))
+            max_terms: usize::try_from(budget.remaining(Resource::Terms))
                 .map_or(MAX_TERMS, |n| n.min(MAX_TERMS)),
             model: ModelTerms::default(),
             relations: Relations::default(),
             of_model: true,
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
-            steps: Meter::new(budget.left(Resource::Steps) / STEP),
-            segments: Meter::new(budget.left(Resource::Segments)),
+            steps: Meter::new(budget.remaining(Resource::Steps) / STEP),
+            segments: Meter::new(budget.remaining(Resource::Segments)),
             cut_short: false,
         }
     }
@@ -146,8 +148,8 @@ impl TermGraph {
             return id;
         }
         let size = self.graph.total_size();
-        if self.steps.is_over()
-            || self.segments.is_over()
+        if self.steps.is_exhausted()
+            || self.segments.is_exhausted()
             || size >= self.max_terms
             || term.args.len() > MAX_ARGS
             || self.depth > MAX_DEPTH
@@ -263,11 +265,11 @@ impl TermGraph {
     /// Counts `n` steps; whether there are any left.
     pub(super) fn charge(&self, n: usize) -> bool {
         self.steps.add(n);
-        !self.steps.is_over()
+        !self.steps.is_exhausted()
     }
 
     /// What the graph has taken: terms, segments and steps.
-    pub(super) fn taken(&self) -> [(Resource, u64); 3] {
+    pub(super) fn used_resources(&self) -> [(Resource, u64); 3] {
         [
             (Resource::Terms, self.graph.total_size() as u64),
             (Resource::Segments, self.segments.used.get()),

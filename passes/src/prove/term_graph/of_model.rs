@@ -2,27 +2,11 @@
 //! these where the devices alone could mean several things.
 
 use egg::Id;
-use rustc_hash::FxHashSet;
 use tpc_ir::{Dim, Interval, Op, RANK};
 
-use super::access::Numbered;
+use super::access::NumberedView;
 use super::{MAX_VIEWS, Selection, TermGraph};
 use crate::prove::language::{Head, Term};
-
-/// The model's terms by kind.
-#[derive(Debug, Default)]
-pub(super) struct ModelTerms {
-    /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
-    slices: Vec<(Id, Id)>,
-    /// The same, to tell whether one is known.
-    known_slices: FxHashSet<(Id, Id)>,
-    /// Sums, as (sum, terms).
-    pub(super) sums: Vec<(Id, Vec<Id>)>,
-    /// Repetitions, as (repeated, repetition).
-    repetitions: Vec<(Id, Id)>,
-    /// Values of which a slice is set, as (value, result).
-    sets: Vec<(Id, Id)>,
-}
 
 /// A selection, repeated or not.
 #[derive(Clone, Debug)]
@@ -189,7 +173,7 @@ impl TermGraph {
     }
 
     /// The views of `base` that the model has.
-    pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, Numbered)> {
+    pub(super) fn model_slices(&self, base: Id) -> Vec<(Id, NumberedView)> {
         let base = self.graph.find(base);
         let mut out = Vec::new();
         self.steps.add(self.model.slices.len() / 16);

@@ -2,10 +2,10 @@
 
 use egg::Id;
 use tpc_ir::Op;
-use tpc_ir::op::{Copy, Sharded};
+use tpc_ir::op::{Copy, ShardedTensor};
 use tpc_ir::verify::derive_operand;
 
-use super::{Equal, RewriteRule};
+use super::{EqualPairs, RewriteRule};
 use crate::rewrite::analysis::{EGraph, ShardedType, insert, type_of};
 use crate::rewrite::language::{Head, Node};
 
@@ -16,7 +16,9 @@ macro_rules! moved {
             name: concat!($op, "-then-copy"),
             equation: concat!($op, "(copy(x)) = copy(", $op, "(x))"),
             condition: $condition,
-            apply: |egraph, eclass, node, equal| before(egraph, eclass, node, equal, $fits),
+            apply: |egraph, eclass, node, equal| {
+                move_copy_before(egraph, eclass, node, equal, $fits)
+            },
         }
     };
     ($op:literal after copy, $fits:expr, $condition:literal) => {
@@ -24,7 +26,9 @@ macro_rules! moved {
             name: concat!("copy-then-", $op),
             equation: concat!("copy(", $op, "(x)) = ", $op, "(copy(x))"),
             condition: $condition,
-            apply: |egraph, eclass, node, equal| after(egraph, eclass, node, equal, $fits),
+            apply: |egraph, eclass, node, equal| {
+                move_copy_after(egraph, eclass, node, equal, $fits)
+            },
         }
     };
 }
@@ -122,7 +126,13 @@ fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
 }
 
 /// Moves an op before the copy: `f(copy(x)) = copy(f(x))`.
-fn before(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
+fn move_copy_before(
+    egraph: &mut EGraph,
+    eclass: Id,
+    node: &Node,
+    equal: &mut EqualPairs,
+    fits: fn(&Op) -> bool,
+) {
     let Head::Op(op, out) = node.head else {
         return;
     };
@@ -154,7 +164,13 @@ fn before(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits:
 }
 
 /// Moves an op after the copy: `copy(f(x)) = f(copy(x))`.
-fn after(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: fn(&Op) -> bool) {
+fn move_copy_after(
+    egraph: &mut EGraph,
+    eclass: Id,
+    node: &Node,
+    equal: &mut EqualPairs,
+    fits: fn(&Op) -> bool,
+) {
     let Some(to) = copy_to(egraph, node) else {
         return;
     };
@@ -167,7 +183,7 @@ fn after(egraph: &mut EGraph, eclass: Id, node: &Node, equal: &mut Equal, fits: 
         }
         let x = inner.operands[0];
         let ty = type_of(egraph, x).ty.clone();
-        let result = Sharded {
+        let result = ShardedTensor {
             ty: &to.ty,
             sharding: &to.sharding,
         };

@@ -17,7 +17,7 @@ use super::analysis::{EGraph, Table, insert, type_of, unreduced_of};
 use super::language::{Head, Node, OpRef, TypesRef};
 
 /// Pairs of e-classes that a rule found to be equal.
-pub(crate) type Equal = Vec<(Id, Id)>;
+pub(crate) type EqualPairs = Vec<(Id, Id)>;
 
 /// A rule of rewriting.
 pub struct RewriteRule {
@@ -28,7 +28,7 @@ pub struct RewriteRule {
     /// The condition under which it holds, for readers.
     pub condition: &'static str,
     /// Finds the instances whose left side is this term of this e-class.
-    apply: fn(&mut EGraph, Id, &Node, &mut Equal),
+    apply: fn(&mut EGraph, Id, &Node, &mut EqualPairs),
 }
 
 impl std::fmt::Debug for RewriteRule {
@@ -89,7 +89,7 @@ impl Applier<Node, Table> for RuleApplier {
         _: Symbol,
     ) -> Vec<Id> {
         let eclass = egraph.find(eclass);
-        let mut equal = Equal::new();
+        let mut equal = EqualPairs::new();
         for node in egraph[eclass].nodes.clone() {
             (self.0.apply)(egraph, eclass, &node, &mut equal);
         }
@@ -134,7 +134,7 @@ fn delay(
     node: &Node,
     (op, out): (OpRef, TypesRef),
     at: &[usize],
-    equal: &mut Equal,
+    equal: &mut EqualPairs,
 ) {
     // A split result, such as a repeated row, is no sum.
     if type_of(egraph, eclass).sharding.is_split() {

@@ -22,11 +22,11 @@ pub(super) const STATISTICS_TOGETHER: RewriteRule = RewriteRule {
         };
         let mut others: Vec<(Id, Id)> = (egraph.classes())
             .filter_map(|c| Some((c.id, statistics(egraph, c.id)?)))
-            .filter(|&(_, sum)| sum > own && alike(type_of(egraph, sum), type_of(egraph, own)))
+            .filter(|&(_, sum)| sum > own && is_alike(type_of(egraph, sum), type_of(egraph, own)))
             .collect();
         others.sort_unstable();
         for other in others {
-            together(egraph, [(eclass, own), other], equal);
+            concat_statistics(egraph, [(eclass, own), other], equal);
         }
     },
 };
@@ -43,12 +43,12 @@ fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
 }
 
 /// Whether two values differ in their first axis at most.
-fn alike(a: &ShardedType, b: &ShardedType) -> bool {
+fn is_alike(a: &ShardedType, b: &ShardedType) -> bool {
     a.place == b.place && a.ty.dtype == b.ty.dtype && a.ty.dims[1..] == b.ty.dims[1..]
 }
 
 /// Adds the sums of two statistics as slices of one sum.
-fn together(egraph: &mut EGraph, parts: [(Id, Id); 2], equal: &mut super::Equal) {
+fn concat_statistics(egraph: &mut EGraph, parts: [(Id, Id); 2], equal: &mut super::EqualPairs) {
     let origin = egraph[parts[0].0].data.origin;
     let first = type_of(egraph, parts[0].1).clone();
     let lens = parts.map(|(_, sum)| type_of(egraph, sum).ty.dims[0].clone());

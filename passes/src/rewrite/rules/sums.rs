@@ -3,7 +3,7 @@
 use egg::Id;
 use tpc_ir::op::Linearity;
 
-use super::{Equal, RewriteRule, delay, local_op, rule_of, sums_of};
+use super::{EqualPairs, RewriteRule, delay, local_op, rule_of, sums_of};
 use crate::rewrite::analysis::{EGraph, type_of};
 use crate::rewrite::language::Node;
 
@@ -84,7 +84,7 @@ pub(super) const SCALED_SUM: RewriteRule = RewriteRule {
             node,
             equal,
             |linearity, _| match linearity {
-                Linearity::Each(linear) => linear.iter().map(|&i| vec![i]).collect(),
+                Linearity::PerOperand(linear) => linear.iter().map(|&i| vec![i]).collect(),
                 _ => Vec::new(),
             },
         );
@@ -96,7 +96,7 @@ fn linear(
     egraph: &mut EGraph,
     eclass: Id,
     node: &Node,
-    equal: &mut Equal,
+    equal: &mut EqualPairs,
     positions: fn(&Linearity, usize) -> Vec<Vec<usize>>,
 ) {
     let Some(op) = local_op(egraph, node) else {

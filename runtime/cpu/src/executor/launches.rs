@@ -1,6 +1,6 @@
 //! The launches of a program, each with its kernel.
 
-use tpc_ir::program::{Phase, Program, Step, StoredFormat, Tensors, WeightPart};
+use tpc_ir::program::{Phase, Program, Step, Tensors, WeightPart};
 use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Value};
 use tpc_runtime::host::{launch_label, launch_op, max_sizes};
 use tpc_runtime::{ExecError, Options};
@@ -12,7 +12,7 @@ use super::scripts::Script;
 use super::terms::Terms;
 use crate::kernel::Kernel;
 use crate::ops::size_of;
-use crate::target::{sizes, stack};
+use crate::target::{ROWS16, sizes, stack};
 
 /// What a launch runs.
 #[derive(Debug)]
@@ -320,7 +320,7 @@ fn packed(
         return Ok(None);
     };
     let buffer = program.buffer(home.buffer);
-    if buffer.format != StoredFormat::Rows16 {
+    if buffer.format != ROWS16 {
         return Ok(None);
     }
     let ty = &program.graph.value(value).ty;

@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use tpc_ir::TensorType;
-use tpc_ir::program::{Program, StoredFormat, WeightPart};
+use tpc_ir::program::{Program, StorageFormat, WeightPart};
 use tpc_runtime::host::{BufferedWeight, load_weights};
 use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 
 use super::memory::Region;
 use crate::error::KernelError;
 use crate::product::{Format, Source};
-use crate::target::stack;
+use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
 /// Bytes of a file that are in memory beside what is made of them.
@@ -57,7 +57,7 @@ fn store(
     let extent = buffer.extent(0);
     let arena = &mut arenas[buffer.arena.index()];
     match buffer.format {
-        StoredFormat::File => {
+        StorageFormat::FILE => {
             let to = arena.range(extent.offset, part.bytes.len())?;
             for (to, from) in to.chunks_mut(WAVE).zip(part.bytes.chunks(WAVE)) {
                 to.copy_from_slice(from);
@@ -65,14 +65,17 @@ fn store(
             }
             Ok(())
         }
-        StoredFormat::Planes => Err(ExecError::Malformed {
-            what: format!("{value} is stored as cards store weights"),
-        }),
-        StoredFormat::Rows16 => {
+        ROWS16 => {
             let bytes = usize::try_from(extent.bytes).unwrap_or(usize::MAX);
             let to = arena.range(extent.offset, bytes)?;
             rows16(part, ty, to, source, team).map_err(|e| e.at(|| value.to_string()))
         }
+        format => Err(ExecError::Malformed {
+            what: format!(
+                "{value} is stored as {}, which is no format of CPUs",
+                format.name()
+            ),
+        }),
     }
 }
 

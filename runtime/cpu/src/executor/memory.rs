@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tpc_ir::DType;
-use tpc_ir::program::Located;
+use tpc_ir::program::BatchLayout;
 use tpc_runtime::ExecError;
 
 use crate::pages::Pages;
@@ -42,7 +42,7 @@ impl Region {
     }
 
     /// The view of elements that lie in it.
-    pub(super) const fn view(&self, dtype: DType, at: &Located) -> View {
+    pub(super) const fn view(&self, dtype: DType, at: &BatchLayout) -> View {
         View::located(self.ptr(), dtype, at)
     }
 

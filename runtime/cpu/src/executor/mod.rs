@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
-use tpc_ir::program::{ArenaKind, Located, Program, Step};
+use tpc_ir::program::{ArenaKind, BatchLayout, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
 use tpc_runtime::host::{self, StoredExtent, launch_label};
 use tpc_runtime::{
@@ -198,7 +198,7 @@ impl CpuExecutor {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action
                 && weight.format.takes_quantised()
             {
-                let covered = self.program.launch(Launch::new(i)).covers().iter();
+                let covered = self.program.launch(Launch::new(i)).covered_insts().iter();
                 out.extend(covered.map(|inst| (*inst, weight.terms.each().len())));
             }
         }
@@ -417,7 +417,7 @@ impl Executor for CpuExecutor {
         };
         let NextPhase { phase, shape, .. } = next;
         let arenas = &self.arenas;
-        let view = |arena: Arena, dtype, at: &Located| arenas[arena.index()].view(dtype, at);
+        let view = |arena: Arena, dtype, at: &BatchLayout| arenas[arena.index()].view(dtype, at);
         let changed = self.frame.set(&self.program, shape, run.sizes(), view)?;
         if changed.sizes {
             self.resize(run.sizes())?;

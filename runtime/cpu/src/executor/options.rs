@@ -19,7 +19,7 @@ pub struct CpuOptions {
 impl CpuOptions {
     /// What [`CpuOptions::two_terms`] is where nobody says it: weights that stay in the cache of a core between the passes,
     /// of which the second takes as long as a launch does that computes nothing.
-    pub const TWO_TERMS: u64 = tpc_ir::program::TWO_TERMS;
+    pub const TWO_TERMS: u64 = 1 << 18;
 
     /// So many threads, and defaults.
     pub fn with_threads(threads: usize) -> CpuOptions {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tpc_ir::Launch;
-use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::program::{Program, Step};
 use tpc_runtime::KernelTime;
 
+use crate::target::ROWS16;
 use crate::team::Worker;
 
 /// The name of what is no launch.
@@ -89,11 +90,11 @@ impl Profile {
 /// `mul_mat q4_k`: the kernel of a launch, with the type of the packed weight that it reads.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
-    let first = data.covers().first();
+    let first = data.covered_insts().first();
     let weight = first.and_then(|inst| program.graph.inst(*inst).operands.first());
     let packed = weight.filter(|&&v| {
         let home = program.home(v);
-        home.is_some_and(|h| program.buffer(h.buffer).format == StoredFormat::Rows16)
+        home.is_some_and(|h| program.buffer(h.buffer).format == ROWS16)
     });
     match packed {
         Some(&v) => format!("{} {}", data.kernel, program.graph.value(v).ty.dtype),

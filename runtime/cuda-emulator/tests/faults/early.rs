@@ -9,7 +9,6 @@ use tpc_cuda::{
 };
 use tpc_ir::DType;
 use tpc_ir::op::MulMat;
-use tpc_ir::program::StoredFormat;
 use tpc_runtime::Options;
 
 use crate::checked;
@@ -23,7 +22,7 @@ fn kernels() -> [Kernel; 2] {
     let [k, rows] = SIZES;
     let x = Tensor::new(DType::F32, [k, 1, 1, 1]);
     let a = Tensor {
-        format: StoredFormat::Planes,
+        format: Planes::FORMAT,
         ..Tensor::new(DType::Q4_0, [k, rows, 1, 1])
     };
     let y = Tensor::new(DType::F32, [rows, 1, 1, 1]);

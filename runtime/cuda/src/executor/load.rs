@@ -3,7 +3,7 @@
 
 use tpc_cpu::host::HostOps;
 use tpc_ir::Place;
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StorageFormat};
 use tpc_runtime::host::{BufferedWeight, load_weights};
 use tpc_runtime::{ExecError, WeightSource};
 
@@ -46,8 +46,8 @@ fn store(
     let extent = buffer.extent(0);
     let to = arenas.endpoint(buffer.arena.index(), extent.offset);
     match buffer.format {
-        StoredFormat::File => driver.write(to, &part.bytes).map_err(error),
-        StoredFormat::Planes => {
+        StorageFormat::FILE => driver.write(to, &part.bytes).map_err(error),
+        Planes::FORMAT => {
             let found = weight_planes(ty).filter(|_| place != Place::Host);
             let (planes, rows) = found.ok_or_else(|| malformed("cannot be stored in planes"))?;
             let (offsets, end) = planes.offsets(rows).unwrap_or_default();
@@ -62,7 +62,7 @@ fn store(
                 driver,
             )
         }
-        StoredFormat::Rows16 => {
+        tpc_cpu::ROWS16 => {
             if place != Place::Host {
                 return Err(malformed("is stored as CPUs store weights"));
             }
@@ -72,6 +72,10 @@ fn store(
             host.pack(part, ty, to, source)
                 .map_err(|e| e.at(|| value.to_string()))
         }
+        format => Err(malformed(&format!(
+            "is stored as {}, which is no format of cards",
+            format.name()
+        ))),
     }
 }
 

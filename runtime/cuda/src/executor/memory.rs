@@ -1,7 +1,7 @@
 //! The memory of a program on its devices, and the frames and faults of launches.
 
 use tpc_cpu::View as HostView;
-use tpc_ir::program::{ArenaKind, Located, Program};
+use tpc_ir::program::{ArenaKind, BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
 use tpc_runtime::ExecError;
 use tpc_runtime::host::launch_label;
@@ -17,7 +17,7 @@ use crate::kernels::{Scratch, Terms};
 pub(super) struct DeviceView {
     pub(super) address: u64,
     pub(super) dtype: DType,
-    at: Located,
+    at: BatchLayout,
 }
 
 impl DeviceView {
@@ -29,7 +29,7 @@ impl DeviceView {
         DeviceView {
             address: 0,
             dtype,
-            at: Located::default(),
+            at: BatchLayout::default(),
         }
     }
 
@@ -42,7 +42,7 @@ impl DeviceView {
     }
 
     /// The view of elements that lie so in an arena.
-    pub(super) fn new(arena: u64, dtype: DType, at: &Located) -> DeviceView {
+    pub(super) fn new(arena: u64, dtype: DType, at: &BatchLayout) -> DeviceView {
         DeviceView {
             address: arena + at.offset,
             dtype,
@@ -52,7 +52,7 @@ impl DeviceView {
 
     /// The same where its memory is the host's.
     pub(super) fn on_host(&self) -> HostView {
-        let at = Located {
+        let at = BatchLayout {
             offset: 0,
             ..self.at
         };
@@ -66,7 +66,7 @@ impl DeviceView {
         let strides = [self.dtype.block_bytes(), row, row * n1, row * n1 * n2];
         DeviceView {
             address,
-            at: Located { strides, ..self.at },
+            at: BatchLayout { strides, ..self.at },
             ..*self
         }
     }
@@ -78,7 +78,7 @@ impl DeviceView {
         let strides = [4, column, column * n1, column * n1 * n2];
         DeviceView {
             address,
-            at: Located { strides, ..self.at },
+            at: BatchLayout { strides, ..self.at },
             ..*self
         }
     }

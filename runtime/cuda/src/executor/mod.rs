@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use tpc_cpu::View as HostView;
 use tpc_cpu::host;
 use tpc_ir::op::InputKind;
-use tpc_ir::program::{Located, Program};
+use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
 use tpc_runtime::host::{StoredExtent, extents, inputs, outputs, weight_tensor};
 use tpc_runtime::{
@@ -186,7 +186,7 @@ impl<D: Driver> CudaExecutor<D> {
     /// The views of a batch of these sizes, written where they have changed.
     fn set_frame(&mut self, shape: usize, sizes: &Bindings) -> Result<(), ExecError> {
         let arenas = &self.arenas;
-        let view = |arena: Arena, dtype: DType, at: &Located| {
+        let view = |arena: Arena, dtype: DType, at: &BatchLayout| {
             DeviceView::new(arenas.address(arena), dtype, at)
         };
         let change = self.frame.set(&self.program, shape, sizes, view)?;

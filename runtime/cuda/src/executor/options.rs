@@ -1,7 +1,7 @@
 //! How programs are made for CUDA devices and run on them.
 
 use tpc_cpu::CpuTarget;
-use tpc_ir::program::{FileTarget, Stored, StoredFormat, Surroundings, Target, WeightPart};
+use tpc_ir::program::{FileTarget, FusionContext, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Inst, Op, Place, TensorType};
 use tpc_runtime::Options;
 
@@ -65,20 +65,20 @@ pub(super) fn weight_planes(weight: &TensorType) -> Option<(Planes, u64)> {
 }
 
 impl Target for CudaTarget {
-    fn stored(
+    fn weight_storage(
         &self,
         place: Place,
         weight: WeightPart<'_>,
         readers: &[(&Op, usize)],
-    ) -> Option<Stored> {
+    ) -> Option<WeightStorage> {
         match place {
-            Place::Host => CpuTarget.stored(place, weight, readers),
+            Place::Host => CpuTarget.weight_storage(place, weight, readers),
             _ => match planes(weight.ty, readers) {
-                Some((planes, rows)) => Some(Stored {
-                    format: StoredFormat::Planes,
+                Some((planes, rows)) => Some(WeightStorage {
+                    format: Planes::FORMAT,
                     bytes: planes.offsets(rows)?.1,
                 }),
-                None => FileTarget.stored(place, weight, readers),
+                None => FileTarget.weight_storage(place, weight, readers),
             },
         }
     }
@@ -86,11 +86,11 @@ impl Target for CudaTarget {
     fn granule(&self, place: Place, dtype: DType) -> u64 {
         match place {
             Place::Host => CpuTarget.granule(place, dtype),
-            _ => StoredFormat::Planes.granule(dtype),
+            _ => Planes::FORMAT.granule(dtype),
         }
     }
 
-    fn groups(&self, around: &dyn Surroundings) -> Vec<Vec<Inst>> {
+    fn groups(&self, around: &dyn FusionContext) -> Vec<Vec<Inst>> {
         groups(around)
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::program::{Program, Step};
 use tpc_ir::{Launch, Place, Value};
 
 use super::fuse::{FusedLaunch, Role};
 use super::roles::{format_of, roles};
 use crate::kernels::FusedOp;
+use crate::planes::Planes;
 
 /// Per launch at a place, the weight that the next launch there reads.
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
         fused.fused,
         FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_)
     );
-    let planes = |v: &&Value| format_of(program, **v) == StoredFormat::Planes;
+    let planes = |v: &&Value| format_of(program, **v) == Planes::FORMAT;
     fused
         .operands
         .iter()

@@ -1,13 +1,13 @@
 //! Finds what each place does in a launch of several ops.
 
-use tpc_ir::program::{Program, StoredFormat};
+use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Launch, Place, Value};
 
 use super::fuse::{Role, roles_of};
 
 /// Returns the part of each place in a launch of several ops; `None` for a launch of one op.
 pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Role)>> {
-    let insts = program.launch(launch).covers();
+    let insts = program.launch(launch).covered_insts();
     let format = |v: Value| format_of(program, v);
     let kept = |v: Value| program.home(v).is_some();
     let several = insts.len() > 1;
@@ -15,7 +15,7 @@ pub(super) fn roles(program: &Program, launch: Launch) -> Option<Vec<(Place, Rol
 }
 
 /// Returns the format in which a value is stored.
-pub(super) fn format_of(program: &Program, value: Value) -> StoredFormat {
+pub(super) fn format_of(program: &Program, value: Value) -> StorageFormat {
     let home = program.home(value);
-    home.map_or(StoredFormat::File, |h| program.buffer(h.buffer).format)
+    home.map_or(StorageFormat::FILE, |h| program.buffer(h.buffer).format)
 }

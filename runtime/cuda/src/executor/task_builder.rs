@@ -102,7 +102,7 @@ impl TaskBuilder {
         let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
         // A value that is updated in other memory is copied first.
         let mut ops = Vec::new();
-        for inst in program.launch(launch).covers() {
+        for inst in program.launch(launch).covered_insts() {
             let data = program.graph.inst(*inst);
             ops.extend(update_copy(
                 program,
@@ -187,7 +187,7 @@ impl TaskBuilder {
         roles: &[(Place, Role)],
         reach: &mut Reach<'_>,
     ) -> Result<Vec<Task>, ExecError> {
-        let collective = program.launch(launch).covers().first();
+        let collective = program.launch(launch).covered_insts().first();
         let collective = collective.ok_or_else(|| malformed("it covers no collective"))?;
         let data = program.graph.inst(*collective);
         let (seen, mut out) = self.exchange(program, &data.operands, reach)?;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::program::{Program, Step};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 use tpc_runtime::host::launch_op;
@@ -13,6 +13,7 @@ use super::fuse::{FusedLaunch, Role};
 use super::roles::{format_of, roles};
 use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
+use crate::planes::Planes;
 
 /// Activations: the value that holds them, and the elements of a column.
 type ActivationKey = (Value, u64);
@@ -130,7 +131,7 @@ fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
 /// The activations of a product that reads them in terms.
 pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
-    let planes = |v: &Value| format_of(program, *v) == StoredFormat::Planes;
+    let planes = |v: &Value| format_of(program, *v) == Planes::FORMAT;
     let first = operands.first().filter(|_| product);
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }

@@ -1,6 +1,6 @@
 //! Kernels: an op on elements of known types, for batches of up to some sizes.
 
-use tpc_ir::program::StoredFormat;
+use tpc_ir::program::StorageFormat;
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
 
@@ -15,7 +15,7 @@ pub struct Tensor {
     /// Its largest sizes.
     pub max_dims: [usize; RANK],
     /// How it is stored.
-    pub format: StoredFormat,
+    pub format: StorageFormat,
 }
 
 impl Tensor {
@@ -24,7 +24,7 @@ impl Tensor {
         Tensor {
             dtype,
             max_dims,
-            format: StoredFormat::File,
+            format: StorageFormat::FILE,
         }
     }
 

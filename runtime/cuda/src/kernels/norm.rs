@@ -2,7 +2,6 @@
 
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
-use tpc_ir::program::StoredFormat;
 
 use super::kernel::{
     Geometry, OPERANDS, Request, Selection, Tensor, float, grid_per_row, instance, kernel, real,
@@ -167,7 +166,7 @@ fn prefetch_size(
     /// The most bytes: a part of what L2 holds, which this and the next launch read, too.
     const BYTES: u64 = 8 << 20;
     let planes =
-        Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == StoredFormat::Planes);
+        Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == Planes::FORMAT);
     let planes = planes.ok_or("what comes next is no weight in planes")?;
     let (_, bytes) = planes
         .offsets(next.rows() as u64)

@@ -1,7 +1,6 @@
 //! Products with weights in planes, and the terms of activations that they read.
 
 use tpc_ir::op::{GetRows, MulMatId};
-use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
@@ -256,5 +255,5 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
 /// Returns true if an operand lies in planes.
 pub(super) fn in_planes(request: &Request<'_>) -> bool {
     let first = request.operands.first();
-    first.is_some_and(|a| a.format == StoredFormat::Planes)
+    first.is_some_and(|a| a.format == Planes::FORMAT)
 }

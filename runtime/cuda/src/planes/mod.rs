@@ -20,6 +20,7 @@ mod codes;
 mod pack;
 
 use tpc_ir::DType;
+use tpc_ir::program::StorageFormat;
 
 pub use pack::PackError;
 
@@ -79,6 +80,8 @@ pub struct Planes {
 pub const PLANES: usize = 4;
 
 impl Planes {
+    /// The storage format.
+    pub const FORMAT: StorageFormat = StorageFormat::of_blocks("planes");
     /// Planes begin at multiples of so many bytes.
     pub const ALIGNMENT: u64 = 16;
     /// Pairs whose chunks lie side by side.

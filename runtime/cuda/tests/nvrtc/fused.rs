@@ -7,9 +7,9 @@ use tpc_cuda::kernels::{
     WeightAxis, WeightNorm, modules, select, select_fused,
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
+use tpc_cuda::planes::Planes;
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale};
-use tpc_ir::program::StoredFormat;
 use tpc_runtime::Options;
 
 fn chosen(fused: &FusedOp, operands: &[Tensor], results: &[Tensor]) -> Instance {
@@ -25,7 +25,7 @@ fn chosen(fused: &FusedOp, operands: &[Tensor], results: &[Tensor]) -> Instance 
 
 fn planes(dtype: DType) -> Tensor {
     Tensor {
-        format: StoredFormat::Planes,
+        format: Planes::FORMAT,
         ..Tensor::new(dtype, [4096, 4096, 1, 1])
     }
 }
@@ -102,7 +102,7 @@ fn norms() -> Vec<Instance> {
 }
 
 fn attention() -> Vec<Instance> {
-    let rope = Rope::unscaled(RopeMode::Neox, 128);
+    let rope = Rope::with_defaults(RopeMode::Neox, 128);
     let norm = Norm {
         kind: NormKind::Rms,
         eps: 1e-6,

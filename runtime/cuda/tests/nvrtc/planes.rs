@@ -13,7 +13,6 @@ use tpc_cuda::nvrtc::{CompiledModule, Nvrtc, TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
-use tpc_ir::program::StoredFormat;
 use tpc_runtime::Options;
 
 fn types() -> impl Iterator<Item = DType> {
@@ -39,7 +38,7 @@ fn of_one_token(dtype: DType) -> Instance {
 fn instances(dtype: DType) -> Vec<Instance> {
     let window = None;
     let weight = Tensor {
-        format: StoredFormat::Planes,
+        format: Planes::FORMAT,
         ..Tensor::new(dtype, [4096, 4096, 1, 1])
     };
     let x = |n| Tensor::new(DType::F32, [4096, n, 1, 1]);

@@ -12,7 +12,7 @@ const TOKENS: usize = 3;
 const CELLS: usize = 7;
 
 fn rope(mode: RopeMode, n_dims: u64) -> Rope {
-    Rope::unscaled(mode, n_dims)
+    Rope::with_defaults(mode, n_dims)
 }
 
 /// A part as its ops compute it.

@@ -10,10 +10,10 @@ use tpc_cuda::{
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
-use tpc_ir::program::StoredFormat;
 use tpc_runtime::Options;
 
 use crate::Weight;
+use tpc_cuda::planes::Planes;
 
 pub(crate) struct Rig {
     driver: EmulatedDriver,
@@ -113,7 +113,7 @@ impl Rig {
     pub(crate) fn weight(&mut self, weight: &Weight) -> Seen {
         let at = self.memory(&weight.bytes);
         let tensor = Tensor {
-            format: StoredFormat::Planes,
+            format: Planes::FORMAT,
             ..Tensor::new(weight.dtype, weight.dims)
         };
         Seen {
@@ -280,7 +280,7 @@ impl Rig {
 fn instances(dtype: DType) -> Vec<Instance> {
     let k = dtype.block_len().max(32) as usize;
     let weight = Tensor {
-        format: StoredFormat::Planes,
+        format: Planes::FORMAT,
         ..Tensor::new(dtype, [k, 4, 2, 1])
     };
     let x = |n| Tensor::new(DType::F32, [k, n, 2, 1]);

@@ -54,7 +54,7 @@ fn leaf(g: &mut Graph, op: impl Into<Op>, ty: TensorType, place: Place) -> Value
 
 #[track_caller]
 fn op(g: &mut Graph, op: impl Into<Op>, operands: &[Value], place: Place) -> Value {
-    g.push_inferred(op, operands.to_vec(), place, None)
+    g.push_with_inference(op, operands.to_vec(), place, None)
         .expect("operands fit")
 }
 

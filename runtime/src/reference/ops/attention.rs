@@ -194,19 +194,19 @@ mod tests {
     #[test]
     fn soft_max_by_hand() {
         let x = real(&[2, 2], &[0.0, 2.0 * 3.0_f64.ln(), 5.0, 5.0]);
-        let op = SoftMax::scaled(0.5);
+        let op = SoftMax::with_scale(0.5);
         close(&run(op.clone(), &[&x], &[2, 2]), &[0.25, 0.75, 0.5, 0.5]);
         let mask = real(&[2, 2], &[-INF, 0.0, -INF, -INF]);
         close(&run(op, &[&x, &mask], &[2, 2]), &[0.0, 1.0, 0.0, 0.0]);
         let none = real(&[0, 2], &[]);
-        assert!(run(SoftMax::scaled(1.0), &[&none], &[0, 2]).is_empty());
+        assert!(run(SoftMax::with_scale(1.0), &[&none], &[0, 2]).is_empty());
     }
 
     #[test]
     fn the_mask_of_soft_max_repeats_over_batches() {
         let x = real(&[2, 1, 2], &[0.0; 4]);
         let mask = real(&[2, 1], &[0.0, -INF]);
-        let op = SoftMax::scaled(1.0);
+        let op = SoftMax::with_scale(1.0);
         close(&run(op, &[&x, &mask], &[2, 1, 2]), &[1.0, 0.0, 1.0, 0.0]);
     }
 
@@ -353,7 +353,7 @@ mod tests {
         let mask = real(&[2, 1], &[0.0, 16.0 * ln(3.0)]);
         let op = SoftMax {
             max_bias: 8.0,
-            ..SoftMax::scaled(1.0)
+            ..SoftMax::with_scale(1.0)
         };
         let small = 3.0_f64.powf(1.0 / 16.0);
         let second = [1.0 / (1.0 + small), small / (1.0 + small)];

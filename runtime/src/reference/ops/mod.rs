@@ -27,7 +27,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use tpc_ir::op::{Inferred, Op};
+use tpc_ir::op::{InferredTypes, Op};
 use tpc_ir::{Bindings, Interval, RANK, TensorType};
 
 pub use ggml::knows;
@@ -85,7 +85,7 @@ pub fn eval(
         };
         return ggml::eval(op, operands, *result).map(|t| vec![t]);
     }
-    let Inferred::Types(inferred) = op.infer(&types)? else {
+    let InferredTypes::Types(inferred) = op.infer(&types)? else {
         return Err(ExecError::Leaf { op: op.name() });
     };
     if inferred.len() != results.len() {

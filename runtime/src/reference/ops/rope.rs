@@ -126,7 +126,7 @@ mod tests {
     use super::super::testing::{close, code, ints, noise, real, run};
     use super::*;
 
-    const PLAIN: Rope = Rope::unscaled(RopeMode::Norm, 4);
+    const PLAIN: Rope = Rope::with_defaults(RopeMode::Norm, 4);
 
     fn turn(x: f64, y: f64, angle: f64) -> [f64; 2] {
         let (s, c) = angle.sin_cos();

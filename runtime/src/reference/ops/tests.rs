@@ -69,8 +69,8 @@ fn ops() -> Vec<Op> {
             parts: None,
         }
         .into(),
-        Opaque::named("f").into(),
-        Opaque::named("silu_back").into(),
+        Opaque::with_name("f").into(),
+        Opaque::with_name("silu_back").into(),
         Scale {
             scale: 2.0,
             bias: 1.0,
@@ -121,7 +121,7 @@ fn ops() -> Vec<Op> {
         GetRows { window }.into(),
         SoftMax {
             max_bias: 8.0,
-            ..SoftMax::scaled(1.0)
+            ..SoftMax::with_scale(1.0)
         }
         .into(),
         FlashAttn {
@@ -240,7 +240,7 @@ proptest! {
         let bindings = Bindings::default();
         let ctx = OpContext { bindings: &bindings, options: Options::default() };
         for op in ops() {
-            let Ok(Inferred::Types(inferred)) = op.infer(&types) else {
+            let Ok(InferredTypes::Types(inferred)) = op.infer(&types) else {
                 prop_assert!(eval(&op, &operands, &[], &ctx).is_err());
                 continue;
             };

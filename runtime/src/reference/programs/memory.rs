@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use tpc_ir::program::Located;
+use tpc_ir::program::BatchLayout;
 use tpc_ir::{DType, RANK};
 
 use crate::error::ExecError;
@@ -70,7 +70,12 @@ impl ArenaBytes {
     }
 
     /// The tensor at a place of the arena.
-    pub(super) fn read(&self, base: u64, at: &Located, dtype: DType) -> Result<Tensor, ExecError> {
+    pub(super) fn read(
+        &self,
+        base: u64,
+        at: &BatchLayout,
+        dtype: DType,
+    ) -> Result<Tensor, ExecError> {
         let dims = at.dims.map(|d| d as usize);
         let mut reals: Vec<f64> = Vec::new();
         let mut ints: Vec<i64> = Vec::new();
@@ -116,7 +121,7 @@ impl ArenaBytes {
     pub(super) fn write(
         &mut self,
         base: u64,
-        at: &Located,
+        at: &BatchLayout,
         dtype: DType,
         tensor: &Tensor,
     ) -> Result<(), ExecError> {
@@ -189,7 +194,7 @@ impl ArenaBytes {
         }
     }
 
-    fn write_f32(&mut self, base: u64, at: &Located, numbers: &[f64]) -> Result<(), ExecError> {
+    fn write_f32(&mut self, base: u64, at: &BatchLayout, numbers: &[f64]) -> Result<(), ExecError> {
         let mut next = numbers.iter();
         for_each_block(base, at, DType::F32, |address| {
             let number = next.next().copied().unwrap_or_default();
@@ -228,7 +233,7 @@ fn beyond(at: usize, size: usize) -> ExecError {
 /// The addresses of the blocks of a tensor, axis 0 fastest.
 fn for_each_block(
     base: u64,
-    at: &Located,
+    at: &BatchLayout,
     dtype: DType,
     mut f: impl FnMut(usize) -> Result<(), ExecError>,
 ) -> Result<(), ExecError> {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::program::{ArenaKind, Located, Phase, Program, Step, StoredFormat, Work};
+use tpc_ir::program::{ArenaKind, BatchLayout, Phase, Program, Step, StorageFormat, Work};
 use tpc_ir::{Bindings, Inst, Launch, Output, Value};
 
 use super::ops::{OpContext, Options, eval, load_weight};
@@ -97,7 +97,7 @@ impl<'p> ProgramInterpreter<'p> {
         for (value, data, op) in weights() {
             // It checks the type and the sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
-            if self.format(value)? != StoredFormat::File {
+            if self.format(value)? != StorageFormat::FILE {
                 // Kernels alone know the bytes.
                 self.weights.insert(value, Arc::new(tensor));
                 continue;
@@ -129,12 +129,12 @@ impl<'p> ProgramInterpreter<'p> {
     }
 
     /// How the buffer of a value stores it.
-    fn format(&self, value: Value) -> Result<StoredFormat, ExecError> {
+    fn format(&self, value: Value) -> Result<StorageFormat, ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         Ok(self.program.buffer(home.buffer).format)
     }
 
-    fn locate(&self, value: Value, sizes: &Bindings) -> Result<Located, ExecError> {
+    fn locate(&self, value: Value, sizes: &Bindings) -> Result<BatchLayout, ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let ty = &self.program.graph.value(value).ty;
         home.layout
@@ -247,7 +247,7 @@ impl<'p> ProgramInterpreter<'p> {
             return Ok(());
         }
         let mut inside: BTreeMap<Value, Tensor> = BTreeMap::new();
-        for &inst in program.launch(launch).covers() {
+        for &inst in program.launch(launch).covered_insts() {
             let results = self
                 .run(inst, &inside, at)
                 .map_err(|e| e.at(|| format!("{launch} {inst} {}", graph.inst(inst).op.name())))?;
@@ -357,7 +357,7 @@ impl Executor for ProgramInterpreter<'_> {
             sizes: &sizes,
             shape,
         };
-        self.inputs(phase.ahead, &at, host)?;
+        self.inputs(phase.lookahead, &at, host)?;
         self.queues(phase, &at)?;
         self.outputs(next.phase, &at, outputs)?;
         run.advance();

@@ -61,7 +61,7 @@ pub(super) fn soft_max(_: &str, random: &Random) -> Case {
         let dims = [dims[0], dims[1], batches[0], batches[1]];
         operands.push(mask(random, dims));
     }
-    let mut op = SoftMax::scaled(random.pick(&[1.0, 0.125]));
+    let mut op = SoftMax::with_scale(random.pick(&[1.0, 0.125]));
     if operands.len() > 1 && random.one_in(2) {
         op.max_bias = random.pick(&[0.0, 8.0]);
         op.heads = random.one_in(3).then(|| window(random, dims[2]));

@@ -148,7 +148,7 @@ pub fn foreign(name: &str, random: &Random) -> Case {
     use tpc_ir::op::{MemoryView, Opaque};
     let dims = [32, 6, 1, 1];
     let x = data::real(random, DType::F16, dims, 1.0);
-    let mut op = Opaque::named(name);
+    let mut op = Opaque::with_name(name);
     match name {
         "soft_max_back" => {
             op.params = vec![1.0_f32.to_bits().cast_signed()];

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tpc_core::golden::distance;
 use tpc_ir::{DType, Op, Place};
-use tpc_passes::bits::other_bits;
+use tpc_passes::reproducibility::find_differing_sums;
 use tpc_tests::Sweep;
 
 use super::{BY_SIZE, Subject};
@@ -113,7 +113,7 @@ fn widths_of_few_blocks_are_shared_evenly_and_exactly() {
                     rounded <= *most,
                     "{what}: {rounded:e} from the rounded reference, {most:e} allowed"
                 );
-                let promised = other_bits(&split.program.graph, terms).is_empty();
+                let promised = find_differing_sums(&split.program.graph, terms).is_empty();
                 let equal = bits(&found) == bits(whole);
                 println!(
                     "{what}, two terms to {terms}: same {equal}, promised {promised}, {rounded:.1e}"

@@ -70,7 +70,7 @@ fn is_collective(p: &Program, step: &Step) -> bool {
 fn computed(p: &Program) -> Vec<(Launch, Inst, Value)> {
     let mut out = Vec::new();
     for (i, launch) in p.launches.iter().enumerate() {
-        for &inst in launch.covers() {
+        for &inst in launch.covered_insts() {
             let results = &p.graph.inst(inst).results;
             out.extend(results.iter().map(|v| (Launch::new(i), inst, *v)));
         }
@@ -268,7 +268,7 @@ fn follow(p: &mut Program, value: Value, from: Buffer) {
     let covered: Vec<Inst> = p
         .launches
         .iter()
-        .flat_map(|l| l.covers().to_vec())
+        .flat_map(|l| l.covered_insts().to_vec())
         .collect();
     let views: Vec<(Inst, Value)> = p
         .graph
@@ -298,7 +298,7 @@ fn covered_twice(p: &mut Program, r: &mut Random) -> Option<String> {
         .filter(|i| matches!(p.launches[*i].work, Work::Compute(_)))
         .collect();
     let (first, second) = (r.of(&launches)?, r.of(&launches)?);
-    let insts = p.launches[first].covers().to_vec();
+    let insts = p.launches[first].covered_insts().to_vec();
     let same = p.launches[first].places == p.launches[second].places;
     let Work::Compute(covered) = &mut p.launches[second].work else {
         return None;
@@ -431,7 +431,7 @@ fn stored_early(p: &mut Program, r: &mut Random) -> Option<String> {
     let readers = |s: &Step| match s {
         Step::Launch(l) => p
             .launch(*l)
-            .covers()
+            .covered_insts()
             .iter()
             .any(|inst| p.graph.inst(*inst).operands.contains(&state)),
         Step::Wait { .. } => false,

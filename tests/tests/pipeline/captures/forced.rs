@@ -7,7 +7,9 @@ use tpc_ir::factor::Var;
 use tpc_ir::op::{Binary, BinaryKind, FlashAttn, MulMat, Permute, Reshape, Role};
 use tpc_ir::{Group, InstData, Interval, Op, Value};
 use tpc_passes::factors::Analysis;
-use tpc_passes::plan::{ChainCuts, Choice, Planned, SplitOption, chain, options_for, proportional};
+use tpc_passes::plan::{
+    ChainCuts, Choice, PlannedGraph, SplitOption, chain, options_for, proportional,
+};
 use tpc_passes::prove::prove;
 
 use super::{CapturedGraph, DEVICES, Divided, Whole, carry_out, divide, read, stem, text};
@@ -21,11 +23,11 @@ fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
 }
 
 /// The leaves that number experts.
-fn numbers_of_experts(p: &Planned) -> BTreeSet<Var> {
+fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
     let roles = p.analysis.insts.iter().flat_map(|i| &i.roles);
     let experts = roles.filter(|r| r.role == Role::Expert);
     experts
-        .flat_map(|r| r.terms.iter().flatten().copied())
+        .flat_map(|r| r.summands.iter().flatten().copied())
         .collect()
 }
 
@@ -46,7 +48,7 @@ pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String
     let fits = |o: &&SplitOption| !forced.iter().any(|f| clash(&p.analysis, f, o));
     let rest: Vec<SplitOption> = p.choice.options.iter().filter(fits).cloned().collect();
     let choice = Choice::from_options(forced.into_iter().chain(rest));
-    let made = carry_out(Planned { choice, ..planned }, devices)?;
+    let made = carry_out(PlannedGraph { choice, ..planned }, devices)?;
     let stacks = made.sharded.values().filter(|(v, data)| {
         let weight = matches!(made.sharded.def_op(*v), Op::Weight(_));
         weight && !data.ty.dims[2].is_one() && data.sharding.axes[2].is_some()
@@ -163,7 +165,7 @@ fn split_heads(
                 let name = &graph.value(v).name;
                 let mut values = placed.values();
                 let (v, _) = values.find(|(_, data)| data.name == *name).expect("placed");
-                analysis.terms[v.index()][0].axes[1].clone()
+                analysis.summands[v.index()][0].axes[1].clone()
             };
             let (queries, keys) = (of(wq), of(wk));
             let minor = || *queries.iter().find(|l| !keys.contains(l)).expect("groups");

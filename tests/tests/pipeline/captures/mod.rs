@@ -25,7 +25,7 @@ use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::factors::Factors;
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Topology, Workload};
-use tpc_passes::plan::{PlanRequest, Planned, plan};
+use tpc_passes::plan::{PlanRequest, PlannedGraph, plan};
 use tpc_passes::shard::shard;
 use tpc_runtime::{Interpreter, MemoryWeights, Options, Tensor};
 
@@ -72,7 +72,7 @@ fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
 
 /// A plan with what was made of it.
 struct Divided {
-    planned: Planned,
+    planned: PlannedGraph,
     sharded: Verified<stage::Sharded>,
     programs: Verified<stage::Programs>,
 }
@@ -107,7 +107,7 @@ pub(crate) fn divided_experts(
 }
 
 /// The verified sharded graph and programs of a plan for so many devices.
-fn carry_out(planned: Planned, devices: usize) -> Result<Divided, String> {
+fn carry_out(planned: PlannedGraph, devices: usize) -> Result<Divided, String> {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
     carry_out_on(
@@ -117,7 +117,7 @@ fn carry_out(planned: Planned, devices: usize) -> Result<Divided, String> {
 }
 
 /// The verified sharded graph and programs of a plan.
-fn carry_out_on(planned: Planned, request: &PlanRequest) -> Result<Divided, String> {
+fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided, String> {
     let p = &planned;
     let devices = request.devices.len();
     let eager = shard(&p.graph, &p.factors, &p.analysis, &p.choice)

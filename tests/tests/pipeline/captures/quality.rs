@@ -48,7 +48,7 @@ fn heads(d: &Divided) -> BTreeSet<Var> {
             _ => continue,
         };
         for v in operands {
-            let terms = &d.planned.analysis.terms[v.index()];
+            let terms = &d.planned.analysis.summands[v.index()];
             out.extend(terms.iter().flat_map(|t| &t.axes[axis]));
         }
     }
@@ -64,7 +64,7 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     let (mut held, mut all) = (0.0, 0.0);
     for (_, data) in d.planned.graph.insts() {
         let Op::Weight(_) = data.op else { continue };
-        for term in analysis.terms[data.results[0].index()].iter() {
+        for term in analysis.summands[data.results[0].index()].iter() {
             let n: u64 = term.leaves().map(size).product();
             let among_heads: u64 = term
                 .leaves()

@@ -61,6 +61,6 @@ fn layers_have_no_more_collectives_than_they_need() {
         let (before, after) = (compiled.rewriting.before(), compiled.rewriting.after());
         assert!(after.collectives() <= before.collectives(), "{name}");
         assert!(after.copies <= before.copies, "{name}");
-        assert!(compiled.rewriting.saturated(), "{name}");
+        assert!(compiled.rewriting.is_saturated(), "{name}");
     }
 }

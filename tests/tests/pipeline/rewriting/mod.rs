@@ -15,7 +15,7 @@ use tpc_ir::{Bindings, DType, Graph, Op, Symbol, TensorType, Value, Verified, st
 use tpc_passes::lower::lower;
 use tpc_passes::machine::{Link, Topology, Workload};
 use tpc_passes::plan::{PlanRequest, roofline};
-use tpc_passes::rewrite::{Limits, Machine, RULES, Report, RewriteRule, Rewritten, rewrite};
+use tpc_passes::rewrite::{Limits, Machine, RULES, Report, RewriteRule, RewrittenGraph, rewrite};
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::{Builder, Rng, d, rewrite_and_run};
@@ -70,7 +70,7 @@ fn rewritten(
         topology: &request.topology,
         workload: &request.workload,
     };
-    let Rewritten { graph, report } = rewrite(graph, machine, limits, rules);
+    let RewrittenGraph { graph, report } = rewrite(graph, machine, limits, rules);
     let graph = verified(graph);
     Found { graph, report }
 }
@@ -187,11 +187,11 @@ fn without_a_rule_its_witness_costs_more() {
         };
         let with = rewritten(&graph, limits, RULES, links);
         let without = rewritten(&graph, limits, &others, links);
-        assert!(with.report.saturated(), "{rule}: {:?}", with.report);
+        assert!(with.report.is_saturated(), "{rule}: {:?}", with.report);
         let (a, b) = (cost(&with.graph, links), cost(&without.graph, links));
         // To stop short of saturation is worse, whatever was found until then.
         assert!(
-            a < b * (1.0 - 1e-6) || !without.report.saturated(),
+            a < b * (1.0 - 1e-6) || !without.report.is_saturated(),
             "{rule}: {a} with it, {b} without\n{}\n{}",
             with.graph,
             without.graph

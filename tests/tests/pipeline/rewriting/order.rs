@@ -2,7 +2,7 @@
 
 use tpc_core::placement::Placement;
 use tpc_ir::program::SumOrder;
-use tpc_passes::bits::{OtherOrder, other_bits};
+use tpc_passes::reproducibility::{DifferenceCause, find_differing_sums};
 use tpc_tests::headers;
 
 use crate::support::{placement, plan};
@@ -15,8 +15,10 @@ fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     };
     let (_, compiled) = plan(path, &placement).expect("the architecture is known");
     assert!(compiled.proof.is_ok(), "{}: not proved", path.display());
-    let others = other_bits(&compiled.programs, 0);
-    others.get(&OtherOrder::Late).map_or(0, |of| of.sums)
+    let others = find_differing_sums(&compiled.programs, 0);
+    others
+        .get(&DifferenceCause::DeferredSum)
+        .map_or(0, |of| of.sums)
 }
 
 #[test]

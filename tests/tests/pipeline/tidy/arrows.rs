@@ -168,7 +168,7 @@ const MODULES: [(&str, &[&str]); 21] = [
         &[
             "gcd",
             "users",
-            "ahead",
+            "lookahead",
             "layers",
             "machine",
             "place",
@@ -185,7 +185,7 @@ const MODULES: [(&str, &[&str]); 21] = [
             "buffers",
             "assemble",
             "footprint",
-            "bits",
+            "reproducibility",
         ],
     ),
     (
@@ -441,7 +441,7 @@ const MODULES: [(&str, &[&str]); 21] = [
 const PASSES: [(&str, &[&str]); 20] = [
     ("gcd", &[]),
     ("users", &[]),
-    ("ahead", &[]),
+    ("lookahead", &[]),
     ("layers", &[]),
     ("machine", &[]),
     ("place", &["layers", "machine"]),
@@ -456,12 +456,12 @@ const PASSES: [(&str, &[&str]); 20] = [
     ("canonicalise", &[]),
     ("prove", &["gcd"]),
     ("layout", &[]),
-    ("cover", &["ahead", "layout", "users"]),
-    ("schedule", &["ahead", "layout"]),
+    ("cover", &["layout", "lookahead", "users"]),
+    ("schedule", &["layout", "lookahead"]),
     ("buffers", &["layout", "schedule", "users"]),
     ("assemble", &["buffers", "cover", "layout", "schedule"]),
     ("footprint", &["assemble", "buffers"]),
-    ("bits", &[]),
+    ("reproducibility", &[]),
 ];
 
 /// The code of a file: no comments, and nothing from its tests on.

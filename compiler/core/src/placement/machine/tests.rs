@@ -84,7 +84,7 @@ fn all_devices_of_a_file_are_planned_under_its_names() {
         [GIB, GIB, 0.0]
     );
     assert_eq!(m.topology.link, Link::new(1e10, 20.0));
-    assert_eq!(m.topology.between(2, 0), Link::new(1e9, 90.0));
+    assert_eq!(m.topology.link_between(2, 0), Link::new(1e9, 90.0));
     assert_eq!(m.topology.links.len(), 1);
 }
 
@@ -98,7 +98,7 @@ fn the_first_of_a_file_and_those_that_are_named() {
     // The links go with the devices.
     let m = machine("FAR, left", FILE).expect("two");
     assert_eq!(names(&m), ["far", "left"]);
-    assert_eq!(m.topology.between(0, 1), Link::new(1e9, 90.0));
+    assert_eq!(m.topology.link_between(0, 1), Link::new(1e9, 90.0));
     // Beyond the list the last profile counts, which the topology lists once.
     let m = machine("5", FILE).expect("five");
     assert_eq!(names(&m), ["left", "right", "far#2", "far#3", "far#4"]);

@@ -10,7 +10,7 @@ use super::number_of;
 use super::runs::RangeTable;
 use super::steps::{Step, Stretch, steps};
 use crate::pipeline::Compiled;
-use crate::report::kinds::by_layer;
+use crate::report::kinds::insts_by_layer;
 use crate::report::plan::{PlanReport, TensorReport};
 use crate::report::sharding::{devices_at, place_name};
 use crate::report::why;
@@ -132,7 +132,7 @@ impl PageData {
         let mut kinds = Vec::new();
         let tensors = report.tensors.iter();
         let tensors = tensors.map(|t| (t.layer, Tensor::new(t, &mut tables)));
-        let layers = by_layer(tensors)
+        let layers = insts_by_layer(tensors)
             .into_iter()
             .map(|(layer, tensors)| Layer {
                 layer,

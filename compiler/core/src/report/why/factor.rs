@@ -1,7 +1,9 @@
 //! One factor of a tensor: the verdict on it as data and in words.
 
 use tpc_ir::{Class, Inst};
-use tpc_passes::plan::{Cost, FactorFacts, FactorWhy, Forbidden, Refusal, SplitOption, Verdict};
+use tpc_passes::plan::{
+    Cost, FactorExplanation, FactorFacts, ForbiddenSplit, Refusal, SplitOption, Verdict,
+};
 
 use super::report::{FactorReport, ThroughReport};
 use crate::format::lens;
@@ -9,7 +11,7 @@ use crate::pipeline::Compiled;
 use crate::report::describe;
 
 /// The report of a factor.
-pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
+pub(super) fn report(compiled: &Compiled, f: &FactorExplanation) -> FactorReport {
     let mut out = facts(compiled, &f.facts);
     match &f.verdict {
         Verdict::Split {
@@ -29,7 +31,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
                 out.text += &left_whole(layers, chosen, whole);
             }
         }
-        Verdict::Elsewhere => {
+        Verdict::SplitElsewhere => {
             out.verdict = "elsewhere";
             out.text = "whole: the tensor is at one place".to_owned();
         }
@@ -140,7 +142,12 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
 }
 
 /// The reason why a factor must be whole, and the op that it comes from.
-fn forbidden(compiled: &Compiled, facts: &FactorFacts, why: &Forbidden, out: &mut FactorReport) {
+fn forbidden(
+    compiled: &Compiled,
+    facts: &FactorFacts,
+    why: &ForbiddenSplit,
+    out: &mut FactorReport,
+) {
     let graph = &compiled.planned.graph;
     let reason = describe::forbidden(graph, facts, why);
     out.verdict = "forbidden";

@@ -8,8 +8,8 @@ pub use report::{CostReport, FactorReport, Size, ThroughReport, WhyReport};
 pub(super) use text::render;
 
 use tpc_ir::{Interval, Place, RANK, Value};
-use tpc_passes::factors::{Selection, Term};
-use tpc_passes::plan::{Signature, why};
+use tpc_passes::factors::{Selection, Summand};
+use tpc_passes::plan::{Signature, explain_split};
 
 use super::describe;
 use super::plan::TensorReport;
@@ -51,9 +51,9 @@ fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
             r.layer.map(|_| (&r.signature, at))
         });
     let (signature, at) = found?;
-    let chosen = planned.analysis.terms[v.index()]
+    let chosen = planned.analysis.summands[v.index()]
         .iter()
-        .flat_map(Term::leaves);
+        .flat_map(Summand::leaves);
     let chosen = chosen.map(|l| {
         planned
             .choice
@@ -66,7 +66,7 @@ fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
 fn explanation(compiled: &Compiled, members: &[Value], tensors: &[TensorReport]) -> WhyReport {
     let graph = &compiled.planned.graph;
     let v = members[0];
-    let found = why(&compiled.planned, &compiled.request, v);
+    let found = explain_split(&compiled.planned, &compiled.request, v);
     let data = graph.value(v);
     let tensor = describe::name(graph, v);
     let place = data.place.to_string();

@@ -42,7 +42,7 @@ fn a_softmax_has_slopes_and_sinks() {
     );
     let wanted = SoftMax {
         max_bias: 8.0,
-        ..SoftMax::scaled(1.0)
+        ..SoftMax::with_scale(1.0)
     };
     assert_eq!(found, [Op::from(wanted)]);
     // Sinks without a mask get one that hides nothing.

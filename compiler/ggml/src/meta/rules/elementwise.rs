@@ -1,6 +1,6 @@
 //! Ops on the elements of one or two tensors.
 
-use super::{Call, Inferred, StateRule, reject};
+use super::{Call, InferredTypes, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::{Family, GgmlOp, OpKind};
@@ -33,7 +33,7 @@ pub(super) const GATED: StateRule = StateRule {
     apply: gated,
 };
 
-fn binary(call: &Call<'_>) -> Inferred {
+fn binary(call: &Call<'_>) -> InferredTypes {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
@@ -47,7 +47,7 @@ fn binary(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn beside(call: &Call<'_>) -> Inferred {
+fn beside(call: &Call<'_>) -> InferredTypes {
     let b = call.source(1)?;
     match (call.seen(0).split(), call.seen(1).split()) {
         (None, None) => Ok(SplitState::Mirrored),
@@ -63,7 +63,7 @@ fn beside(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn add_id(call: &Call<'_>) -> Inferred {
+fn add_id(call: &Call<'_>) -> InferredTypes {
     if !call.seen(2).is_whole() {
         return call.refused(FaultKind::States, "the indices of experts must be mirrored");
     }
@@ -84,7 +84,7 @@ fn add_id(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn same(call: &Call<'_>) -> Inferred {
+fn same(call: &Call<'_>) -> InferredTypes {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
         return call.refused(FaultKind::Elementwise, "it takes sources in one state");
@@ -98,7 +98,7 @@ fn same(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn gated(call: &Call<'_>) -> Inferred {
+fn gated(call: &Call<'_>) -> InferredTypes {
     let state = same_split(call)?;
     let Some(s) = state.split() else {
         return Ok(state);
@@ -122,7 +122,7 @@ fn gated(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn same_split(call: &Call<'_>) -> Inferred {
+fn same_split(call: &Call<'_>) -> InferredTypes {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
         return call.refused(FaultKind::Elementwise, "it takes sources in one state");

@@ -102,7 +102,7 @@ fn weighted(
     let [Some(keys), Some(gates)] = stacks else {
         return Ok(k);
     };
-    let weights = b.push(SoftMax::scaled(1.0), vec![gates], NAME)?;
+    let weights = b.push(SoftMax::with_scale(1.0), vec![gates], NAME)?;
     let sum = b.mul(keys, weights, NAME)?;
     let sum = b.push(Sum { axis: 0 }, vec![sum], NAME)?;
     let sum = conv::as_step(b, sum, dim, NAME)?;

@@ -4,14 +4,16 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use tpc_ir::op::BinaryKind;
-use tpc_ir::program::{StoredFormat, Surroundings};
+use tpc_ir::program::{FusionContext, StorageFormat};
 use tpc_ir::{DType, Dim, Graph, Inst, InstData, Op, Output, RANK, Value};
+
+use crate::planes::Planes;
 
 /// The instructions that share a launch.
 pub(super) struct Matcher<'a> {
     pub(super) graph: &'a Graph,
     pub(super) insts: &'a [Inst],
-    format: &'a dyn Fn(Value) -> StoredFormat,
+    format: &'a dyn Fn(Value) -> StorageFormat,
     kept: &'a dyn Fn(Value) -> bool,
     /// The instructions that were matched.
     matched: RefCell<BTreeSet<Inst>>,
@@ -21,7 +23,7 @@ impl<'a> Matcher<'a> {
     pub(super) fn new(
         graph: &'a Graph,
         insts: &'a [Inst],
-        format: &'a dyn Fn(Value) -> StoredFormat,
+        format: &'a dyn Fn(Value) -> StorageFormat,
         kept: &'a dyn Fn(Value) -> bool,
     ) -> Matcher<'a> {
         Matcher {
@@ -83,12 +85,12 @@ impl<'a> Matcher<'a> {
     /// Returns true if a value is read as reals, one by one.
     pub(super) fn is_float(&self, v: Value) -> bool {
         let float = matches!(self.dtype(v), DType::F32 | DType::F16 | DType::Bf16);
-        float && (self.format)(v) == StoredFormat::File
+        float && (self.format)(v) == StorageFormat::FILE
     }
 
     /// Returns true if a weight lies in planes.
     pub(super) fn is_packed(&self, v: Value) -> bool {
-        (self.format)(v) == StoredFormat::Planes
+        (self.format)(v) == Planes::FORMAT
     }
 
     /// Returns true if it is a product with a weight in planes, as f32.
@@ -118,7 +120,7 @@ pub(super) fn is_binary(data: &InstData, kind: BinaryKind) -> bool {
 /// Walks in a whole graph.
 #[derive(Clone, Copy)]
 pub(super) struct DefWalker<'a> {
-    pub(super) context: &'a dyn Surroundings,
+    pub(super) context: &'a dyn FusionContext,
 }
 
 impl<'a> DefWalker<'a> {

@@ -12,7 +12,7 @@ mod mul_mat_id_sum;
 mod norm_mul;
 mod router;
 
-use tpc_ir::program::{StoredFormat, Surroundings};
+use tpc_ir::program::{FusionContext, StorageFormat};
 use tpc_ir::{Graph, Inst, Place, Value};
 
 use crate::kernels::FusedOp;
@@ -40,7 +40,7 @@ pub(super) enum Role {
 pub(super) fn roles_of(
     graph: &Graph,
     insts: &[Inst],
-    format: &dyn Fn(Value) -> StoredFormat,
+    format: &dyn Fn(Value) -> StorageFormat,
     kept: &dyn Fn(Value) -> bool,
 ) -> Option<Vec<(Place, Role)>> {
     let first = graph.inst(*insts.first()?);
@@ -67,7 +67,7 @@ pub(super) fn roles_of(
 fn fused_launch(
     graph: &Graph,
     insts: &[Inst],
-    format: &dyn Fn(Value) -> StoredFormat,
+    format: &dyn Fn(Value) -> StorageFormat,
     kept: &dyn Fn(Value) -> bool,
 ) -> Option<FusedLaunch> {
     let read: [fn(&Matcher<'_>) -> Option<FusedLaunch>; 6] = [
@@ -90,7 +90,7 @@ fn fused_launch(
 }
 
 /// The sets of instructions on cards that have a kernel, those that spare most first.
-pub(super) fn groups(context: &dyn Surroundings) -> Vec<Vec<Inst>> {
+pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     let defs = DefWalker { context };
     let mut out = on_cards(&defs, mul_mat_glu::propose(&defs));
     let mut gating: Vec<Inst> = out.iter().flatten().copied().collect();

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use tpc_ir::op::BinaryKind;
-use tpc_ir::program::StoredFormat;
 use tpc_ir::{Inst, InstData, Op, Value};
 
 use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::FusedOp;
+use crate::planes::Planes;
 
 /// The most products side by side.
 const MAX_PRODUCTS: usize = 6;
@@ -148,7 +148,7 @@ pub(super) fn propose(defs: &DefWalker<'_>, gating: &[Inst]) -> Vec<Vec<Inst>> {
         if !matches!(data.op, Op::MulMat(_)) || gating.binary_search(&inst).is_ok() {
             continue;
         }
-        if defs.context.format(data.operands[0]) == StoredFormat::Planes {
+        if defs.context.format(data.operands[0]) == Planes::FORMAT {
             of.entry(data.operands[1]).or_default().push(inst);
         }
         let mut sums = sums(defs, inst);

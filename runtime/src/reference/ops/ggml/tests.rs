@@ -11,7 +11,7 @@ use crate::tensor::{Shape, Tensor};
 fn op(name: &str, params: &[i32]) -> Opaque {
     Opaque {
         params: params.to_vec(),
-        ..Opaque::named(name)
+        ..Opaque::with_name(name)
     }
 }
 
@@ -98,7 +98,7 @@ fn view(ne: [u64; 4], nb: [u64; 4], offset: u64) -> Opaque {
             nb,
             offset,
         }),
-        ..Opaque::named("view")
+        ..Opaque::with_name("view")
     }
 }
 

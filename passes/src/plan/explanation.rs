@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use tpc_ir::factor::{Cut, Var};
+use tpc_ir::factor::{UnifyError, Var};
 use tpc_ir::op::{Expr, Role, Slot};
 use tpc_ir::{Class, Dim, Group, Inst, Place, Value};
 
-use super::alternative::{Alternatives, Cost, Instead};
+use super::alternative::{Alternatives, Cost, Replacement};
 use super::kind::kind_of;
 use super::options::{Granules, Refusal, SplitOption, granules, refusal};
-use super::{PlanRequest, Planned};
+use super::{PlanRequest, PlannedGraph};
 use crate::factors::Selection;
-use crate::factors::{Term, Through, through};
+use crate::factors::{FactorPosition, Summand, factor_positions};
 
 /// The facts about a factor that do not depend on the choice.
 #[derive(Clone, Debug)]
@@ -28,20 +28,20 @@ pub struct FactorFacts {
     /// Where ranges may end.
     pub granules: Granules,
     /// The weights and states that it runs through.
-    pub through: Vec<Through>,
+    pub through: Vec<FactorPosition>,
     /// The reason why it cannot be split, if there is one.
-    pub forbidden: Option<Forbidden>,
+    pub forbidden: Option<ForbiddenSplit>,
 }
 
 /// Why a factor cannot be split.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Forbidden {
+pub struct ForbiddenSplit {
     /// The reason; with the first op concerned, where there are several.
     pub reason: Refusal,
     /// The axes of that op that must be whole and contain the factor.
     pub at: Vec<(Slot, usize)>,
     /// Why that op's rule does not hold, where it does not.
-    pub cut: Option<Cut>,
+    pub cut: Option<UnifyError>,
     /// Further ops that need it whole.
     pub others: usize,
 }
@@ -63,9 +63,9 @@ pub enum Verdict {
     /// There is one device only.
     OneDevice,
     /// The tensor is not on a group of devices.
-    Elsewhere,
+    SplitElsewhere,
     /// It must be whole.
-    Forbidden(Forbidden),
+    Forbidden(ForbiddenSplit),
     /// It could be split.
     Possible {
         /// The cheapest option.
@@ -88,7 +88,7 @@ pub enum Verdict {
 
 /// One factor of a tensor.
 #[derive(Clone, Debug)]
-pub struct FactorWhy {
+pub struct FactorExplanation {
     /// Its facts.
     pub facts: FactorFacts,
     /// Its outcome.
@@ -97,18 +97,18 @@ pub struct FactorWhy {
 
 /// Why a tensor is split as it is.
 #[derive(Clone, Debug)]
-pub struct Why {
+pub struct SplitExplanation {
     /// The tensor, in the placed graph.
     pub value: Value,
     /// Its segments: the factors of each axis, major first. One where it is in one piece.
-    pub segments: Vec<Term>,
+    pub segments: Vec<Summand>,
     /// Every factor of it, in order of first appearance.
-    pub factors: Vec<FactorWhy>,
+    pub factors: Vec<FactorExplanation>,
 }
 
 /// The facts about `leaf`; `None` where it never meets a group of devices.
-pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
-    let Planned {
+pub fn facts(planned: &PlannedGraph, leaf: Var) -> Option<FactorFacts> {
+    let PlannedGraph {
         graph,
         factors,
         analysis,
@@ -120,19 +120,19 @@ pub fn facts(planned: &Planned, leaf: Var) -> Option<FactorFacts> {
         size: factors.space.size(leaf).clone(),
         kind: stored.then(|| kind_of(graph, analysis, &[leaf])),
         granules: granules(planned.graph_facts(), &[leaf]),
-        through: through(analysis, leaf),
-        forbidden: refusal(factors, analysis, leaf).map(|r| forbidden(planned, leaf, r)),
+        through: factor_positions(analysis, leaf),
+        forbidden: refusal(factors, analysis, leaf).map(|r| explain_refusal(planned, leaf, r)),
     })
 }
 
-fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
-    let Planned {
+fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> ForbiddenSplit {
+    let PlannedGraph {
         graph,
         factors,
         analysis,
         ..
     } = planned;
-    let mut out = Forbidden {
+    let mut out = ForbiddenSplit {
         at: Vec::new(),
         cut: None,
         others: 0,
@@ -152,8 +152,8 @@ fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
                 Slot::Operand(i) => data.operands[*i],
                 Slot::Result(i) => data.results[*i],
             };
-            let terms = &analysis.terms[v.index()];
-            if terms.iter().any(|t| t.axes[*axis].contains(&leaf)) {
+            let summands = &analysis.summands[v.index()];
+            if summands.iter().any(|t| t.axes[*axis].contains(&leaf)) {
                 out.at.push((*slot, *axis));
             }
         }
@@ -162,10 +162,14 @@ fn forbidden(planned: &Planned, leaf: Var, reason: Refusal) -> Forbidden {
 }
 
 /// Says why a value of the placed graph is split as `planned`, which is the plan of `request`, has it.
-pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
-    let segments = planned.analysis.terms[value.index()].to_vec();
+pub fn explain_split(
+    planned: &PlannedGraph,
+    request: &PlanRequest,
+    value: Value,
+) -> SplitExplanation {
+    let segments = planned.analysis.summands[value.index()].to_vec();
     let mut leaves: Vec<Var> = Vec::new();
-    for leaf in segments.iter().flat_map(Term::leaves) {
+    for leaf in segments.iter().flat_map(Summand::leaves) {
         if !leaves.contains(&leaf) {
             leaves.push(leaf);
         }
@@ -175,20 +179,20 @@ pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
         let device_weights = request.stage_device_weights(group.index());
         let alternatives = Alternatives::new(planned, request, group, &device_weights);
         for leaf in leaves {
-            factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
+            factors.extend(facts(planned, leaf).map(|facts| FactorExplanation {
                 verdict: verdict(planned, &alternatives, group, device_weights.len(), &facts),
                 facts,
             }));
         }
     } else {
         for leaf in leaves {
-            factors.extend(facts(planned, leaf).map(|facts| FactorWhy {
-                verdict: Verdict::Elsewhere,
+            factors.extend(facts(planned, leaf).map(|facts| FactorExplanation {
+                verdict: Verdict::SplitElsewhere,
                 facts,
             }));
         }
     }
-    Why {
+    SplitExplanation {
         value,
         segments,
         factors,
@@ -196,14 +200,14 @@ pub fn why(planned: &Planned, request: &PlanRequest, value: Value) -> Why {
 }
 
 fn verdict(
-    planned: &Planned,
+    planned: &PlannedGraph,
     alternatives: &Alternatives<'_>,
     group: Group,
     devices: usize,
     facts: &FactorFacts,
 ) -> Verdict {
     if let Some(class) = planned.choice.class_of(group, facts.leaf) {
-        let Instead {
+        let Replacement {
             layers,
             chosen,
             cost,
@@ -225,12 +229,12 @@ fn verdict(
     let options = alternatives.options(facts.leaf);
     let mut best: Option<(f64, Verdict)> = None;
     for option in &options {
-        let Instead {
+        let Replacement {
             of,
             layers,
             chosen,
             cost,
-        } = alternatives.instead(option);
+        } = alternatives.replace(option);
         let Some(alternative) = cost else { continue };
         let loss = alternative.price_us - chosen.price_us;
         if best.as_ref().is_none_or(|(least, _)| loss < *least) {
@@ -250,7 +254,7 @@ fn verdict(
         (None, None) => {
             let size = facts.size.as_const().unwrap_or(0);
             let unit = facts.granules.hard.unwrap_or(size);
-            Verdict::Forbidden(forbidden(planned, facts.leaf, Refusal::Granule(unit)))
+            Verdict::Forbidden(explain_refusal(planned, facts.leaf, Refusal::Granule(unit)))
         }
     }
 }

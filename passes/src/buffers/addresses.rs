@@ -1,16 +1,16 @@
 //! Addresses for the work of a batch.
 
-use tpc_ir::program::{ArenaKind, BatchShape, BufferData, Extent, Layout, StoredFormat, Target};
+use tpc_ir::program::{ArenaKind, BatchShape, BufferData, Extent, Layout, StorageFormat, Target};
 use tpc_ir::{Arena, Buffer, Graph, TensorType};
 
-use super::Memory;
-use super::free::Free;
+use super::aliases::Aliases;
+use super::free_list::FreeList;
 use super::lifetimes::Lifetimes;
-use super::share::Shared;
+use super::memory::Memory;
 
 /// A buffer of the work.
 #[derive(Clone, Copy)]
-struct Lived {
+struct LiveBuffer {
     buffer: Buffer,
     arena: Arena,
     /// The first and the last position at which it is there.
@@ -21,15 +21,15 @@ struct Lived {
 
 /// What is taken of an arena at a position.
 #[derive(Clone, Default)]
-struct Taken {
-    free: Free,
+struct ArenaState {
+    free: FreeList,
     /// Bytes that copies and collectives have brought, and the most so far.
     staged: u64,
     most_staged: u64,
 }
 
-impl Taken {
-    fn begin(&mut self, of: Lived, bytes: u64, alignment: u64) -> Option<Extent> {
+impl ArenaState {
+    fn begin(&mut self, of: LiveBuffer, bytes: u64, alignment: u64) -> Option<Extent> {
         let offset = self.free.take(bytes, alignment)?;
         if of.is_staged {
             self.staged = self.staged.saturating_add(bytes);
@@ -38,7 +38,7 @@ impl Taken {
         Some(Extent { offset, bytes })
     }
 
-    fn end(&mut self, of: Lived, extent: Extent, alignment: u64) {
+    fn end(&mut self, of: LiveBuffer, extent: Extent, alignment: u64) {
         self.free.give(extent, alignment);
         if of.is_staged {
             self.staged = self.staged.saturating_sub(extent.bytes);
@@ -47,16 +47,16 @@ impl Taken {
 }
 
 /// Gives the work of a batch its addresses, for each shape; what stays inside launches has none. `None` when a size overflows.
-pub(super) fn work(
+pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
-    shared: &Shared,
+    shared: &Aliases,
     lifetimes: &Lifetimes,
     shapes: &[BatchShape],
     target: &dyn Target,
     memory: &mut Memory,
 ) -> Option<()> {
     let (lived, bytes) = buffers((graph, inside), shared, lifetimes, shapes, memory)?;
-    let sorted = |at: fn(&Lived) -> usize| {
+    let sorted = |at: fn(&LiveBuffer) -> usize| {
         let mut order: Vec<usize> = (0..lived.len()).collect();
         order.sort_by_key(|&i| at(&lived[i]));
         order
@@ -65,7 +65,7 @@ pub(super) fn work(
     let ends = sorted(|l| l.life.1);
     let alignment = target.alignment();
     for shape in 0..shapes.len() {
-        let mut taken = vec![Taken::default(); memory.arenas.len()];
+        let mut taken = vec![ArenaState::default(); memory.arenas.len()];
         let mut ending = ends.iter().map(|&i| lived[i]).peekable();
         for &i in &begins {
             let of = lived[i];
@@ -91,11 +91,11 @@ pub(super) fn work(
 /// The buffers of the work without addresses, and for each its bytes for each shape.
 fn buffers(
     (graph, inside): (&Graph, &[bool]),
-    shared: &Shared,
+    shared: &Aliases,
     lifetimes: &Lifetimes,
     shapes: &[BatchShape],
     memory: &mut Memory,
-) -> Option<(Vec<Lived>, Vec<u64>)> {
+) -> Option<(Vec<LiveBuffer>, Vec<u64>)> {
     let (mut lived, mut bytes) = (Vec::new(), Vec::new());
     // Devices have the same types one after another.
     let mut last: Option<&TensorType> = None;
@@ -107,7 +107,7 @@ fn buffers(
         let arena = memory.arena(data.place, ArenaKind::Work);
         let buffer = memory.push(BufferData {
             arena,
-            format: StoredFormat::File,
+            format: StorageFormat::FILE,
             extents: Vec::with_capacity(shapes.len()),
         });
         memory.of[value.index()] = Some(buffer);
@@ -116,11 +116,11 @@ fn buffers(
         } else {
             let dense = Layout::dense(&data.ty)?;
             for shape in shapes {
-                bytes.push(dense.reach(&data.ty, &shape.most)?);
+                bytes.push(dense.span_bytes(&data.ty, &shape.most)?);
             }
             last = Some(&data.ty);
         }
-        lived.push(Lived {
+        lived.push(LiveBuffer {
             buffer,
             arena,
             life: lifetimes.of[value.index()],

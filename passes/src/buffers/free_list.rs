@@ -1,17 +1,17 @@
-//! Free ranges of an arena.
+//! FreeList ranges of an arena.
 
 use tpc_ir::program::Extent;
 
 /// The free ranges of an arena without end: the smallest that fits is taken.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Free {
+pub(super) struct FreeList {
     /// Ranges as (first byte, byte behind the last), ascending, below `end`.
     ranges: Vec<(u64, u64)>,
     /// The byte behind the last that was ever taken.
     end: u64,
 }
 
-impl Free {
+impl FreeList {
     /// Takes a range of at least one unit of `alignment`; `None` on overflow.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let bytes = bytes.max(1).checked_next_multiple_of(alignment)?;
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn what_is_given_back_is_taken_again() {
-        let mut free = Free::default();
-        let take = |free: &mut Free, n| Extent {
+        let mut free = FreeList::default();
+        let take = |free: &mut FreeList, n| Extent {
             offset: free.take(n, 64).expect("small"),
             bytes: n,
         };

@@ -4,20 +4,20 @@ use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
 use tpc_ir::{Graph, Inst, Output, Value};
 
-use super::lifetimes::last_reads;
-use crate::layout::{Layouts, Lie};
+use super::accesses::last_reads;
+use crate::layout::{Layouts, Storage};
 use crate::schedule::Order;
 
 /// Per value, the value in whose buffer it lies: through views and updates in place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct Aliases {
     pub(super) owners: Vec<Value>,
     /// The layouts there of those that lie otherwise than their ops tell: what is written over a part of another value, and
     /// views of that.
     moved: FxHashMap<Value, Layout>,
 }
 
-impl Shared {
+impl Aliases {
     /// The layout of a value in the buffer of its owner; `None` when a size overflows.
     pub(super) fn layout(&self, graph: &Graph, layouts: &Layouts, value: Value) -> Option<Layout> {
         match self.moved.get(&value) {
@@ -27,9 +27,10 @@ impl Shared {
     }
 
     /// Lays a result over an operand.
-    fn lay_over(&mut self, graph: &Graph, layouts: &Layouts, over: Value) -> Option<()> {
+    fn alias_operand(&mut self, graph: &Graph, layouts: &Layouts, over: Value) -> Option<()> {
         let result = Value::new(self.owners.len());
-        let alike = layouts.lies[over.index()] == Lie::Own && !self.moved.contains_key(&over);
+        let alike =
+            layouts.storage[over.index()] == Storage::Owned && !self.moved.contains_key(&over);
         if !alike || graph.value(over).ty != graph.value(result).ty {
             let layout = self.layout(graph, layouts, over)?;
             self.moved.insert(result, layout);
@@ -39,7 +40,7 @@ impl Shared {
     }
 
     /// A view lies where what it views lies.
-    fn view(&mut self, graph: &Graph, value: Value) -> Option<()> {
+    fn alias_view(&mut self, graph: &Graph, value: Value) -> Option<()> {
         let inst = graph.inst(graph.value(value).def.0);
         let operand = inst.operands[0];
         if let Some(layout) = self.moved.get(&operand) {
@@ -53,16 +54,16 @@ impl Shared {
 }
 
 /// Decides which results take the memory of an operand.
-pub(super) fn share(
+pub(super) fn find_aliases(
     graph: &Graph,
     layouts: &Layouts,
     launches: &[LaunchData],
     order: &Order,
-) -> Option<Shared> {
+) -> Option<Aliases> {
     let readers = last_reads(graph, layouts, launches, order);
     // Per instruction that may write over an operand, the position of its launch and what else that reads: those that a launch
     // covers alone, and updates.
-    let mut may: Vec<Option<At<'_>>> = vec![None; graph.insts().len()];
+    let mut may: Vec<Option<LaunchSite<'_>>> = vec![None; graph.insts().len()];
     let all = order.phases.iter().flat_map(|(_, launches)| launches);
     for (position, launch) in all.enumerate() {
         if let Work::Compute(insts) = &launches[launch.index()].work {
@@ -71,20 +72,21 @@ pub(super) fn share(
                 .iter()
                 .filter(|i| alone || graph.inst(**i).op.is_update())
             {
-                may[inst.index()] = Some(At { position, insts });
+                may[inst.index()] = Some(LaunchSite { position, insts });
             }
         }
     }
-    let mut out = Shared::default();
+    let mut out = Aliases::default();
     out.owners.reserve(graph.values().len());
     for (value, data) in graph.values() {
-        match &layouts.lies[value.index()] {
-            Lie::View(..) => out.view(graph, value)?,
-            Lie::Own => {
-                let over = may[data.def.0.index()]
-                    .and_then(|at| overwritten(graph, layouts, &out, &readers, value, at));
+        match &layouts.storage[value.index()] {
+            Storage::View(..) => out.alias_view(graph, value)?,
+            Storage::Owned => {
+                let over = may[data.def.0.index()].and_then(|at| {
+                    find_overwritten_operand(graph, layouts, &out, &readers, value, at)
+                });
                 match over {
-                    Some(operand) => out.lay_over(graph, layouts, operand)?,
+                    Some(operand) => out.alias_operand(graph, layouts, operand)?,
                     None => out.owners.push(value),
                 }
             }
@@ -95,19 +97,19 @@ pub(super) fn share(
 
 /// A launch: its position, and the instructions that it covers.
 #[derive(Clone, Copy)]
-struct At<'a> {
+struct LaunchSite<'a> {
     position: usize,
     insts: &'a [Inst],
 }
 
 /// The operand over which a result is written: one that ends with the launch.
-fn overwritten(
+fn find_overwritten_operand(
     graph: &Graph,
     layouts: &Layouts,
-    shared: &Shared,
+    shared: &Aliases,
     readers: &[Option<usize>],
     result: Value,
-    at: At<'_>,
+    at: LaunchSite<'_>,
 ) -> Option<Value> {
     let inst = graph.value(result).def.0;
     let data = graph.inst(inst);
@@ -120,7 +122,7 @@ fn overwritten(
         }
         let owner = shared.owners[operand.index()];
         let lasting = |v: Value| graph.def_op(v).is_stored();
-        let own = layouts.lies[operand.index()] == Lie::Own;
+        let own = layouts.storage[operand.index()] == Storage::Owned;
         let update = data.op.is_update() && i == 0;
         if !update && (!own || lasting(of) || lasting(owner) || at.insts.len() > 1) {
             return None;
@@ -139,10 +141,10 @@ fn overwritten(
 }
 
 /// Adds a launch for each state whose new content lies elsewhere.
-pub(super) fn stores(
+pub(super) fn add_stores(
     graph: &Graph,
     layouts: &Layouts,
-    shared: &Shared,
+    shared: &Aliases,
     launches: &mut Vec<LaunchData>,
 ) -> Option<()> {
     for (n, output) in graph.outputs.iter().enumerate() {

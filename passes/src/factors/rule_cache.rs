@@ -9,17 +9,17 @@ use tpc_ir::{Graph, Inst, TensorType, Value};
 
 /// The rules made so far, by the hash of op and types, each with the first instruction that has it.
 #[derive(Default)]
-pub(super) struct KnownRules {
+pub(super) struct RuleCache {
     by_hash: FxHashMap<u64, Vec<(Inst, Arc<Rule>)>>,
 }
 
-impl KnownRules {
+impl RuleCache {
     /// The rule of an instruction.
     pub(super) fn rule(&mut self, graph: &Graph, inst: Inst) -> Arc<Rule> {
         let data = graph.inst(inst);
         if data.op.is_leaf() {
             // A leaf's rule takes less than looking it up.
-            return Arc::new(made(graph, inst));
+            return Arc::new(make_rule(graph, inst));
         }
         let alike = |a: &[Value], b: &[Value]| {
             let ty = |v: &Value| &graph.value(*v).ty;
@@ -35,14 +35,14 @@ impl KnownRules {
         if let Some((_, rule)) = same {
             return Arc::clone(rule);
         }
-        let rule = Arc::new(made(graph, inst));
+        let rule = Arc::new(make_rule(graph, inst));
         found.push((inst, Arc::clone(&rule)));
         rule
     }
 }
 
 /// What the op says for its types.
-fn made(graph: &Graph, inst: Inst) -> Rule {
+fn make_rule(graph: &Graph, inst: Inst) -> Rule {
     let data = graph.inst(inst);
     let types =
         |vs: &[Value]| -> Vec<&TensorType> { vs.iter().map(|&v| &graph.value(v).ty).collect() };

@@ -4,7 +4,7 @@ use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Value};
 
 /// Per instruction, how many tokens ahead must be known for it.
-pub(crate) fn tokens_ahead(graph: &Graph) -> Vec<u32> {
+pub(crate) fn lookahead_tokens(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
         let of = |v: &Value| out[graph.value(*v).def.0.index()];

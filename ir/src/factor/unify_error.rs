@@ -5,7 +5,7 @@ use crate::sharding::ClassRef;
 
 /// Why two trees cannot be the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Cut {
+pub enum UnifyError {
     /// The sizes differ.
     #[error("sizes differ: {0} against {1}")]
     Sizes(Dim, Dim),

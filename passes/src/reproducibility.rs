@@ -11,22 +11,25 @@ use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{Tensors, subtree};
 use tpc_ir::{Graph, InstData, Interval, Op, Value};
 
+/// The most weights that a product of tpc's CPU executor reads for a token with its activations in two terms, by default.
+pub const TWO_TERM_WEIGHTS: u64 = 1 << 18;
+
 /// Why a sum may have other bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OtherOrder {
+pub enum DifferenceCause {
     /// Their number is not 2, 4 or 8.
-    Devices,
+    DeviceCount,
     /// The shares are no equal subtrees of the sum over the whole axis.
-    Shares,
+    UnequalShares,
     /// Each device adds two sums, of either term of the activations.
-    Terms,
+    TwoTerms,
     /// What is added was computed of the shares' products: their sum comes later than on one device.
-    Late,
+    DeferredSum,
 }
 
 /// Sums that may have other bits for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OtherBits {
+pub struct DifferingSums {
     /// How many.
     pub sums: usize,
     /// The result of the first.
@@ -35,11 +38,14 @@ pub struct OtherBits {
 
 /// The sums over devices of the programs that may have other bits than on one device; none where all have the same.
 /// Products that read at most `two_terms` quantised weights for a token take their activations in two terms.
-pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, OtherBits> {
-    let mut out: BTreeMap<OtherOrder, OtherBits> = BTreeMap::new();
+pub fn find_differing_sums(
+    programs: &Graph,
+    two_terms: u64,
+) -> BTreeMap<DifferenceCause, DifferingSums> {
+    let mut out: BTreeMap<DifferenceCause, DifferingSums> = BTreeMap::new();
     let tensors = Tensors::of(programs);
     let small = |v: Value| {
-        let product = moved(programs, v);
+        let product = moved_inst(programs, v);
         tensors.reads_at_most(programs, (&product.op, &product.operands), two_terms)
     };
     for (_, data) in programs.insts() {
@@ -50,8 +56,8 @@ pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, Othe
         let (true, Some(&first)) = (sum, data.results.first()) else {
             continue;
         };
-        if let Some(why) = other_order(programs, &data.operands, &small) {
-            let of = out.entry(why).or_insert(OtherBits { sums: 0, first });
+        if let Some(why) = difference_cause(programs, &data.operands, &small) {
+            let of = out.entry(why).or_insert(DifferingSums { sums: 0, first });
             of.sums += 1;
         }
     }
@@ -59,11 +65,11 @@ pub fn other_bits(programs: &Graph, two_terms: u64) -> BTreeMap<OtherOrder, Othe
 }
 
 /// Why the sum of these values, one per device, may have other bits.
-fn other_order(
+fn difference_cause(
     programs: &Graph,
     parts: &[Value],
     small: &dyn Fn(Value) -> bool,
-) -> Option<OtherOrder> {
+) -> Option<DifferenceCause> {
     let op = |&v: &Value| &programs.inst(programs.value(v).def.0).op;
     // Rows that one device has, and zeros of the others.
     let windowed = |op: &Op| match op {
@@ -74,27 +80,27 @@ fn other_order(
     if parts.iter().map(op).all(windowed) {
         return None;
     }
-    let shares: Option<Vec<Interval>> = parts.iter().map(|&v| share(programs, v)).collect();
+    let shares: Option<Vec<Interval>> = parts.iter().map(|&v| product_share(programs, v)).collect();
     let Some(shares) = shares else {
-        return Some(OtherOrder::Late);
+        return Some(DifferenceCause::DeferredSum);
     };
     let k = shares.iter().map(|i| i.end()).max().unwrap_or(0);
     let devices = shares.len() as u64;
     if subtree(k, 0, devices).is_none() {
-        return Some(OtherOrder::Devices);
+        return Some(DifferenceCause::DeviceCount);
     }
     let is_subtree =
         |(rank, i): (u64, &Interval)| subtree(k, rank, devices) == Some((i.start, i.end()));
     // Without elements, they are parts of several ranges.
     if k == 0 || !(0..).zip(&shares).all(is_subtree) {
-        return Some(OtherOrder::Shares);
+        return Some(DifferenceCause::UnequalShares);
     }
     let small = parts.first().is_some_and(|&v| small(v));
-    small.then_some(OtherOrder::Terms)
+    small.then_some(DifferenceCause::TwoTerms)
 }
 
 /// What computes the elements of a value: views of it and rows chosen from it leave them as they are.
-fn moved(programs: &Graph, mut v: Value) -> &InstData {
+fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);
         match data.operands.first() {
@@ -106,8 +112,8 @@ fn moved(programs: &Graph, mut v: Value) -> &InstData {
 
 /// The interval of K that a product sums over; the empty one where it is no single one. `None` for what is no product with
 /// a weight.
-fn share(programs: &Graph, v: Value) -> Option<Interval> {
-    let product = moved(programs, v);
+fn product_share(programs: &Graph, v: Value) -> Option<Interval> {
+    let product = moved_inst(programs, v);
     let (Op::MulMat(_) | Op::MulMatId(_)) = &product.op else {
         return None;
     };

@@ -1,0 +1,54 @@
+//! Storage formats of weights.
+
+use crate::dtype::DType;
+
+/// The storage format of a weight in a buffer.
+///
+/// A backend defines the formats of its kernels as constants, and only its kernels know their bytes. The IR knows the name of
+/// a format, where rows may be cut, and one format: [`StorageFormat::FILE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StorageFormat {
+    name: &'static str,
+    /// Whether a part of a block is stored without the rest of the block.
+    splits_blocks: bool,
+}
+
+impl StorageFormat {
+    /// The format of the file: the blocks of one row after another.
+    pub const FILE: StorageFormat = StorageFormat::of_blocks("file");
+
+    /// A format that stores whole blocks of the file's type.
+    pub const fn of_blocks(name: &'static str) -> StorageFormat {
+        StorageFormat {
+            name,
+            splits_blocks: false,
+        }
+    }
+
+    /// A format that stores parts of blocks, down to [`DType::granule`].
+    pub const fn of_granules(name: &'static str) -> StorageFormat {
+        StorageFormat {
+            name,
+            splits_blocks: true,
+        }
+    }
+
+    /// The fewest elements along axis 0 of a weight of a type that it stores apart from their neighbours.
+    pub const fn granule(self, dtype: DType) -> u64 {
+        match self.splits_blocks {
+            true => dtype.granule(),
+            false => dtype.block_len(),
+        }
+    }
+
+    /// The word of the text form.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+}
+
+impl Default for StorageFormat {
+    fn default() -> StorageFormat {
+        StorageFormat::FILE
+    }
+}

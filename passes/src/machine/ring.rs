@@ -1,0 +1,58 @@
+//! Collectives over a ring of devices.
+
+use tpc_ir::op::Collective;
+
+use super::{EngineProfile, Link, LinkKind, Topology};
+
+/// Devices that reduce together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ring {
+    /// The slowest link between neighbours.
+    pub link: Link,
+    /// The number of devices.
+    pub n: usize,
+    /// Whether one of them waits for the others by way of the host.
+    pub waits: bool,
+}
+
+impl Ring {
+    /// The ring of these devices of a machine.
+    pub fn of(topology: &Topology, devices: &[usize]) -> Ring {
+        Ring {
+            link: topology.slowest_ring_link(devices),
+            n: devices.len(),
+            waits: devices
+                .iter()
+                .any(|&d| topology.device(d).class.waits_on_host()),
+        }
+    }
+}
+
+impl EngineProfile {
+    /// Microseconds of a collective over `n` devices whose operand has `bytes` over all of them. An all-reduce is a
+    /// reduce-scatter and an all-gather in one, so that either alone moves half as much after the same latency.
+    pub fn collective_us(&self, collective: Collective, ring: Ring, bytes: f64) -> f64 {
+        match collective {
+            Collective::AllReduce => self.all_reduce_us(ring, bytes),
+            Collective::AllGather | Collective::ReduceScatter | Collective::AllToAll => {
+                self.all_reduce_us(ring, bytes / 2.0)
+            }
+        }
+    }
+
+    /// Microseconds of an all-reduce of `bytes` over the devices of a ring.
+    pub fn all_reduce_us(&self, ring: Ring, bytes: f64) -> f64 {
+        let Ring { link, n, waits } = ring;
+        if n < 2 {
+            return 0.0;
+        }
+        let growth = match link.kind {
+            LinkKind::NvSwitch => 0.0,
+            _ => self.reduction_growth,
+        };
+        let n = n as f64;
+        let old = if waits { self.old_reductions } else { 1.0 };
+        let latency = old * self.reduction_latencies * link.latency_us * (n - 1.0).powf(growth);
+        latency + 2.0 * (n - 1.0) / n * bytes / (link.bandwidth * self.link_share) * 1e6
+    }
+}

@@ -1,0 +1,47 @@
+//! The parts of the time of a decoded token.
+
+use std::ops::Add;
+
+/// The parts of the time of a decoded token, in microseconds. They add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Breakdown {
+    /// Products with weights: the reading of the weights.
+    pub weights_us: f64,
+    /// Attention, recurrent states included.
+    pub attention_us: f64,
+    /// All other ops on the devices.
+    pub other_us: f64,
+    /// The fixed time of every kernel, and of every token.
+    pub launches_us: f64,
+    /// Collectives, and copies between devices.
+    pub collectives_us: f64,
+    /// Work of the host, and copies to and from it.
+    pub host_us: f64,
+}
+
+impl Breakdown {
+    /// Their sum.
+    pub fn total(&self) -> f64 {
+        self.weights_us
+            + self.attention_us
+            + self.other_us
+            + self.launches_us
+            + self.collectives_us
+            + self.host_us
+    }
+}
+
+impl Add for Breakdown {
+    type Output = Breakdown;
+
+    fn add(self, b: Breakdown) -> Breakdown {
+        Breakdown {
+            weights_us: self.weights_us + b.weights_us,
+            attention_us: self.attention_us + b.attention_us,
+            other_us: self.other_us + b.other_us,
+            launches_us: self.launches_us + b.launches_us,
+            collectives_us: self.collectives_us + b.collectives_us,
+            host_us: self.host_us + b.host_us,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The terms that the model itself has, by kind.
+
+use egg::Id;
+use rustc_hash::FxHashSet;
+
+/// The model's terms by kind.
+#[derive(Debug, Default)]
+pub(super) struct ModelTerms {
+    /// Views, as (viewed, view): a device's part of a value may be a part of its slice.
+    pub(super) slices: Vec<(Id, Id)>,
+    /// The same, to tell whether one is known.
+    pub(super) known_slices: FxHashSet<(Id, Id)>,
+    /// Sums, as (sum, terms).
+    pub(super) sums: Vec<(Id, Vec<Id>)>,
+    /// Repetitions, as (repeated, repetition).
+    pub(super) repetitions: Vec<(Id, Id)>,
+    /// Values of which a slice is set, as (value, result).
+    pub(super) sets: Vec<(Id, Id)>,
+}
