@@ -1,6 +1,6 @@
 //! How many devices of the same kind suffice.
 
-use super::Advisor;
+use super::advisor::Advisor;
 use super::bound::in_order;
 use super::effort::{Costs, Effort};
 use crate::pipeline::{Stored, in_parallel};

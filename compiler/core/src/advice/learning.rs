@@ -1,9 +1,12 @@
 //! What a search learns before it tries anything: what the plan that was asked for tells, and sketches of other ways.
 
-use super::bound::{Extremes, Known, Times};
+use super::bound::Extremes;
+use super::point::{Chain, First, Point};
 use super::search::{Purpose, Search};
 use super::shares::{Shared, Shares};
-use super::space::{Chain, Edits, First, Point};
+use super::space::Edits;
+use super::times::Times;
+use super::way_profile::WayProfile;
 use crate::pipeline::{Compiled, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
@@ -156,18 +159,18 @@ impl Search<'_> {
             let stages = &self.space.ways[way].way;
             (self.space.ways.iter()).position(|w| w.way == *stages && w.shares == Shares::Asked)
         };
-        let mut known: Vec<Option<Known>> = Vec::new();
+        let mut known: Vec<Option<WayProfile>> = Vec::new();
         for way in 0..sketches.len() {
             let shared = &self.space.ways[way];
             let alike = || same(way).and_then(|w| sketches[w].as_ref());
             let found = match (&sketches[way], shared.shares == Shares::Counted) {
-                (Some(sketch), _) => Some(Known::of(sketch, shared, devices)),
+                (Some(sketch), _) => Some(WayProfile::of(sketch, shared, devices)),
                 (None, true) => Some(alike().map_or_else(
-                    || Known::whole(devices, none),
-                    |sketch| Known::of(sketch, shared, devices),
+                    || WayProfile::whole(devices, none),
+                    |sketch| WayProfile::of(sketch, shared, devices),
                 )),
                 (None, false) if shared.way.mode == SplitMode::Layer => {
-                    Some(Known::whole(devices, none))
+                    Some(WayProfile::whole(devices, none))
                 }
                 (None, false) => None,
             };

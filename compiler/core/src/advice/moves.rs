@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::Op;
 
-use super::bound::Load;
+use super::load::Load;
 use crate::pipeline::Prepared;
 use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 

@@ -7,9 +7,9 @@ use tpc_passes::footprint::Footprint;
 
 use super::change::Change;
 use super::class::Class;
+use super::point::{Chain, Point};
 use super::price::{Advice, Shortfall, price};
 use super::search::{FASTER, Search, has_as_much};
-use super::space::{Chain, Point};
 use super::trial::{Found, Trying};
 use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;

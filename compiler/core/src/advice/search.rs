@@ -4,16 +4,21 @@ use std::collections::BTreeSet;
 
 use tpc_passes::machine::Engine;
 
-use super::Advisor;
-use super::bound::{Bound, Compute, Known, Leaves, Load};
+use super::advisor::Advisor;
+use super::bound::Bound;
 use super::change::Change;
 use super::class::Class;
+use super::compute::Compute;
+use super::configuration::Configuration;
 use super::effort::{Costs, Effort};
 use super::growth::{self, Growth};
+use super::leaves::Leaves;
+use super::load::Load;
 use super::moves::Moves;
-use super::placed::Placed;
+use super::point::{Chain, First, Offload, Point};
 use super::shares::{Shared, Shares, shared_ways};
-use super::space::{Chain, Edits, First, Offload, Point, Space};
+use super::space::{Edits, Space};
+use super::way_profile::WayProfile;
 use crate::pipeline::{Compiled, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
@@ -225,8 +230,13 @@ impl<'a> Search<'a> {
         times.per_token() * (1.0 + moved)
     }
 
-    fn placed<'b>(&'b self, known: &'b Known, point: &'b Point, load: &'b Load) -> Placed<'b> {
-        Placed {
+    fn placed<'b>(
+        &'b self,
+        known: &'b WayProfile,
+        point: &'b Point,
+        load: &'b Load,
+    ) -> Configuration<'b> {
+        Configuration {
             known,
             shared: &self.space.ways[point.way],
             base: self.space.base,
@@ -238,7 +248,7 @@ impl<'a> Search<'a> {
 
     /// What a point stores after the moves of its layers, and the edits of the line that follow; `None` where it has fewer
     /// moves than it asks for.
-    fn settled(&self, known: &Known, point: &Point, load: &Load) -> Option<(Load, Edits)> {
+    fn settled(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
         let it = self.placed(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
         let (moves, load) = self.bound.moved(&it, &self.space.moves.all, n);
@@ -246,7 +256,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let overrides = self.space.overrides(&moves);
-        let now = Placed { load: &load, ..it };
+        let now = Configuration { load: &load, ..it };
         let shares = match &it.shared.shares {
             Shares::Asked => None,
             Shares::Given(shares) => Some(shares.clone()),
@@ -256,7 +266,7 @@ impl<'a> Search<'a> {
     }
 
     /// The changes that lead from the user's configuration to a point.
-    pub(super) fn changes(&self, known: &Known, point: &Point) -> Option<Vec<Change>> {
+    pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
         let (_, edits) = self.settled(known, point, &load)?;
@@ -264,14 +274,14 @@ impl<'a> Search<'a> {
     }
 
     /// What a point stores after the moves of its layers.
-    fn after_moves(&self, known: &Known, point: &Point, load: &Load) -> Option<Load> {
+    fn after_moves(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<Load> {
         let it = self.placed(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
         let (moves, load) = self.bound.moved(&it, &self.space.moves.all, n);
         (moves.len() == n).then_some(load)
     }
 
-    fn fits(&self, known: &Known, point: &Point, load: &Load) -> bool {
+    fn fits(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
         if point.chain.first != First::Moves {
             return self.bound.fits(&self.placed(known, point, load));
         }
@@ -279,7 +289,7 @@ impl<'a> Search<'a> {
         load.is_some_and(|load| self.bound.fits(&self.placed(known, point, &load)))
     }
 
-    fn fits_devices(&self, known: &Known, point: &Point, load: &Load) -> bool {
+    fn fits_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
         if point.chain.first != First::Moves {
             return self.bound.fits_devices(&self.placed(known, point, load));
         }
@@ -289,7 +299,7 @@ impl<'a> Search<'a> {
 
     /// The least that has to go to the host by the bound; `None` where everything there does not help, or the engine refuses
     /// it.
-    fn least_level(&self, known: &Known, point: &Point, load: &Load) -> Option<u64> {
+    fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
         let at = Point { level, ..*point };
         (!self.is_refused(&at) && self.fits(known, &at, load)).then_some(level)
@@ -297,7 +307,7 @@ impl<'a> Search<'a> {
 
     /// The least that has to go to the host for the devices to have room by the bound, whatever the host has; the last level
     /// where they never have.
-    pub(super) fn level_of_devices(&self, known: &Known, point: &Point, load: &Load) -> u64 {
+    pub(super) fn level_of_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (self.space.first_level(point.chain).min(last), last);
         while low < high {
@@ -316,7 +326,7 @@ impl<'a> Search<'a> {
     }
 
     /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.
-    pub(super) fn mildest(&self, class: Class, known: &Known, point: &Point) -> Option<Point> {
+    pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
         let level = self.least_level(known, point, &load(point))?;

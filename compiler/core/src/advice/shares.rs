@@ -1,7 +1,7 @@
 //! The ways to divide a model with their shares: those that were asked for, others in proportion to memory, and layers counted
 //! until they fit.
 
-use super::bound::Rooms;
+use super::free_memory::FreeMemory;
 use crate::pipeline::{Stored, Way, ways};
 use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, by_layers};
 
@@ -93,7 +93,7 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
 /// device is as empty as can be. `drafting` are blocks behind the last layer that count as layers.
 pub(super) fn counted(
     units: &[Stored],
-    rooms: &Rooms,
+    rooms: &FreeMemory,
     drafting: u64,
     holds: &dyn Fn(&[usize]) -> bool,
 ) -> Vec<f64> {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::bound::Known;
 use super::change::Change;
 use super::class::Class;
 use super::effort::Costs;
+use super::point::{Chain, Point};
 use super::price::{Advice, per_token};
 use super::search::{CELLS, FASTER, Search, Timed, has_as_much, milder};
-use super::space::{Chain, Point};
+use super::way_profile::WayProfile;
 use crate::pipeline::{Draft, Prepared, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
@@ -189,7 +189,7 @@ impl Search<'_> {
     }
 
     /// A draft of a point, whether it fits or not.
-    pub(super) fn draft(&self, known: &Known, point: &Point, trying: Trying) -> Option<Found> {
+    pub(super) fn draft(&self, known: &WayProfile, point: &Point, trying: Trying) -> Option<Found> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);
         let prepared = self.advisor.origin.prepare(&placement).ok()?;

@@ -1,7 +1,8 @@
 //! llama-bench's `-o csv`.
 
+use super::fields::{BOTH, field};
 use super::measured::{Measured, Test};
-use super::reading::{BOTH, Reading, field};
+use super::reading::Reading;
 
 /// The fields of a line, quotes taken off; two quotes within quotes are one.
 fn fields(line: &str) -> Vec<String> {

@@ -2,8 +2,9 @@
 
 use tpc_diag::suggest::shorten;
 
+use super::fields::{BOTH, field, test};
 use super::measured::{Measured, Test};
-use super::reading::{BOTH, Reading, field, test};
+use super::reading::Reading;
 
 /// The cells of a row of a table; `None` of a line that is none.
 fn cells(line: &str) -> Option<Vec<&str>> {

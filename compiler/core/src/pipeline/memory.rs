@@ -4,11 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use tpc_ir::program::{BatchShape, Target};
-use tpc_ir::{Place, Symbol, Verified, stage};
+use tpc_ir::{Bindings, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
 
-use super::{CacheSizes, memory_batch};
+use super::size::CacheSizes;
+
+/// The largest batch of a prompt, with a full cache.
+pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
+    workload
+        .prefill
+        .with(Symbol::NKv, caches.n_ctx)
+        .with(Symbol::NKvSwa, caches.n_ctx_swa)
+}
 
 /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {

@@ -4,8 +4,8 @@ use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
 
 use super::divide::invalid;
-use super::memory::{Memory, shapes};
-use super::{CacheSizes, Compiled, Model, ModelSize, memory_batch};
+use super::memory::{Memory, memory_batch, shapes};
+use super::{CacheSizes, Compiled, Model, ModelSize};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;

@@ -30,6 +30,14 @@ impl Stored {
         self.experts + self.weights + self.caches + self.states
     }
 
+    /// Adds the bytes of another section.
+    pub(crate) fn add(&mut self, other: &Stored) {
+        self.experts += other.experts;
+        self.weights += other.weights;
+        self.caches += other.caches;
+        self.states += other.states;
+    }
+
     /// The counter of an instruction's bytes; `None` where it stores nothing. `experts` are the tensors of experts.
     pub(crate) fn counter(
         &mut self,

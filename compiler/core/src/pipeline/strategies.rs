@@ -5,7 +5,7 @@ use tpc_ir::Bindings;
 use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::PlanRequest;
 
-use super::Model;
+use super::model::Model;
 use crate::placement::{Overridden, Placement, ResolvedPlacement, SplitMode, resolve};
 
 /// A strategy with the request for its plan.

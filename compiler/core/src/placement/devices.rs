@@ -4,7 +4,6 @@ use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 
-use super::Machine;
 use crate::cards::{Found, find, table};
 
 /// The executor of a device's program.
@@ -163,14 +162,6 @@ pub(super) fn counted(text: &str) -> Option<(usize, &str)> {
     Some((n, name.trim()))
 }
 
-/// Reads a list of devices for the machine that it describes by itself.
-///
-/// # Errors
-/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
-pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
-    Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
-}
-
 /// The devices as `--devices` takes them: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
 pub fn spell_devices(devices: &[DeviceSpec]) -> String {
     let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
@@ -203,6 +194,7 @@ pub fn spell_devices(devices: &[DeviceSpec]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::parse_devices;
 
     #[test]
     fn device_lists() {

@@ -39,6 +39,14 @@ pub struct Machine {
     pub notes: Vec<Diagnostic>,
 }
 
+/// Reads a list of devices for the machine that it describes by itself.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
+pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
+    Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
+}
+
 /// A device on its way into a machine.
 #[derive(Clone)]
 struct Member {

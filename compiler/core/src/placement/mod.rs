@@ -19,14 +19,12 @@ mod words;
 
 pub use beside::{Beside, Difference, Part};
 pub use described::described;
-pub use devices::{
-    DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
-};
+pub use devices::{DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, spell_devices};
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use engine_options::EngineOptions;
 pub use experts::HostExperts;
 pub use layer_pattern::{LayerPattern, layer_of};
-pub use machine::{Machine, MachineRequest};
+pub use machine::{Machine, MachineRequest, parse_devices};
 pub use network::Servers;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
 pub use reserve::{Reserve, parse_host_memory};

@@ -11,7 +11,7 @@ use tpc_ir::{Class, Dim, Graph, Inst, Op, Value};
 use tpc_passes::gcd;
 
 use super::joint::{Joint, TreeLeaf};
-use super::sizes::position;
+use super::position::position;
 use super::units::{Constraint, Small};
 
 /// Indices that remain of a factor that nothing splits, as far as units allow.

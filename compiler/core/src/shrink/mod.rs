@@ -18,6 +18,7 @@ mod form;
 mod joint;
 mod kinds;
 mod layers;
+mod position;
 mod sizes;
 mod units;
 

@@ -9,6 +9,7 @@ use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 
 use super::constraints::Constraints;
 use super::joint::Joint;
+use super::position::position;
 use super::units::Small;
 
 /// Why a graph cannot have other sizes.
@@ -24,49 +25,6 @@ pub(super) struct SmallSizes<'a> {
     small: BTreeMap<Var, Small>,
     /// Per class, the factor that its ranges divide and the elements of each index; `None` where it stays as it is.
     split: Vec<Option<(Var, u64)>>,
-}
-
-/// Where the boundary at `at` of an axis is when its factors have other sizes; `None` where it is within a factor.
-pub(super) fn position(
-    joint: &Joint,
-    new: &dyn Fn(Var) -> Option<Dim>,
-    v: Var,
-    at: u64,
-) -> Option<u64> {
-    let space = &joint.factors.space;
-    let sized = |v: Var| space.resized(v, new)?.as_const();
-    if at == 0 {
-        return Some(0);
-    }
-    if space.size(v).as_const() == Some(at) {
-        return sized(v);
-    }
-    let factors = space.factors(&[v]);
-    let (&major, rest) = factors.split_first()?;
-    let minor = |f: &dyn Fn(Var) -> Option<u64>| {
-        let mut rest = rest.iter();
-        rest.try_fold(1_u64, |n, &v| n.checked_mul(f(v)?))
-    };
-    let old = minor(&|v| space.size(v).as_const())?;
-    if !at.is_multiple_of(old) {
-        return None;
-    }
-    let times = minor(&sized)?;
-    let at = at / old;
-    if space.size(major).as_const() == Some(at) {
-        return sized(major)?.checked_mul(times);
-    }
-    let (mut before, mut made) = (0, 0);
-    for segment in space.segments(major)? {
-        let size = space.size(segment).as_const()?;
-        if at < before + size {
-            let within = position(joint, new, segment, at - before)?;
-            return (made + within).checked_mul(times);
-        }
-        before += size;
-        made += sized(segment)?;
-    }
-    None
 }
 
 impl<'a> SmallSizes<'a> {

@@ -6,9 +6,10 @@ use tpc_passes::machine::{
     CardClass, DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology,
 };
 
+use super::card::{card_named, name_of_card};
+use super::device::{FileDevice, MAX_ENTRIES};
 use super::error::{Place, TopologyError};
 use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, positive, words};
-use super::{FileDevice, MAX_ENTRIES, card_named, name_of_card};
 use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE, class_of_name};
 use crate::units::Unit;
 

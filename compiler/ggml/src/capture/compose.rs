@@ -7,8 +7,8 @@ use tpc_ir::op::{
 use tpc_ir::{Dim, RANK, Value};
 
 use super::append::{OpaqueReason, exactly, fits, form, push};
-use super::lowering::Operands;
 use super::memory::{Memory, dims};
+use super::operands::Operands;
 use super::record::{Layout, Record};
 use super::trace::Trace;
 use crate::op;

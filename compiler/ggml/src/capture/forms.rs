@@ -7,8 +7,8 @@ use tpc_ir::op::{
 use tpc_ir::{Dim, Value};
 
 use super::append::{OpaqueReason, form, push};
-use super::lowering::Operands;
 use super::memory::{Memory, dims};
+use super::operands::Operands;
 use super::record::Record;
 use crate::op;
 

@@ -12,17 +12,9 @@ use super::append::{OpaqueReason, form};
 use super::compose;
 use super::forms;
 use super::memory::{Memory, dims};
+use super::operands::Operands;
 use super::record::Record;
 use crate::op::{self, GgmlOp};
-
-/// The sources of a record that is lowered.
-#[derive(Clone, Copy)]
-pub(super) struct Operands<'a> {
-    /// Their positions in the capture.
-    pub(super) records: &'a [usize],
-    /// Their values. Of a write, the destination is not among them.
-    pub(super) values: &'a [Value],
-}
 
 /// Appends what a record computes; the values are its result, or the results that it packs.
 pub(super) type Build<'t> = Box<

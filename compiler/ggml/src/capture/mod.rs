@@ -26,6 +26,7 @@ mod layers;
 mod leaves;
 mod lowering;
 mod memory;
+mod operands;
 mod ops;
 mod rebuild;
 mod record;

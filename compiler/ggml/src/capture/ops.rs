@@ -5,8 +5,9 @@ use tpc_ir::{RANK, Value};
 
 use super::append::{OpaqueReason, form, push, push_packed};
 use super::codes;
-use super::lowering::{OpLowering, Operands, lowering};
+use super::lowering::{OpLowering, lowering};
 use super::memory::Memory;
+use super::operands::Operands;
 use super::record::Record;
 use super::trace::{Made, Trace};
 use crate::op::OpKind;

@@ -155,4 +155,9 @@ impl Build {
     pub fn dropped(&self, mode: &str) -> Option<&DroppedMode> {
         self.dropped_modes.iter().find(|d| d.mode == mode)
     }
+
+    /// The kernels of a back end; `None` where they are not known.
+    pub fn cache_kernels(&self, backend: Backend) -> Option<&CacheKernels> {
+        self.cache_kernels.iter().find(|c| c.backend == backend)
+    }
 }

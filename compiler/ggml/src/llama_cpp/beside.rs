@@ -1,8 +1,9 @@
 //! The files that a command line loads in addition to the model.
 
-use super::command::{CommandLine, ParsedOption};
+use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::options::Setting;
+use super::parsed_option::ParsedOption;
 
 /// Options of drafts and encoders, which no table of settings tells apart.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];

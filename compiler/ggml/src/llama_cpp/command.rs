@@ -5,21 +5,9 @@ use std::slice::Iter;
 
 use super::fault::{Fault, fault, is_on_off_auto, read_number};
 use super::options::{Arity, OPTIONS, OptionSpec, Setting};
+use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 use tpc_diag::{Diagnostic, codes};
-
-/// An option of a command line, or an environment variable before it, with its argument.
-#[derive(Clone, Debug)]
-pub struct ParsedOption {
-    /// The option.
-    pub spec: &'static OptionSpec,
-    /// Its spelling in the line: `-c`, or `LLAMA_ARG_CTX_SIZE`.
-    pub spelling: String,
-    /// Its argument, or its two arguments with a space between; `on` or `off` for a switch.
-    pub value: String,
-    /// Whether an environment variable stands for it.
-    pub from_env: bool,
-}
 
 /// A command line of llama.cpp.
 #[derive(Clone, Debug)]

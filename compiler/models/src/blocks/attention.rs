@@ -6,7 +6,8 @@ use tpc_ir::{Dim, Value};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::indexer;
-use super::kv_cache::{self, CacheInputs, CacheKind};
+use super::kv_cache::{self, CacheKind};
+use super::mask::visible_cells;
 use super::norm;
 use super::qk_norm::{Heads, QUERIES, heads};
 use super::rotation::Rotation;
@@ -169,17 +170,12 @@ pub(super) fn attend_to_new(
         }
         None => b.caches_of(cx.layer),
     };
-    let mask = selected.unwrap_or_else(|| normal_mask(b, cx));
+    let mask = selected.unwrap_or_else(|| visible_cells(b, cx));
     let y = attend(b, cx, [q, k, v], mask, scale)?;
     match value_rotation {
         Some(rotation) => rotation.apply(b, y, "kqv_rot"),
         None => Ok(y),
     }
-}
-
-/// The mask of the cells that the tokens of a layer see.
-pub(super) fn normal_mask(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
-    b.input(CacheInputs::new(cx.layer.reach).mask)
 }
 
 /// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v` alike: `[dv, heads, n_tokens]`.

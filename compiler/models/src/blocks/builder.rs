@@ -9,7 +9,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
 
-use super::residual::Kept;
+use super::kept_stream::KeptStream;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::LayerHParams;
@@ -56,7 +56,7 @@ pub(crate) struct Builder<'a> {
     hadamards: BTreeMap<u64, Value>,
     caches: BTreeMap<u32, [Value; 2]>,
     selection: Option<Value>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptStream>,
     states: Vec<Output>,
 }
 
@@ -305,12 +305,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Notes a residual stream, for later layers.
-    pub(crate) fn keep(&mut self, kept: Kept) {
+    pub(crate) fn keep(&mut self, kept: KeptStream) {
         self.kept.push(kept);
     }
 
     /// The residual streams that were kept.
-    pub(crate) fn kept(&self) -> &[Kept] {
+    pub(crate) fn kept(&self) -> &[KeptStream] {
         &self.kept
     }
 

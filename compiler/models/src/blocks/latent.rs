@@ -12,6 +12,7 @@ use super::attention::{self, Attending};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
+use super::mask::visible_cells;
 use super::{indexer, norm, rope};
 use crate::description::{LatentForm, Presence};
 use crate::error::ArchError;
@@ -201,7 +202,7 @@ fn absorbed_heads(
         0 => k,
         _ => b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?,
     };
-    let mask = mask.unwrap_or_else(|| attention::normal_mask(b, cx));
+    let mask = mask.unwrap_or_else(|| visible_cells(b, cx));
     let y = attention::attend(b, cx, [q, k, v], mask, hp.scale)?;
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }

@@ -4,7 +4,8 @@ use tpc_ir::Value;
 
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::ffn::{self, FfnInput};
+use super::ffn;
+use super::ffn_input::FfnInput;
 use super::{attention, compressed, hyper, latent, ngrams, norm, per_layer, recurrent, residual};
 use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;

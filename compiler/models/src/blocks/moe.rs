@@ -6,7 +6,7 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::ffn::FfnInput;
+use super::ffn_input::FfnInput;
 use super::router::{self, Routing};
 use super::{network, norm};
 use crate::description::{

@@ -5,22 +5,16 @@ use tpc_ir::{Dim, Value};
 
 use super::builder::Builder;
 use super::context::Context;
+use super::kept_stream::KeptStream;
 use super::norm;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::source::TensorRole;
 
-/// A residual stream that a layer kept, `[n_embd, n_tokens]`, and its norm without weight.
-#[derive(Clone, Copy)]
-pub(crate) struct Kept {
-    raw: Value,
-    normed: Value,
-}
-
 /// Keeps the residual stream.
 pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<(), ArchError> {
     let normed = norm::plain(b, cx, x, "res_kept")?;
-    b.keep(Kept { raw: x, normed });
+    b.keep(KeptStream { raw: x, normed });
     Ok(())
 }
 
@@ -41,7 +35,7 @@ pub(crate) fn mixed(
         return Ok(x);
     }
     let score = b.required(&score, &sizes, TensorRole::Router)?;
-    parts.push(Kept {
+    parts.push(KeptStream {
         raw: x,
         normed: norm::plain(b, cx, x, "res_norm")?,
     });

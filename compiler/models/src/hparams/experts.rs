@@ -1,6 +1,6 @@
 //! Mixtures of experts: how many experts there are, and how tokens choose theirs.
 
-use super::ffn::FfnWidth;
+use super::ffn_width::FfnWidth;
 use super::heads;
 use super::keys::Keys;
 use super::windows::Reach;

@@ -1,6 +1,7 @@
 //! The feed-forward sublayer of each layer: dense or with experts, and how wide.
 
 use super::experts::ExpertHParams;
+use super::ffn_width::FfnWidth;
 use super::keys::Keys;
 use crate::description::{
     Arch, DenseWidth, ExpertForm, ExpertLayers, ExpertWidth, Experts, SharedForm, SharedWidth,
@@ -55,14 +56,6 @@ const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
     once: "feed_forward_length (no expert_feed_forward_length is given)",
     twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
 };
-
-/// The width of a feed-forward network, or of one expert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FfnWidth {
-    pub(crate) n: Size,
-    /// The width of gate and up in one matrix.
-    pub(crate) gate_up: Size,
-}
 
 /// The feed-forward sublayer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]

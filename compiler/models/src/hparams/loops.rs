@@ -1,7 +1,7 @@
 //! How often layers run.
 
 use super::keys::Keys;
-use super::model::MAX_LAYERS;
+use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;
 use crate::error::ArchError;
 

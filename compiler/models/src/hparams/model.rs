@@ -12,6 +12,7 @@ use super::indexer::IndexerHParams;
 use super::keys::Keys;
 use super::latent::LatentHParams;
 use super::layers::{LayerHParams, LayerTable, Model};
+use super::limits::MAX_LAYERS;
 use super::loops::Loops;
 use super::ngrams::NgramHParams;
 use super::recurrent::RecurrentHParams;
@@ -23,10 +24,6 @@ use crate::error::ArchError;
 use crate::options::Drafting;
 use crate::size::Size;
 use tpc_gguf::{Header, Metadata};
-
-/// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
-/// can cause.
-pub(super) const MAX_LAYERS: u64 = 2048;
 
 /// The hyper-parameters of a model.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The devices of a plan, as llama.cpp calls them.
 
-use super::llama_cpp::Refusal;
+use super::refusal::Refusal;
 use crate::cards::{Found, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
 

@@ -1,6 +1,5 @@
 //! The command of llama.cpp, or of ik_llama.cpp, for a plan's placement.
 
-use tpc_ggml::engines::Predicted;
 use tpc_ir::DType;
 use tpc_models::Drafting;
 use tpc_passes::machine::Engine;
@@ -8,6 +7,7 @@ use tpc_passes::place::{LayerPlace, LayerPlacement};
 
 use super::devices::{buffer, devices};
 use super::path::{first_shard, is_address, path_word};
+use super::refusal::Refusal;
 use super::shell::ShellCommand;
 use crate::foreign_types::ForeignTypes;
 use crate::pipeline::{Compiled, tensor_limit};
@@ -25,33 +25,6 @@ pub(super) enum Family {
     LlamaCpp,
     /// ik_llama.cpp.
     IkLlamaCpp,
-}
-
-/// Why a program cannot run a placement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// The reason, as what the program does.
-    pub(super) why: String,
-    /// Whether the same options with a split by layers are understood.
-    pub(super) layers_instead: bool,
-}
-
-impl From<Predicted> for Refusal {
-    fn from(p: Predicted) -> Refusal {
-        Refusal {
-            why: format!("it {} ({})", p.does(), p.code),
-            layers_instead: true,
-        }
-    }
-}
-
-impl Refusal {
-    pub(super) fn new(why: impl Into<String>) -> Refusal {
-        Refusal {
-            why: why.into(),
-            layers_instead: false,
-        }
-    }
 }
 
 /// The command of a program for the placement of a plan.

@@ -3,6 +3,7 @@
 mod devices;
 mod llama_cpp;
 mod path;
+mod refusal;
 mod shell;
 
 pub use shell::ShellCommand;

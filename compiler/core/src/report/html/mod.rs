@@ -6,8 +6,10 @@
 
 mod data;
 mod names;
+mod numbering;
 mod runs;
 mod steps;
+mod tables;
 
 use std::fmt::Write;
 
@@ -86,15 +88,6 @@ fn filled(title: &str, text: &str, data: &impl Serialize) -> Result<String, serd
     }
     out.push_str(rest);
     Ok(out)
-}
-
-/// The number of an item in a table of distinct items; a new one is added.
-fn number_of<T: PartialEq>(table: &mut Vec<T>, item: T) -> usize {
-    let known = table.iter().position(|known| *known == item);
-    known.unwrap_or_else(|| {
-        table.push(item);
-        table.len() - 1
-    })
 }
 
 /// Text, escaped for HTML.

@@ -1,6 +1,6 @@
 //! The ranges of the page: distinct sets once, evenly spaced ranges as one entry.
 
-use super::number_of;
+use super::numbering::number_of;
 use crate::report::plan::Ranges;
 
 /// `[start, len]`, or `[start, len, stride, count]` for `count` ranges of `len` that begin `stride` apart.

@@ -6,9 +6,9 @@ use serde::Serialize;
 use tpc_ir::{Graph, Inst, Op, Unreduced};
 use tpc_passes::plan::{Event, is_copy_of_input, timeline};
 
-use super::data::Tables;
 use super::names::Name;
-use super::number_of;
+use super::numbering::number_of;
+use super::tables::Tables;
 use crate::pipeline::Compiled;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;

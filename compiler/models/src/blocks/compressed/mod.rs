@@ -11,6 +11,7 @@ use super::attention;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
+use super::mask::visible_cells;
 use super::rotation::Rotation;
 use super::{indexer, norm, rope};
 use crate::error::ArchError;
@@ -38,7 +39,7 @@ pub(crate) fn compressed(
     let q = rotated(b, q, "Qcur_rot")?;
     let row = rotated(b, row, "Kcur_rot")?;
     let mut k = kv_cache::store(b, cx, CacheKind::Keys, row)?;
-    let mut mask = attention::normal_mask(b, cx);
+    let mut mask = visible_cells(b, cx);
     if let Some(tokens) = tokens {
         let blocks = Blocks { tokens, latent };
         let rows = blocks.rows(b, cx, hp, &rotations, x)?;

@@ -6,9 +6,9 @@ mod pooled;
 use tpc_ir::Value;
 use tpc_ir::op::{BlockInput, BlockPart, GetRows, InputKind, Permute, TopMask, UnaryKind};
 
-use super::attention::normal_mask;
 use super::builder::Builder;
 use super::context::LayerContext;
+use super::mask::visible_cells;
 use crate::error::ArchError;
 use crate::hparams::{IndexerHParams, Reach};
 
@@ -62,7 +62,7 @@ pub(super) fn mask(
             let Some(scores) = cells::scores(b, cx, hp, input)? else {
                 return Ok(None);
             };
-            let visible = normal_mask(b, cx);
+            let visible = visible_cells(b, cx);
             best(b, hp.top_k, scores, visible, "indexer_mask")?
         }
         Some(tokens) => {

@@ -1,15 +1,16 @@
 //! A configuration with its layers placed: the layers of each stage, and each device's part of them.
 
-use super::bound::{Known, Load};
+use super::load::Load;
+use super::point::{Offload, Point};
 use super::shares::{Shared, Shares};
-use super::space::{Offload, Point};
+use super::way_profile::WayProfile;
 use crate::pipeline::Stored;
 use crate::placement::{Placement, Unit, by_bytes, by_layers};
 
 /// A configuration, with what it stores and what is known of its way to divide.
 #[derive(Clone, Copy)]
-pub(super) struct Placed<'a> {
-    pub(super) known: &'a Known,
+pub(super) struct Configuration<'a> {
+    pub(super) known: &'a WayProfile,
     pub(super) shared: &'a Shared,
     pub(super) base: &'a Placement,
     pub(super) point: &'a Point,
@@ -17,7 +18,7 @@ pub(super) struct Placed<'a> {
     pub(super) offload: Offload,
 }
 
-impl Placed<'_> {
+impl Configuration<'_> {
     /// The shares by which layers are counted.
     pub(super) fn shares(&self) -> Option<&[f64]> {
         match &self.shared.shares {
@@ -56,7 +57,7 @@ impl Placed<'_> {
     pub(super) fn held(&self, units: &[Stored], stages: &[usize]) -> Vec<Stored> {
         let mut held = vec![Stored::default(); self.shared.way.stages.len()];
         for (unit, &stage) in units.iter().zip(stages) {
-            add(&mut held[stage], unit);
+            held[stage].add(unit);
         }
         held
     }
@@ -95,11 +96,4 @@ fn whole(units: &[Stored]) -> Vec<Unit> {
         bytes: u.total() as u64,
     };
     units.iter().map(unit).collect()
-}
-
-pub(super) fn add(to: &mut Stored, unit: &Stored) {
-    to.experts += unit.experts;
-    to.weights += unit.weights;
-    to.caches += unit.caches;
-    to.states += unit.states;
 }
