@@ -324,7 +324,7 @@ impl Reader<'_> {
             let word = self.words.next_if(|w| !is_option(w) && w != "--");
             word.map(|w| w.to_string_lossy().into_owned())
         };
-        let value = match habit.arity {
+        let value = match habit.arity() {
             Arity::Switch | Arity::NegatedSwitch => None,
             Arity::One => next(),
             Arity::Two => next().and_then(|a| Some(format!("{a} {}", next()?))),
@@ -334,7 +334,7 @@ impl Reader<'_> {
                 word.map(|w| w.to_string_lossy().into_owned())
             }
         };
-        let needed = matches!(habit.arity, Arity::One | Arity::Two)
+        let needed = matches!(habit.arity(), Arity::One | Arity::Two)
             && !matches!(
                 habit.effect,
                 Effect::Ignored(_) | Effect::Unplanned(_) | Effect::Refused(..)

@@ -2,7 +2,8 @@
 //!
 //! An option that a subcommand has itself is the subcommand's; these are what remains. Adding one is a line.
 
-use tpc_ggml::llama_cpp::Arity::{self, NegatedSwitch, OnOffAuto, One, Switch, Two};
+use tpc_ggml::llama_cpp::Arity::{self, One, Switch};
+use tpc_ggml::llama_cpp::{OptionSpec, Setting, groups};
 
 /// What an option of another program means here.
 #[derive(Clone, Copy, Debug)]
@@ -36,29 +37,38 @@ pub(super) enum Translation {
     Dropped(&'static str),
 }
 
-/// An option of another program.
+/// Options of other programs that mean the same here.
 #[derive(Debug)]
 pub(super) struct Habit {
-    /// Its spellings, or those of options alike, with blanks between.
-    names: &'static str,
-    /// Its arguments.
-    pub(super) arity: Arity,
-    /// What it means here.
+    /// The options, with as many values each; one at least.
+    options: &'static [OptionSpec],
+    /// What they mean here.
     pub(super) effect: Effect,
 }
 
 impl Habit {
-    /// Its spellings.
+    /// Their spellings.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.names.split_whitespace()
+        self.options.iter().flat_map(|o| o.names).copied()
+    }
+
+    /// Their arguments.
+    pub(super) fn arity(&self) -> Arity {
+        self.options[0].arity
     }
 }
 
-const fn habit(effect: Effect, arity: Arity, names: &'static str) -> Habit {
-    Habit {
+const fn habit(effect: Effect, options: &'static [OptionSpec]) -> Habit {
+    Habit { options, effect }
+}
+
+/// Spellings that llama.cpp's programs do not have, or that alone mean something else than their option.
+const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
+    OptionSpec {
         names,
+        env: "",
         arity,
-        effect,
+        setting: Setting::Other,
     }
 }
 
@@ -84,387 +94,289 @@ const UNIFIED: &str = "-c is the cells of all sequences together, each of which 
 /// Every option that other programs have and tpc has not, and those of tpc whose values have other names there.
 pub(super) const HABITS: &[Habit] = &[
     // llama.cpp: what is planned.
-    habit(Model, One, "-m --model -mu --model-url"),
-    habit(Repository, One, "-hf -hfr --hf-repo"),
-    habit(RepositoryFile, One, "-hff --hf-file"),
+    habit(Model, &[groups::MODEL, groups::MODEL_URL]),
+    habit(Repository, &[groups::HF_REPO]),
+    habit(RepositoryFile, &[groups::HF_FILE]),
     habit(
         Refused(
             "Docker's registry is not read",
             "download the model, and give its file: tpc plan MODEL.gguf",
         ),
-        One,
-        "-dr --docker-repo",
+        &[groups::DOCKER_REPO],
     ),
     habit(
         Refused(
             "the file is planned as it is",
             "write the change into a copy with llama.cpp's gguf_set_metadata.py, and plan that",
         ),
-        One,
-        "--override-kv",
+        &[groups::OVERRIDE_KV],
     ),
-    habit(Translated("--split-mode", split_mode), One, "--split-mode"),
-    habit(Translated("--parallel", parallel), One, "--parallel"),
-    habit(Translated("--devices", devices), One, "-dev --device"),
     habit(
-        Translated("--reserve", mebibytes),
-        One,
-        "-fitt --fit-target",
+        Translated("--split-mode", split_mode),
+        &[named(One, &["--split-mode"])],
     ),
+    habit(
+        Translated("--parallel", parallel),
+        &[named(One, &["--parallel"])],
+    ),
+    habit(Translated("--devices", devices), &[groups::DEVICE]),
+    habit(Translated("--reserve", mebibytes), &[groups::FIT_TARGET]),
     habit(
         Translated("--override-tensor", dense_on_host),
-        One,
-        "-ncffn --n-cpu-ffn",
+        &[groups::N_CPU_FFN],
     ),
     habit(
         Means("--ctx-size"),
-        One,
-        "-ctx --n-ctx --n_ctx --ctx --context --context-size --context-length --max-model-len --max-seq-len",
+        &[named(
+            One,
+            &[
+                "-ctx",
+                "--n-ctx",
+                "--n_ctx",
+                "--ctx",
+                "--context",
+                "--context-size",
+                "--context-length",
+                "--max-model-len",
+                "--max-seq-len",
+            ],
+        )],
     ),
     habit(
         Means("--n-gpu-layers"),
-        One,
-        "--n_gpu_layers --num-gpu-layers --gpulayers",
+        &[named(
+            One,
+            &["--n_gpu_layers", "--num-gpu-layers", "--gpulayers"],
+        )],
     ),
     habit(
         Ignored("the cache is on the devices anyway; -nkvo keeps it on the host"),
-        Switch,
-        "-kvo --kv-offload",
+        &[groups::KV_OFFLOAD],
     ),
     habit(
         Ignored(
             "a batch is computed in parts of --ubatch-size tokens, which decide memory and speed",
         ),
-        One,
-        "-b --batch-size",
+        &[groups::BATCH],
     ),
-    habit(Ignored(FITTING), OnOffAuto, "-fit --fit"),
-    habit(Ignored(FITTING), Switch, "--no-fit -no-fit"),
-    habit(Ignored(FITTING), One, "-fitc --fit-ctx"),
-    habit(Ignored(UNIFIED), Switch, "-no-kvu --no-kv-unified"),
-    habit(Ignored(UNIFIED), One, "--kv-unified-per-slot"),
+    habit(Ignored(FITTING), &[groups::FIT]),
+    habit(Ignored(FITTING), &[named(Switch, &["--no-fit", "-no-fit"])]),
+    habit(Ignored(FITTING), &[groups::FIT_CTX]),
+    habit(Ignored(UNIFIED), &[groups::SPLIT_CACHE]),
+    habit(Ignored(UNIFIED), &[groups::CELLS_PER_SLOT]),
     habit(
         Ignored(DRAFTING),
-        One,
-        "-md --model-draft --spec-draft-model -hfd -hfrd --hf-repo-draft --spec-draft-hf",
+        &[groups::DRAFT_MODEL, groups::DRAFT_HF_REPO],
     ),
-    habit(
-        Ignored(DRAFTING),
-        One,
-        "-devd --device-draft --spec-draft-device -ngld --gpu-layers-draft --n-gpu-layers-draft \
-         --spec-draft-ngl -cd --ctx-size-draft",
-    ),
-    habit(
-        Ignored(DRAFTING),
-        One,
-        "-otd --override-tensor-draft --spec-draft-override-tensor -ncmoed --n-cpu-moe-draft \
-         --spec-draft-n-cpu-moe --spec-draft-ncmoe",
-    ),
-    habit(
-        Ignored(DRAFTING),
-        Switch,
-        "-cmoed --cpu-moe-draft --spec-draft-cpu-moe",
-    ),
-    habit(
-        Means("--spec-draft-n-max"),
-        One,
-        "--draft --draft-n --draft-max",
-    ),
+    habit(Ignored(DRAFTING), &[groups::DRAFT_PLACEMENT]),
+    habit(Ignored(DRAFTING), &[groups::DRAFT_OVERRIDES]),
+    habit(Ignored(DRAFTING), &[groups::DRAFT_CPU_MOE]),
+    habit(Means("--spec-draft-n-max"), &[groups::DRAFT_MAX]),
     habit(
         Ignored("how many tokens are drafted at least, and how sure of them, changes no memory"),
-        One,
-        "--draft-min --draft-n-min --spec-draft-n-min \
-         --spec-draft-n-ubatch --draft-p-split --spec-draft-p-split --draft-p-min --spec-draft-p-min --spec-draft-sampling",
+        &[groups::DRAFT_THRESHOLDS],
     ),
     habit(
         Ignored(
             "how tokens are drafted is not planned; --spec-type draft-mtp plans the file's blocks",
         ),
-        Switch,
-        "--spec-default --spec-draft-backend-sampling --no-spec-draft-backend-sampling",
+        &[groups::DRAFT_DEFAULTS],
     ),
     habit(
         Ignored("drafts from the text before take no memory of the devices"),
-        One,
-        "--spec-ngram-mod-n-min --spec-ngram-mod-n-max --spec-ngram-mod-n-match --spec-ngram-simple-size-n \
-         --spec-ngram-simple-size-m --spec-ngram-simple-min-hits --spec-ngram-map-k-size-n \
-         --spec-ngram-map-k-size-m --spec-ngram-map-k-min-hits -lcs --lookup-cache-static -lcd \
-         --lookup-cache-dynamic",
+        &[groups::NGRAM_DRAFTS],
     ),
     habit(
         Unplanned(BESIDE),
-        One,
-        "-mm --mmproj -mmu --mmproj-url --lora --lora-scaled --lora-base --control-vector \
-         --control-vector-scaled",
+        &[
+            groups::MMPROJ,
+            groups::MMPROJ_URL,
+            groups::ADAPTERS,
+            named(One, &["--lora-base"]),
+        ],
     ),
-    habit(Unplanned(BESIDE), Two, "--control-vector-layer-range"),
-    habit(
-        Unplanned(BESIDE),
-        Switch,
-        "--mmproj-auto --no-mmproj --no-mmproj-auto --mmproj-offload --no-mmproj-offload \
-         --lora-init-without-apply",
-    ),
-    habit(
-        Unplanned(BESIDE),
-        One,
-        "-mmdev --mmproj-device --image-min-tokens --image-max-tokens --mtmd-batch-max-tokens --video-fps \
-         --video-timestamp-interval --video-ffmpeg-dir",
-    ),
+    habit(Unplanned(BESIDE), &[groups::CONTROL_VECTOR_RANGE]),
+    habit(Unplanned(BESIDE), &[groups::MMPROJ_SWITCHES]),
+    habit(Unplanned(BESIDE), &[groups::MMPROJ_SETTINGS]),
     habit(
         Unplanned(POSITIONS),
-        One,
-        "--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor \
-         --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast -gan --grp-attn-n -gaw --grp-attn-w",
+        &[
+            groups::ROPE_SCALING,
+            groups::ROPE_SCALE,
+            groups::ROPE_FREQ_BASE,
+            groups::ROPE_FREQ_SCALE,
+            groups::YARN_ORIG_CTX,
+            groups::YARN_EXT_FACTOR,
+            groups::YARN_ATTN_FACTOR,
+            groups::YARN_BETA_SLOW,
+            groups::YARN_BETA_FAST,
+            groups::GROUP_ATTENTION,
+        ],
     ),
     habit(
         Refused(
             "options have no list of devices",
             "`tpc devices` lists the cards that tpc knows, and those of this machine",
         ),
-        Switch,
-        "--list-devices",
+        &[groups::LIST_DEVICES],
     ),
     habit(
         Ignored("tensors on the host are worked on there"),
-        Switch,
-        "--op-offload --no-op-offload -nopo",
+        &[groups::OP_OFFLOAD, named(Switch, &["-nopo"])],
     ),
     // llama.cpp: what a plan does not depend on.
-    habit(
-        Ignored(THREADS),
-        One,
-        "-t --threads -tb --threads-batch -td --threads-draft --spec-draft-threads -tbd --threads-batch-draft \
-         --spec-draft-threads-batch --threads-http",
-    ),
-    habit(
-        Ignored(THREADS),
-        One,
-        "-C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll -Cb --cpu-mask-batch -Crb --cpu-range-batch \
-         --cpu-strict-batch --prio-batch --poll-batch --numa",
-    ),
-    habit(Ignored(LENGTH), One, "-n --predict --n-predict --keep"),
+    habit(Ignored(THREADS), &[groups::THREADS]),
+    habit(Ignored(THREADS), &[groups::THREAD_PLACEMENT]),
+    habit(Ignored(LENGTH), &[groups::LENGTH]),
     habit(
         Ignored(LOADING),
-        Switch,
-        "--mlock --mmap --no-mmap -nr --repack --no-repack --no-host --check-tensors --warmup --no-warmup \
-         --offline -dio --direct-io -ndio --no-direct-io",
+        &[
+            groups::LOADING_SWITCHES,
+            named(Switch, &["-dio", "--direct-io", "-ndio", "--no-direct-io"]),
+        ],
     ),
-    habit(
-        Ignored(LOADING),
-        One,
-        "-lm --load-mode -lzm --lazy-mode -hft --hf-token",
-    ),
+    habit(Ignored(LOADING), &[groups::LOADING]),
     habit(
         Unplanned(SAMPLING),
-        One,
-        "-s --seed --samplers --sampler-seq --sampling-seq --temp --temperature --top-k --top-p --min-p \
-         --top-nsigma --top-n-sigma --xtc-probability --xtc-threshold --typical --typical-p --tfs",
+        &[groups::SAMPLERS, groups::IK_SAMPLERS],
     ),
-    habit(
-        Unplanned(SAMPLING),
-        One,
-        "--repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base \
-         --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --adaptive-target --adaptive-decay \
-         --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias",
-    ),
-    habit(
-        Unplanned(SAMPLING),
-        One,
-        "--grammar --grammar-file -j --json-schema -jf --json-schema-file",
-    ),
-    habit(
-        Unplanned(SAMPLING),
-        Switch,
-        "--ignore-eos -bs --backend-sampling",
-    ),
-    habit(
-        Unplanned(CHAT),
-        One,
-        "-p --prompt -f --file -bf --binary-file -sys --system-prompt -sysf --system-prompt-file --image \
-         --audio --in-prefix --in-suffix -r --reverse-prompt --chat-template --chat-template-file \
-         --chat-template-kwargs",
-    ),
-    habit(
-        Unplanned(CHAT),
-        One,
-        "--reasoning-format --reasoning-effort --reasoning-budget --reasoning-budget-message",
-    ),
-    habit(Ignored(CHAT), OnOffAuto, "-rea --reasoning -co --color"),
-    habit(
-        Ignored(CHAT),
-        Switch,
-        "--jinja --no-jinja -e --escape --no-escape -sp --special --spm-infill -cnv --conversation -no-cnv \
-         --no-conversation -st --single-turn -i --interactive -if --interactive-first -mli --multiline-input \
-         --simple-io --no-display-prompt --display-prompt --reasoning-preserve \
-         --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing --prefill-assistant \
-         --no-prefill-assistant",
-    ),
-    habit(
-        Ignored(SERVER),
-        One,
-        "-a --alias --tags --host --port --path --cors-origins --cors-methods --cors-headers --api-prefix \
-         --ui-config --webui-config --ui-config-file --webui-config-file --tools --tools-runtime \
-         --mcp-servers-config --mcp-servers-json --api-key --api-key-file --ssl-key-file --ssl-cert-file -to \
-         --timeout --sse-ping-interval --slot-save-path --media-path --models-dir --models-preset \
-         --models-max --models-memory-margin --connect-code -sps --slot-prompt-similarity --sleep-idle-seconds --pooling --embd-normalize",
-    ),
-    habit(
-        Ignored(SERVER),
-        Switch,
-        "--reuse-port --connect --cors-credentials --no-cors-credentials --ui-mcp-proxy --webui-mcp-proxy \
-         --no-ui-mcp-proxy --no-webui-mcp-proxy -ag --agent -no-ag --no-agent --ui --webui --no-ui --no-webui \
-         --embedding --embeddings --rerank --reranking --metrics --props --slots --no-slots --models-autoload \
-         --no-models-autoload -cb --cont-batching -nocb --no-cont-batching --context-shift --no-context-shift",
-    ),
+    habit(Unplanned(SAMPLING), &[groups::PENALTIES]),
+    habit(Unplanned(SAMPLING), &[groups::GRAMMAR]),
+    habit(Unplanned(SAMPLING), &[groups::SAMPLING_SWITCHES]),
+    habit(Unplanned(CHAT), &[groups::PROMPT]),
+    habit(Unplanned(CHAT), &[groups::REASONING]),
+    habit(Ignored(CHAT), &[groups::CHAT_MODES]),
+    habit(Ignored(CHAT), &[groups::CHAT_SWITCHES]),
+    habit(Ignored(SERVER), &[groups::SERVER]),
+    habit(Ignored(SERVER), &[groups::SERVER_SWITCHES]),
+    habit(Ignored(CACHED), &[groups::PROMPT_CACHE]),
     habit(
         Ignored(CACHED),
-        One,
-        "--cache-reuse -cram --cache-ram -ctxcp --ctx-checkpoints --swa-checkpoints -cms \
-         --checkpoint-min-step --prompt-cache -dt --defrag-thold",
+        &[groups::PROMPT_CACHE_SWITCHES, groups::PROMPT_CACHE_FILE],
     ),
-    habit(
-        Ignored(CACHED),
-        Switch,
-        "--cache-prompt --no-cache-prompt --cache-idle-slots --no-cache-idle-slots --prompt-cache-all \
-         --prompt-cache-ro",
-    ),
+    habit(Ignored(LOGS), &[groups::LOGS]),
+    habit(Ignored(LOGS), &[groups::LOG_COLORS]),
     habit(
         Ignored(LOGS),
-        One,
-        "--log-file -lv --verbosity --log-verbosity --log-prompts-dir",
-    ),
-    habit(Ignored(LOGS), OnOffAuto, "--log-colors"),
-    habit(
-        Ignored(LOGS),
-        Switch,
-        "--log-disable --log-jsonl --no-log-jsonl --log-verbose --log-prefix --no-log-prefix --log-timestamps \
-         --no-log-timestamps --progress --perf --no-perf --show-timings --no-show-timings",
+        &[groups::LOG_SWITCHES, groups::BENCH_PROGRESS],
     ),
     habit(
         Refused(
             "options do not ask questions of llama.cpp here",
             "`tpc --help` and `tpc COMMAND --help` say what tpc takes",
         ),
-        Switch,
-        "--usage -cl --cache-list --completion-bash",
+        &[groups::QUESTIONS],
     ),
     // llama-bench.
-    habit(Ignored(LOADING), One, "-mmp"),
+    habit(Ignored(LOADING), &[groups::BENCH_MMAP]),
     habit(
         Ignored("logits are computed of the last token, embeddings of none"),
-        One,
-        "-embd",
+        &[groups::BENCH_EMBEDDINGS],
     ),
     habit(
         Ignored("results go to standard output alone, and messages to standard error"),
-        One,
-        "-oe --output-err",
+        &[groups::BENCH_STDERR],
     ),
     habit(
         Ignored("a test follows the one before at once"),
-        One,
-        "--delay",
+        &[groups::BENCH_DELAY],
     ),
     // ik_llama.cpp.
     habit(
         Ignored(
             "`-sm auto` weighs groups of devices of every size itself; for N devices in all: --devices N",
         ),
-        One,
-        "--max-gpu -mgpu",
+        &[groups::IK_MAX_GPU],
     ),
-    habit(
-        Ignored(SCHEDULE),
-        Switch,
-        "-sas --scheduler-async -fmoe --fused-moe -no-fmoe --no-fused-moe -gr --graph-reuse -no-gr \
-         --no-graph-reuse -ger --grouped-expert-routing -no-ooae --no-offload-only-active-experts -ooae \
-         --offload-only-active-experts -no-fug --no-fused-up-gate -no-mmad --no-fused-mul-multiadd -smf16 \
-         --split-mode-f16 -smf32 --split-mode-f32 -smgs --split-mode-graph-scheduling",
-    ),
-    habit(
-        Ignored(SCHEDULE),
-        One,
-        "-amb --attention-max-batch -cuda --cuda-params -op --offload-policy -grt --graph-reduce-type",
-    ),
+    habit(Ignored(SCHEDULE), &[groups::IK_GRAPH_SWITCHES]),
+    habit(Ignored(SCHEDULE), &[groups::IK_GRAPH]),
     habit(
         Ignored(
             "the file says whether attention has a latent cache; tpc keeps that cache as it is",
         ),
-        One,
-        "-mla --mla-use --mla-attn",
+        &[groups::IK_MLA],
     ),
     habit(
         Ignored("every expert that the router draws is computed"),
-        One,
-        "-ser --smart-expert-reduction",
+        &[groups::IK_EXPERT_REDUCTION],
     ),
     habit(
         Ignored("tensors keep the file's types and form"),
-        Switch,
-        "-rtr --run-time-repack -muge --merge-up-gate-experts -mqkv --merge-qkv",
+        &[groups::IK_MERGING],
     ),
     habit(
         Ignored("keys and values that are quantised are rotated anyway"),
-        Switch,
-        "-khad --k-cache-hadamard -vhad --v-cache-hadamard",
+        &[groups::IK_CACHE_ROTATION],
     ),
-    habit(NO_FLASH, NegatedSwitch, "-no-fa --no-flash-attn"),
+    habit(NO_FLASH, &[groups::IK_NO_FLASH_ATTENTION]),
     // vLLM, SGLang, LM Studio, Ollama.
     habit(
         Refused(
             "vLLM's parallelism is tpc's number of devices and split mode",
             "say --devices N -sm tensor",
         ),
-        One,
-        "-tp --tp --tp-size --tensor-parallel-size",
+        &[named(
+            One,
+            &["-tp", "--tp", "--tp-size", "--tensor-parallel-size"],
+        )],
     ),
     habit(
         Refused(
             "vLLM's parallelism is tpc's number of devices and split mode",
             "say --devices N -sm layer",
         ),
-        One,
-        "-pp --pp --pp-size --pipeline-parallel-size",
+        &[named(
+            One,
+            &["-pp", "--pp", "--pp-size", "--pipeline-parallel-size"],
+        )],
     ),
     habit(
         Refused(
             "the number of devices has another name",
             "say --devices N, such as --devices 2, or name them: --devices 2x3090",
         ),
-        One,
-        "--gpus --gpu --num-gpus --n-gpus --num-devices --gpu-count",
+        &[named(
+            One,
+            &[
+                "--gpus",
+                "--gpu",
+                "--num-gpus",
+                "--n-gpus",
+                "--num-devices",
+                "--gpu-count",
+            ],
+        )],
     ),
     habit(
         Refused(
             "tpc counts bytes, not shares of a memory",
             "keep some of each device free with --reserve BYTES, such as --reserve 2G",
         ),
-        One,
-        "--gpu-memory-utilization --mem-fraction-static",
+        &[named(
+            One,
+            &["--gpu-memory-utilization", "--mem-fraction-static"],
+        )],
     ),
     habit(
         Refused(
             "keys and values have a type each",
             "say -ctk TYPE -ctv TYPE, such as -ctk q8_0 -ctv q8_0",
         ),
-        One,
-        "--kv-cache-dtype --cache-type -ct",
+        &[named(One, &["--kv-cache-dtype", "--cache-type", "-ct"])],
     ),
     habit(
         Refused(
             "answers end where the model ends them, or after -n tokens",
             "leave it out, or say -n N",
         ),
-        One,
-        "--stop",
+        &[named(One, &["--stop"])],
     ),
     habit(
         Refused(
             "a GGUF file is quantised as it is",
             "plan the file of the quantisation that you want",
         ),
-        One,
-        "--quantization --dtype --quant",
+        &[named(One, &["--quantization", "--dtype", "--quant"])],
     ),
 ];
 

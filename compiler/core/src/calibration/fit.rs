@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tpc_diag::{Diagnostic, codes};
-use tpc_ir::Symbol;
 use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine, EngineProfile, Topology};
 use tpc_passes::plan::Bill;
@@ -231,17 +230,8 @@ impl Planner<'_> {
                 (n, tokens, row.depth + (n - tokens) / 2 + tokens)
             }
         };
-        let workload = &outline.request.workload;
-        let batch = match tokens {
-            1 => workload.decode,
-            _ => workload.prefill,
-        };
-        let batch = batch
-            .with(Symbol::NTokens, tokens)
-            .with(Symbol::NSeqTokens, tokens);
-        let bill = outline.bill(&outline.request.at_depth(batch, depth));
         Ok(Case {
-            bill: Rc::new(bill),
+            bill: Rc::new(outline.bill_of_batch(tokens, depth)),
             tokens: tokens as f64,
             batches: (prompt.min(2048) as f64 / tokens as f64).round().max(1.0),
             row,

@@ -9,13 +9,13 @@ use tpc_passes::plan::{Choice, Estimate, PlanRequest, Planned};
 use tpc_passes::prove::{Proof, Refutation, Unproven};
 use tpc_passes::rewrite::Report as RewriteReport;
 
+use super::candidate::Candidate;
+use super::divide;
 use super::engine::LeftOut;
-use super::memory::{self, Memory, memory_batch};
+use super::memory::{self, Memory, fits, memory_batch};
 use super::model::Model;
-use super::ranking::Candidate;
 use super::size::{CacheSizes, ModelSize};
 use super::strategies::main_device;
-use super::{divide, fitting};
 use crate::placement::{ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 
@@ -95,7 +95,7 @@ impl Compiled {
 
     /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
     pub fn fits(&self) -> bool {
-        fitting::fits(&self.programs, &self.request, &self.memory)
+        fits(&self.programs, &self.request, &self.memory)
     }
 
     /// The choice of splits.

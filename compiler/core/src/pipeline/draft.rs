@@ -7,12 +7,13 @@ use tpc_passes::footprint::Footprint;
 use tpc_passes::plan::{Estimate, estimate};
 use tpc_passes::prove::prove_within;
 
+use super::candidate::Candidate;
 use super::divide::{Division, divide};
 use super::engine_memory;
-use super::fitting::{Fitting, fits};
-use super::memory::Memory;
+use super::fitting::Fitting;
+use super::memory::{Memory, fits};
 use super::parallel::beside;
-use super::ranking::{Candidate, Compared, Ranking};
+use super::ranking::{Compared, Ranking};
 use super::strategies::{Strategy, strategy};
 use super::{Compiled, LeftOut, Prepared, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};

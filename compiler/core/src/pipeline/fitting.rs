@@ -10,10 +10,11 @@ use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
 use super::Model;
+use super::candidate::Candidate;
 use super::divide::{Division, Sharding, divide};
 use super::engine_memory;
-use super::memory::Memory;
-use super::ranking::{Candidate, Ranked, mark_equals};
+use super::memory::{Memory, fits};
+use super::ranking::{Ranked, mark_equals};
 use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -187,20 +188,4 @@ impl Fitting<'_> {
             memory,
         }
     }
-}
-
-/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
-pub(super) fn fits(
-    programs: &Verified<stage::Programs>,
-    request: &PlanRequest,
-    memory: &Memory,
-) -> bool {
-    let (topology, devices) = (&request.topology, request.devices.len());
-    if !topology.knows_memory(devices) {
-        return true;
-    }
-    let prints = memory.footprints(programs);
-    let bytes = |place| prints.get(&place).map_or(0, Footprint::total);
-    let each = (0..devices).map(|d| bytes(Place::Device(Device::new(d))));
-    topology.has_room(&each.collect::<Vec<_>>(), bytes(Place::Host))
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use tpc_ir::program::{BatchShape, Target};
-use tpc_ir::{Bindings, Place, Symbol, Verified, stage};
+use tpc_ir::{Bindings, Device, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
+use tpc_passes::plan::PlanRequest;
 
 use super::size::CacheSizes;
 
@@ -80,4 +81,20 @@ impl Memory {
         self.found
             .get_or_init(|| footprints(programs, &self.shapes, self.storage))
     }
+}
+
+/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+pub(super) fn fits(
+    programs: &Verified<stage::Programs>,
+    request: &PlanRequest,
+    memory: &Memory,
+) -> bool {
+    let (topology, devices) = (&request.topology, request.devices.len());
+    if !topology.knows_memory(devices) {
+        return true;
+    }
+    let prints = memory.footprints(programs);
+    let bytes = |place| prints.get(&place).map_or(0, Footprint::total);
+    let each = (0..devices).map(|d| bytes(Place::Device(Device::new(d))));
+    topology.has_room(&each.collect::<Vec<_>>(), bytes(Place::Host))
 }

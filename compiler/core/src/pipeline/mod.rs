@@ -1,5 +1,6 @@
 //! From a model file to verified programs.
 
+mod candidate;
 mod compiled;
 mod divide;
 mod draft;
@@ -16,6 +17,7 @@ mod size;
 mod sketch;
 mod strategies;
 
+pub use candidate::Candidate;
 pub use compiled::Compiled;
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
@@ -25,7 +27,6 @@ pub(crate) use origin::memory_batch_of;
 pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
-pub use ranking::Candidate;
 pub use size::{CacheSizes, ModelSize};
 pub use sketch::{Sketch, Stored};
 pub use strategies::{Way, ways};

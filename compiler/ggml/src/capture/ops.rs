@@ -125,9 +125,6 @@ fn computed(
         OpLowering::Direct(op) => push(m, t, op, operands.values.to_vec()),
         OpLowering::Packed(op) => push_packed(m, t, op, operands.values.to_vec()),
         OpLowering::Custom(build) => build(m, t, operands),
-        OpLowering::Opaque(why) => Err(OpaqueReason::NoRule(why)),
-        // Leaves and pure views are not lowered.
-        OpLowering::Memory => Err(form("a record that does not say what is computed")),
     }
 }
 

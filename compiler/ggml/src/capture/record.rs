@@ -420,7 +420,7 @@ fn enough_sources(
 ) -> Result<(), CaptureError> {
     let found = src.iter().take_while(|s| s.is_some()).count();
     let wanted = match op.kind() {
-        Some(kind) => kind.least_sources(),
+        Some(kind) => kind.facts().least_sources,
         None => 0,
     };
     if found >= wanted {

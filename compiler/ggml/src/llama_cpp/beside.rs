@@ -2,7 +2,7 @@
 
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
-use super::options::Setting;
+use super::option_spec::Setting;
 use super::parsed_option::ParsedOption;
 
 /// Options of drafts and encoders, which no table of settings tells apart.

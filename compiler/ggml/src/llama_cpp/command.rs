@@ -4,7 +4,8 @@ use std::iter::Peekable;
 use std::slice::Iter;
 
 use super::fault::{Fault, fault, is_on_off_auto, read_number};
-use super::options::{Arity, OPTIONS, OptionSpec, Setting};
+use super::option_spec::{Arity, OptionSpec, Setting};
+use super::options::OPTIONS;
 use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 use tpc_diag::{Diagnostic, codes};

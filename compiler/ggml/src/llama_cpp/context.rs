@@ -1,7 +1,7 @@
 //! The cells of the KV cache that a command line asks for, and what llama.cpp chooses by itself.
 
 use super::command::{CommandLine, is_off};
-use super::options::Setting;
+use super::option_spec::Setting;
 use super::programs::{Maker, Program};
 
 /// The context of a command line.

@@ -1,7 +1,7 @@
 //! The devices that a command line names, by their number or by their buffers.
 
 use super::command::CommandLine;
-use super::options::Setting;
+use super::option_spec::Setting;
 
 /// The number of devices to plan for where nothing says it.
 const ASSUMED: usize = 2;

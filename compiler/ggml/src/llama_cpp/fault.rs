@@ -1,7 +1,7 @@
 //! Values that a program of llama.cpp does not take: with them it does not start, or runs with another value.
 
 use super::numbers::{Number, number_of};
-use super::options::{Arity, Setting};
+use super::option_spec::{Arity, Setting};
 use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 

@@ -1,6 +1,7 @@
 //! Command lines of llama.cpp: the options that decide where tensors and caches are.
 //!
-//! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
+//! - `option_spec` is an option: its spellings, its arguments and the setting that it changes;
+//! - `options` lists the options of the programs; `groups` has those that tpc reads itself;
 //! - `parsed_option` is an option of a line;
 //! - `command` parses a line, with the environment variables before it;
 //! - `beside` has the files that it loads in addition to the model;
@@ -21,10 +22,12 @@ mod context;
 mod devices;
 mod each;
 mod fault;
+pub mod groups;
 mod ik_options;
 pub mod limit_codes;
 mod memory_words;
 mod numbers;
+mod option_spec;
 mod options;
 mod parsed_option;
 mod programs;
@@ -40,7 +43,8 @@ pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, posi
 pub use each::Test;
 pub use fault::Fault;
 pub use ik_options::IK_OPTIONS;
-pub use options::{Arity, OPTIONS, OptionSpec, Setting};
+pub use option_spec::{Arity, OptionSpec, Setting};
+pub use options::OPTIONS;
 pub use parsed_option::ParsedOption;
 pub use programs::{Maker, Program};
 pub use rope::{ROPE_SETTINGS, RopeOptions, is_of_context, metadata_override};

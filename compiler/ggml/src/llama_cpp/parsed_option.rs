@@ -1,6 +1,6 @@
 //! An option of a command line with its argument.
 
-use super::options::OptionSpec;
+use super::option_spec::OptionSpec;
 
 /// An option of a command line, or an environment variable before it, with its argument.
 #[derive(Clone, Debug)]

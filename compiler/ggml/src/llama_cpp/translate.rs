@@ -3,7 +3,7 @@
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::memory_words::memory_words;
-use super::options::Setting;
+use super::option_spec::Setting;
 use super::programs::Maker;
 
 /// A command of tpc that asks for what a command line of llama.cpp asks for.

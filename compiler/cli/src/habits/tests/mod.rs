@@ -28,7 +28,7 @@ fn text(said: &Said) -> Vec<&str> {
 
 /// A value that the entry takes.
 fn values(habit: &Habit, name: &'static str) -> Vec<&'static str> {
-    match habit.arity {
+    match habit.arity() {
         Arity::Switch | Arity::NegatedSwitch => vec![name],
         Arity::One => vec![name, "7"],
         Arity::Two => vec![name, "7", "8"],
@@ -116,7 +116,7 @@ fn every_option_of_llama_cpp_means_something() {
                 Arity::Two => 2,
                 Arity::OnOffAuto => 3,
             };
-            assert_eq!(count(habit.arity), count(spec.arity), "{:?}", spec.names);
+            assert_eq!(count(habit.arity()), count(spec.arity), "{:?}", spec.names);
         }
     }
 }

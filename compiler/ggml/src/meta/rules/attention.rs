@@ -3,23 +3,23 @@
 use super::{Call, Inferred, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 pub(super) const FLASH: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::FlashAttnExt),
+    rule: SplitRule::FlashAttention,
     says: "queries on axis 2, keys and values both on axis 2 or both mirrored, a mirrored mask, sinks on axis 0 → axis 1; or \
            all mirrored",
     apply: flash,
 };
 
 pub(super) const CONVOLUTION: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::SsmConv),
+    rule: SplitRule::Convolution,
     says: "both on axis 1 → axis 0; both on axis 0 → axis 1; or all mirrored",
     apply: convolution,
 };
 
 pub(super) const DELTA_NET: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::GatedDeltaNet),
+    rule: SplitRule::DeltaNet,
     says: "queries, keys, values, gates and rates on axis 1, the state on axis 0, 1 or 2 → axis 0; or all mirrored",
     apply: delta_net,
 };

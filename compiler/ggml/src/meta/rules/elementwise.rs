@@ -3,32 +3,29 @@
 use super::{Call, Inferred, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::{Family, GgmlOp, OpKind};
+use crate::op::{GgmlOp, OpKind, SplitRule};
 
 pub(super) const BINARY: StateRule = StateRule {
-    takes: |op| op.family() == Family::Binary,
+    rule: SplitRule::Binary,
     says: "equal states → that state; a split first source, and a mirrored second one of size 1 on that axis → the first's; \
            products with mirrored values and sums of two partial sums stay partial",
     apply: binary,
 };
 
 pub(super) const ADD_ID: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::AddId),
+    rule: SplitRule::AddId,
     says: "as ADD, with mirrored indices of experts; a partial sum and a partial bias → partial",
     apply: add_id,
 };
 
 pub(super) const SAME: StateRule = StateRule {
-    takes: |op| {
-        op.family() == Family::Elementwise
-            || matches!(op, OpKind::SoftMax | OpKind::Repeat | OpKind::Fill)
-    },
+    rule: SplitRule::SameState,
     says: "all sources in one state → that state",
     apply: same,
 };
 
 pub(super) const GATED: StateRule = StateRule {
-    takes: |op| op.family() == Family::Gated,
+    rule: SplitRule::Gated,
     says: "all sources in one state → that state, halved where one source holds both halves",
     apply: gated,
 };

@@ -3,22 +3,22 @@
 use super::{Call, Inferred, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
-use crate::op::{GgmlOp, OpKind};
+use crate::op::{GgmlOp, SplitRule};
 
 pub(super) const CONCAT: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Concat),
+    rule: SplitRule::Concat,
     says: "equal states, or one mirrored and the other split, on an axis that is not the concatenated one → the split state",
     apply: concat,
 };
 
 pub(super) const PAD: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Pad),
+    rule: SplitRule::Pad,
     says: "not along the split axis → the same",
     apply: pad,
 };
 
 pub(super) const PERMUTE: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Permute | OpKind::Transpose),
+    rule: SplitRule::Permute,
     says: "the axis moves; several segments must not repeat",
     apply: permute,
 };

@@ -6,23 +6,23 @@ use super::{Call, Inferred, Rejection, Source, StateRule, reject};
 use crate::capture::packed;
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 pub(super) const RESHAPE: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Reshape | OpKind::Cont),
+    rule: SplitRule::Reshape,
     says: "a split axis, with all below, must be a product of leading sizes of the result too; all segments must divide",
     apply: reshape,
 };
 
 pub(super) const VIEW: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::View),
+    rule: SplitRule::View,
     says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
            the axis below the stride that stood above the split one; of a partial sum → partial",
     apply: view,
 };
 
 pub(super) const COPY: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Cpy),
+    rule: SplitRule::Copy,
     says: "as RESHAPE, and the result must be in the state of what it is written to",
     apply: copy,
 };

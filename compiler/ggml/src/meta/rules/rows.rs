@@ -3,42 +3,28 @@
 use super::{Call, Inferred, StateRule};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 pub(super) const WHOLE_ROWS: StateRule = StateRule {
-    takes: |op| {
-        matches!(
-            op,
-            OpKind::RmsNorm
-                | OpKind::Norm
-                | OpKind::L2Norm
-                | OpKind::GroupNorm
-                | OpKind::Argsort
-                | OpKind::TopK
-                | OpKind::SumRows
-                | OpKind::Cumsum
-                | OpKind::Mean
-                | OpKind::Argmax
-        )
-    },
+    rule: SplitRule::WholeRows,
     says: "anything but axis 0 → the same",
     apply: whole_rows,
 };
 
 pub(super) const ROPE: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Rope | OpKind::RopeBack),
+    rule: SplitRule::Rope,
     says: "mirrored positions and factors → the first source's state",
     apply: rope,
 };
 
 pub(super) const GET: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::GetRows),
+    rule: SplitRule::GetRows,
     says: "axis 0 with mirrored indices → axis 0; else all mirrored",
     apply: get,
 };
 
 pub(super) const SET: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::SetRows),
+    rule: SplitRule::SetRows,
     says: "rows in the destination's state, which is not axis 1, and mirrored indices → the destination's state",
     apply: set,
 };
