@@ -45,8 +45,8 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchErr
         n_ctx_train: hparams.n_ctx_train,
         stretch: RopeScaling::read(metadata, arch.name).of_context(),
         window: hparams.window,
-        unused: tensors.unused(),
-        ignored: tensors.ignored(),
+        unused: tensors.unused_tensors(),
+        ignored: tensors.ignored_tensors(),
     };
     Ok(Lowered { graph, summary })
 }
@@ -71,7 +71,7 @@ pub(super) fn assemble(
         first: Some(x),
     };
     if let Join::Hyper(hp) = &hparams.join {
-        x = hyper::begin(&mut b, &model, hp, x)?;
+        x = hyper::start_streams(&mut b, &model, hp, x)?;
     }
     x = match hparams.loops {
         Loops::Counted { count, normed } => {
@@ -88,8 +88,8 @@ pub(super) fn assemble(
     };
     b.enter(None);
     match &hparams.join {
-        Join::Attended { .. } => x = residual::mixed(&mut b, &model, "output_res_score", x)?,
-        Join::Hyper(hp) => x = hyper::end(&mut b, &model, hp, x)?,
+        Join::Attended { .. } => x = residual::mix_streams(&mut b, &model, "output_res_score", x)?,
+        Join::Hyper(hp) => x = hyper::merge_streams(&mut b, &model, hp, x)?,
         Join::Sequential | Join::FromNorms | Join::Parallel | Join::ByFfnNorm => {}
     }
     let logits = head::logits(&mut b, &model, x)?;
@@ -123,7 +123,7 @@ fn stacks(
     x: Value,
 ) -> Result<Value, ArchError> {
     let start = b.tensor_name("hrm", "z_l_init");
-    let start = b.required(&start, &[model.hparams.embd()], TensorRole::Embedding)?;
+    let start = b.require(&start, &[model.hparams.embd()], TensorRole::Embedding)?;
     let [mut low, mut high] = [start, x];
     let runs = model.hparams.layers.chunks(form.layers);
     let last = runs.len().saturating_sub(1);

@@ -16,7 +16,7 @@ pub(super) enum GateUp {
 }
 
 /// The activation of gate and up, bounded if the layer has a bound.
-pub(super) fn gated(
+pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     glu: Option<&Glu>,
@@ -40,7 +40,7 @@ pub(super) fn gated(
             apply(b, glu, operands, name)
         }
         SwigluLimits::OnActivated => {
-            let [gate, up] = apart(b, operands, name)?;
+            let [gate, up] = split_gate_up(b, operands, name)?;
             let kind = UnaryKind::Silu;
             let gate = b.push(Unary { kind }, vec![gate], "ffn_silu")?;
             let below = Clamp {
@@ -66,18 +66,18 @@ fn situ(
     name: &str,
 ) -> Result<Value, ArchError> {
     let (bound, linear) = cx.model.hparams.situ.unwrap_or((1.0, None));
-    let [gate, mut up] = apart(b, operands, name)?;
+    let [gate, mut up] = split_gate_up(b, operands, name)?;
     let share = b.unary(&[UnaryKind::Sigmoid], gate, "ffn_situ")?;
-    let gate = bounded(b, gate, bound)?;
+    let gate = soft_bound(b, gate, bound)?;
     let gate = b.mul(gate, share, "ffn_situ")?;
     if let Some(bound) = linear {
-        up = bounded(b, up, bound)?;
+        up = soft_bound(b, up, bound)?;
     }
     b.mul(gate, up, name)
 }
 
 /// `bound · tanh(x / bound)`
-fn bounded(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
+fn soft_bound(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
     let x = b.scale(x, 1.0 / bound, "ffn_situ")?;
     let x = b.unary(&[UnaryKind::Tanh], x, "ffn_situ")?;
     b.scale(x, bound, "ffn_situ")
@@ -92,7 +92,11 @@ fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<
 }
 
 /// Gate and up, each by itself.
-fn apart(b: &mut Builder<'_>, operands: GateUp, name: &str) -> Result<[Value; 2], ArchError> {
+fn split_gate_up(
+    b: &mut Builder<'_>,
+    operands: GateUp,
+    name: &str,
+) -> Result<[Value; 2], ArchError> {
     match operands {
         GateUp::Apart(both) => Ok(both),
         GateUp::Together(both) => {

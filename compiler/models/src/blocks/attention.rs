@@ -57,7 +57,7 @@ pub(crate) fn attention(
     if form.scale_on == ScaleOn::Queries {
         q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
-    q = temperature_scaled(b, cx, q)?;
+    q = apply_temperature(b, cx, q)?;
     let new = match qkv.kv {
         Some([k, v]) => Some([heads(b, cx, k, &keys)?, values(b, cx, v)?]),
         None => None,
@@ -72,7 +72,7 @@ pub(crate) fn attention(
         scale,
     };
     let y = attend_to_new(b, cx, q, new, attending)?;
-    let y = gated(b, cx, x, y, layer.heads.dv)?;
+    let y = apply_gate(b, cx, x, y, layer.heads.dv)?;
     let mut y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     if let Some(gate) = gate {
         y = b.mul(y, gate, "kqv_gated")?;
@@ -98,12 +98,12 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     let x = b.reshape(x, dims, "Vcur")?;
     match cx.model.arch.attention.value_norm {
         ValueNorm::None => Ok(x),
-        ValueNorm::Head => norm::plain(b, &cx.model, x, "Vcur_normed"),
+        ValueNorm::Head => norm::without_weight(b, &cx.model, x, "Vcur_normed"),
     }
 }
 
 /// Queries, times the factor that grows with their position if the layer has one.
-pub(super) fn temperature_scaled(
+pub(super) fn apply_temperature(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     q: Value,
@@ -228,7 +228,7 @@ fn out_gate(
 }
 
 /// The heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
-pub(super) fn gated(
+pub(super) fn apply_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     x: Value,
@@ -261,7 +261,7 @@ pub(super) fn gated(
 }
 
 /// A projection, bounded if the model has a bound.
-fn clamped(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
         None => Ok(x),
@@ -280,7 +280,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     let one = |b: &mut Builder<'_>, tensor, width, name| {
         let (sizes, role) = ([embd, width], TensorRole::Matrix);
         let y = b.linear(tensor, x, sizes, form.qkv_bias, role, name)?;
-        clamped(b, cx, y)
+        clamp(b, cx, y)
     };
     if layer.kv_from.is_some() {
         let q = one(b, "attn_q", layer.q_width, "Qcur")?;

@@ -204,7 +204,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The value of a required tensor.
-    pub(crate) fn required(
+    pub(crate) fn require(
         &mut self,
         name: &str,
         sizes: &[Size],
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The residual streams that were kept.
-    pub(crate) fn kept(&self) -> &[KeptStream] {
+    pub(crate) fn kept_streams(&self) -> &[KeptStream] {
         &self.kept
     }
 
@@ -482,13 +482,13 @@ impl<'a> Builder<'a> {
         name: &str,
     ) -> Result<Value, ArchError> {
         let w = self.tensor_name(tensor, "weight");
-        let w = self.required(&w, &[rows, columns], role)?;
+        let w = self.require(&w, &[rows, columns], role)?;
         let y = self.mul_mat(w, x, name)?;
-        self.biased(tensor, y, columns, bias, name)
+        self.add_bias(tensor, y, columns, bias, name)
     }
 
     /// `y + bias`, if the tensor has one.
-    pub(crate) fn biased(
+    pub(crate) fn add_bias(
         &mut self,
         tensor: &str,
         y: Value,

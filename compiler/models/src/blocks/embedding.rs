@@ -17,7 +17,7 @@ pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, Arch
     let (name, role) = ("token_embd.weight", TensorRole::Embedding);
     match b.optional(name, &sizes, role, cx.arch.embedding.table)? {
         Some(table) => Ok(table),
-        None => b.required("output.weight", &sizes, TensorRole::Output),
+        None => b.require("output.weight", &sizes, TensorRole::Output),
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
         x = b.scale(x, scale, "inp_scaled")?;
     }
     if form.plain_norm {
-        x = norm::plain(b, cx, x, "inp_norm")?;
+        x = norm::without_weight(b, cx, x, "inp_norm")?;
     }
     if norm::exists(b, cx, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
         x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;

@@ -28,7 +28,7 @@ pub(crate) fn latent(
     x: Value,
 ) -> Result<Value, ArchError> {
     let queries = queries(b, cx, hp, x)?;
-    let shared = shared(b, cx, hp, x)?;
+    let shared = shared_kv(b, cx, hp, x)?;
     let (absorbed, expanded) = match hp.form {
         LatentForm::Absorbed => (Form::Usual, Form::Unusual),
         LatentForm::Expanded => (Form::Unusual, Form::Usual),
@@ -42,7 +42,7 @@ pub(crate) fn latent(
     } else {
         expanded_heads(b, cx, hp, &queries, &shared)?
     };
-    let y = attention::gated(b, cx, x, y, hp.dv.n)?;
+    let y = attention::apply_gate(b, cx, x, y, hp.dv.n)?;
     let out = Size::product(
         cx.layer.n_head,
         hp.dv.n,
@@ -96,7 +96,7 @@ fn queries(
     let (latent, q) = match hp.q_rank {
         Some(rank) => {
             let q = b.project("attn_q_a", x, [embd, rank], "q_a")?;
-            let q = norm::weighted(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
+            let q = norm::with_weight(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
             let all = b.project("attn_q_b", q, [rank, all], "q")?;
             (Some(q), all)
         }
@@ -123,7 +123,7 @@ fn queries(
     })
 }
 
-fn shared(
+fn shared_kv(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &LatentHParams,
@@ -135,7 +135,7 @@ fn shared(
         0 => both,
         _ => b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?,
     };
-    let latent = norm::weighted(
+    let latent = norm::with_weight(
         b,
         &cx.model,
         "attn_kv_a_norm",
@@ -156,7 +156,7 @@ fn shared(
     }];
     let presence = cx.model.arch.attention.latent_key_norm;
     if norm::exists(b, &cx.model, "attn_k_norm", &sizes, presence)? {
-        rotated = norm::weighted(b, &cx.model, "attn_k_norm", &sizes, rotated, "k_pe")?;
+        rotated = norm::with_weight(b, &cx.model, "attn_k_norm", &sizes, rotated, "k_pe")?;
     }
     let rotated = Some(rope::rotate(b, cx, rotated, "k_pe")?);
     Ok(SharedKv { latent, rotated })
@@ -177,7 +177,7 @@ fn absorbed_heads(
     };
     let by_head = |b: &mut Builder<'_>, tensor, sizes: [Size; 3], x, name| {
         let w = b.tensor_name(tensor, "weight");
-        let w = b.required(&w, &sizes, TensorRole::Matrix)?;
+        let w = b.require(&w, &sizes, TensorRole::Matrix)?;
         let x = b.swap_heads(x, name)?;
         let y = b.mul_mat(w, x, name)?;
         b.swap_heads(y, name)
@@ -191,11 +191,11 @@ fn absorbed_heads(
             by_head(b, "attn_k_b", sizes, plain, "q_nope_absorbed")?
         }
     };
-    let q = joined(b, q, queries.rotated, "Qcur")?;
-    let q = attention::temperature_scaled(b, cx, q)?;
+    let q = join_parts(b, q, queries.rotated, "Qcur")?;
+    let q = attention::apply_temperature(b, cx, q)?;
     let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
     let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
-    let k = joined(b, latent, shared.rotated, "Kcur")?;
+    let k = join_parts(b, latent, shared.rotated, "Kcur")?;
     let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
     // The latent vector is the value.
     let v = match hp.rotated {
@@ -208,7 +208,7 @@ fn absorbed_heads(
 }
 
 /// Both parts of queries or keys, as far as there are two.
-fn joined(
+fn join_parts(
     b: &mut Builder<'_>,
     plain: Value,
     rotated: Option<Value>,
@@ -267,11 +267,11 @@ fn expanded_heads(
         (Some(plain), _, _) => {
             let k = b.slice(kv, 0, 0, hp.plain.n.into(), "k_nope")?;
             let v = b.slice(kv, 0, hp.plain.n, hp.dv.n.into(), "Vcur")?;
-            let q = joined(b, plain, queries.rotated, "Qcur")?;
-            (q, joined(b, k, rotated, "Kcur")?, v)
+            let q = join_parts(b, plain, queries.rotated, "Qcur")?;
+            (q, join_parts(b, k, rotated, "Kcur")?, v)
         }
     };
-    let q = attention::temperature_scaled(b, cx, q)?;
+    let q = attention::apply_temperature(b, cx, q)?;
     let sizes = HeadElements {
         dk: hp.dk,
         dv: hp.dv.n,

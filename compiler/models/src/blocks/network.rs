@@ -60,9 +60,9 @@ pub(super) fn dense(
     };
     match &form.activation {
         Activation::GatedFused(glu) if is_fused(b, &DENSE) => {
-            fused(b, cx, &DENSE, extras, glu, width, x)
+            fused_network(b, cx, &DENSE, extras, glu, width, x)
         }
-        _ => separate(b, cx, &DENSE, extras, width.n, x),
+        _ => separate_network(b, cx, &DENSE, extras, width.n, x),
     }
 }
 
@@ -72,7 +72,7 @@ fn is_fused(b: &Builder<'_>, names: &NetworkTensors) -> bool {
 }
 
 /// A network with gate and up in one matrix.
-fn fused(
+fn fused_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
@@ -85,12 +85,12 @@ fn fused(
     let role = TensorRole::Matrix;
     let both = b.linear(names.up, x, sizes, extras.bias, role, names.up)?;
     let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
-    let y = activation::gated(b, cx, Some(glu), limit, both, names.act)?;
+    let y = activation::activate(b, cx, Some(glu), limit, both, names.act)?;
     down(b, cx, names, extras, width.n, y)
 }
 
 /// The output of a shared expert of that width: `[n_embd, n_tokens]`.
-pub(super) fn shared(
+pub(super) fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &SharedForm,
@@ -107,14 +107,14 @@ pub(super) fn shared(
                 n: width,
                 gate_up: Size::product(2, width.n, "twice the width of the shared expert")?,
             };
-            fused(b, cx, &SHARED, extras, glu, width, x)
+            fused_network(b, cx, &SHARED, extras, glu, width, x)
         }
-        _ => separate(b, cx, &SHARED, extras, width, x),
+        _ => separate_network(b, cx, &SHARED, extras, width, x),
     }
 }
 
 /// A network with each matrix in a tensor of its own.
-fn separate(
+fn separate_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
@@ -130,7 +130,7 @@ fn separate(
         let gate = up(b, names.gate)?;
         let up = up(b, names.up)?;
         let (limit, both) = (cx.layer.limits.dense, GateUp::Apart([gate, up]));
-        activation::gated(b, cx, glu, limit, both, names.act)
+        activation::activate(b, cx, glu, limit, both, names.act)
     };
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, Some(glu))?,

@@ -85,23 +85,23 @@ pub(crate) fn output(
 ) -> Result<Draft, ArchError> {
     let (hidden, x) = match form.input {
         DraftInput::Normed => {
-            let x = normed(b, cx, form, x, "h_nextn")?;
+            let x = normalise(b, cx, form, x, "h_nextn")?;
             (x, head::output_columns(b, x, "mtp_rows")?)
         }
         DraftInput::Residual => {
             let rows = head::output_columns(b, x, "mtp_rows")?;
-            (x, normed(b, cx, form, rows, "mtp_shared_head_norm")?)
+            (x, normalise(b, cx, form, rows, "mtp_shared_head_norm")?)
         }
     };
     let logits = match head::projected_by(b, &cx.model, "nextn.shared_head_head", x)? {
         Some(own) => own,
-        None => head::projected(b, &cx.model, x)?,
+        None => head::project(b, &cx.model, x)?,
     };
     Ok(Draft { hidden, logits })
 }
 
 /// `x`, normalised by the block's own norm or else by the model's last.
-fn normed(
+fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &DraftForm,

@@ -13,20 +13,20 @@ use crate::source::TensorRole;
 
 /// Keeps the residual stream.
 pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<(), ArchError> {
-    let normed = norm::plain(b, cx, x, "res_kept")?;
+    let normed = norm::without_weight(b, cx, x, "res_kept")?;
     b.keep(KeptStream { raw: x, normed });
     Ok(())
 }
 
 /// The mixture of `x` and of what was kept, weighted by the scores of that tensor; `x` itself if nothing was kept.
-pub(crate) fn mixed(
+pub(crate) fn mix_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     tensor: &str,
     x: Value,
 ) -> Result<Value, ArchError> {
     const NAME: &str = "res_mixed";
-    let mut parts = b.kept().to_vec();
+    let mut parts = b.kept_streams().to_vec();
     let score = b.tensor_name(tensor, "weight");
     let sizes = [cx.hparams.embd()];
     if parts.is_empty() {
@@ -34,10 +34,10 @@ pub(crate) fn mixed(
         b.find(&score, &sizes, TensorRole::Router, Presence::Required)?;
         return Ok(x);
     }
-    let score = b.required(&score, &sizes, TensorRole::Router)?;
+    let score = b.require(&score, &sizes, TensorRole::Router)?;
     parts.push(KeptStream {
         raw: x,
-        normed: norm::plain(b, cx, x, "res_norm")?,
+        normed: norm::without_weight(b, cx, x, "res_norm")?,
     });
     let mut scores: Option<Value> = None;
     for part in &parts {

@@ -230,7 +230,7 @@ impl SharedForm {
     }
 
     /// A shared expert behind a gate.
-    pub const fn gated(width: SharedWidth) -> SharedForm {
+    pub const fn with_gate(width: SharedWidth) -> SharedForm {
         SharedForm {
             gate: Presence::Required,
             ..SharedForm::plain(width)

@@ -42,7 +42,7 @@ pub(crate) const QWEN35MOE: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             width: ExpertWidth::GivenOrShareOfDense,
-            shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
+            shared: Some(SharedForm::with_gate(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

@@ -92,7 +92,7 @@ pub(super) fn read(
         Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
         Sublayers::Either | Sublayers::ByCounts => dense()?.into_iter().map(|n| n > 0).collect(),
     };
-    let Some(form) = described(keys, &arch.ffn.experts)? else {
+    let Some(form) = expert_form(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
         let layers = widths.map(|(il, n)| {
             let width = has_ffn[il].then(|| ffn_width(keys, il, n, key_of(arch.ffn.width)));
@@ -181,7 +181,7 @@ const fn key_of(form: DenseWidth) -> WidthKey {
 }
 
 /// The form of the experts, if the file has some.
-fn described<'a>(
+fn expert_form<'a>(
     keys: &Keys<'_>,
     experts: &'a Experts,
 ) -> Result<Option<&'a ExpertForm>, ArchError> {
@@ -237,7 +237,7 @@ fn layer_kinds(
 fn ffn_width(keys: &Keys<'_>, layer: usize, n: u64, of: WidthKey) -> Result<FfnWidth, ArchError> {
     let n = keys.require_in_layer(layer, n, of.key)?.n;
     Ok(FfnWidth {
-        n: Size::checked(n, of.once)?,
+        n: Size::try_new(n, of.once)?,
         gate_up: Size::product(2, n, of.twice)?,
     })
 }
@@ -251,7 +251,7 @@ fn shared_width(
 ) -> Result<Option<Size>, ArchError> {
     let given = keys
         .count(SHARED)?
-        .map(|n| Size::checked(n, SHARED))
+        .map(|n| Size::try_new(n, SHARED))
         .transpose()?;
     let count = || keys.count("expert_shared_count");
     let times = |count: Option<u64>, each: Size| {

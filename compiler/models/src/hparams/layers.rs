@@ -251,7 +251,7 @@ impl Widths {
             QkvForm::FusedThirds => 3 * q_projected.n,
             QkvForm::Separate | QkvForm::Fused => q_projected.n + k.n + v.n,
         };
-        let qkv = Size::checked(rows, "the heads of queries, keys and values")?;
+        let qkv = Size::try_new(rows, "the heads of queries, keys and values")?;
         Ok(Widths {
             q,
             q_projected,

@@ -17,7 +17,7 @@ pub(super) struct Scored {
 
 /// What `tokens` consecutive steps give, for every step that has so many up to itself. The number is a power of two: each
 /// half is what a sum of half as many has given.
-pub(super) fn pooled(b: &mut Builder<'_>, x: Scored, tokens: u64) -> Result<Scored, ArchError> {
+pub(super) fn pool(b: &mut Builder<'_>, x: Scored, tokens: u64) -> Result<Scored, ArchError> {
     let mut x = x;
     let mut len = 1;
     while len < tokens {
@@ -27,14 +27,14 @@ pub(super) fn pooled(b: &mut Builder<'_>, x: Scored, tokens: u64) -> Result<Scor
             .expect("invariant: a window has the steps of a block before its tokens");
         let earlier = part(b, x, 0, both.clone())?;
         let later = part(b, x, len, both)?;
-        x = merged(b, earlier, later, None)?;
+        x = merge(b, earlier, later, None)?;
         len *= 2;
     }
     Ok(x)
 }
 
 /// The sum of two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
-pub(super) fn merged(
+pub(super) fn merge(
     b: &mut Builder<'_>,
     first: Scored,
     second: Scored,

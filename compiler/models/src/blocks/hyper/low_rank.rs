@@ -37,7 +37,7 @@ pub(super) fn read(
 }
 
 /// The mean of the streams that the output reads, `[n_embd, n_tokens]`.
-pub(super) fn end(
+pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     hp: &HyperHParams,
@@ -72,12 +72,12 @@ pub(in crate::blocks) fn stream_norm(
     let name = b.tensor_name(tensor, "weight");
     let role = TensorRole::NormWeight;
     let weight = if b.columns(&name) == Some(1) {
-        let weight = b.required(&name, &[hp.width], role)?;
+        let weight = b.require(&name, &[hp.width], role)?;
         b.reshape(weight, [embd.n.into(), hp.streams.n.into()], "hc_norm")?
     } else {
-        b.required(&name, &[embd, hp.streams], role)?
+        b.require(&name, &[embd, hp.streams], role)?
     };
-    let x = norm::plain(b, cx, x, "hc_norm")?;
+    let x = norm::without_weight(b, cx, x, "hc_norm")?;
     b.mul(x, weight, "hc_norm")
 }
 

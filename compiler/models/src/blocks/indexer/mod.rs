@@ -108,7 +108,7 @@ pub(super) fn mask_of_rows(
         return Ok(seen);
     };
     let k = cells::key_heads(b, cx, hp, keys, starts)?;
-    let scores = cells::scored(b, cx, hp, input.x, [q, k])?;
+    let scores = cells::score_cells(b, cx, hp, input.x, [q, k])?;
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 

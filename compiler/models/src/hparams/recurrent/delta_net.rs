@@ -34,7 +34,7 @@ impl DeltaNetHParams {
     pub(super) fn read(keys: &Keys<'_>, form: DeltaNetForm) -> Result<DeltaNetHParams, ArchError> {
         let sizes = GroupedSizes::read(keys)?;
         let (inner, heads) = (sizes.inner, sizes.heads);
-        let value_dim = Size::checked(inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
+        let value_dim = Size::try_new(inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
         Ok(DeltaNetHParams {
             form,
             conv: sizes.conv(keys, Presence::Never)?,
@@ -44,7 +44,7 @@ impl DeltaNetHParams {
             value_heads: heads,
             key_width: sizes.group_width.n,
             value_width: inner,
-            with_gate: Size::checked(
+            with_gate: Size::try_new(
                 sizes.convolved + inner.n,
                 "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
             )?,

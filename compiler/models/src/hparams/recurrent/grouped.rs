@@ -51,7 +51,7 @@ impl GroupedSizes {
         Ok(ConvHParams {
             tensor: "ssm_conv1d",
             taps: conv::taps(keys, "ssm.conv_kernel")?,
-            channels: Size::checked(
+            channels: Size::try_new(
                 self.convolved,
                 "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
             )?,

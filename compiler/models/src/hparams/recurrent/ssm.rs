@@ -36,11 +36,11 @@ impl SsmHParams {
             conv: sizes.conv(keys, Presence::Optional)?,
             head_dim: inner.n / heads.n,
             d_state: sizes.state.n,
-            projected: Size::checked(
+            projected: Size::try_new(
                 inner.n + sizes.convolved + heads.n,
                 "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size + ssm.time_step_rank",
             )?,
-            normed: Size::checked(inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
+            normed: Size::try_new(inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
             inner,
             heads,
             groups,
