@@ -159,7 +159,7 @@ pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile)
     let beside: Vec<Beside> = count(request, model, &placement, &open);
     match beside.is_empty() {
         true => placement,
-        false => placement.beside(beside),
+        false => placement.with_files(beside),
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) enum Unproved {
 impl Source {
     /// The plan, if it is proved or a warning suffices.
     pub(super) fn proved(mut self, unproved: Unproved) -> Result<Source, Failure> {
-        match (self.compiled.unproved(), unproved) {
+        match (self.compiled.proof_error(), unproved) {
             (None, _) => {}
             (Some(d), Unproved::Warning) => self.notes.push(Diagnostic {
                 severity: Severity::Warning,

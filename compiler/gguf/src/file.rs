@@ -125,7 +125,7 @@ impl Shard {
     }
 
     /// A shard whose header was read from elsewhere.
-    fn elsewhere(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
+    fn open_remote(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
         let (header, file_len) = range::read_header(source)?;
         let shard = Shard {
             path: PathBuf::from(source.name()),
@@ -223,10 +223,10 @@ impl GgufFile {
     /// The source's own, and those of [`GgufFile::open`].
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
-        let given = Shard::elsewhere(source)?;
+        let given = Shard::open_remote(source)?;
         let mut sibling = |name: &str, _: u32| {
             let mut sibling = source.sibling(name)?;
-            Shard::elsewhere(sibling.as_mut())
+            Shard::open_remote(sibling.as_mut())
         };
         let mut out: GgufFile = GgufFile::join(&path, given, Data::Whole, &mut sibling)?;
         // How long it is may be known, though nothing of its data is read.

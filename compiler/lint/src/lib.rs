@@ -21,7 +21,7 @@ use tpc_ir::Code;
 
 pub use configs::{NARROW, SHARES};
 pub use files::{UNEVEN, is_uneven};
-pub use merge::{Finding, merged, numbers};
+pub use merge::{Finding, merge, numbers};
 pub use plans::{CAPACITY, CHOSEN_MODE};
 pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
@@ -61,7 +61,7 @@ pub struct Lint {
 impl Lint {
     /// A finding about the entity of this name.
     fn finding(&'static self, name: impl Into<Name>, message: impl Into<Message>) -> Diagnostic {
-        Diagnostic::new(&self.code, self.named(name.into()), message)
+        Diagnostic::new(&self.code, self.entity(name.into()), message)
     }
 
     /// A finding of a harmless case, which the code declares milder.
@@ -70,14 +70,14 @@ impl Lint {
         name: impl Into<Name>,
         message: impl Into<Message>,
     ) -> Diagnostic {
-        Diagnostic::milder(&self.code, self.named(name.into()), message)
+        Diagnostic::milder(&self.code, self.entity(name.into()), message)
     }
 
     /// The entity of this name. Tensors and ops have their layers by their names.
-    fn named(&self, name: Name) -> Entity {
+    fn entity(&self, name: Name) -> Entity {
         let kind = self.entity;
         let name = match kind {
-            EntityKind::Tensor | EntityKind::Op => view::layered(&name.to_string()),
+            EntityKind::Tensor | EntityKind::Op => view::layer_name(&name.to_string()),
             EntityKind::Key
             | EntityKind::Option
             | EntityKind::Device

@@ -87,7 +87,7 @@ impl<'a> File<'a> {
 }
 
 /// The name of a tensor or an op, which may have a layer.
-pub(crate) fn layered(name: &str) -> Name {
+pub(crate) fn layer_name(name: &str) -> Name {
     TensorName::parse(name).into()
 }
 
@@ -119,7 +119,7 @@ impl Capture<'_> {
     }
 
     /// The owners of memory that some op writes to.
-    pub fn written(&self) -> BTreeSet<usize> {
+    pub fn written_memory(&self) -> BTreeSet<usize> {
         let writes = self.records.iter().filter(|r| r.writes() && !r.is_empty());
         writes.map(|r| r.root).collect()
     }
@@ -143,7 +143,7 @@ impl Capture<'_> {
     }
 
     /// The origin of a record's first operand: the record behind its views and these ops.
-    pub fn behind<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
+    pub fn origin_of<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
         let mut at = record;
         loop {
             let source = &self.records[at.src.first().copied().flatten()?];
@@ -166,7 +166,7 @@ impl Capture<'_> {
     }
 
     /// Adds the graph's text to a diagnostic about a line of the capture, with a label.
-    pub fn shown(&self, d: Diagnostic, label: &str) -> Diagnostic {
+    pub fn with_excerpt(&self, d: Diagnostic, label: &str) -> Diagnostic {
         match d.line.and_then(|line| self.inst_at(line.get() as usize)) {
             Some(inst) => {
                 let labels = [(inst, label.to_owned())];
@@ -178,7 +178,7 @@ impl Capture<'_> {
 
     /// The same of a record.
     pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
-        self.shown(d.line(record.line), label)
+        self.with_excerpt(d.line(record.line), label)
     }
 
     /// The name of a record, or its line where it has none.

@@ -167,7 +167,7 @@ impl Search<'_> {
                 if let Some(part) = part(whole, sharding, sharded, rank)
                     && part.len() == own.len()
                 {
-                    let d = apart(&part, &own);
+                    let d = nmse(&part, &own);
                     best = Some(best.map_or(d, |b| b.min(d)));
                 }
             }
@@ -194,7 +194,7 @@ fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
 }
 
 /// The error (NMSE) of tensors that may have infinite numbers, as masks do.
-fn apart(want: &[f64], got: &[f64]) -> f64 {
+fn nmse(want: &[f64], got: &[f64]) -> f64 {
     let differ = |&(a, b): &(f64, f64)| a.is_finite() || a != b;
     let pairs = want.iter().copied().zip(got.iter().copied());
     let pairs: Vec<(f64, f64)> = pairs.filter(differ).collect();

@@ -331,7 +331,7 @@ impl<'a> KeyValues<'a> {
             return Ok(FileType::Mixed);
         };
         FileType::from_name(text).ok_or_else(|| {
-            let known: Vec<&str> = FileType::allowed().map(tpc_ir::DType::name).collect();
+            let known: Vec<&str> = FileType::allowed_types().map(tpc_ir::DType::name).collect();
             let help = format!("known types: {} mixed mxfp4_moe", known.join(" "));
             invalid(
                 "type",

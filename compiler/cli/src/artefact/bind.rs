@@ -7,7 +7,7 @@ use tpc_core::placement::DeviceKind;
 use tpc_cpu::CpuTarget;
 use tpc_cuda::CudaTarget;
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_gguf::GgufFile;
 use tpc_ir::program::{StoredFormat, Target};
 use tpc_ir::{Code, Op};
@@ -214,13 +214,13 @@ pub(crate) fn command(
     asked: Option<&Asked>,
     topology: Option<&Path>,
 ) -> String {
-    let word = |p: &Path| quoted(&p.display().to_string());
+    let word = |p: &Path| quote(&p.display().to_string());
     let beside = manifest.model.files.first().map(|f| path.with_file_name(f));
     let model = model.map(Path::to_owned).or(beside).unwrap_or_default();
     let mut out = format!("tpc compile {} -o {}", word(&model), word(path));
     for option in words_on(manifest, asked) {
         out.push(' ');
-        out.push_str(&quoted(&option));
+        out.push_str(&quote(&option));
     }
     let cards = match asked {
         Some(asked) => asked.kinds.iter().any(|k| matches!(k, DeviceKind::Cuda(_))),

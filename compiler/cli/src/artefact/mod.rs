@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_artefact::{Artefact, MAX_BYTES, codes};
 use tpc_diag::{Diagnostic, codes as common};
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_gguf::GgufFile;
 
 use crate::args::PlacementArgs;
@@ -108,7 +108,7 @@ pub(super) fn options_are_free(
         .options
         .words
         .iter()
-        .map(|w| quoted(w))
+        .map(|w| quote(w))
         .collect();
     let message = format!(
         "{name} was compiled with {}; placement options cannot change that",

@@ -295,7 +295,7 @@ pub(super) fn plan(
 ) -> Result<Compiled, Failure> {
     let _progress = Progress::start(format!("planning {}", name.display()));
     let compiled = compile(file, placement).map_err(Failure::from_diagnostics)?;
-    match compiled.unproved() {
+    match compiled.proof_error() {
         Some(d) => Err(Failure::from_diagnostics(vec![d])),
         None => Ok(compiled),
     }

@@ -93,7 +93,7 @@ pub(super) fn is_address(word: &str) -> bool {
 }
 
 fn quoted(word: &str) -> String {
-    tpc_ggml::llama_cpp::quoted(word)
+    tpc_ggml::llama_cpp::quote(word)
 }
 
 /// The entry of a spelling.

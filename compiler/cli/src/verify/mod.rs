@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let compiled = &source.compiled;
     let mut found: Vec<Diagnostic> = Vec::new();
     found.extend(args.source.notes());
-    found.extend(compiled.unproved());
+    found.extend(compiled.proof_error());
     // The proof is silent on options without effect; the plan's warnings name them.
     let findings = plan_report(&path, &placement, compiled).diagnostics;
     let warnings = findings.into_iter();

@@ -11,7 +11,7 @@ use super::free_memory::FreeMemory;
 use super::load::Load;
 use super::moves::Move;
 use super::point::{Offload, Point};
-use super::shares::{Shares, counted};
+use super::shares::{Shares, count_layers};
 use super::times::Times;
 use super::way_profile::WayProfile;
 use crate::pipeline::Stored;
@@ -55,7 +55,7 @@ impl Bound {
     /// Whether a configuration fits, by what is known of its way to divide. Of memory that the host shares with devices only a
     /// draft tells.
     pub(super) fn fits(&self, it: &Configuration<'_>) -> bool {
-        let (_, host) = it.load.divided(it.offload);
+        let (_, host) = it.load.divide(it.offload);
         let devices = it.base.devices.len();
         let room = it.base.topology.usable_host_memory(devices);
         room.is_none_or(|room| host <= room) && self.fits_devices(it)
@@ -63,7 +63,7 @@ impl Bound {
 
     /// Whether a configuration fits on the devices, whatever the host has.
     pub(super) fn fits_devices(&self, it: &Configuration<'_>) -> bool {
-        let (units, _) = it.load.divided(it.offload);
+        let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it);
         match it.shares() {
             Some(shares) if it.shared.way.stages.len() > 1 => {
@@ -91,14 +91,14 @@ impl Bound {
     }
 
     /// The layers of each device that fit, if a way counts them for each configuration and they differ from what was asked.
-    pub(super) fn counted(&self, it: &Configuration<'_>, drafting: u64) -> Option<Vec<f64>> {
+    pub(super) fn count_layers(&self, it: &Configuration<'_>, drafting: u64) -> Option<Vec<f64>> {
         if it.shared.shares != Shares::Counted {
             return None;
         }
-        let (units, _) = it.load.divided(it.offload);
+        let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it);
         let holds = |stages: &[usize]| it.holds_all(&rooms.all, &units, stages);
-        let counts = counted(&units, &rooms, drafting, &holds);
+        let counts = count_layers(&units, &rooms, drafting, &holds);
         let asked = it.base.tensor_split.as_deref();
         let same = |asked| it.by_shares(&units, asked) == it.by_shares(&units, &counts);
         (!asked.is_some_and(same)).then_some(counts)
@@ -106,7 +106,7 @@ impl Bound {
 
     /// The first `n` moves of layers to the host, each of which relieves the fullest device that any can relieve, and what is
     /// stored after them.
-    pub(super) fn moved<'m>(
+    pub(super) fn move_layers<'m>(
         &self,
         it: &Configuration<'_>,
         moves: &'m [Move],
@@ -116,7 +116,7 @@ impl Bound {
         if n == 0 {
             return (Vec::new(), load);
         }
-        let (units, _) = load.divided(it.offload);
+        let (units, _) = load.divide(it.offload);
         let stages = it.stages_of(&units);
         let mut left: Vec<&Move> = moves.iter().collect();
         let mut out = Vec::new();
@@ -145,7 +145,7 @@ impl Bound {
 
     /// The part of its memory that each device needs.
     fn fullness(&self, it: &Configuration<'_>, stages: &[usize]) -> Vec<f64> {
-        let (units, _) = it.load.divided(it.offload);
+        let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it).all;
         let held = it.held(&units, stages);
         let mut out = vec![0.0; rooms.len()];
@@ -153,7 +153,7 @@ impl Bound {
             for &d in members {
                 let usable = it.base.topology.device(d).usable_memory();
                 let usable = usable.unwrap_or(f64::INFINITY).max(1.0);
-                out[d] = (usable - rooms[d] + it.own(d, stored)) / usable;
+                out[d] = (usable - rooms[d] + it.device_part(d, stored)) / usable;
             }
         }
         out
@@ -183,16 +183,16 @@ impl Bound {
             let least = of_first(floor.experts);
             let gone = (of_first(offload.experts) - least).max(0.0);
             let left = of_first(u64::MAX) - least;
-            out = out.changed(none, all, gone / left.max(1.0));
+            out = out.shift_by(none, all, gone / left.max(1.0));
         }
         if let Some(all) = kv.filter(|_| offload.kv && !floor.kv) {
-            out = out.changed(none, all, 1.0);
+            out = out.shift_by(none, all, 1.0);
         }
         if let Some(all) = layers {
             let all_layers = (load.units.len() - 1) as u64;
             let gone = offload.layers.saturating_sub(floor.layers) as f64;
             let left = all_layers.saturating_sub(floor.layers) as f64;
-            out = out.towards(all, (gone / left.max(1.0)).min(1.0));
+            out = out.interpolate(all, (gone / left.max(1.0)).min(1.0));
         }
         // Weights are read once per batch: at worst, a prompt takes as long per batch as before.
         out.prompt *= asked_ubatch as f64 / point.ubatch.max(1) as f64;

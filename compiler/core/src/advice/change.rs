@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_ir::DType;
 
 use crate::placement::{HostExperts, Override, Placement, SplitMode};
@@ -90,7 +90,7 @@ impl fmt::Display for Change {
                 write!(f, "-ts {}", shown.join(","))
             }
             Change::Overrides { all, .. } => {
-                let words = |o: &Override| format!("-ot {}", quoted(&o.words()));
+                let words = |o: &Override| format!("-ot {}", quote(&o.words()));
                 let words: Vec<String> = all.iter().map(words).collect();
                 f.write_str(&words.join(" "))
             }

@@ -29,7 +29,7 @@ impl Configuration<'_> {
     }
 
     /// A device's part of what its stage stores.
-    pub(super) fn own(&self, device: usize, stored: &Stored) -> f64 {
+    pub(super) fn device_part(&self, device: usize, stored: &Stored) -> f64 {
         let part = &self.known.parts[device];
         part.experts * stored.experts
             + part.weights * stored.weights
@@ -40,7 +40,7 @@ impl Configuration<'_> {
     /// Whether the devices of a stage have the room for what it stores.
     pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &Stored) -> bool {
         self.shared.way.stages[stage].iter().all(|&d| {
-            let own = self.own(d, stored);
+            let own = self.device_part(d, stored);
             own <= rooms[d] || own <= 0.0
         })
     }

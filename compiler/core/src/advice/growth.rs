@@ -52,7 +52,7 @@ pub(super) fn growth(
     let tried = in_parallel(counts, |n| {
         let placement = Placement {
             split_mode: mode,
-            ..grown(base, n)
+            ..extend(base, n)
         };
         let prepared = advisor.origin.prepare(&placement).ok()?;
         let draft = prepared.draft(&placement).ok()?;
@@ -68,7 +68,7 @@ pub(super) fn growth(
 }
 
 /// The placement on so many devices.
-pub(super) fn grown(base: &Placement, n: usize) -> Placement {
+pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
     let own = base.devices.len();
@@ -104,7 +104,7 @@ pub(super) fn grown(base: &Placement, n: usize) -> Placement {
 
 /// Whether so many devices can suffice, by what is stored: each holds what it can of consecutive layers, or a part of all.
 fn suffice(base: &Placement, n: usize, units: &[Stored], taken: f64) -> bool {
-    let grown = grown(base, n);
+    let grown = extend(base, n);
     let room = |d: usize| {
         let usable = grown.topology.device(d).usable_memory();
         usable.map_or(f64::INFINITY, |m| (m - taken).max(0.0))

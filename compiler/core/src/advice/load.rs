@@ -16,7 +16,7 @@ pub(super) struct Load {
 
 impl Load {
     /// What each section keeps on the devices, and the bytes on the host.
-    pub(super) fn divided(&self, offload: Offload) -> (Vec<Stored>, f64) {
+    pub(super) fn divide(&self, offload: Offload) -> (Vec<Stored>, f64) {
         let last = self.units.len() - 1;
         let mut host = self.host;
         let kept = |(i, unit): (usize, &Stored)| {
@@ -68,7 +68,7 @@ mod tests {
             host: 1.0,
         };
         let host = |experts, layers, kv| {
-            let (kept, host) = load.divided(Offload {
+            let (kept, host) = load.divide(Offload {
                 experts,
                 layers,
                 kv,

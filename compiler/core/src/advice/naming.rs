@@ -47,7 +47,7 @@ impl Search<'_> {
         });
         kept.truncate(NAMED);
         let ranks: Vec<_> = kept.iter().map(|f| self.rank(f)).collect();
-        let proved = in_parallel(kept, |f| self.proved(f));
+        let proved = in_parallel(kept, |f| self.prove(f));
         let mut out: Vec<_> = ranks.into_iter().zip(proved).collect();
         out.sort_by(|(a, x), (b, y)| {
             let time = |a: &Option<Advice>| a.as_ref().map_or(f64::INFINITY, |a| a.us_per_token);
@@ -70,7 +70,7 @@ impl Search<'_> {
     }
 
     /// The advice of a draft; `None` where its plan is not proved, or the last check rejects it.
-    fn proved(&self, found: Found) -> Option<Advice> {
+    fn prove(&self, found: Found) -> Option<Advice> {
         if !found.draft.fits() {
             return None;
         }

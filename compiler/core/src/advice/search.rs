@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
             let tensor = ways.iter().find(|w| w.way.mode == SplitMode::Tensor);
             tensor.is_some_and(|w| prepared.refuses(engine, placement, &w.way))
         };
-        let refused = refused(engine, base, n_block, &refuses);
+        let refused = refused_on_host(engine, base, n_block, &refuses);
         if refused.contains(&[false; 3]) {
             ways.retain(|w| w.way.mode != SplitMode::Tensor);
         }
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
     /// The point that was asked for, divided by a way, with nothing on the host that need not stay there.
     pub(super) fn origin(&self, way: usize) -> Point {
         let chain = Chain {
-            first: self.space.usual(),
+            first: self.space.default_order(),
             kv: self.space.base.kv_on_host,
             all: false,
         };
@@ -230,7 +230,7 @@ impl<'a> Search<'a> {
         times.per_token() * (1.0 + moved)
     }
 
-    fn placed<'b>(
+    fn configuration<'b>(
         &'b self,
         known: &'b WayProfile,
         point: &'b Point,
@@ -248,10 +248,10 @@ impl<'a> Search<'a> {
 
     /// What a point stores after the moves of its layers, and the edits of the line that follow; `None` where it has fewer
     /// moves than it asks for.
-    fn settled(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
-        let it = self.placed(known, point, load);
+    fn settle(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
+        let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
-        let (moves, load) = self.bound.moved(&it, &self.space.moves.all, n);
+        let (moves, load) = self.bound.move_layers(&it, &self.space.moves.all, n);
         if moves.len() < n {
             return None;
         }
@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
         let shares = match &it.shared.shares {
             Shares::Asked => None,
             Shares::Given(shares) => Some(shares.clone()),
-            Shares::Counted => self.bound.counted(&now, self.drafting),
+            Shares::Counted => self.bound.count_layers(&now, self.drafting),
         };
         Some((load, Edits { shares, overrides }))
     }
@@ -269,32 +269,37 @@ impl<'a> Search<'a> {
     pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
-        let (_, edits) = self.settled(known, point, &load)?;
+        let (_, edits) = self.settle(known, point, &load)?;
         Some(self.space.changes(point, &edits))
     }
 
     /// What a point stores after the moves of its layers.
     fn after_moves(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<Load> {
-        let it = self.placed(known, point, load);
+        let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
-        let (moves, load) = self.bound.moved(&it, &self.space.moves.all, n);
+        let (moves, load) = self.bound.move_layers(&it, &self.space.moves.all, n);
         (moves.len() == n).then_some(load)
     }
 
     fn fits(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
         if point.chain.first != First::Moves {
-            return self.bound.fits(&self.placed(known, point, load));
+            return self.bound.fits(&self.configuration(known, point, load));
         }
         let load = self.after_moves(known, point, load);
-        load.is_some_and(|load| self.bound.fits(&self.placed(known, point, &load)))
+        load.is_some_and(|load| self.bound.fits(&self.configuration(known, point, &load)))
     }
 
     fn fits_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
         if point.chain.first != First::Moves {
-            return self.bound.fits_devices(&self.placed(known, point, load));
+            return self
+                .bound
+                .fits_devices(&self.configuration(known, point, load));
         }
         let load = self.after_moves(known, point, load);
-        load.is_some_and(|load| self.bound.fits_devices(&self.placed(known, point, &load)))
+        load.is_some_and(|load| {
+            self.bound
+                .fits_devices(&self.configuration(known, point, &load))
+        })
     }
 
     /// The least that has to go to the host by the bound; `None` where everything there does not help, or the engine refuses
@@ -357,7 +362,7 @@ impl<'a> Search<'a> {
         let asked = self.origin(0);
         let load = self.leaves.first()?.load(&asked, base.devices.len());
         let all = self.space.n_block + 1;
-        let (units, _) = load.divided(Offload {
+        let (units, _) = load.divide(Offload {
             experts: base.host_experts.count(self.space.n_block),
             layers: base.n_gpu_layers.map_or(0, |kept| all.saturating_sub(kept)),
             kv: base.kv_on_host,
@@ -381,7 +386,7 @@ fn host_fits(base: &Placement, compiled: &Compiled) -> bool {
 }
 
 /// What an engine refuses to have on the host while tensors are split; with nothing there, it refuses all.
-fn refused(
+fn refused_on_host(
     engine: Engine,
     base: &Placement,
     n_block: u64,

@@ -91,7 +91,7 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
 
 /// The layers of each device, the output counted as one, that fit what the devices have room for; of several the fullest
 /// device is as empty as can be. `drafting` are blocks behind the last layer that count as layers.
-pub(super) fn counted(
+pub(super) fn count_layers(
     units: &[Stored],
     rooms: &FreeMemory,
     drafting: u64,

@@ -75,7 +75,7 @@ impl Space<'_> {
     pub(super) fn chains(&self) -> Vec<Chain> {
         if self.is_pooled {
             return vec![Chain {
-                first: self.usual(),
+                first: self.default_order(),
                 kv: self.base.kv_on_host,
                 all: false,
             }];
@@ -84,7 +84,7 @@ impl Space<'_> {
             true => vec![false, true],
             false => vec![self.base.kv_on_host],
         };
-        let mut firsts = vec![self.usual()];
+        let mut firsts = vec![self.default_order()];
         if self.has_experts {
             firsts.push(First::Layers);
         }
@@ -112,7 +112,7 @@ impl Space<'_> {
     }
 
     /// What goes to the host first where nobody says otherwise.
-    pub(super) fn usual(&self) -> First {
+    pub(super) fn default_order(&self) -> First {
         match self.has_experts {
             true => First::Experts,
             false => First::Layers,
@@ -282,7 +282,7 @@ impl Space<'_> {
         if moves.is_empty() {
             return None;
         }
-        Some((self.moves.edited(self.base, moves)?, moves.len()))
+        Some((self.moves.edit(self.base, moves)?, moves.len()))
     }
 }
 

@@ -33,7 +33,7 @@ impl Times {
     }
 
     /// These times and a part of the way to others.
-    pub(super) fn towards(self, other: Times, part: f64) -> Times {
+    pub(super) fn interpolate(self, other: Times, part: f64) -> Times {
         Times {
             decode: self.decode + part * (other.decode - self.decode),
             prompt: self.prompt + part * (other.prompt - self.prompt),
@@ -41,7 +41,7 @@ impl Times {
     }
 
     /// These times, changed as another pair of times changes.
-    pub(super) fn changed(self, from: Times, to: Times, part: f64) -> Times {
+    pub(super) fn shift_by(self, from: Times, to: Times, part: f64) -> Times {
         Times {
             decode: (self.decode + part * (to.decode - from.decode)).max(0.0),
             prompt: (self.prompt + part * (to.prompt - from.prompt)).max(0.0),

@@ -104,7 +104,7 @@ impl Search<'_> {
         while !rest.is_empty() {
             let each = self.effort.left() / rest.len() as u64;
             let mut n = rest.len().min(ROUND);
-            let dearest = |of: &[Timed]| of.first().map_or(0, |p| self.dear(p));
+            let dearest = |of: &[Timed]| of.first().map_or(0, |p| self.work_of(p));
             let cost: u64 = rest[..n].iter().map(|(_, of)| dearest(of)).sum();
             if cost > self.effort.left() {
                 n = 1;
@@ -159,11 +159,11 @@ impl Search<'_> {
                 }
             }
         }
-        self.sketched(points)
+        self.sort_by_sketch(points)
     }
 
     /// These points in the order of their sketches, where there is work for sketches.
-    fn sketched(&mut self, mut points: Vec<(Class, Vec<Timed>)>) -> Vec<(Class, Vec<Timed>)> {
+    fn sort_by_sketch(&mut self, mut points: Vec<(Class, Vec<Timed>)>) -> Vec<(Class, Vec<Timed>)> {
         let all = points.iter().flat_map(|(_, of)| of.iter().map(|p| p.0));
         let all: Vec<Point> = all.collect();
         let beside = self.effort.left() / SKETCHED * (SKETCHED - 1);
@@ -183,7 +183,7 @@ impl Search<'_> {
     }
 
     /// The work of a draft and a proof of a point.
-    fn dear(&self, (point, _): &Timed) -> u64 {
+    fn work_of(&self, (point, _): &Timed) -> u64 {
         let costs = self.costs[point.way];
         costs.draft + costs.proof
     }
@@ -229,7 +229,7 @@ impl Search<'_> {
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
-            let found = self.corrected(class, start, allowed);
+            let found = self.correct(class, start, allowed);
             let found = found.and_then(|f| self.with_caches_moved_back(f, allowed));
             let faster = |f: &Found| {
                 best.as_ref()
@@ -277,7 +277,7 @@ impl Search<'_> {
     }
 
     /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
-    fn corrected(&self, class: Class, start: &Point, allowed: &mut Allowed) -> Option<Found> {
+    fn correct(&self, class: Class, start: &Point, allowed: &mut Allowed) -> Option<Found> {
         let costs = self.costs[start.way];
         let mut known = self.bound.known[start.way].clone();
         let mut best: Option<Found> = None;
@@ -378,14 +378,14 @@ impl Search<'_> {
             taken.push((self.effort.take(plans, work), f));
         }
         out.extend(in_parallel(taken, |(is_taken, f)| match is_taken {
-            true => self.shifted(f),
+            true => self.shift_shares(f),
             false => f,
         }));
         out
     }
 
     /// The draft with the least on the host between nothing and its own.
-    fn shifted(&self, mut best: Found) -> Found {
+    fn shift_shares(&self, mut best: Found) -> Found {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);
         for _ in 0..SHIFTED {

@@ -23,7 +23,7 @@ pub(super) fn draft(
         draft.cells.unwrap_or_else(|| cells(model, placement)),
         placement,
     );
-    let (devices, host) = planned(file, &own).unwrap_or_else(|| by_header(file, &own));
+    let (devices, host) = planned_memory(file, &own).unwrap_or_else(|| by_header(file, &own));
     for (part, position) in devices.into_iter().zip(positions) {
         if let Some(device) = out.devices.get_mut(position) {
             *device = part;
@@ -96,7 +96,7 @@ fn own_placement(draft: &Draft, cells: u64, placement: &Placement) -> (Placement
 }
 
 /// The memory by a plan; `None` where tpc does not plan the file.
-fn planned(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
+fn planned_memory(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
     let prepared = Origin::File(file).prepare(placement).ok()?;
     let draft = prepared.draft(placement).ok()?;
     let prints = draft.footprints();

@@ -76,7 +76,7 @@ pub fn count(
 impl Placement {
     /// The placement with the memory of these files taken from its devices and its host.
     #[must_use]
-    pub fn beside(mut self, beside: Vec<Beside>) -> Placement {
+    pub fn with_files(mut self, beside: Vec<Beside>) -> Placement {
         let n = self.devices.len();
         // The last profile holds for the devices beyond the list: each has bytes of its own now.
         let profiles = (0..n).map(|d| self.topology.device(d).clone());

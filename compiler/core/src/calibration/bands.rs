@@ -194,12 +194,12 @@ impl BandTable {
         Band {
             error: wide.into_iter().fold(GUESS, f64::max),
             rows: self.rows(own),
-            not_calibrated_for: self.lacking(key),
+            not_calibrated_for: self.lacking_kinds(key),
         }
     }
 
     /// The kinds that have too few rows, in words: the widest that lacks them.
-    fn lacking(&self, key: CellKey) -> Vec<String> {
+    fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);
         let way = key.way.words();

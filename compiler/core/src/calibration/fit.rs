@@ -33,7 +33,7 @@ struct Case {
 }
 
 impl Case {
-    fn estimated(&self, topology: &Topology, profile: &EngineProfile) -> f64 {
+    fn estimate(&self, topology: &Topology, profile: &EngineProfile) -> f64 {
         let times = self.bill.times(topology, profile);
         match self.row.test {
             Test::Generation(_) => 1e6 / times.parts().total(),
@@ -42,7 +42,7 @@ impl Case {
     }
 
     fn error(&self, topology: &Topology, profile: &EngineProfile) -> f64 {
-        (self.estimated(topology, profile) / self.row.speed).ln()
+        (self.estimate(topology, profile) / self.row.speed).ln()
     }
 
     fn is_prompt(&self) -> bool {
@@ -134,12 +134,12 @@ pub fn calibrate(
         return Err(left_out);
     }
     let topology = planner.placement.topology;
-    let calibration = fitted(engine, &topology, &cases);
+    let calibration = fit(engine, &topology, &cases);
     let profile = EngineProfile::of(engine);
     let calibrated = calibration.applied(profile);
     let rows = cases.into_iter().map(|c| Reproduced {
-        before: c.estimated(&topology, profile),
-        after: c.estimated(&topology, &calibrated),
+        before: c.estimate(&topology, profile),
+        after: c.estimate(&topology, &calibrated),
         row: c.row,
     });
     Ok(Calibrated {
@@ -295,7 +295,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
 }
 
 /// A search along each factor, with steps that halve: it needs no derivatives and gives the same on every machine.
-fn fitted(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
+fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
     let mut step = 0.32_f64;

@@ -41,10 +41,10 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
 
 impl State {
     fn facts(&mut self, line: &str) {
-        if let Some(text) = behind(line, "model params") {
+        if let Some(text) = text_after(line, "model params") {
             self.params = count(text);
         }
-        if let Some(text) = behind(line, "n_ubatch") {
+        if let Some(text) = text_after(line, "n_ubatch") {
             self.ubatch = number(text).map(|n| n as u64).filter(|n| *n > 0);
         }
         if line.contains("offloaded ")
@@ -63,7 +63,7 @@ impl State {
 }
 
 /// The text behind `name =`.
-fn behind<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+fn text_after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line.split(name).nth(1)?.trim_start();
     Some(rest.strip_prefix('=')?.trim_start())
 }

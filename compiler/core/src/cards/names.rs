@@ -79,7 +79,7 @@ fn without_leading(mut words: Vec<String>) -> Vec<String> {
 }
 
 /// A name without what is neither letter nor digit.
-fn squeezed(name: &str) -> String {
+fn squeeze(name: &str) -> String {
     let lower = name.to_lowercase();
     lower
         .chars()
@@ -89,16 +89,16 @@ fn squeezed(name: &str) -> String {
 
 /// A name by its words.
 fn whole(name: &str) -> String {
-    joined(&words(name))
+    join(&words(name))
 }
 
 /// A name by its words without those that lead.
 fn key(name: &str) -> String {
-    joined(&without_leading(words(name)))
+    join(&without_leading(words(name)))
 }
 
 /// The words as one, a memory size at the end spelt one way.
-fn joined(words: &[String]) -> String {
+fn join(words: &[String]) -> String {
     let text = words.concat();
     let stem = text.strip_suffix('g').or_else(|| text.strip_suffix("gib"));
     match stem.filter(|s| s.ends_with(|c: char| c.is_ascii_digit())) {
@@ -135,7 +135,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> Found<'a> {
     }
     let all = || own.iter().chain(&table.cards);
     let shared = table.several.iter().any(|n| key(n) == key(name));
-    let ways = [squeezed as fn(&str) -> String, whole, key];
+    let ways = [squeeze as fn(&str) -> String, whole, key];
     for compared in &ways[..if shared { 2 } else { 3 }] {
         let wanted = compared(name);
         // An own card stands before one of the table.
@@ -144,7 +144,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> Found<'a> {
         }
     }
     let wanted = without_leading(words(name));
-    let meant = table.meant.iter().find(|(n, _)| key(n) == joined(&wanted));
+    let meant = table.meant.iter().find(|(n, _)| key(n) == join(&wanted));
     let candidates: Vec<&Card> = all().filter(|c| has_words(c, &wanted)).collect();
     let others = |card: &Card| {
         let others = candidates.iter().filter(|c| c.name != card.name);
@@ -163,7 +163,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> Found<'a> {
             // A memory that no card of the name has says nothing about the name.
             let model = wanted.iter().filter(|w| !w.ends_with("gb"));
             let model: Vec<String> = model.cloned().collect();
-            Found::Unknown(nearest(&joined(&model), own, table))
+            Found::Unknown(nearest(&join(&model), own, table))
         }
         (None, several) => Found::Several(several.iter().map(|c| c.name.as_str()).collect()),
     }
@@ -177,7 +177,7 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
         .filter(|w| memory.as_ref() != Some(w))
         .cloned()
         .collect();
-    rest.len() < wanted.len() && names(card).any(|n| key(n) == joined(&rest))
+    rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
 /// Whether a card's name, its aliases and its nominal memory have all these words, a number among them.

@@ -64,8 +64,8 @@ impl Compiled {
     }
 
     /// Why the plan is not to be used: its programs are not proved (TPC0391).
-    pub fn unproved(&self) -> Option<Diagnostic> {
-        self.proof.as_ref().err().map(|r| refuted(r))
+    pub fn proof_error(&self) -> Option<Diagnostic> {
+        self.proof.as_ref().err().map(|r| refutation(r))
     }
 
     /// The batch that decodes one token.
@@ -113,7 +113,7 @@ impl Compiled {
 }
 
 /// Programs that do not compute what the model says.
-fn refuted(r: &Refutation) -> Diagnostic {
+fn refutation(r: &Refutation) -> Diagnostic {
     if let Unproven::Budget(e) = &r.what {
         return divide::over_budget("programs", e);
     }

@@ -12,7 +12,7 @@ use super::divide::{Division, divide};
 use super::engine_memory;
 use super::fitting::Fitting;
 use super::memory::{Memory, fits};
-use super::parallel::beside;
+use super::parallel::run_beside;
 use super::ranking::{Compared, Ranking};
 use super::strategies::{Strategy, strategy};
 use super::{Compiled, LeftOut, Prepared, Way, tensor_limit};
@@ -101,7 +101,7 @@ impl Prepared {
         let found =
             engine_memory::footprints(&self.model, placement, &strategy.request, self.asked);
         let memory = match found {
-            Some(found) => memory.known(found),
+            Some(found) => memory.with_footprints(found),
             None => memory,
         };
         Ok(Draft {
@@ -198,7 +198,7 @@ impl Draft {
         let count = || {
             memory.footprints(&programs);
         };
-        let proof = beside(
+        let proof = run_beside(
             || prove_within(&model.graph, &programs, &self.budget),
             count,
         );

@@ -100,7 +100,7 @@ impl Fitting<'_> {
     ) -> Result<Attempt, Vec<Diagnostic>> {
         let request = strategy.request.clone();
         let mut out = match sharding {
-            Some(sharding) => self.tried(request, sharding.lowered(self.budget)?),
+            Some(sharding) => self.assess(request, sharding.lower(self.budget)?),
             None => self.plan(request)?,
         };
         if out.fits || !strategy.mode.splits_tensors() {
@@ -119,7 +119,7 @@ impl Fitting<'_> {
         }
         if !out.fits
             && self.placement.tensor_split.is_none()
-            && let Some(shifted) = self.shifted(shift)?
+            && let Some(shifted) = self.shift_weights(shift)?
         {
             out = shifted;
         }
@@ -143,7 +143,10 @@ impl Fitting<'_> {
     }
 
     /// A plan that fits with device weights shifted again and again, if there is one.
-    fn shifted(&self, mut next: Option<PlanRequest>) -> Result<Option<Attempt>, Vec<Diagnostic>> {
+    fn shift_weights(
+        &self,
+        mut next: Option<PlanRequest>,
+    ) -> Result<Option<Attempt>, Vec<Diagnostic>> {
         for _ in 0..SHIFTS {
             let Some(request) = next else { break };
             let attempt = self.plan(request)?;
@@ -171,14 +174,14 @@ impl Fitting<'_> {
 
     fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {
         let division = divide(self.model, &request, self.budget)?;
-        Ok(self.tried(request, division))
+        Ok(self.assess(request, division))
     }
 
-    fn tried(&self, request: PlanRequest, division: Division) -> Attempt {
+    fn assess(&self, request: PlanRequest, division: Division) -> Attempt {
         let memory = self.memory.of_others();
         let found = engine_memory::footprints(self.of, self.placement, &request, self.cells);
         let memory = match found {
-            Some(found) => memory.known(found),
+            Some(found) => memory.with_footprints(found),
             None => memory,
         };
         Attempt {

@@ -52,7 +52,7 @@ impl Memory {
     }
 
     /// The memory that an engine allocates, whatever the programs and shapes.
-    pub(super) fn known(self, found: BTreeMap<Place, Footprint>) -> Memory {
+    pub(super) fn with_footprints(self, found: BTreeMap<Place, Footprint>) -> Memory {
         Memory {
             found: OnceLock::from(found),
             is_known: true,

@@ -35,7 +35,7 @@ pub(super) struct Ranked {
 
 impl Ranked {
     /// The strategy with its plan where it is held, else without.
-    fn held(self, held: bool) -> Ranked {
+    fn hold_plan(self, held: bool) -> Ranked {
         Ranked {
             sharding: self.sharding.filter(|_| held),
             ..self
@@ -96,11 +96,11 @@ impl Prepared {
         let count = all.len();
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
-        let mut found = self.compared(plain, placement, &overridden, budget)?;
+        let mut found = self.compare(plain, placement, &overridden, budget)?;
         if compared == Compared::Promising {
             groups.retain(|way| may_be_chosen(way, &found, placement));
         }
-        found.extend(self.compared(groups, placement, &overridden, budget)?);
+        found.extend(self.compare(groups, placement, &overridden, budget)?);
         let complete = found.len() == count;
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut costs: Vec<(Ranked, f64)> = Vec::new();
@@ -113,13 +113,13 @@ impl Prepared {
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
         costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
-        let best = preferred(&costs, &candidates);
+        let best = preferred_position(&costs, &candidates);
         let best = costs.remove(best);
         costs.insert(0, best);
         Ok(Ranking {
             strategies: (0..)
                 .zip(costs)
-                .map(|(i, (ranked, _))| ranked.held(i < HELD))
+                .map(|(i, (ranked, _))| ranked.hold_plan(i < HELD))
                 .collect(),
             candidates,
             left_out,
@@ -159,7 +159,7 @@ impl Prepared {
     }
 
     /// These ways, planned, each with its cost: what does not fit is worse than anything that does, by how much it is over.
-    fn compared(
+    fn compare(
         &self,
         ways: Vec<Way>,
         placement: &Placement,
@@ -173,7 +173,7 @@ impl Prepared {
             let sharding = Sharding::new(&self.model.graph, &strategy.request, &part)?;
             let graph = &sharding.rewritten.graph;
             let estimate = estimate(&sharding.planned, graph, &strategy.request);
-            let stored = stored(graph, placement.devices.len(), &batch);
+            let stored = stored_bytes(graph, placement.devices.len(), &batch);
             let capacity = |d: usize| placement.topology.device(d).usable_memory();
             let over: f64 = (0..stored.len())
                 .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
@@ -281,7 +281,7 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
 /// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
 /// than the estimates' error are equal; of equal ones none that another beats is taken, then a plain way before a hybrid one,
 /// and then the one with the fewest bytes on the fullest device, which leaves room for a longer context.
-fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
+fn preferred_position(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
     if !best.fits {
@@ -302,7 +302,7 @@ fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
 }
 
 /// Bytes of weights, caches and states on each device of a sharded graph.
-fn stored(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
+fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {
         if !i.op.is_stored() {

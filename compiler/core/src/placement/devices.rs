@@ -136,7 +136,7 @@ impl fmt::Display for DeviceList {
 }
 
 /// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
-pub(super) fn counted(text: &str) -> Option<(usize, &str)> {
+pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
         // `3090x2`, whose first number counts no devices.

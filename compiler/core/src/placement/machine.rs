@@ -3,7 +3,7 @@
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
 
-use super::devices::{DeviceItem, counted, cure, wrong};
+use super::devices::{DeviceItem, cure, split_count, wrong};
 use super::network;
 use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve, Servers};
 use crate::cards::{
@@ -170,7 +170,7 @@ impl MachineRequest<'_> {
                 DeviceItem::Cpu => ("cpu".to_owned(), DeviceKind::Cpu),
                 DeviceItem::Cuda(n) => (format!("cuda:{n}"), DeviceKind::Cuda(*n)),
                 DeviceItem::Name(name) => {
-                    let (count, member) = self.named(name, notes)?;
+                    let (count, member) = self.find_named(name, notes)?;
                     out.extend(std::iter::repeat_n(member, count));
                     continue;
                 }
@@ -198,14 +198,14 @@ impl MachineRequest<'_> {
     }
 
     /// The device of a name in the list, and how many of it.
-    fn named(
+    fn find_named(
         &self,
         text: &str,
         notes: &mut Vec<Diagnostic>,
     ) -> Result<(usize, Member), Diagnostic> {
         let whole = self.one(text, notes);
         // Names such as `7900xtx` begin with a number and an x.
-        let Some((count, name)) = counted(text) else {
+        let Some((count, name)) = split_count(text) else {
             return Ok((1, whole?));
         };
         if let Ok(member) = whole {

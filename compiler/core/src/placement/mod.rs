@@ -18,7 +18,7 @@ mod stages;
 mod words;
 
 pub use beside::{Beside, Difference, Part};
-pub use described::described;
+pub use described::describe;
 pub use devices::{DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, spell_devices};
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use engine_options::EngineOptions;

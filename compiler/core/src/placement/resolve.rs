@@ -101,7 +101,7 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<Overridden, Di
     let patterns: Vec<Override> = placement
         .overrides
         .iter()
-        .map(|o| o.within(steps))
+        .map(|o| o.with_step_limit(steps))
         .collect();
     let experts = experts(graph, placement.host_experts);
     for (_, data) in graph.insts() {

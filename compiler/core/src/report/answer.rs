@@ -36,7 +36,7 @@ impl PlanReport {
     }
 
     /// The bytes of the pool that host and devices take, and those that they may take.
-    fn pooled(&self) -> Option<(u64, u64)> {
+    fn pool_usage(&self) -> Option<(u64, u64)> {
         self.pool
             .as_ref()
             .map(|p| (p.total_bytes, p.usable_bytes()))
@@ -54,7 +54,7 @@ impl PlanReport {
         let over = self
             .rooms()
             .any(|(p, room)| room.is_some_and(|r| p.total_bytes > r))
-            || self.pooled().is_some_and(|(total, room)| total > room);
+            || self.pool_usage().is_some_and(|(total, room)| total > room);
         let known = (0..self.devices.len()).any(|d| self.usable_bytes(d).is_some());
         match over {
             true => Some(false),

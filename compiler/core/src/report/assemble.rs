@@ -31,7 +31,7 @@ impl PlanReport {
             placement.backend,
             !machine.assumed,
         );
-        let mirrored = mirrored(compiled);
+        let mirrored = mirrored_weights(compiled);
         let choice = compiled.choice();
         PlanReport {
             tpc: 1,
@@ -216,7 +216,7 @@ fn tensor(
 }
 
 /// Bytes of weights that devices hold beyond the first copy, by cause.
-fn mirrored(compiled: &Compiled) -> MirroredReport {
+fn mirrored_weights(compiled: &Compiled) -> MirroredReport {
     let batch = Bindings::default();
     let mut held: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {

@@ -74,7 +74,7 @@ pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) ->
 }
 
 /// The sharded graph with small sizes and the same splits.
-pub(super) fn sharded(
+pub(super) fn shrink_sharded(
     from: &Graph,
     joint: &Joint,
     sizes: &SmallSizes<'_>,

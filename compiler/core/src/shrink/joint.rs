@@ -74,7 +74,7 @@ impl Joint {
 
     /// An axis along which an index selects is the one that the index counts along, or a product of factors there.
     fn unify_indices(&mut self) {
-        for (a, b) in indexed(&self.graph, &self.factors) {
+        for (a, b) in indexed_axes(&self.graph, &self.factors) {
             let space = &mut self.factors.space;
             let (x, y) = (space.factors(&[a]), space.factors(&[b]));
             let same = space.size(a) == space.size(b);
@@ -126,13 +126,13 @@ impl Merged {
     fn new(model: &Graph, sharded: &Graph) -> Merged {
         let mut graph = model.clone();
         let mut leaves: HashMap<&Op, Value> = HashMap::new();
-        for (_, data) in model.insts().filter(|(_, d)| named(&d.op)) {
+        for (_, data) in model.insts().filter(|(_, d)| is_named(&d.op)) {
             leaves.insert(&data.op, data.results[0]);
         }
         let mut map: Vec<Value> = Vec::with_capacity(sharded.values().len());
         let mut transfers: Vec<(Value, Value)> = Vec::new();
         for (_, data) in sharded.insts() {
-            let known = named(&data.op).then(|| leaves.get(&data.op));
+            let known = is_named(&data.op).then(|| leaves.get(&data.op));
             if let Some(&v) = known.flatten() {
                 map.push(v);
                 continue;
@@ -172,7 +172,7 @@ impl Merged {
 
 /// Axes along which an index selects, each with the axis that the index counts along: that of what was ordered, or of
 /// which the largest were chosen.
-fn indexed(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
+fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     let var = |v: Value, axis: usize| factors.axes[v.index()][axis];
     let mut counts: HashMap<Value, Var> = HashMap::new();
     let mut out = Vec::new();
@@ -222,7 +222,7 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
 }
 
 /// Whether the name of this leaf identifies it in the other graph.
-fn named(op: &Op) -> bool {
+fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }
 

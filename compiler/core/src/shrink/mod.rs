@@ -98,7 +98,7 @@ impl Shrunk {
     }
 }
 
-fn refused(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
+fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
     let message = format!("cannot be made small: {why}");
     Diagnostic::new(&codes::CANNOT_SHRINK, entity, message)
         .help("`tpc verify` without --numeric proves the plan at its own size")
@@ -116,20 +116,20 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     let sizes = SmallSizes::choose(&joint, &large_sharded).map_err(|unfit| {
         let data = joint.graph.inst(unfit.inst);
         let name = &joint.graph.value(data.results[0]).name;
-        refused(name, format!("`{}` has {}", data.op.name(), unfit.why))
+        refusal(name, format!("`{}` has {}", data.op.name(), unfit.why))
     })?;
     let types = other_types(&large, writable).map_err(|t| {
-        refused(
+        refusal(
             &large.name,
             format!("no type with the blocks of {t} can be written"),
         )
     })?;
     let model = build::model(&large, &sizes, &types);
-    let sharded = build::sharded(&large_sharded, &joint, &sizes, &types);
-    let invalid = |v: Violations| refused(&v.graph.name, &v);
+    let sharded = build::shrink_sharded(&large_sharded, &joint, &sizes, &types);
+    let invalid = |v: Violations| refusal(&v.graph.name, &v);
     let model = Verified::new(model).map_err(invalid)?;
     let sharded = Verified::new(sharded).map_err(invalid)?;
-    let lowered = |sharded| lower(sharded).map_err(|e| refused(&compiled.model.graph.name, e));
+    let lowered = |sharded| lower(sharded).map_err(|e| refusal(&compiled.model.graph.name, e));
     let (small, large) = (lowered(&sharded)?, lowered(&compiled.sharded)?);
     let kept: Vec<u32> = layers.kept.iter().map(|(l, _)| *l).collect();
     let departure = form::departure(&large, &small, &kept)
@@ -138,7 +138,7 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     let elements = elements(&programs);
     if elements > MOST_ELEMENTS {
         let why = format!("what keeps its form has {elements} elements on all devices");
-        return Err(refused(&model.name, why));
+        return Err(refusal(&model.name, why));
     }
     let window = compiled.model.summary.window.map(|w| match w {
         Window::Sliding(n) => Window::Sliding(n.min(WINDOW)),

@@ -82,7 +82,7 @@ impl TopologyFile {
         }
         let (link, way) = match file.link {
             None => (None, None),
-            Some(raw) => LinkEntry::stated(raw, place)?,
+            Some(raw) => LinkEntry::read(raw, place)?,
         };
         if let (Some(way), Some(raw)) = (way, file.link) {
             let without = devices.iter().find(|d| d.card.is_none());
@@ -131,7 +131,7 @@ impl TopologyFile {
 pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String, TopologyError> {
     let place = Place::whole(text);
     let file: FileEntry<'_> = parse(place)?;
-    let written = calibration::written(calibration);
+    let written = calibration::write(calibration);
     if let Some(raw) = file.calibration {
         let (start, end) = place.of(raw).span();
         let value = written.trim_start_matches("calibration: ");

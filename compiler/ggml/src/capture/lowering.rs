@@ -44,7 +44,7 @@ fn norm<'t>(kind: NormKind, p: &op::Norm) -> OpLowering<'t> {
 }
 
 fn glu<'t>(kind: GluKind, p: &'t op::Glu) -> OpLowering<'t> {
-    custom(move |m, t, o| forms::gated(m, t, kind, p, o.values))
+    custom(move |m, t, o| forms::gate(m, t, kind, p, o.values))
 }
 
 fn direct<'t>(op: impl Into<Op>) -> OpLowering<'t> {
@@ -62,7 +62,7 @@ fn custom<'t>(
 /// # Errors
 /// [`OpaqueReason`] when the op is unknown, or its parameters make no sense or are not in the IR.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
-    let op = t.op.lowered().ok_or_else(|| not_lowered(&t.op))?;
+    let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
     Ok(match op {
         LoweredOp::Dup(()) | LoweredOp::Cpy(()) | LoweredOp::Cont(()) => {
             custom(|m, t, o| compose::copy(m, t, o.values))
@@ -130,8 +130,8 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         LoweredOp::Fill(p) => direct(Fill { value: p.value }),
         LoweredOp::FlashAttnExt(p) => custom(|m, t, o| forms::flash_attn(m, t, p, o.values)),
         LoweredOp::SsmConv(()) => direct(SsmConv),
-        LoweredOp::SsmScan(p) => packed(p, SsmScan.into())?,
-        LoweredOp::GatedDeltaNet(p) => packed(p, GatedDeltaNet.into())?,
+        LoweredOp::SsmScan(p) => packed_recurrence(p, SsmScan.into())?,
+        LoweredOp::GatedDeltaNet(p) => packed_recurrence(p, GatedDeltaNet.into())?,
         LoweredOp::LightningIndexer(()) => {
             custom(|m, t, o| compose::lightning_indexer(m, t, o.values))
         }
@@ -180,7 +180,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
 }
 
 /// The reason why an op has no counterpart.
-fn not_lowered(op: &GgmlOp) -> OpaqueReason {
+fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     match (op, op.kind().map(|kind| kind.facts().lowering)) {
         (GgmlOp::Malformed(_, error), _) => OpaqueReason::Form(error.to_string()),
         (_, None) => OpaqueReason::Unknown,
@@ -192,7 +192,7 @@ fn not_lowered(op: &GgmlOp) -> OpaqueReason {
 }
 
 /// A recurrence that keeps the state of one token.
-fn packed<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
+fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),
         _ => Err(form("states after several tokens")),

@@ -63,7 +63,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
 }
 
 /// Digits, at most one per axis where possible: neighbours that are taken whole are merged.
-fn merged(digits: &[Digit]) -> Vec<Digit> {
+fn merge_digits(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
     }
@@ -314,7 +314,7 @@ impl<'t> Memory<'t> {
         if ne.contains(&0) {
             return None;
         }
-        select(ne, len, bytes, layout).filter(|s| merged(&s.digits).len() <= RANK)
+        select(ne, len, bytes, layout).filter(|s| merge_digits(&s.digits).len() <= RANK)
     }
 
     /// Appends the ops that select from a value.
@@ -359,7 +359,7 @@ impl<'t> Memory<'t> {
         digits: &[Digit],
         name: &str,
     ) -> Result<(Value, Vec<Digit>), TypeError> {
-        let axes = merged(digits);
+        let axes = merge_digits(digits);
         // Sizes of 1 stay where they are, so that a slice of an axis needs no reshape.
         let own = self.sizes(v);
         let sized: Vec<usize> = (0..RANK).filter(|&i| own[i] > 1).collect();

@@ -110,7 +110,7 @@ fn with_symbols(
     let symbols::Symbolic { graph, batch, note } = symbols::introduce(&memory.graph, &samples)?;
     memory.graph = graph;
     memory.notes.extend(note);
-    let captured = finished(lowered, batch)?;
+    let captured = finish(lowered, batch)?;
     Ok(CapturedGraph {
         records: tensors,
         ..captured
@@ -124,7 +124,7 @@ fn with_symbols(
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
     // What a file says is checked where it is parsed.
     let tensors = record::parse(&write(tensors))?;
-    let captured = finished(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
+    let captured = finish(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
     Ok(CapturedGraph {
         records: tensors,
         ..captured
@@ -132,10 +132,7 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
 }
 
 /// Lowered records as a graph with layers, verified; the records are not there yet.
-fn finished(
-    lowered: Lowered<'_>,
-    batch: Vec<(Symbol, u64)>,
-) -> Result<CapturedGraph, CaptureError> {
+fn finish(lowered: Lowered<'_>, batch: Vec<(Symbol, u64)>) -> Result<CapturedGraph, CaptureError> {
     let Memory {
         graph,
         notes,

@@ -28,7 +28,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         return Ok(());
     }
     // The destination of a copy is not read, where it is one.
-    let elsewhere = elsewhere(m, t);
+    let elsewhere = wrong_destination(m, t);
     let is_copy = t.is(OpKind::Cpy) && t.writes() && elsewhere.is_none();
     let is_read = |position: usize| position == 0 || !is_copy;
     let mut operands = Vec::with_capacity(t.src.len());
@@ -55,7 +55,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
             records: &operands,
             values: &values,
         };
-        computed(m, t, operands)
+        compute(m, t, operands)
     };
     let made = remember(m, index, made, &reads)?;
     m.traces.push(Trace {
@@ -68,7 +68,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
 }
 
 /// The reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
-fn elsewhere(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
+fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
@@ -116,7 +116,7 @@ fn remember(
 }
 
 /// Appends what the record computes. The values are its result, or the results that it packs.
-fn computed(
+fn compute(
     m: &mut Memory<'_>,
     t: &Record,
     operands: Operands<'_>,

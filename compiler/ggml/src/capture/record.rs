@@ -248,7 +248,7 @@ fn record(
     }
     let References { src, root } = references;
     match root {
-        Some(root) => inside(line, &read.name, dtype, &layout, &before[root])?,
+        Some(root) => check_bounds(line, &read.name, dtype, &layout, &before[root])?,
         None if layout.offset != 0 => {
             return Err(CaptureError::Offset {
                 line,
@@ -445,7 +445,7 @@ fn words(params: &[i64]) -> Option<Vec<i32>> {
 }
 
 /// Fails when a view reaches beyond the tensor that owns the memory.
-fn inside(
+fn check_bounds(
     line: usize,
     name: &str,
     dtype: DType,

@@ -152,7 +152,7 @@ impl Build {
     }
 
     /// The split mode that it has no longer.
-    pub fn dropped(&self, mode: &str) -> Option<&DroppedMode> {
+    pub fn dropped_mode(&self, mode: &str) -> Option<&DroppedMode> {
         self.dropped_modes.iter().find(|d| d.mode == mode)
     }
 

@@ -150,7 +150,7 @@ impl Geometry {
             attention,
             linear: facts.linear(),
             has_short_convolutions: facts.any("shortconv.conv.weight"),
-            contracted: facts.contracted(),
+            contracted: facts.find_contracted(),
             projections: facts.projections(),
             feed_forward: FeedForward::of(header),
             output_biases: facts.output_biases(),
@@ -205,7 +205,7 @@ impl<'h> Facts<'h> {
         found.map_or(1, DType::block_len)
     }
 
-    fn contracted(&self) -> Vec<Contracted> {
+    fn find_contracted(&self) -> Vec<Contracted> {
         let all = CONTRACTED.iter().flat_map(|suffix| self.of_blocks(suffix));
         let all = all.map(|(_, t)| Contracted {
             tensor: t.name.clone(),
@@ -322,9 +322,9 @@ impl<'h> Facts<'h> {
             let (q, k, v) = (q?, k?, v?);
             let size = |v: Value, axis: usize| graph.value(v).ty.dims[axis].as_const();
             let (keys, values, queries) = (
-                Way::back(graph, k),
-                Way::back(graph, v),
-                Way::back(graph, q),
+                Way::trace(graph, k),
+                Way::trace(graph, v),
+                Way::trace(graph, q),
             );
             let layer = inst.layer.unwrap_or(0);
             let key = size(q, 0)?;
@@ -378,7 +378,7 @@ impl Way {
         block.is_some_and(|(_, rest)| names.contains(&rest))
     }
 
-    fn back(graph: &Graph, from: Value) -> Way {
+    fn trace(graph: &Graph, from: Value) -> Way {
         let mut way = Way::default();
         let mut at = from;
         for _ in 0..STEPS {

@@ -55,7 +55,7 @@ fn is_file(given: &ParsedOption) -> bool {
 
 impl CommandLine {
     /// The last value of the options with these names, which have no setting of their own.
-    fn named(&self, names: &[&str]) -> Option<&ParsedOption> {
+    fn last_of(&self, names: &[&str]) -> Option<&ParsedOption> {
         let is = |o: &&ParsedOption| names.contains(&o.spelling.replace('_', "-").as_str());
         self.options.iter().rev().find(is)
     }
@@ -73,7 +73,7 @@ impl CommandLine {
     }
 
     /// The options whose files are somewhere else: `-hfd`, `-mmu`.
-    pub fn elsewhere(&self) -> impl Iterator<Item = &ParsedOption> {
+    pub fn remote_files(&self) -> impl Iterator<Item = &ParsedOption> {
         let both = [Setting::Draft, Setting::Projector];
         let all = both.into_iter().filter_map(|s| self.last(s));
         all.filter(|o| !is_file(o))
@@ -82,7 +82,7 @@ impl CommandLine {
     /// The draft with a file of its own.
     pub fn draft_file(&self) -> Option<DraftFile> {
         let file = self.last(Setting::Draft).filter(|o| is_file(o))?;
-        let value = |names| self.named(names).map(|o| o.value.clone());
+        let value = |names| self.last_of(names).map(|o| o.value.clone());
         let devices = value(DEVICES).map(|list| match list.as_str() {
             "none" => Vec::new(),
             list => list.split(',').filter_map(|d| self.device(d)).collect(),
@@ -102,8 +102,8 @@ impl CommandLine {
     /// The encoder of images or sound.
     pub fn projector_file(&self) -> Option<ProjectorFile> {
         let file = self.last(Setting::Projector).filter(|o| is_file(o))?;
-        let device = self.named(PROJECTOR_DEVICE).map(|o| o.value.as_str());
-        let offload = self.named(PROJECTOR_OFFLOAD).map(|o| o.spelling.as_str());
+        let device = self.last_of(PROJECTOR_DEVICE).map(|o| o.value.as_str());
+        let offload = self.last_of(PROJECTOR_OFFLOAD).map(|o| o.spelling.as_str());
         Some(ProjectorFile {
             file: file.value.clone(),
             on_host: device == Some("none")
@@ -171,7 +171,7 @@ mod tests {
     fn files_elsewhere_have_no_header_here() {
         let line = read("llama-server -hfd a/b:Q4_0 -mmu https://h/mmproj.gguf");
         assert!(line.draft_file().is_none() && line.projector_file().is_none());
-        assert_eq!(line.elsewhere().count(), 2);
+        assert_eq!(line.remote_files().count(), 2);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl CommandLine {
         };
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
         let Some(kind) = Program::of(name) else {
-            let help = match Program::near(name) {
+            let help = match Program::nearest(name) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "a line such as `llama-server -m MODEL.gguf -sm tensor`".to_owned(),
             };
@@ -270,7 +270,7 @@ fn argument(
                 (Some(value), _) => value.clone(),
                 (None, Maker::IkLlamaCpp) => "on".to_owned(),
                 (None, Maker::LlamaCpp) => {
-                    return Ok(("on".to_owned(), Some(Fault::missing(spelling))));
+                    return Ok(("on".to_owned(), Some(Fault::missing_value(spelling))));
                 }
             }
         }

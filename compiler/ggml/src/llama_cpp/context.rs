@@ -49,7 +49,7 @@ impl CommandLine {
                 sequences: count(Setting::Parallel),
             },
             Program::Bench => Context {
-                cells: Some(self.tested().max(1)),
+                cells: Some(self.largest_test().max(1)),
                 sequences: None,
             },
             Program::Chunks => {
@@ -65,7 +65,7 @@ impl CommandLine {
     }
 
     /// The tokens of a benchmark's largest test. Prompts and generation are tests of their own.
-    fn tested(&self) -> u64 {
+    fn largest_test(&self) -> u64 {
         let most = |setting, default: u64| {
             let all = self.all(setting).filter_map(|o| largest(&o.value));
             all.max().unwrap_or(default)
@@ -81,7 +81,7 @@ impl CommandLine {
     }
 
     /// What llama.cpp chooses by itself where the model does not fit.
-    pub fn fitted(&self) -> Fitted {
+    pub fn fitted_settings(&self) -> Fitted {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
             // ik_llama.cpp fits the model only if `--fit` is given.
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_is_open_is_fitted() {
         let of = |line| {
-            let Fitted { context, layers } = read(line).fitted();
+            let Fitted { context, layers } = read(line).fitted_settings();
             (context, layers)
         };
         assert_eq!(of("llama-server"), (true, true));

@@ -88,7 +88,7 @@ impl Program {
     }
 
     /// The program whose name is like this one.
-    pub(super) fn near(name: &str) -> Option<&'static str> {
+    pub(super) fn nearest(name: &str) -> Option<&'static str> {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 

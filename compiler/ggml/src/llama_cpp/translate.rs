@@ -16,7 +16,7 @@ pub struct TpcCommand {
 }
 
 /// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -150,9 +150,9 @@ impl TpcCommand {
 
     /// The command that plans it on the machine that these options say, quoted for a shell.
     pub fn shell(&self, machine: &[String]) -> String {
-        let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quoted(&self.model)];
-        words.extend(machine.iter().map(|o| quoted(o)));
-        words.extend(self.options.iter().map(|o| quoted(o)));
+        let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quote(&self.model)];
+        words.extend(machine.iter().map(|o| quote(o)));
+        words.extend(self.options.iter().map(|o| quote(o)));
         words.join(" ")
     }
 }

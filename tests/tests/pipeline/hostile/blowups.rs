@@ -252,7 +252,7 @@ fn planned(text: &str, devices: u64) -> &'static str {
     };
     let placement = Placement::on(parse_devices(&devices.to_string()).expect("a count"));
     match compile_capture(&captured, &placement) {
-        Ok(compiled) => match compiled.unproved() {
+        Ok(compiled) => match compiled.proof_error() {
             Some(d) => d.code.id,
             None => numeric(&compiled, &Feed::Captured(captured.batch)),
         },

@@ -496,7 +496,7 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
             100,
             tpc_core::report::Detail::Full,
         );
-        compiled.unproved().map_or(Ok(()), |d| Err(vec![d]))
+        compiled.proof_error().map_or(Ok(()), |d| Err(vec![d]))
     });
     code_of(planned)
 }

@@ -8,7 +8,7 @@ use tpc_core::placement::{
 };
 use tpc_diag::Diagnostic;
 use tpc_ggml::engines::{Backend, Build};
-use tpc_ggml::llama_cpp::{CommandLine, Maker, Setting, devices_named};
+use tpc_ggml::llama_cpp::{CommandLine, Maker, Setting, stated_devices};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::{Command, File, graph_of, lint_command};
@@ -88,7 +88,7 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
         build: build.unwrap_or_else(|| Build::newest(command.maker)),
         backends: &backends,
         equivalent: "tpc plan …",
-        assumed: devices_named(&command).is_none(),
+        assumed: stated_devices(&command).is_none(),
     })
 }
 

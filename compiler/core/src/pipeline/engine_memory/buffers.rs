@@ -80,7 +80,7 @@ impl Following<'_> {
                 self.live[source].is_held = false;
                 let (old, new) = (self.graph.all[source].bytes, t.bytes);
                 let buffer = &mut self.buffers[from.buffer];
-                let (old, new) = (buffer.rounded(old), buffer.rounded(new));
+                let (old, new) = (buffer.round_up(old), buffer.round_up(new));
                 if old > new {
                     buffer.release(from.start + new, old - new);
                 }

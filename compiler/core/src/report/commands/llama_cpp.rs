@@ -34,7 +34,7 @@ pub(super) fn command(
     placement: &Placement,
     compiled: &Compiled,
 ) -> Result<ShellCommand, Refusal> {
-    not_loaded(family, placement, compiled)?;
+    refuse_files(family, placement, compiled)?;
     let mode = match compiled.mode {
         SplitMode::Hybrid => {
             let why = "it has no split by layers among groups that split tensors";
@@ -60,7 +60,7 @@ pub(super) fn command(
 }
 
 /// Refuses files that the program does not load, however they are placed.
-fn not_loaded(family: Family, placement: &Placement, compiled: &Compiled) -> Result<(), Refusal> {
+fn refuse_files(family: Family, placement: &Placement, compiled: &Compiled) -> Result<(), Refusal> {
     let model = &compiled.model;
     let towers = model.summary.towers().count();
     if towers > 0 {
@@ -224,7 +224,7 @@ fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option
         "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
-            None => simplified(&compiled.request.device_weights()),
+            None => simplify(&compiled.request.device_weights()),
         }),
     }
 }
@@ -281,7 +281,7 @@ fn layers_per_device(
 }
 
 /// Weights as small numbers: `1,1` for equal ones, else percentages.
-fn simplified(weights: &[f64]) -> String {
+fn simplify(weights: &[f64]) -> String {
     let sum: f64 = weights.iter().sum();
     let first = weights.first().copied().unwrap_or(1.0);
     if sum <= 0.0 || weights.iter().all(|w| (w - first).abs() <= first * 1e-9) {
@@ -299,9 +299,9 @@ mod tests {
 
     #[test]
     fn weights_are_small_numbers() {
-        assert_eq!(simplified(&[936e9, 936e9]), "1,1");
-        assert_eq!(simplified(&[3.0, 1.0]), "75,25");
-        assert_eq!(simplified(&[936e9, 448e9]), "67.6,32.4");
-        assert_eq!(simplified(&[0.0, 0.0]), "1,1");
+        assert_eq!(simplify(&[936e9, 936e9]), "1,1");
+        assert_eq!(simplify(&[3.0, 1.0]), "75,25");
+        assert_eq!(simplify(&[936e9, 448e9]), "67.6,32.4");
+        assert_eq!(simplify(&[0.0, 0.0]), "1,1");
     }
 }

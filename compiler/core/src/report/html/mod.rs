@@ -44,7 +44,7 @@ const TEXT_WIDTH: u16 = 110;
 pub fn page(report: &PlanReport, compiled: &Compiled) -> Result<String, serde_json::Error> {
     let text = render(report, TEXT_WIDTH, Detail::Brief);
     let data = data::PageData::new(report, compiled)?;
-    filled(&report.model.name, &text, &data)
+    fill(&report.model.name, &text, &data)
 }
 
 /// The data of a page without a plan.
@@ -67,10 +67,10 @@ pub fn refusal_page(path: &str, diagnostics: &[Diagnostic]) -> Result<String, se
         }
     }
     let refused = diagnostics;
-    filled(path, &text, &Refusal { path, refused })
+    fill(path, &text, &Refusal { path, refused })
 }
 
-fn filled(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_json::Error> {
+fn fill(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_json::Error> {
     let data = in_script(&serde_json::to_string(data)?);
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + data.len());
     let mut rest = TEMPLATE;

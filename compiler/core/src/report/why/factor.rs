@@ -44,7 +44,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
             out.ranges = ranges(option);
             out.text = format!(
                 "whole: {} would be possible by size, but no set of splits with it can be carried out",
-                shown(option)
+                range_lengths(option)
             );
         }
         Verdict::Possible {
@@ -59,7 +59,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
             out.instead_of = instead_of.iter().map(ToString::to_string).collect();
             out.chosen = Some(chosen.into());
             out.alternative = Some(alternative.into());
-            let excluded = excluded(compiled, instead_of);
+            let excluded = excluded_classes(compiled, instead_of);
             out.text = possible(option, &excluded, layers, chosen, alternative);
         }
     }
@@ -104,7 +104,7 @@ fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
 }
 
 /// The lengths of an option's ranges: `8 × 512`.
-fn shown(o: &SplitOption) -> String {
+fn range_lengths(o: &SplitOption) -> String {
     lens(&o.ranges.iter().map(|r| r.len).collect::<Vec<_>>())
 }
 
@@ -123,7 +123,7 @@ fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitO
     format!(
         "split by {}, {}{part}; {}",
         class_name(compiled, class),
-        shown(option),
+        range_lengths(option),
         ends(option)
     )
 }
@@ -132,7 +132,7 @@ fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitO
 fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     format!(
         "; to leave it whole {}, {}:\n      as planned  {}\n      whole       {}",
-        compared(chosen, whole),
+        compare_cost(chosen, whole),
         describe::layers(layers),
         describe::cost(chosen),
         describe::cost(whole)
@@ -162,7 +162,7 @@ fn forbidding_op(reason: &Refusal) -> Option<Inst> {
 }
 
 /// The classes that an option excludes, the first three by name.
-fn excluded(compiled: &Compiled, classes: &[Class]) -> String {
+fn excluded_classes(compiled: &Compiled, classes: &[Class]) -> String {
     const SHOWN: usize = 3;
     let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
     let names: Vec<String> = names.collect();
@@ -186,9 +186,9 @@ fn possible(
 ) -> String {
     format!(
         "whole: it could be split, {}{excluded}; {}; that {}, {}:\n      as planned  {}\n      split       {}",
-        shown(option),
+        range_lengths(option),
         ends(option),
-        compared(chosen, alternative),
+        compare_cost(chosen, alternative),
         describe::layers(layers),
         describe::cost(chosen),
         describe::cost(alternative)
@@ -196,7 +196,7 @@ fn possible(
 }
 
 /// The cost of an alternative against that of the choice.
-fn compared(chosen: &Cost, alternative: &Cost) -> &'static str {
+fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     let loss = alternative.price_us - chosen.price_us;
     if loss.abs() <= 1e-9 * chosen.price_us.abs() {
         "costs the same"

@@ -80,7 +80,7 @@ impl Account<'_> {
         }
         match &trace.made {
             Made::Value(v) => {
-                self.typed(*v, t)?;
+                self.check_type(*v, t)?;
                 self.contents.insert(t.root, vec![(0, *v)]);
             }
             Made::Parts(parts) => {
@@ -99,14 +99,14 @@ impl Account<'_> {
                 self.contents.insert(t.root, content);
             }
             Made::Written { old, new, after } => {
-                self.written(t, &trace.reads, (*old, *new), *after)?;
+                self.check_write(t, &trace.reads, (*old, *new), *after)?;
                 self.contents.insert(t.root, vec![(0, *after)]);
             }
         }
         if t.is_leaf() || self.is_uninitialised(&trace.made) {
             return Ok(());
         }
-        let reached = self.reached(t, trace);
+        let reached = self.reachable(t, trace);
         self.sources(t, trace, &reached)?;
         words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
@@ -130,7 +130,7 @@ impl Account<'_> {
     }
 
     /// The value of an owner of memory has its element type, and as many elements.
-    fn typed(&self, v: Value, t: &Record) -> Result<(), Lost> {
+    fn check_type(&self, v: Value, t: &Record) -> Result<(), Lost> {
         if self.graph.value(v).ty.dtype != t.dtype {
             return Err(format!("the element type, {}", t.dtype));
         }
@@ -209,7 +209,7 @@ impl Account<'_> {
     }
 
     /// The value after a write has the written elements where the view is, and the old ones elsewhere.
-    fn written(
+    fn check_write(
         &self,
         t: &Record,
         reads: &[(usize, Value)],
@@ -271,7 +271,7 @@ impl Account<'_> {
     }
 
     /// All that the results of a record are computed from, back to its sources.
-    fn reached(&self, t: &Record, trace: &Trace) -> Reached {
+    fn reachable(&self, t: &Record, trace: &Trace) -> Reached {
         let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
         let mut stack = match &trace.made {
             Made::Value(v) => vec![*v],

@@ -60,7 +60,7 @@ impl Engine {
                 (t.ne(), t.dtype)
             }
             Op::Reshape(ne) | Op::View { ne, .. } | Op::Cont(ne) => first(&|_| *ne),
-            Op::Permute(axes) => first(&|x| moved(axes, x.ne)),
+            Op::Permute(axes) => first(&|x| permute_axes(axes, x.ne)),
             Op::Slice { axis, len, .. } => first(&|x| {
                 let mut ne = x.ne;
                 ne[*axis] = *len;
@@ -90,7 +90,7 @@ impl Engine {
             Op::Reshape(_) => (&GgmlOp::Reshape, is_packed(0).then_some(tight)?),
             Op::Permute(axes) => {
                 permute = GgmlOp::Permute(Permute { axes: *axes });
-                (&permute, moved(axes, children[0].nb))
+                (&permute, permute_axes(axes, children[0].nb))
             }
             Op::Slice { axis, start, .. } => {
                 from = start * children[0].nb[*axis];
@@ -160,7 +160,7 @@ impl Engine {
 }
 
 /// The numbers `x`, one per axis, after a permutation.
-pub(super) fn moved(axes: &[usize; 4], x: Four) -> Four {
+pub(super) fn permute_axes(axes: &[usize; 4], x: Four) -> Four {
     let mut out = x;
     for (from, &to) in axes.iter().enumerate() {
         out[to] = x[from];

@@ -6,7 +6,7 @@ use super::extract::{Choices, ClassForm};
 use egg::Id;
 use tpc_ir::DType;
 
-use super::analysis::{Terms, moved};
+use super::analysis::{Terms, permute_axes};
 use super::language::{Four, Node, Op};
 use super::window::{Window, is_kept};
 use crate::capture::{Layout, Record, packed};
@@ -396,7 +396,7 @@ impl Maker<'_> {
             Op::Leaf { record, .. } => return self.push(self.old[*record].clone()),
             Op::View { nb, .. } => *nb,
             Op::Slice { .. } => self.records[src[0]].layout.nb,
-            Op::Permute(axes) => moved(axes, self.records[src[0]].layout.nb),
+            Op::Permute(axes) => permute_axes(axes, self.records[src[0]].layout.nb),
             _ => packed(facts.dtype, facts.ne),
         };
         let (ne, dtype) = (facts.ne, facts.dtype);
@@ -408,7 +408,7 @@ impl Maker<'_> {
     }
 
     /// The record itself when it owns packed memory and needs no name, else a copy.
-    pub(super) fn packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
+    pub(super) fn ensure_packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {
             return at;

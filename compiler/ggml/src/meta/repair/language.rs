@@ -28,7 +28,7 @@ pub(super) struct Compute {
 
 impl Compute {
     /// The same op on the same sources, with a result of other sizes.
-    pub(super) fn resized(&self, ne: Four) -> Compute {
+    pub(super) fn with_sizes(&self, ne: Four) -> Compute {
         Compute { ne, ..self.clone() }
     }
 

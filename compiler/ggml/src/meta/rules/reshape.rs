@@ -28,7 +28,7 @@ pub(super) const COPY: StateRule = StateRule {
 };
 
 /// A split of a tensor of sizes `ne` as one of sizes `to`, which have as many elements.
-fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
+fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
     let mut inner = 1;
@@ -53,7 +53,7 @@ fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
 fn reshape(call: &Call<'_>) -> Inferred {
     let a = call.source(0)?;
     match a.state.seen() {
-        SplitState::Split(s) if a.ne != call.ne => reshaped(s, a.ne, call.ne),
+        SplitState::Split(s) if a.ne != call.ne => reshape_split(s, a.ne, call.ne),
         state => Ok(state.clone()),
     }
 }
@@ -83,7 +83,7 @@ fn view(call: &Call<'_>) -> Inferred {
     let elements = |ne: [u64; RANK]| ne.iter().product::<u64>();
     let tight = is_packed(call.dtype, call.ne, call.nb) && is_packed(a.dtype, a.ne, a.nb);
     if tight && elements(call.ne) == elements(a.ne) {
-        return reshaped(s, a.ne, call.ne);
+        return reshape_split(s, a.ne, call.ne);
     }
     if call.nb == a.nb {
         return match call.ne[s.axis] == a.ne[s.axis] {

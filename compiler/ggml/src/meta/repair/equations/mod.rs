@@ -29,7 +29,7 @@ impl Tree {
     }
 
     /// The term under these sizes; itself when it has them.
-    fn reshaped(self, from: Four, ne: Four) -> Tree {
+    fn reshape_term(self, from: Four, ne: Four) -> Tree {
         if from == ne {
             self
         } else {

@@ -71,7 +71,7 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Is(id)).collect();
         children.pop();
         children.push(Tree::Is(n.children[0]));
-        let inner = Tree::term(Op::Compute(c.resized(ne)), children);
+        let inner = Tree::term(Op::Compute(c.with_sizes(ne)), children);
         out.push(Tree::one(Op::Permute(axes), inner));
     }
 }

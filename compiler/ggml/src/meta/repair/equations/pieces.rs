@@ -99,7 +99,7 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         for b in nodes(terms, node.children[1]) {
             let Some(g) = b.compute() else { continue };
             let others = (0..a.children.len()).filter(|&k| k != i);
-            let same = f.resized(concat.ne) == g.resized(concat.ne)
+            let same = f.with_sizes(concat.ne) == g.with_sizes(concat.ne)
                 && a.children.len() == b.children.len()
                 && others
                     .clone()
@@ -109,11 +109,11 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             }
             let (x, y) = (a.children[i], b.children[i]);
             let n = facts(terms, x).ne[axis] + facts(terms, y).ne[axis];
-            let joined = concat.resized(with(facts(terms, x).ne, axis, n));
+            let joined = concat.with_sizes(with(facts(terms, x).ne, axis, n));
             let joined = Tree::term(Op::Compute(joined), vec![Tree::Is(x), Tree::Is(y)]);
             let mut children: Vec<Tree> = a.children.iter().map(|&id| Tree::Is(id)).collect();
             children[i] = joined;
-            out.push(Tree::term(Op::Compute(f.resized(concat.ne)), children));
+            out.push(Tree::term(Op::Compute(f.with_sizes(concat.ne)), children));
         }
     }
 }

@@ -48,7 +48,10 @@ pub(super) const VIEW: Equation = Equation {
 };
 
 /// The classes that the class is a reshape of, with their sizes.
-fn reshaped<'t>(terms: &'t Terms, id: egg::Id) -> impl Iterator<Item = (egg::Id, Four)> + 't {
+fn reshape_sources<'t>(
+    terms: &'t Terms,
+    id: egg::Id,
+) -> impl Iterator<Item = (egg::Id, Four)> + 't {
     nodes(terms, id).filter_map(move |n| match n.op {
         Op::Reshape(_) | Op::Cont(_) if n.children[0] != id => {
             Some((n.children[0], facts(terms, n.children[0]).ne))
@@ -63,8 +66,8 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if facts(terms, x).ne == ne {
         out.push(Tree::Is(x));
     }
-    for (inner, from) in reshaped(terms, x) {
-        out.push(Tree::Is(inner).reshaped(from, ne));
+    for (inner, from) in reshape_sources(terms, x) {
+        out.push(Tree::Is(inner).reshape_term(from, ne));
     }
 }
 
@@ -111,9 +114,9 @@ fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if c.op.family() != Family::Elementwise {
         return;
     }
-    for (x, from) in reshaped(terms, node.children[0]) {
-        let inner = Tree::one(Op::Compute(c.resized(from)), Tree::Is(x));
-        out.push(inner.reshaped(from, c.ne));
+    for (x, from) in reshape_sources(terms, node.children[0]) {
+        let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Is(x));
+        out.push(inner.reshape_term(from, c.ne));
     }
 }
 
@@ -127,18 +130,18 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if dtype.block_len() > 1 {
         return;
     }
-    for (x, from) in reshaped(terms, node.children[0]) {
+    for (x, from) in reshape_sources(terms, node.children[0]) {
         // Leading sizes that stay.
         let same = (0..4).take_while(|&i| from[i] == c.ne[i]).count();
         let y = if y_ne == c.ne {
-            Tree::Is(y).reshaped(y_ne, from)
+            Tree::Is(y).reshape_term(y_ne, from)
         } else if is_flat_from(y_ne, same) {
             Tree::Is(y)
         } else {
             continue;
         };
-        let inner = Tree::term(Op::Compute(c.resized(from)), vec![Tree::Is(x), y]);
-        out.push(inner.reshaped(from, c.ne));
+        let inner = Tree::term(Op::Compute(c.with_sizes(from)), vec![Tree::Is(x), y]);
+        out.push(inner.reshape_term(from, c.ne));
     }
 }
 
@@ -147,10 +150,10 @@ fn rows(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if !is_rowwise(&c.op) || node.children.len() != 1 {
         return;
     }
-    for (x, from) in reshaped(terms, node.children[0]) {
+    for (x, from) in reshape_sources(terms, node.children[0]) {
         if from[0] == c.ne[0] {
-            let inner = Tree::one(Op::Compute(c.resized(from)), Tree::Is(x));
-            out.push(inner.reshaped(from, c.ne));
+            let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Is(x));
+            out.push(inner.reshape_term(from, c.ne));
         }
     }
 }
@@ -161,19 +164,19 @@ fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         return;
     }
     let k = facts(terms, node.children[1]).ne[0];
-    for (x, from) in reshaped(terms, node.children[1]) {
+    for (x, from) in reshape_sources(terms, node.children[1]) {
         if from[0] == k {
             let ne = [c.ne[0], from[1], from[2], from[3]];
             let w = Tree::Is(node.children[0]);
-            let inner = Tree::term(Op::Compute(c.resized(ne)), vec![w, Tree::Is(x)]);
-            out.push(inner.reshaped(ne, c.ne));
+            let inner = Tree::term(Op::Compute(c.with_sizes(ne)), vec![w, Tree::Is(x)]);
+            out.push(inner.reshape_term(ne, c.ne));
         }
     }
 }
 
 fn view(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::View { .. } = node.op else { return };
-    for (x, _) in reshaped(terms, node.children[0]) {
+    for (x, _) in reshape_sources(terms, node.children[0]) {
         out.push(Tree::one(node.op.clone(), Tree::Is(x)));
     }
 }
