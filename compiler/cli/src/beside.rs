@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::output::Failure;
 use crate::values::{self, GpuLayers, Parsed};
-use tpc_core::beside::{Adapter, Beside, Draft, Projector, Request, count};
+use tpc_core::beside::{Adapter, Draft, ExtraFileMemory, Projector, Request, count};
 use tpc_core::placement::{Placement, parse_cache_type};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::llama_cpp::CommandLine;
@@ -14,7 +14,7 @@ use tpc_models::Drafting;
 
 /// The files that `tpc plan` counts in addition to the model.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
+#[command(next_help_heading = "ExtraFileMemory the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
     /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
@@ -156,7 +156,7 @@ impl BesideArgs {
 /// The placement with the memory of the files of a request that can be read.
 pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile) -> Placement {
     let open = |file: &str| GgufFile::open(file).ok();
-    let beside: Vec<Beside> = count(request, model, &placement, &open);
+    let beside: Vec<ExtraFileMemory> = count(request, model, &placement, &open);
     match beside.is_empty() {
         true => placement,
         false => placement.with_files(beside),

@@ -8,7 +8,7 @@ use tpc_artefact::{
     OptionRecord, TargetRecord, WindowRecord, of_model, rule,
 };
 use tpc_core::format::bytes;
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
@@ -174,7 +174,7 @@ fn dependencies(args: &Args, file: &GgufFile) -> Vec<String> {
 /// What the artefact says of itself. Nothing in it depends on where or when it was compiled.
 fn manifest(
     file: &GgufFile,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     placement: &Placement,
     made: Made<'_>,
     topology: Option<&[u8]>,

@@ -27,7 +27,7 @@ pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
 
 use tpc_core::advice::{Advice, Advisor};
-use tpc_core::pipeline::{Compiled, tensor_failures};
+use tpc_core::pipeline::{CompiledModel, tensor_failures};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_ggml::llama_cpp::{CommandLine, RopeOptions};
@@ -217,7 +217,7 @@ pub fn lint_servers(placement: &Placement) -> Option<Diagnostic> {
 }
 
 /// The report of a plan with the findings of the lints, and their verdict.
-pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
+pub fn plan_report(path: &str, placement: &Placement, compiled: &CompiledModel) -> PlanReport {
     report_with(path, placement, compiled, None)
 }
 
@@ -226,14 +226,14 @@ pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> Pl
 pub fn plan_report_with_advice(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     advisor: &Advisor<'_>,
 ) -> PlanReport {
     report_with(path, placement, compiled, Some(advisor))
 }
 
 /// The reasons why the engine that a plan is for fails on it: a plan that splits tensors as nobody else chose.
-fn engine_findings(placement: &Placement, compiled: &Compiled) -> Vec<Diagnostic> {
+fn engine_findings(placement: &Placement, compiled: &CompiledModel) -> Vec<Diagnostic> {
     if !compiled.mode.splits_tensors() {
         return Vec::new();
     }
@@ -253,7 +253,7 @@ fn engine_findings(placement: &Placement, compiled: &Compiled) -> Vec<Diagnostic
 fn report_with(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     advisor: Option<&Advisor<'_>>,
 ) -> PlanReport {
     let mut report = PlanReport::new(path, placement, compiled);

@@ -6,16 +6,16 @@ use tpc_ir::text::Printed;
 use tpc_ir::{DType, Graph, Inst, Op};
 
 use tpc_core::advice::{Advice, Counsel};
-use tpc_core::pipeline::{Compiled, is_on_host};
+use tpc_core::pipeline::{CompiledModel, is_on_host};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Excerpt, Name};
 use tpc_ggml::capture::{CapturedGraph, Record};
-use tpc_ggml::engines::{Backend, Build, Devices, Geometry, Predicted, SplitUse};
+use tpc_ggml::engines::{Backend, Build, Devices, Geometry, Prediction, SplitUse};
 use tpc_ggml::llama_cpp::{CommandLine, Setting};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
-use tpc_models::{Drafting, LowerOptions, Lowered};
+use tpc_models::{Drafting, LowerOptions, LoweredModel};
 
 /// A model file as lints see it.
 #[derive(Clone, Copy)]
@@ -23,11 +23,11 @@ pub struct File<'a> {
     /// The file.
     pub file: &'a GgufFile,
     /// Its graph, where its architecture is known and its tensors make a model.
-    pub model: Option<&'a Lowered>,
+    pub model: Option<&'a LoweredModel>,
 }
 
 /// The graph of a file as its lints see it: of the model alone, with plain caches; `None` where there is none.
-pub fn graph_of(file: &GgufFile) -> Option<Lowered> {
+pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
     let options = LowerOptions {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
@@ -197,7 +197,7 @@ pub struct Plan<'a> {
     /// The placement that the user asked for.
     pub placement: &'a Placement,
     /// The plan.
-    pub compiled: &'a Compiled,
+    pub compiled: &'a CompiledModel,
     /// Its numbers.
     pub report: &'a PlanReport,
     /// What to do where the model does not fit; `None` where it does, or nobody waits for the search.
@@ -251,7 +251,7 @@ impl Command<'_> {
     }
 
     /// The reasons why a split of tensors fails, the one that ends the run first.
-    pub fn failures(&self) -> Vec<Predicted> {
+    pub fn failures(&self) -> Vec<Prediction> {
         let graph = self.file.model.map(|m| &m.graph);
         let geometry = Geometry::new(self.file.header(), graph);
         let placement = self.placement;

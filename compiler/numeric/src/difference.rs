@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use tpc_core::golden::distance;
-use tpc_core::shrink::Shrunk;
+use tpc_core::shrink::ShrunkModel;
 use tpc_ir::{
     Budget, Exceeded, Graph, Interval, Place, RANK, Resource, Sharding, Unreduced, Value,
 };
@@ -64,12 +64,12 @@ type ModelTensors = HashMap<(Value, usize), Tensor>;
 /// When the budget does not allow to run both again, to keep all values of the model, and to compare the programs' with
 /// them.
 pub(super) fn first_difference(
-    shrunk: &Shrunk,
+    shrunk: &ShrunkModel,
     feed: &Feed,
     weights: &MemoryWeights,
     budget: &Budget,
 ) -> Result<Option<Difference>, Exceeded> {
-    let Shrunk {
+    let ShrunkModel {
         model,
         sharded,
         programs,
@@ -108,7 +108,7 @@ fn turn(times: &mut HashMap<Value, usize>, v: Value) -> usize {
 
 /// A search for the first value that differs.
 struct Search<'a> {
-    shrunk: &'a Shrunk,
+    shrunk: &'a ShrunkModel,
     of_model: BTreeMap<&'a str, Vec<Value>>,
     held: BTreeMap<&'a str, Vec<Value>>,
     seen: ModelTensors,
@@ -132,7 +132,7 @@ impl Search<'_> {
 
     /// Compares a value of the programs, unless one before it differs.
     fn judge(&mut self, v: Value, turn: usize, t: &Tensor) {
-        let Shrunk {
+        let ShrunkModel {
             sharded, programs, ..
         } = self.shrunk;
         let data = programs.value(v);

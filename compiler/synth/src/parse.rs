@@ -301,7 +301,7 @@ impl<'a> KeyValues<'a> {
         let count = self.size("experts", 0, MAX_SIZE)?.filter(|&n| n > 0);
         let used = self.size("experts_used", 1, MAX_SIZE)?;
         let (count, fallback) = match (&arch.ffn.experts, count) {
-            (ExpertsOfArch::Never, Some(n)) => {
+            (ExpertsOfArch::None, Some(n)) => {
                 let message = format!("experts={n}, but {} has no experts", arch.name);
                 return Err(invalid("experts", message).help("remove it"));
             }

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tpc_core::foreign_types::ForeignTypes;
-use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_cpu::{CpuExecutor, CpuOptions};
 use tpc_cuda::{Bound, Build, CudaExecutor, CudaOptions, Driver, DriverError, Edges};
@@ -292,7 +292,7 @@ pub(super) fn plan(
     name: &Path,
     file: &GgufFile,
     placement: &Placement,
-) -> Result<Compiled, Failure> {
+) -> Result<CompiledModel, Failure> {
     let _progress = Progress::start(format!("planning {}", name.display()));
     let compiled = compile(file, placement).map_err(Failure::from_diagnostics)?;
     match compiled.proof_error() {
@@ -511,7 +511,7 @@ const OUTPUTS: usize = 16;
 /// # Errors
 /// Where sizes overflow.
 pub(super) fn program(
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     placement: &Placement,
     target: &dyn Target,
 ) -> Result<Program, Failure> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tpc_artefact::Artefact;
-use tpc_core::pipeline::{Compiled, ModelSize};
+use tpc_core::pipeline::{CompiledModel, ModelSize};
 use tpc_core::placement::{DeviceKind, Placement, spell_devices};
 use tpc_cuda::executor::Prebuilt;
 use tpc_diag::{Diagnostic, codes};
@@ -247,7 +247,7 @@ impl Ready {
         ))))
     }
 
-    fn planned(compiled: Compiled, placement: &Placement) -> Ready {
+    fn planned(compiled: CompiledModel, placement: &Placement) -> Ready {
         let summary = &compiled.model.summary;
         Ready {
             name: summary.name.clone(),

@@ -138,7 +138,7 @@ fn is_compiled(word: &Path) -> Diagnostic {
 }
 
 /// The note on a file that lacks data.
-fn unfinished(missing: &tpc_gguf::Missing) -> Diagnostic {
+fn unfinished(missing: &tpc_gguf::MissingData) -> Diagnostic {
     let name = missing.path.display().to_string();
     let message = format!(
         "{} of {} are missing: the data of {} tensors, from {} on; the header is whole, and is all that planning needs",

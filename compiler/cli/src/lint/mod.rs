@@ -34,7 +34,7 @@ use tpc_lint::{
     Capture, Command, File, Finding, Policy, for_llama_cpp, graph_of, lint_command, lint_file,
     lint_graph, merge,
 };
-use tpc_models::Lowered;
+use tpc_models::LoweredModel;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -123,7 +123,7 @@ impl Findings {
 /// A model's file, and its graph if it has one.
 struct Opened<'s> {
     file: &'s GgufFile,
-    model: Option<Lowered>,
+    model: Option<LoweredModel>,
 }
 
 impl Opened<'_> {

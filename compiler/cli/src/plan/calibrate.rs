@@ -7,7 +7,7 @@ use super::{Args, Job};
 use crate::input;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
-use tpc_core::calibration::{Calibrated, LogBuffer, MAX_BYTES, calibrate, read};
+use tpc_core::calibration::{CalibrationFit, LogBuffer, MAX_BYTES, calibrate, read};
 use tpc_core::format::{bytes, printable};
 use tpc_core::pipeline::Origin;
 use tpc_core::placement::Placement;
@@ -51,7 +51,7 @@ pub(super) fn apply(
 }
 
 /// What was fitted, by how many rows, and how well it reproduces them.
-fn note(name: &str, found: &Calibrated, buffers: &[LogBuffer], further: usize) -> Diagnostic {
+fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usize) -> Diagnostic {
     let c = &found.calibration;
     let factors = [
         ("reading", c.bandwidth),

@@ -14,7 +14,7 @@ use super::point::{Offload, Point};
 use super::shares::{Shares, count_layers};
 use super::times::Times;
 use super::way_profile::WayProfile;
-use crate::pipeline::Stored;
+use crate::pipeline::StoredBytes;
 
 /// The times with everything of a sort on the host, by one way to divide.
 #[derive(Clone, Copy, Debug)]
@@ -202,11 +202,11 @@ impl Bound {
 
 /// Whether consecutive units can be divided among so many stages, each of which holds what it can.
 pub(super) fn in_order(
-    units: &[Stored],
+    units: &[StoredBytes],
     stages: usize,
-    holds: &dyn Fn(usize, &Stored) -> bool,
+    holds: &dyn Fn(usize, &StoredBytes) -> bool,
 ) -> bool {
-    let (mut stage, mut held) = (0, Stored::default());
+    let (mut stage, mut held) = (0, StoredBytes::default());
     for unit in units {
         loop {
             let mut with = held;
@@ -215,7 +215,7 @@ pub(super) fn in_order(
                 held = with;
                 break;
             }
-            (stage, held) = (stage + 1, Stored::default());
+            (stage, held) = (stage + 1, StoredBytes::default());
             if stage >= stages {
                 return false;
             }
@@ -228,19 +228,19 @@ pub(super) fn in_order(
 mod tests {
     use super::*;
 
-    fn unit(weights: f64) -> Stored {
-        Stored {
+    fn unit(weights: f64) -> StoredBytes {
+        StoredBytes {
             weights,
-            ..Stored::default()
+            ..StoredBytes::default()
         }
     }
 
     #[test]
     fn consecutive_units_fill_stages() {
         let room = [3.0, 2.0];
-        let holds = |stage: usize, stored: &Stored| stored.total() <= room[stage];
+        let holds = |stage: usize, stored: &StoredBytes| stored.total() <= room[stage];
         let fits = |units: &[f64]| {
-            let units: Vec<Stored> = units.iter().map(|&w| unit(w)).collect();
+            let units: Vec<StoredBytes> = units.iter().map(|&w| unit(w)).collect();
             in_order(&units, 2, &holds)
         };
         assert!(fits(&[1.0, 1.0, 1.0, 1.0, 1.0]) && fits(&[3.0, 2.0]) && fits(&[]));

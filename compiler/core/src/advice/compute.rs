@@ -4,7 +4,7 @@ use tpc_ir::Place;
 use tpc_ir::program::BatchShape;
 
 use super::point::Point;
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
 /// The memory of intermediate values, as the plan that was asked for has it: a part per token of a batch, and a part per
@@ -17,7 +17,7 @@ pub(super) struct Compute {
 
 impl Compute {
     /// That of the fullest device of a plan.
-    pub(super) fn of(compiled: &Compiled, placement: &Placement) -> Compute {
+    pub(super) fn of(compiled: &CompiledModel, placement: &Placement) -> Compute {
         let cells = compiled.caches.n_ctx;
         let window = compiled.model.summary.window;
         let few = cells.min(256);

@@ -2,16 +2,16 @@
 
 use super::load::Load;
 use super::point::{Offload, Point};
-use super::shares::{Shared, Shares};
+use super::shares::{SharedWay, Shares};
 use super::way_profile::WayProfile;
-use crate::pipeline::Stored;
+use crate::pipeline::StoredBytes;
 use crate::placement::{Placement, Unit, by_bytes, by_layers};
 
 /// A configuration, with what it stores and what is known of its way to divide.
 #[derive(Clone, Copy)]
 pub(super) struct Configuration<'a> {
     pub(super) known: &'a WayProfile,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a SharedWay,
     pub(super) base: &'a Placement,
     pub(super) point: &'a Point,
     pub(super) load: &'a Load,
@@ -29,7 +29,7 @@ impl Configuration<'_> {
     }
 
     /// A device's part of what its stage stores.
-    pub(super) fn device_part(&self, device: usize, stored: &Stored) -> f64 {
+    pub(super) fn device_part(&self, device: usize, stored: &StoredBytes) -> f64 {
         let part = &self.known.parts[device];
         part.experts * stored.experts
             + part.weights * stored.weights
@@ -38,7 +38,7 @@ impl Configuration<'_> {
     }
 
     /// Whether the devices of a stage have the room for what it stores.
-    pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &Stored) -> bool {
+    pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &StoredBytes) -> bool {
         self.shared.way.stages[stage].iter().all(|&d| {
             let own = self.device_part(d, stored);
             own <= rooms[d] || own <= 0.0
@@ -46,7 +46,7 @@ impl Configuration<'_> {
     }
 
     /// Whether all stages have the room for their units.
-    pub(super) fn holds_all(&self, rooms: &[f64], units: &[Stored], stages: &[usize]) -> bool {
+    pub(super) fn holds_all(&self, rooms: &[f64], units: &[StoredBytes], stages: &[usize]) -> bool {
         let held = self.held(units, stages);
         held.iter()
             .enumerate()
@@ -54,8 +54,8 @@ impl Configuration<'_> {
     }
 
     /// What every stage stores.
-    pub(super) fn held(&self, units: &[Stored], stages: &[usize]) -> Vec<Stored> {
-        let mut held = vec![Stored::default(); self.shared.way.stages.len()];
+    pub(super) fn held(&self, units: &[StoredBytes], stages: &[usize]) -> Vec<StoredBytes> {
+        let mut held = vec![StoredBytes::default(); self.shared.way.stages.len()];
         for (unit, &stage) in units.iter().zip(stages) {
             held[stage].add(unit);
         }
@@ -63,7 +63,7 @@ impl Configuration<'_> {
     }
 
     /// The stage of every unit by these shares of the devices.
-    pub(super) fn by_shares(&self, units: &[Stored], shares: &[f64]) -> Vec<usize> {
+    pub(super) fn by_shares(&self, units: &[StoredBytes], shares: &[f64]) -> Vec<usize> {
         by_layers(&whole(units), &self.sums(shares))
     }
 
@@ -76,7 +76,7 @@ impl Configuration<'_> {
     }
 
     /// The stage of every unit.
-    pub(super) fn stages_of(&self, units: &[Stored]) -> Vec<usize> {
+    pub(super) fn stages_of(&self, units: &[StoredBytes]) -> Vec<usize> {
         match self.shares() {
             _ if self.shared.way.stages.len() == 1 => vec![0; units.len()],
             Some(shares) => self.by_shares(units, shares),
@@ -91,8 +91,8 @@ impl Configuration<'_> {
 }
 
 /// Units in whole bytes.
-fn whole(units: &[Stored]) -> Vec<Unit> {
-    let unit = |u: &Stored| Unit {
+fn whole(units: &[StoredBytes]) -> Vec<Unit> {
+    let unit = |u: &StoredBytes| Unit {
         bytes: u.total() as u64,
     };
     units.iter().map(unit).collect()

@@ -5,7 +5,7 @@ use super::class::Class;
 use super::growth::Growth;
 use super::price::{self, Advice, Shortfall};
 use super::search::{Purpose, Search};
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
 /// What to do about a plan that does not fit.
@@ -26,7 +26,7 @@ pub struct Counsel {
 
 impl Advisor<'_> {
     /// The configurations under which a model fits that does not fit as `compiled` under `placement`.
-    pub fn counsel(&self, placement: &Placement, compiled: &Compiled) -> Counsel {
+    pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {
                 complete: true,
@@ -47,7 +47,7 @@ impl Advisor<'_> {
 
     /// A configuration that gives up nothing and is faster than `compiled` by more than estimates err; `None` where the
     /// search finds none.
-    pub fn faster(&self, placement: &Placement, compiled: &Compiled) -> Option<Advice> {
+    pub fn faster(&self, placement: &Placement, compiled: &CompiledModel) -> Option<Advice> {
         let mut search = Search::new(self, placement, compiled, Purpose::Speed)?;
         let now = price::per_token(&compiled.estimate);
         let best = search.fastest(&[Class::default()]).into_iter().next()?;

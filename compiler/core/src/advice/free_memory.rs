@@ -3,8 +3,8 @@
 /// The room of every device for what it stores.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMemory {
-    /// Beside what overrides put there.
+    /// ExtraFileMemory what overrides put there.
     pub(super) before_compute: Vec<f64>,
-    /// Beside intermediate values, too.
+    /// ExtraFileMemory intermediate values, too.
     pub(super) all: Vec<f64>,
 }

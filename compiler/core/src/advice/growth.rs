@@ -3,7 +3,7 @@
 use super::advisor::Advisor;
 use super::bound::in_order;
 use super::effort::{Costs, Effort};
-use crate::pipeline::{Stored, in_parallel};
+use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
@@ -30,7 +30,7 @@ pub struct Growth {
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
-    (units, taken): (&[Stored], f64),
+    (units, taken): (&[StoredBytes], f64),
     (insts, layers): (usize, u64),
     effort: &mut Effort,
 ) -> Option<Growth> {
@@ -103,14 +103,14 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
 }
 
 /// Whether so many devices can suffice, by what is stored: each holds what it can of consecutive layers, or a part of all.
-fn suffice(base: &Placement, n: usize, units: &[Stored], taken: f64) -> bool {
+fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {
         let usable = grown.topology.device(d).usable_memory();
         usable.map_or(f64::INFINITY, |m| (m - taken).max(0.0))
     };
     if base.split_mode == SplitMode::Tensor {
-        let stored: f64 = units.iter().map(Stored::total).sum();
+        let stored: f64 = units.iter().map(StoredBytes::total).sum();
         return stored <= (0..n).map(room).sum::<f64>();
     }
     in_order(units, n, &|d, stored| stored.total() <= room(d))

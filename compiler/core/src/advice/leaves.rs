@@ -8,7 +8,7 @@ use tpc_passes::place::PlaceOverride;
 
 use super::load::Load;
 use super::point::Point;
-use crate::pipeline::{Prepared, Stored};
+use crate::pipeline::{PreparedModel, StoredBytes};
 use crate::placement::{HostExperts, Placement, overridden, resolve};
 use tpc_diag::Diagnostic;
 
@@ -17,12 +17,12 @@ struct Leaf {
     /// Its section: the prologue, a layer, or the epilogue.
     unit: usize,
     ty: TensorType,
-    sort: Sort,
+    sort: StoredKind,
     place: Option<PlaceOverride>,
 }
 
 #[derive(Clone, Copy)]
-enum Sort {
+enum StoredKind {
     Expert,
     Weight,
     Cache,
@@ -41,7 +41,7 @@ impl Leaves {
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched.
-    pub(super) fn new(prepared: &Prepared, base: &Placement) -> Result<Leaves, Diagnostic> {
+    pub(super) fn new(prepared: &PreparedModel, base: &Placement) -> Result<Leaves, Diagnostic> {
         let graph = &prepared.model.graph;
         let n_block = prepared.model.summary.n_block();
         let plain = Placement {
@@ -63,10 +63,10 @@ impl Leaves {
             let v = data.results[0];
             let ty = graph.value(v).ty.clone();
             let sort = match &data.op {
-                tpc_ir::Op::Weight(w) if experts.contains(w.tensor.as_str()) => Sort::Expert,
-                tpc_ir::Op::Weight(_) => Sort::Weight,
-                _ if ty.counts_cells() => Sort::Cache,
-                _ => Sort::State,
+                tpc_ir::Op::Weight(w) if experts.contains(w.tensor.as_str()) => StoredKind::Expert,
+                tpc_ir::Op::Weight(_) => StoredKind::Weight,
+                _ if ty.counts_cells() => StoredKind::Cache,
+                _ => StoredKind::State,
             };
             let unit = match prologue.section(inst, data.layer) {
                 Section::Prologue => 0,
@@ -92,12 +92,12 @@ impl Leaves {
     pub(super) fn has_experts(&self) -> bool {
         self.all
             .iter()
-            .any(|l| matches!(l.sort, Sort::Expert) && l.place.is_none())
+            .any(|l| matches!(l.sort, StoredKind::Expert) && l.place.is_none())
     }
 
     /// Whether any of it is a cache.
     pub(super) fn has_caches(&self) -> bool {
-        self.all.iter().any(|l| matches!(l.sort, Sort::Cache))
+        self.all.iter().any(|l| matches!(l.sort, StoredKind::Cache))
     }
 
     /// What is stored for so many cells, sequences and tokens per batch.
@@ -109,7 +109,7 @@ impl Leaves {
             point.parallel,
         );
         let mut out = Load {
-            units: vec![Stored::default(); self.units],
+            units: vec![StoredBytes::default(); self.units],
             pinned: vec![0.0; devices],
             host: 0.0,
         };
@@ -128,10 +128,10 @@ impl Leaves {
                 None => {
                     let unit = &mut out.units[leaf.unit];
                     *match leaf.sort {
-                        Sort::Expert => &mut unit.experts,
-                        Sort::Weight => &mut unit.weights,
-                        Sort::Cache => &mut unit.caches,
-                        Sort::State => &mut unit.states,
+                        StoredKind::Expert => &mut unit.experts,
+                        StoredKind::Weight => &mut unit.weights,
+                        StoredKind::Cache => &mut unit.caches,
+                        StoredKind::State => &mut unit.states,
                     } += bytes;
                 }
             }

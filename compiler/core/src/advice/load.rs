@@ -1,13 +1,13 @@
 //! What a configuration stores on the devices and on the host.
 
 use super::point::Offload;
-use crate::pipeline::Stored;
+use crate::pipeline::StoredBytes;
 
 /// What a configuration stores, before anything is put on the host.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     /// Per section.
-    pub(super) units: Vec<Stored>,
+    pub(super) units: Vec<StoredBytes>,
     /// Per device, what overrides put there whole.
     pub(super) pinned: Vec<f64>,
     /// What overrides put on the host.
@@ -16,10 +16,10 @@ pub(super) struct Load {
 
 impl Load {
     /// What each section keeps on the devices, and the bytes on the host.
-    pub(super) fn divide(&self, offload: Offload) -> (Vec<Stored>, f64) {
+    pub(super) fn divide(&self, offload: Offload) -> (Vec<StoredBytes>, f64) {
         let last = self.units.len() - 1;
         let mut host = self.host;
-        let kept = |(i, unit): (usize, &Stored)| {
+        let kept = |(i, unit): (usize, &StoredBytes)| {
             // The prologue goes with the first layer; the output is the last of all.
             let layer = (i as u64).saturating_sub(1);
             let gone = match i {
@@ -29,7 +29,7 @@ impl Load {
             };
             let mut kept = *unit;
             if gone {
-                kept = Stored::default();
+                kept = StoredBytes::default();
             } else {
                 if i > 0 && i < last && layer < offload.experts {
                     kept.experts = 0.0;
@@ -52,15 +52,15 @@ mod tests {
 
     #[test]
     fn what_goes_to_the_host_leaves_the_devices() {
-        let layer = Stored {
+        let layer = StoredBytes {
             experts: 8.0,
             weights: 1.0,
             caches: 2.0,
             states: 0.0,
         };
-        let ends = Stored {
+        let ends = StoredBytes {
             weights: 4.0,
-            ..Stored::default()
+            ..StoredBytes::default()
         };
         let load = Load {
             units: vec![ends, layer, layer, ends],
@@ -74,7 +74,7 @@ mod tests {
                 kv,
                 moves: 0,
             });
-            let kept: f64 = kept.iter().map(Stored::total).sum();
+            let kept: f64 = kept.iter().map(StoredBytes::total).sum();
             assert_eq!(kept + host, 31.0);
             host
         };

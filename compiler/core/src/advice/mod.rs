@@ -33,7 +33,7 @@ mod times;
 mod trial;
 mod way_profile;
 
-pub use advisor::{Advisor, Vet, Watch};
+pub use advisor::{AdviceCheck, Advisor, ProgressHook};
 pub use change::Change;
 pub use counsel::Counsel;
 pub use effort::Limits;

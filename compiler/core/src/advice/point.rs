@@ -3,7 +3,7 @@
 /// The order in which more and more goes to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
-    pub(super) first: First,
+    pub(super) first: OffloadOrder,
     /// The caches are on the host.
     pub(super) kv: bool,
     /// Everything is there at once: a small model may be faster without any step from the host to a device.
@@ -12,7 +12,7 @@ pub(super) struct Chain {
 
 /// What goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum First {
+pub(super) enum OffloadOrder {
     /// Layers that the user's own `-ot` moves, and nothing else.
     Moves,
     /// Experts, then whole layers.

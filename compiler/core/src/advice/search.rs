@@ -15,11 +15,11 @@ use super::growth::{self, Growth};
 use super::leaves::Leaves;
 use super::load::Load;
 use super::moves::Moves;
-use super::point::{Chain, First, Offload, Point};
-use super::shares::{Shared, Shares, shared_ways};
+use super::point::{Chain, Offload, OffloadOrder, Point};
+use super::shares::{SharedWay, Shares, shared_ways};
 use super::space::{Edits, Space};
 use super::way_profile::WayProfile;
-use crate::pipeline::{Compiled, in_parallel};
+use crate::pipeline::{CompiledModel, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
 /// The part by which a point may be slower than the fastest of its class if it gives up less.
@@ -53,7 +53,7 @@ pub(super) struct Search<'a> {
 type OnHost = [bool; 3];
 
 /// A point with its estimated time per token.
-pub(super) type Timed = (Point, f64);
+pub(super) type TimedPoint = (Point, f64);
 
 /// The kinds of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         advisor: &'a Advisor<'a>,
         base: &'a Placement,
-        compiled: &'a Compiled,
+        compiled: &'a CompiledModel,
         purpose: Purpose,
     ) -> Option<Search<'a>> {
         let caches = Space::cache_types(base);
@@ -126,7 +126,7 @@ impl<'a> Search<'a> {
             },
         };
         let insts = compiled.model.graph.insts().len();
-        let sharing = |w: &Shared| w.way.stages.iter().map(Vec::len).max().unwrap_or(1);
+        let sharing = |w: &SharedWay| w.way.stages.iter().map(Vec::len).max().unwrap_or(1);
         let devices = base.devices.len();
         let costs = space
             .ways
@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
     }
 
     /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
-    pub(super) fn candidates(&self, class: Class) -> Vec<Timed> {
+    pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
         for caches in space.cache_levels(class) {
@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let mut out: Vec<Timed> = Vec::new();
+        let mut out: Vec<TimedPoint> = Vec::new();
         for way in 0..space.ways.len() {
             for chain in space.chains() {
                 let timed = |(point, load): &(Point, Load)| {
@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
                     let point = Point { level, ..point };
                     Some((point, self.time(&point, load)))
                 };
-                let all: Vec<Timed> = loads.iter().filter_map(timed).collect();
+                let all: Vec<TimedPoint> = loads.iter().filter_map(timed).collect();
                 let least = all.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
                 // The loads are in order: the more precise and the larger come first.
                 out.extend(all.into_iter().find(|p| p.1 <= least * MILDER));
@@ -282,7 +282,7 @@ impl<'a> Search<'a> {
     }
 
     fn fits(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
-        if point.chain.first != First::Moves {
+        if point.chain.first != OffloadOrder::Moves {
             return self.bound.fits(&self.configuration(known, point, load));
         }
         let load = self.after_moves(known, point, load);
@@ -290,7 +290,7 @@ impl<'a> Search<'a> {
     }
 
     fn fits_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
-        if point.chain.first != First::Moves {
+        if point.chain.first != OffloadOrder::Moves {
             return self
                 .bound
                 .fits_devices(&self.configuration(known, point, load));
@@ -376,7 +376,7 @@ impl<'a> Search<'a> {
 }
 
 /// Whether the host holds what a plan gives it, as far as its memory is known.
-fn host_fits(base: &Placement, compiled: &Compiled) -> bool {
+fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     let prints = compiled.footprints();
     let host = prints
         .get(&tpc_ir::Place::Host)

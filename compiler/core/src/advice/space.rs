@@ -5,8 +5,8 @@ use tpc_ir::DType;
 use super::change::Change;
 use super::class::Class;
 use super::moves::{Move, Moves};
-use super::point::{Chain, First, Offload, Point};
-use super::shares::Shared;
+use super::point::{Chain, Offload, OffloadOrder, Point};
+use super::shares::SharedWay;
 use crate::placement::{Override, Placement, SplitMode};
 
 /// The edits of a configuration that follow from what it stores.
@@ -35,7 +35,7 @@ pub(super) struct Space<'a> {
     pub(super) n_block: u64,
     pub(super) has_experts: bool,
     pub(super) has_caches: bool,
-    pub(super) ways: Vec<Shared>,
+    pub(super) ways: Vec<SharedWay>,
     /// The types of the K and the V cache, those asked for first.
     pub(super) caches: Vec<[DType; 2]>,
     /// Whether speeds are those at a part of the context that was asked for, instead of those at depth 0.
@@ -86,7 +86,7 @@ impl Space<'_> {
         };
         let mut firsts = vec![self.default_order()];
         if self.has_experts {
-            firsts.push(First::Layers);
+            firsts.push(OffloadOrder::Layers);
         }
         let pairs = kv
             .into_iter()
@@ -98,11 +98,11 @@ impl Space<'_> {
         };
         let kv = self.base.kv_on_host;
         let all = Chain {
-            first: First::Layers,
+            first: OffloadOrder::Layers,
             kv,
             all: true,
         };
-        let moves = (!self.moves.all.is_empty()).then_some((First::Moves, kv));
+        let moves = (!self.moves.all.is_empty()).then_some((OffloadOrder::Moves, kv));
         let moves = moves.map(chain);
         moves
             .into_iter()
@@ -112,10 +112,10 @@ impl Space<'_> {
     }
 
     /// What goes to the host first where nobody says otherwise.
-    pub(super) fn default_order(&self) -> First {
+    pub(super) fn default_order(&self) -> OffloadOrder {
         match self.has_experts {
-            true => First::Experts,
-            false => First::Layers,
+            true => OffloadOrder::Experts,
+            false => OffloadOrder::Layers,
         }
     }
 
@@ -123,9 +123,9 @@ impl Space<'_> {
     pub(super) fn first_level(&self, chain: Chain) -> u64 {
         match chain.first {
             _ if chain.all => self.last_level(chain),
-            First::Moves => 0,
-            First::Experts => self.floor.experts,
-            First::Layers => self.floor.layers,
+            OffloadOrder::Moves => 0,
+            OffloadOrder::Experts => self.floor.experts,
+            OffloadOrder::Layers => self.floor.layers,
         }
     }
 
@@ -133,11 +133,11 @@ impl Space<'_> {
     pub(super) fn last_level(&self, chain: Chain) -> u64 {
         let layers = self.n_block + 1;
         match chain.first {
-            First::Experts if self.is_pooled => self.floor.experts,
-            First::Layers if self.is_pooled => self.floor.layers,
-            First::Moves => self.moves.all.len() as u64,
-            First::Experts => layers + self.n_block,
-            First::Layers => layers,
+            OffloadOrder::Experts if self.is_pooled => self.floor.experts,
+            OffloadOrder::Layers if self.is_pooled => self.floor.layers,
+            OffloadOrder::Moves => self.moves.all.len() as u64,
+            OffloadOrder::Experts => layers + self.n_block,
+            OffloadOrder::Layers => layers,
         }
     }
 
@@ -146,13 +146,13 @@ impl Space<'_> {
         let mut out = self.floor;
         out.kv = point.chain.kv;
         match point.chain.first {
-            First::Moves => out.moves = point.level,
-            First::Experts => {
+            OffloadOrder::Moves => out.moves = point.level,
+            OffloadOrder::Experts => {
                 out.experts = out.experts.max(point.level.min(self.n_block));
                 let behind = point.level.saturating_sub(self.n_block);
                 out.layers = out.layers.max(behind);
             }
-            First::Layers => out.layers = out.layers.max(point.level),
+            OffloadOrder::Layers => out.layers = out.layers.max(point.level),
         }
         out
     }

@@ -7,15 +7,15 @@ use tpc_passes::footprint::Footprint;
 
 use super::compute::Compute;
 use super::point::Point;
-use super::shares::Shared;
+use super::shares::SharedWay;
 use super::times::Times;
-use crate::pipeline::{Sketch, Stored};
+use crate::pipeline::{Sketch, StoredBytes};
 
 /// What is known of one way to divide.
 #[derive(Clone, Debug)]
 pub(super) struct WayProfile {
     /// Per device, its part of what its stage stores.
-    pub(super) parts: Vec<Stored>,
+    pub(super) parts: Vec<StoredBytes>,
     /// Per device, the memory of intermediate values as a part of what [`Compute`] says.
     pub(super) compute: Vec<f64>,
     /// The times with nothing on the host.
@@ -25,7 +25,7 @@ pub(super) struct WayProfile {
 impl WayProfile {
     /// Devices that hold whole layers, in this time.
     pub(super) fn whole(devices: usize, times: Times) -> WayProfile {
-        let all = Stored {
+        let all = StoredBytes {
             experts: 1.0,
             weights: 1.0,
             caches: 1.0,
@@ -39,15 +39,15 @@ impl WayProfile {
     }
 
     /// What a sketch tells.
-    pub(super) fn of(sketch: &Sketch, shared: &Shared, devices: usize) -> WayProfile {
-        let mut parts = vec![Stored::default(); devices];
+    pub(super) fn of(sketch: &Sketch, shared: &SharedWay, devices: usize) -> WayProfile {
+        let mut parts = vec![StoredBytes::default(); devices];
         for (stage, members) in shared.way.stages.iter().enumerate() {
             let whole = sketch.stages[stage];
             let even = 1.0 / members.len() as f64;
             let part = |own: f64, whole: f64| if whole > 0.0 { own / whole } else { even };
             for &d in members {
                 let own = sketch.parts[d];
-                parts[d] = Stored {
+                parts[d] = StoredBytes {
                     experts: part(own.experts, whole.experts),
                     weights: part(own.weights, whole.weights),
                     caches: part(own.caches, whole.caches),

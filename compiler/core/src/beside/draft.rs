@@ -6,7 +6,7 @@ use tpc_models::Drafting;
 use tpc_passes::footprint::Footprint;
 
 use super::header::{Blocks, Keys, block, blocks, cache, weights};
-use super::{Beside, Draft, Part};
+use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
@@ -16,8 +16,8 @@ pub(super) fn draft(
     file: &GgufFile,
     model: &GgufFile,
     placement: &Placement,
-) -> Beside {
-    let mut out = Beside::none("draft", &draft.file, placement.devices.len());
+) -> ExtraFileMemory {
+    let mut out = ExtraFileMemory::none("draft", &draft.file, placement.devices.len());
     let (own, positions) = own_placement(
         draft,
         draft.cells.unwrap_or_else(|| cells(model, placement)),

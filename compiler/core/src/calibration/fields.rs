@@ -1,6 +1,6 @@
 //! The fields that llama-bench's forms share.
 
-use super::measured::{Measured, Test};
+use super::measured::{Measurement, Test};
 
 /// The test of a name such as `pp512`, `tg128 @ d4096`; `None` of any other.
 pub(super) fn test(name: &str) -> Option<(Test, u64)> {
@@ -31,7 +31,7 @@ pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
 }
 
 /// Fields that llama-bench's forms share, put into a row.
-pub(super) fn field(row: &mut Measured, name: &str, value: &str) {
+pub(super) fn field(row: &mut Measurement, name: &str, value: &str) {
     let value = value.trim();
     let number = || value.parse::<u64>().ok();
     match name {

@@ -8,7 +8,7 @@ use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine, EngineProfile, Topology};
 use tpc_passes::plan::Bill;
 
-use super::measured::{Measured, Test};
+use super::measured::{Measurement, Test};
 use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
@@ -25,7 +25,7 @@ const LEAST_RESIDUAL: f64 = 0.03;
 
 /// A row with its bill.
 struct Case {
-    row: Measured,
+    row: Measurement,
     bill: Rc<Bill>,
     /// Tokens of a batch, and the batches of a prompt.
     tokens: f64,
@@ -52,9 +52,9 @@ impl Case {
 
 /// A row's speed by the profile, and by the calibration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reproduced {
+pub struct ReproducedRow {
     /// What was measured.
-    pub row: Measured,
+    pub row: Measurement,
     /// The estimate of the profile.
     pub before: f64,
     /// That of the calibrated one.
@@ -63,11 +63,11 @@ pub struct Reproduced {
 
 /// A machine that was fitted.
 #[derive(Clone, Debug)]
-pub struct Calibrated {
+pub struct CalibrationFit {
     /// Its factors.
     pub calibration: Calibration,
     /// The rows that were used.
-    pub rows: Vec<Reproduced>,
+    pub rows: Vec<ReproducedRow>,
     /// Rows and lines that were not, and why.
     pub left_out: Vec<Diagnostic>,
 }
@@ -96,7 +96,7 @@ pub fn calibrate(
     reading: Reading,
     origin: Origin<'_>,
     placement: &Placement,
-) -> Result<Calibrated, Vec<Diagnostic>> {
+) -> Result<CalibrationFit, Vec<Diagnostic>> {
     let engine = match placement.engine {
         Engine::Tpc => Engine::LlamaCpp,
         engine => engine,
@@ -137,12 +137,12 @@ pub fn calibrate(
     let calibration = fit(engine, &topology, &cases);
     let profile = EngineProfile::of(engine);
     let calibrated = calibration.applied(profile);
-    let rows = cases.into_iter().map(|c| Reproduced {
+    let rows = cases.into_iter().map(|c| ReproducedRow {
         before: c.estimate(&topology, profile),
         after: c.estimate(&topology, &calibrated),
         row: c.row,
     });
-    Ok(Calibrated {
+    Ok(CalibrationFit {
         calibration,
         rows: rows.collect(),
         left_out,
@@ -159,14 +159,14 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn refuse(&self, row: &Measured, wrong: &str, cure: &str) -> Box<Diagnostic> {
+    fn refuse(&self, row: &Measurement, wrong: &str, cure: &str) -> Box<Diagnostic> {
         let message = format!("{}, line {}: {}: {wrong}", self.file, row.line, row.name());
         let d = Diagnostic::milder(&codes::CALIBRATION_FILE, self.file, message);
         Box::new(d.help(cure.to_owned()))
     }
 
     /// The placement that a row was measured with.
-    fn placement(&self, row: &Measured) -> Result<Placement, Box<Diagnostic>> {
+    fn placement(&self, row: &Measurement) -> Result<Placement, Box<Diagnostic>> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
         if let Some(devices) = row.devices.filter(|d| *d != n) {
@@ -209,7 +209,7 @@ impl Planner<'_> {
         Ok(p)
     }
 
-    fn case(&mut self, row: Measured) -> Result<Case, Box<Diagnostic>> {
+    fn case(&mut self, row: Measurement) -> Result<Case, Box<Diagnostic>> {
         if let Some(params) = row
             .params
             .filter(|p| (p / self.params - 1.0).abs() > SAME_MODEL)
@@ -238,7 +238,11 @@ impl Planner<'_> {
         })
     }
 
-    fn outline(&mut self, row: &Measured, p: &Placement) -> Result<Rc<Outline>, Box<Diagnostic>> {
+    fn outline(
+        &mut self,
+        row: &Measurement,
+        p: &Placement,
+    ) -> Result<Rc<Outline>, Box<Diagnostic>> {
         let key = format!(
             "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?}",
             p.split_mode,

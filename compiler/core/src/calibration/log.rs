@@ -1,6 +1,6 @@
 //! Logs of llama-server, llama-cli and others that print llama.cpp's timings.
 
-use super::measured::{Measured, Test};
+use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
 /// Whether a line is of a log rather than JSON: a time or a level stands in brackets.
@@ -144,7 +144,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
         true => Test::Prompt(tokens),
         false => Test::Generation(tokens),
     };
-    let mut row = Measured::new(line_number, test, speed);
+    let mut row = Measurement::new(line_number, test, speed);
     row.depth = if of_prompt { 0 } else { state.prompt };
     row.params = state.params;
     row.gpu_layers = state.gpu_layers;

@@ -2,7 +2,7 @@
 
 use tpc_diag::{Diagnostic, codes};
 
-use super::measured::{Measured, Test};
+use super::measured::{Measurement, Test};
 
 /// The longest file that is read, in bytes.
 pub const MAX_BYTES: u64 = 16 << 20;
@@ -27,8 +27,8 @@ pub struct LogBuffer {
 /// What a file says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// Measured speeds, in the file's order.
-    pub rows: Vec<Measured>,
+    /// Measurement speeds, in the file's order.
+    pub rows: Vec<Measurement>,
     /// Buffers that a log states.
     pub buffers: Vec<LogBuffer>,
     /// Lines that cannot be used, and why.
@@ -50,7 +50,7 @@ impl Reading {
     }
 
     /// A row, as long as there is room and its numbers make sense.
-    pub(super) fn row(&mut self, file: &str, row: Measured) {
+    pub(super) fn row(&mut self, file: &str, row: Measurement) {
         let (Test::Prompt(tokens) | Test::Generation(tokens)) = row.test;
         let usual = tokens > 0 && tokens <= 1 << 24 && row.depth <= 1 << 32;
         if !usual || !row.speed.is_finite() || !(1e-4..1e8).contains(&row.speed) {

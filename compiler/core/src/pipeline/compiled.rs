@@ -11,7 +11,7 @@ use tpc_passes::rewrite::Report as RewriteReport;
 
 use super::candidate::Candidate;
 use super::divide;
-use super::engine::LeftOut;
+use super::engine::ExcludedMode;
 use super::memory::{self, Memory, fits, memory_batch};
 use super::model::Model;
 use super::size::{CacheSizes, ModelSize};
@@ -21,7 +21,7 @@ use tpc_diag::{Diagnostic, codes};
 
 /// A planned, verified model.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledModel {
     /// The model's graph, and the facts of its header.
     pub model: Model,
     /// How it is divided.
@@ -29,7 +29,7 @@ pub struct Compiled {
     /// The strategies that were compared, the chosen one included; empty where the user chose.
     pub candidates: Vec<Candidate>,
     /// The strategies that were not compared, since the engine refuses them.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedMode>,
     /// The place of every layer, and of single weights and states.
     pub resolved: ResolvedPlacement,
     /// The request that the plan answers.
@@ -57,7 +57,7 @@ pub struct Compiled {
     pub(super) memory: Memory,
 }
 
-impl Compiled {
+impl CompiledModel {
     /// The device of a model that is not split.
     pub fn main_device(&self) -> Option<usize> {
         main_device(self.mode, &self.resolved.layer_placement.stages)

@@ -13,9 +13,9 @@ use super::engine_memory;
 use super::fitting::Fitting;
 use super::memory::{Memory, fits};
 use super::parallel::run_beside;
-use super::ranking::{Compared, Ranking};
+use super::ranking::{CompareScope, Ranking};
 use super::strategies::{Strategy, strategy};
-use super::{Compiled, LeftOut, Prepared, Way, tensor_limit};
+use super::{CompiledModel, ExcludedMode, PreparedModel, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -24,24 +24,24 @@ pub struct Draft {
     strategy: Strategy,
     division: Division,
     candidates: Vec<Candidate>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<ExcludedMode>,
     estimate: Estimate,
     memory: Memory,
     budget: Budget,
 }
 
-impl Prepared {
+impl PreparedModel {
     /// Plans the model.
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
-        let draft = self.draft_of(placement, Compared::Promising)?;
+        let draft = self.draft_of(placement, CompareScope::Promising)?;
         // What has room for weights and states alone may have none for intermediate values.
         match draft {
             (draft, true) => Ok(draft),
             (draft, false) if draft.fits() => Ok(draft),
-            (_, false) => Ok(self.draft_of(placement, Compared::All)?.0),
+            (_, false) => Ok(self.draft_of(placement, CompareScope::All)?.0),
         }
     }
 
@@ -49,7 +49,7 @@ impl Prepared {
     fn draft_of(
         &self,
         placement: &Placement,
-        compared: Compared,
+        compared: CompareScope,
     ) -> Result<(Draft, bool), Vec<Diagnostic>> {
         let batch = self.memory_batch(placement);
         let budget = Budget::default();
@@ -83,9 +83,9 @@ impl Prepared {
     }
 }
 
-impl Prepared {
+impl PreparedModel {
     /// Plans the model, divided this way, once: shares are not shifted and memory is not priced higher where the plan does
-    /// not fit. Where it fits, it is the plan of [`Prepared::draft`] for a placement that asks for this way.
+    /// not fit. Where it fits, it is the plan of [`PreparedModel::draft`] for a placement that asks for this way.
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
@@ -116,7 +116,7 @@ impl Prepared {
     }
 }
 
-impl Prepared {
+impl PreparedModel {
     /// The bytes of every place as the placement's engine allocates them for the model, divided this way, without a plan;
     /// `None` where tpc's own count serves.
     ///
@@ -162,7 +162,7 @@ impl Draft {
     }
 
     /// Whether the engine that it is for refuses to split tensors so.
-    pub(crate) fn is_refused(&self, prepared: &Prepared, placement: &Placement) -> bool {
+    pub(crate) fn is_refused(&self, prepared: &PreparedModel, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
@@ -173,7 +173,7 @@ impl Draft {
     }
 
     /// The plan of `prepared`, with the proof of its programs or why there is none.
-    pub fn proved(self, prepared: Prepared) -> Compiled {
+    pub fn proved(self, prepared: PreparedModel) -> CompiledModel {
         let Strategy {
             mode,
             resolved,
@@ -187,7 +187,7 @@ impl Draft {
             rewriting,
             programs,
         } = self.division;
-        let Prepared {
+        let PreparedModel {
             model,
             caches,
             size,
@@ -202,7 +202,7 @@ impl Draft {
             || prove_within(&model.graph, &programs, &self.budget),
             count,
         );
-        Compiled {
+        CompiledModel {
             model,
             mode,
             candidates: self.candidates,

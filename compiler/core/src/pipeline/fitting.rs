@@ -14,7 +14,7 @@ use super::candidate::Candidate;
 use super::divide::{Division, Sharding, divide};
 use super::engine_memory;
 use super::memory::{Memory, fits};
-use super::ranking::{Ranked, mark_equals};
+use super::ranking::{RankedStrategy, mark_equals};
 use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -59,11 +59,11 @@ impl Fitting<'_> {
     /// TPC0390 when a graph does not verify.
     pub(super) fn first(
         &self,
-        strategies: Vec<Ranked>,
+        strategies: Vec<RankedStrategy>,
         candidates: &mut [Candidate],
     ) -> Result<(Strategy, Division, Memory), Vec<Diagnostic>> {
         let mut best: Option<(Strategy, Division, Memory)> = None;
-        for Ranked {
+        for RankedStrategy {
             mut strategy,
             sharding,
         } in strategies

@@ -18,17 +18,17 @@ mod sketch;
 mod strategies;
 
 pub use candidate::Candidate;
-pub use compiled::Compiled;
+pub use compiled::CompiledModel;
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
-pub use engine::{LeftOut, is_on_host, tensor_failures};
+pub use engine::{ExcludedMode, is_on_host, tensor_failures};
 pub use model::Model;
 pub(crate) use origin::memory_batch_of;
-pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
+pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, PreparedModel};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
 pub use size::{CacheSizes, ModelSize};
-pub use sketch::{Sketch, Stored};
+pub use sketch::{Sketch, StoredBytes};
 pub use strategies::{Way, ways};
 pub use tpc_passes::plan::{Breakdown, Estimate};
 
@@ -41,7 +41,7 @@ use tpc_gguf::GgufFile;
 ///
 /// # Errors
 /// Diagnostics of the model, or TPC0390 when the verifier rejects the result.
-pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
     Origin::File(file).compile(placement)
 }
 
@@ -52,6 +52,6 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
 pub fn compile_capture(
     captured: &CapturedGraph,
     placement: &Placement,
-) -> Result<Compiled, Vec<Diagnostic>> {
+) -> Result<CompiledModel, Vec<Diagnostic>> {
     Origin::Capture(captured).compile(placement)
 }

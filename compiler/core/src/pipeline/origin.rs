@@ -5,13 +5,13 @@ use tpc_passes::machine::Workload;
 
 use super::divide::invalid;
 use super::memory::{Memory, memory_batch, shapes};
-use super::{CacheSizes, Compiled, Model, ModelSize};
+use super::{CacheSizes, CompiledModel, Model, ModelSize};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;
 use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
-use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
+use tpc_models::{ArchError, Drafting, LowerOptions, LoweredModel, Summary};
 
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
 pub const MAX_CONTEXT: u64 = 1 << 32;
@@ -33,7 +33,7 @@ pub enum Origin<'a> {
 
 /// A model that is ready to be planned: its graph with caches of the types and sizes that a placement asks for.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedModel {
     /// The graph, and the facts of the header.
     pub model: Model,
     /// Sizes of the caches.
@@ -50,7 +50,7 @@ impl Origin<'_> {
     /// # Errors
     /// Diagnostics of the model or of options (TPC0400 for a depth beyond the context), or TPC0390 when the verifier rejects
     /// the result.
-    pub fn compile(self, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+    pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
         if depth > cells {
@@ -66,7 +66,7 @@ impl Origin<'_> {
     ///
     /// # Errors
     /// Diagnostics of the model or of options.
-    pub fn prepare(self, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {
+    pub fn prepare(self, placement: &Placement) -> Result<PreparedModel, Vec<Diagnostic>> {
         match self {
             Origin::File(file) => of_file(file, placement),
             Origin::Capture(captured) => of_capture(captured, placement),
@@ -74,7 +74,7 @@ impl Origin<'_> {
     }
 }
 
-impl Prepared {
+impl PreparedModel {
     /// The batches that plans are priced for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
@@ -109,7 +109,7 @@ pub(crate) fn memory_batch_of(
     memory_batch(&workload, caches)
 }
 
-fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {
+fn of_file(file: &GgufFile, placement: &Placement) -> Result<PreparedModel, Vec<Diagnostic>> {
     let one = |d: Diagnostic| vec![d];
     let header = file.header();
     let mut options = LowerOptions {
@@ -130,7 +130,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
         options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
     }
     in_range(options.n_ctx, placement)?;
-    let Lowered { graph, summary } =
+    let LoweredModel { graph, summary } =
         tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
     let geometry = Geometry::new(header, Some(&graph));
     let graph = Verified::new(graph).map_err(invalid)?;
@@ -140,7 +140,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
         placement.ubatch_size,
         placement.parallel,
     );
-    Ok(Prepared {
+    Ok(PreparedModel {
         model: Model {
             graph,
             summary,
@@ -155,7 +155,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
 fn of_capture(
     captured: &CapturedGraph,
     placement: &Placement,
-) -> Result<Prepared, Vec<Diagnostic>> {
+) -> Result<PreparedModel, Vec<Diagnostic>> {
     let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
     in_range(n_ctx, placement)?;
     if placement.drafting != Drafting::None {
@@ -184,7 +184,7 @@ fn of_capture(
         n_ctx,
         n_ctx_swa: n_ctx,
     };
-    Ok(Prepared {
+    Ok(PreparedModel {
         model: Model {
             graph,
             summary,

@@ -11,8 +11,8 @@ use tpc_passes::plan::estimate;
 use super::candidate::Candidate;
 use super::divide::Sharding;
 use super::strategies::{Strategy, Way, strategy, ways};
-use super::{LeftOut, Prepared, in_parallel, tensor_limit};
-use crate::placement::{Overridden, Placement, SplitMode, overridden};
+use super::{ExcludedMode, PreparedModel, in_parallel, tensor_limit};
+use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
 /// Strategies whose plans are held until one is taken: plans are large, and the others are made again where these do not fit.
@@ -20,7 +20,7 @@ const HELD: usize = 2;
 
 /// Which strategies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum CompareScope {
     /// All.
     All,
     /// All but groups in sequence that cost as much as a plain way that has room, at the least.
@@ -28,15 +28,15 @@ pub(super) enum Compared {
 }
 
 /// A strategy, with the plan by which it was compared with others, if it was.
-pub(super) struct Ranked {
+pub(super) struct RankedStrategy {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
 }
 
-impl Ranked {
+impl RankedStrategy {
     /// The strategy with its plan where it is held, else without.
-    fn hold_plan(self, held: bool) -> Ranked {
-        Ranked {
+    fn hold_plan(self, held: bool) -> RankedStrategy {
+        RankedStrategy {
             sharding: self.sharding.filter(|_| held),
             ..self
         }
@@ -45,16 +45,16 @@ impl Ranked {
 
 /// The strategies to divide a model, the cheapest that fits first.
 pub(super) struct Ranking {
-    pub(super) strategies: Vec<Ranked>,
+    pub(super) strategies: Vec<RankedStrategy>,
     /// How they compare; empty where the mode admits one alone.
     pub(super) candidates: Vec<Candidate>,
     /// The strategies that the engine refuses.
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<ExcludedMode>,
     /// Whether none was left out.
     pub(super) complete: bool,
 }
 
-impl Prepared {
+impl PreparedModel {
     /// The strategies to divide the model that the mode admits. Whether a strategy fits is judged by weights, caches and
     /// states alone.
     ///
@@ -63,7 +63,7 @@ impl Prepared {
     pub(super) fn ranking(
         &self,
         placement: &Placement,
-        compared: Compared,
+        compared: CompareScope,
         budget: &Budget,
     ) -> Result<Ranking, Vec<Diagnostic>> {
         let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
@@ -72,7 +72,7 @@ impl Prepared {
             let only = all.remove(0);
             let strategy = self.strategy(placement, &overridden, &only);
             return Ok(Ranking {
-                strategies: vec![Ranked {
+                strategies: vec![RankedStrategy {
                     strategy,
                     sharding: None,
                 }],
@@ -97,13 +97,13 @@ impl Prepared {
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
         let mut found = self.compare(plain, placement, &overridden, budget)?;
-        if compared == Compared::Promising {
+        if compared == CompareScope::Promising {
             groups.retain(|way| may_be_chosen(way, &found, placement));
         }
         found.extend(self.compare(groups, placement, &overridden, budget)?);
         let complete = found.len() == count;
         let mut candidates: Vec<Candidate> = Vec::new();
-        let mut costs: Vec<(Ranked, f64)> = Vec::new();
+        let mut costs: Vec<(RankedStrategy, f64)> = Vec::new();
         for (mut ranked, candidate, cost) in found {
             ranked.strategy.number = candidates.len();
             candidates.push(candidate);
@@ -128,12 +128,12 @@ impl Prepared {
     }
 
     /// The engine's refusal to split tensors as a way asks; `None` where it does.
-    fn refusal(&self, placement: &Placement, way: &Way) -> Option<LeftOut> {
+    fn refusal(&self, placement: &Placement, way: &Way) -> Option<ExcludedMode> {
         if way.mode != SplitMode::Tensor {
             return None;
         }
         let reason = tensor_limit(placement.engine, &self.model, placement)?;
-        Some(LeftOut {
+        Some(ExcludedMode {
             name: way.name.clone(),
             engine: placement.build_of(placement.engine).name(),
             reason,
@@ -146,13 +146,18 @@ impl Prepared {
     }
 
     /// Whether the devices have the memory for weights and states alone, as a way divides them.
-    fn may_fit(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
+    fn may_fit(&self, placement: &Placement, overridden: &OverriddenPlaces, way: &Way) -> bool {
         let request = self.strategy(placement, overridden, way).request;
         let batch = self.memory_batch(placement);
         request.has_room(&self.model.graph, &batch, &[])
     }
 
-    fn strategy(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> Strategy {
+    fn strategy(
+        &self,
+        placement: &Placement,
+        overridden: &OverriddenPlaces,
+        way: &Way,
+    ) -> Strategy {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
         strategy(&self.model, workload, placement, overridden, way, &batch)
@@ -163,9 +168,9 @@ impl Prepared {
         &self,
         ways: Vec<Way>,
         placement: &Placement,
-        overridden: &Overridden,
+        overridden: &OverriddenPlaces,
         budget: &Budget,
-    ) -> Result<Vec<(Ranked, Candidate, f64)>, Vec<Diagnostic>> {
+    ) -> Result<Vec<(RankedStrategy, Candidate, f64)>, Vec<Diagnostic>> {
         let batch = self.memory_batch(placement);
         let planned = in_parallel(ways, |way| {
             let strategy = self.strategy(placement, overridden, &way);
@@ -193,7 +198,7 @@ impl Prepared {
                 within_error: false,
             };
             let sharding = Some(sharding);
-            let ranked = Ranked { strategy, sharding };
+            let ranked = RankedStrategy { strategy, sharding };
             let cost = if fits { cost } else { 1e15 * (1.0 + over) };
             Ok::<_, Vec<Diagnostic>>((ranked, candidate, cost, part))
         });
@@ -210,7 +215,11 @@ impl Prepared {
 /// Whether groups in sequence could be chosen, by the plan by layers: a group shares its layers' work evenly at best, and
 /// then its reductions cost nothing. They are not where a plain way fits that costs no more than that, or more by less than
 /// the estimate's error. Of devices that differ nothing is known so easily.
-fn may_be_chosen(way: &Way, plain: &[(Ranked, Candidate, f64)], placement: &Placement) -> bool {
+fn may_be_chosen(
+    way: &Way,
+    plain: &[(RankedStrategy, Candidate, f64)],
+    placement: &Placement,
+) -> bool {
     let device = |d: usize| {
         let d = placement.topology.device(d);
         (d.bandwidth, d.flops, d.processor)
@@ -281,7 +290,7 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
 /// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
 /// than the estimates' error are equal; of equal ones none that another beats is taken, then a plain way before a hybrid one,
 /// and then the one with the fewest bytes on the fullest device, which leaves room for a longer context.
-fn preferred_position(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
+fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
     if !best.fits {

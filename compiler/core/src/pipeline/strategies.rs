@@ -6,7 +6,7 @@ use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::PlanRequest;
 
 use super::model::Model;
-use crate::placement::{Overridden, Placement, ResolvedPlacement, SplitMode, resolve};
+use crate::placement::{OverriddenPlaces, Placement, ResolvedPlacement, SplitMode, resolve};
 
 /// A strategy with the request for its plan.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ pub(super) fn strategy(
     model: &Model,
     workload: Workload,
     placement: &Placement,
-    overridden: &Overridden,
+    overridden: &OverriddenPlaces,
     way: &Way,
     batch: &Bindings,
 ) -> Strategy {

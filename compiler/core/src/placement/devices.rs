@@ -4,7 +4,7 @@ use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 
-use crate::cards::{Found, find, table};
+use crate::cards::{CardMatch, find, table};
 
 /// The executor of a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl DeviceList {
                 return Ok(DeviceList::Count(n.unwrap_or(1)));
             }
             // `3090` is a card.
-            if matches!(find(trimmed, &[], table()), Found::Unknown(_)) {
+            if matches!(find(trimmed, &[], table()), CardMatch::Unknown(_)) {
                 return Err(wrong(format!("a plan cannot be for {trimmed} devices")).help(cure()));
             }
         }

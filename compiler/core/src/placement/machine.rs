@@ -7,7 +7,8 @@ use super::devices::{DeviceItem, cure, split_count, wrong};
 use super::network;
 use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve, Servers};
 use crate::cards::{
-    Card, Fabric, Found, apart_from, between_cards, find, host_link, most_common, short_name, table,
+    Card, CardMatch, Fabric, apart_from, between_cards, find, host_link, most_common, short_name,
+    table,
 };
 use crate::topology::TopologyFile;
 
@@ -227,8 +228,8 @@ impl MachineRequest<'_> {
         }
         let own = self.file.map_or(&[][..], |f| f.cards.as_slice());
         match find(name, own, table()) {
-            Found::Card(card) => Ok(Member::of_card(card)),
-            Found::Meant { card, others } => {
+            CardMatch::Card(card) => Ok(Member::of_card(card)),
+            CardMatch::Meant { card, others } => {
                 let message = format!("`{name}` is taken for {}", card.name);
                 let help = match others.as_slice() {
                     [] => format!("write `{}` to say so", short_name(&card.name)),
@@ -243,9 +244,9 @@ impl MachineRequest<'_> {
                 }
                 Ok(Member::of_card(card))
             }
-            Found::Several(names) => Err(wrong(format!("`{name}` is several cards"))
+            CardMatch::Several(names) => Err(wrong(format!("`{name}` is several cards"))
                 .help(format!("write one of {}", names.join(", ")))),
-            Found::Unknown(near) => {
+            CardMatch::Unknown(near) => {
                 let shown = tpc_diag::suggest::shorten(name);
                 let listed = self.file.map(|f| {
                     let names: Vec<&str> = f.devices.iter().map(|d| d.name.as_str()).collect();

@@ -13,7 +13,7 @@ use crate::placement::SplitMode;
 const LABEL: usize = 8;
 
 /// The place with the least room: its bytes, and those that it may use.
-struct Fullest<'a> {
+struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,
     usable: u64,
@@ -63,15 +63,15 @@ impl PlanReport {
     }
 
     /// The place with the largest part of its memory taken.
-    fn fullest(&self) -> Option<Fullest<'_>> {
+    fn fullest(&self) -> Option<FullestPlace<'_>> {
         let known = self.rooms().filter_map(|(place, usable)| {
-            Some(Fullest {
+            Some(FullestPlace {
                 place,
                 total: place.total_bytes,
                 usable: usable?,
             })
         });
-        let mut out: Option<Fullest<'_>> = None;
+        let mut out: Option<FullestPlace<'_>> = None;
         for f in known {
             if out.as_ref().is_none_or(|o| f.share() > o.share()) {
                 out = Some(f);
@@ -111,7 +111,7 @@ impl PlanReport {
     }
 }
 
-impl Fullest<'_> {
+impl FullestPlace<'_> {
     fn share(&self) -> f64 {
         self.total as f64 / (self.usable as f64).max(1.0)
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tpc_ir::program::TWO_TERMS;
 use tpc_passes::bits::{OtherOrder, other_bits};
 
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 
 /// Whether logits have the bits that one device gives, and which sums may not.
 #[derive(Clone, Debug, Serialize)]
@@ -30,7 +30,7 @@ pub struct OtherBitsReport {
 }
 
 impl BitsReport {
-    pub(super) fn new(compiled: &Compiled) -> BitsReport {
+    pub(super) fn new(compiled: &CompiledModel) -> BitsReport {
         let others = other_bits(&compiled.programs, TWO_TERMS);
         let others = others.into_iter().map(|(order, of)| {
             let (reason, words) = match order {

@@ -33,11 +33,11 @@ pub(super) struct Joint {
 
 impl Joint {
     pub(super) fn new(model: &Graph, sharded: &Graph) -> Joint {
-        let Merged {
+        let JointGraph {
             graph,
             map,
             transfers,
-        } = Merged::new(model, sharded);
+        } = JointGraph::new(model, sharded);
         let factors = Factors::infer(&graph);
         let mut out = Joint {
             opaque: factors.opaque.iter().map(|(inst, _)| *inst).collect(),
@@ -114,7 +114,7 @@ impl Joint {
 }
 
 /// Both graphs as one.
-struct Merged {
+struct JointGraph {
     graph: Graph,
     /// Per value of the sharded graph, that of the joint one.
     map: Vec<Value>,
@@ -122,8 +122,8 @@ struct Merged {
     transfers: Vec<(Value, Value)>,
 }
 
-impl Merged {
-    fn new(model: &Graph, sharded: &Graph) -> Merged {
+impl JointGraph {
+    fn new(model: &Graph, sharded: &Graph) -> JointGraph {
         let mut graph = model.clone();
         let mut leaves: HashMap<&Op, Value> = HashMap::new();
         for (_, data) in model.insts().filter(|(_, d)| is_named(&d.op)) {
@@ -162,7 +162,7 @@ impl Merged {
             },
         };
         graph.outputs.extend(sharded.outputs.iter().map(output));
-        Merged {
+        JointGraph {
             graph,
             map,
             transfers,

@@ -31,7 +31,7 @@ use tpc_ir::{DType, Graph, Op, RANK, Verified, Window, stage};
 use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::lower::lower;
 
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use build::OtherTypes;
 use joint::Joint;
 use sizes::SmallSizes;
@@ -45,7 +45,7 @@ const WINDOW: u64 = 3;
 
 /// An axis that became smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resized {
+pub struct ResizedAxis {
     /// A tensor that has it.
     pub tensor: String,
     /// Which axis.
@@ -60,7 +60,7 @@ pub struct Resized {
 
 /// A shrunk model, and its programs.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct ShrunkModel {
     /// The small model's graph.
     pub model: Verified<stage::Model>,
     /// The small model, divided.
@@ -72,14 +72,14 @@ pub struct Shrunk {
     /// The layers that it has, each with those that it stands for, itself included.
     pub layers: Vec<(u32, Vec<u32>)>,
     /// The sizes that changed, of each kind of tensor once.
-    pub sizes: Vec<Resized>,
+    pub sizes: Vec<ResizedAxis>,
     /// Types of weights that were replaced.
     pub types: BTreeMap<DType, DType>,
     /// Where the programs have another form than the large ones.
     pub departure: Option<Departure>,
 }
 
-impl Shrunk {
+impl ShrunkModel {
     /// Notes on how the small model stands for the large one.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let departure = self.departure.as_ref().map(|d| {
@@ -108,7 +108,10 @@ fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> 
 ///
 /// # Errors
 /// TPC0392 where no small sizes fit its ops.
-pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<Shrunk, Diagnostic> {
+pub fn shrink(
+    compiled: &CompiledModel,
+    writable: &dyn Fn(DType) -> bool,
+) -> Result<ShrunkModel, Diagnostic> {
     let layers = layers::choose([&compiled.model.graph, &compiled.sharded]);
     let large = layers::keep(&compiled.model.graph, &layers);
     let large_sharded = layers::keep(&compiled.sharded, &layers);
@@ -144,7 +147,7 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
         Window::Sliding(n) => Window::Sliding(n.min(WINDOW)),
         Window::Chunks(n) => Window::Chunks(n.min(WINDOW)),
     });
-    Ok(Shrunk {
+    Ok(ShrunkModel {
         departure,
         sizes: changes(&large_sharded, &sharded),
         model,
@@ -183,7 +186,7 @@ fn elements(graph: &Graph) -> u64 {
 }
 
 /// The sizes of weights and states that changed.
-fn changes(large: &Graph, small: &Graph) -> Vec<Resized> {
+fn changes(large: &Graph, small: &Graph) -> Vec<ResizedAxis> {
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();
     for ((v, from), (_, to)) in large.values().zip(small.values()) {
@@ -208,7 +211,7 @@ fn changes(large: &Graph, small: &Graph) -> Vec<Resized> {
             };
             let tensor = crate::report::suffix(name);
             if a != b && seen.insert((tensor.clone(), axis, a, b, parts.clone())) {
-                out.push(Resized {
+                out.push(ResizedAxis {
                     tensor,
                     axis,
                     from: a,

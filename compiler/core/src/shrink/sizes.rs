@@ -1,4 +1,4 @@
-//! Small sizes for all factors, with which every op takes its operands.
+//! SmallSize sizes for all factors, with which every op takes its operands.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,29 @@ use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 use super::constraints::Constraints;
 use super::joint::Joint;
 use super::position::position;
-use super::units::Small;
+use super::units::SmallSize;
 
 /// Why a graph cannot have other sizes.
 #[derive(Clone, Debug)]
-pub(super) struct Unfit {
+pub(super) struct SizeConflict {
     pub(super) inst: Inst,
     pub(super) why: String,
 }
 
-/// Small sizes of the factors of a model and its sharded graph.
+/// SmallSize sizes of the factors of a model and its sharded graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
-    small: BTreeMap<Var, Small>,
+    small: BTreeMap<Var, SmallSize>,
     /// Per class, the factor that its ranges divide and the elements of each index; `None` where it stays as it is.
     split: Vec<Option<(Var, u64)>>,
 }
 
 impl<'a> SmallSizes<'a> {
     /// Chooses sizes with which every op takes its operands.
-    pub(super) fn choose(joint: &'a Joint, sharded: &Graph) -> Result<SmallSizes<'a>, Unfit> {
+    pub(super) fn choose(
+        joint: &'a Joint,
+        sharded: &Graph,
+    ) -> Result<SmallSizes<'a>, SizeConflict> {
         let mut constraints = Constraints::new(joint, sharded);
         loop {
             let sizes = SmallSizes {
@@ -54,7 +57,7 @@ impl<'a> SmallSizes<'a> {
             }
             if !changed {
                 let Mismatch { inst, why, .. } = mismatches.swap_remove(0);
-                return Err(Unfit { inst, why });
+                return Err(SizeConflict { inst, why });
             }
         }
     }

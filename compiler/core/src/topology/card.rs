@@ -1,16 +1,16 @@
 //! The cards that a topology file names.
 
 use super::error::{Place, TopologyError};
-use crate::cards::{Card, Found, find, short_name, table};
+use crate::cards::{Card, CardMatch, find, short_name, table};
 
 /// The card of a name, or why there is none.
 pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
     match find(name, own, table()) {
-        Found::Card(card) | Found::Meant { card, .. } => Ok(card.clone()),
-        Found::Several(names) => Err(at
+        CardMatch::Card(card) | CardMatch::Meant { card, .. } => Ok(card.clone()),
+        CardMatch::Several(names) => Err(at
             .wrong(format!("`{name}` is several cards"))
             .cure(format!("write one of {}", names.join(", ")))),
-        Found::Unknown(near) => {
+        CardMatch::Unknown(near) => {
             let name = tpc_diag::suggest::shorten(name);
             let cure = match near.as_slice() {
                 [] => String::new(),

@@ -13,7 +13,7 @@ use tpc_ir::{DType, Dim, Graph, Op, Place, RANK, TensorType, Value};
 use super::codes;
 use super::record::{Layout, Record};
 use super::strides::{Digit, Selection, select};
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 use tpc_diag::{Code, Diagnostic, Line, Name, message};
 use tpc_gguf::TensorName;
 
@@ -244,7 +244,7 @@ impl<'t> Memory<'t> {
                 self.traces.push(Trace {
                     record: owner,
                     reads: Vec::new(),
-                    made: Made::Value(v),
+                    made: RecordResult::Value(v),
                 });
                 Ok(v)
             }
@@ -378,7 +378,7 @@ impl<'t> Memory<'t> {
     }
 
     /// Writes a value through a view, which has its sizes.
-    pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<Made, TypeError> {
+    pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
@@ -389,7 +389,7 @@ impl<'t> Memory<'t> {
         let after = updated.ok_or(TypeError::Axis(RANK as u64))?;
         self.define(t.root, after);
         let new = Some(new);
-        Ok(Made::Written { old, new, after })
+        Ok(RecordResult::Written { old, new, after })
     }
 
     /// The view of a value through a layout, with the sizes and the element type of `t`; `None` where it is not a box.
@@ -489,7 +489,7 @@ impl<'t> Memory<'t> {
         &mut self,
         tensor: usize,
         reads: &[(usize, Value)],
-    ) -> Result<Made, TypeError> {
+    ) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
@@ -499,7 +499,7 @@ impl<'t> Memory<'t> {
         let after = self.declare(op, all, vec![type_of(owner)], &owner.name)[0];
         self.define(t.root, after);
         let new = None;
-        Ok(Made::Written { old, new, after })
+        Ok(RecordResult::Written { old, new, after })
     }
 }
 

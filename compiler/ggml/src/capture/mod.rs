@@ -131,8 +131,11 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
     })
 }
 
-/// Lowered records as a graph with layers, verified; the records are not there yet.
-fn finish(lowered: Lowered<'_>, batch: Vec<(Symbol, u64)>) -> Result<CapturedGraph, CaptureError> {
+/// LoweredRecords records as a graph with layers, verified; the records are not there yet.
+fn finish(
+    lowered: LoweredRecords<'_>,
+    batch: Vec<(Symbol, u64)>,
+) -> Result<CapturedGraph, CaptureError> {
     let Memory {
         graph,
         notes,
@@ -163,7 +166,7 @@ enum Packed {
 }
 
 /// The graph of a capture before its symbols are known.
-struct Lowered<'t> {
+struct LoweredRecords<'t> {
     memory: Memory<'t>,
     leaves: Vec<Leaf>,
     /// The record of each named output.
@@ -175,7 +178,7 @@ fn lower<'t>(
     tensors: &'t [Record],
     name: &str,
     packed: Packed,
-) -> Result<Lowered<'t>, CaptureError> {
+) -> Result<LoweredRecords<'t>, CaptureError> {
     let mut leaves = leaves::Leaves::from_records(tensors);
     let mut m = Memory::new(tensors, name);
     for (i, t) in tensors.iter().enumerate() {
@@ -213,7 +216,7 @@ fn lower<'t>(
             records: tensors.len(),
         });
     }
-    Ok(Lowered {
+    Ok(LoweredRecords {
         leaves: leaves.list(&m),
         memory: m,
         results,

@@ -9,7 +9,7 @@ use super::lowering::{OpLowering, lowering};
 use super::memory::Memory;
 use super::operands::Operands;
 use super::record::Record;
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 
 const NONE_NEEDED: &str = "the plan is sound without it: operands and result stay whole";
@@ -80,7 +80,7 @@ fn remember(
     index: usize,
     made: Result<Vec<Value>, OpaqueReason>,
     reads: &[(usize, Value)],
-) -> Result<Made, TypeError> {
+) -> Result<RecordResult, TypeError> {
     let t = &m.tensors[index];
     let made = match made {
         Ok(made) => made,
@@ -106,11 +106,11 @@ fn remember(
     Ok(match made.as_slice() {
         [one] => {
             m.define(index, *one);
-            Made::Value(*one)
+            RecordResult::Value(*one)
         }
         _ => {
             m.define_parts(index, made.clone());
-            Made::Parts(made)
+            RecordResult::Parts(made)
         }
     })
 }

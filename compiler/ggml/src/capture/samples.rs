@@ -11,7 +11,7 @@ use tpc_ir::{Bindings, Graph, RANK, Symbol, Value};
 use tpc_passes::factors::Factors;
 
 use super::record::Record;
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 
 /// Sizes of values in several graphs.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Samples {
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {
-            let (t, Made::Value(v)) = (&records[trace.record], &trace.made) else {
+            let (t, RecordResult::Value(v)) = (&records[trace.record], &trace.made) else {
                 continue;
             };
             let dims = &graph.value(*v).ty.dims;

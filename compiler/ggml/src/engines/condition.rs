@@ -237,7 +237,7 @@ fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
 }
 
 fn rows_of_one_block(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
-    let single = |c: &&super::geometry::Contracted| {
+    let single = |c: &&super::geometry::ContractedMatrix| {
         let block = c.dtype.block_len();
         block > 1 && c.columns == block && !(of.on_host)(&c.tensor)
     };

@@ -30,11 +30,11 @@ pub use build::{Build, Defaults, DroppedMode, Failure, RemovedOption, ShortSums,
 pub use cache_kernels::{CacheKernel, CacheKernels};
 pub use condition::{Condition, SplitUse};
 pub use feed_forward::FeedForward;
-pub use geometry::{Attention, Contracted, Geometry, HeadRows, Linear};
+pub use geometry::{Attention, ContractedMatrix, Geometry, HeadRows, LinearAttention};
 pub use head_sizes::HeadSizes;
 pub use memory::{BackendMemory, MemoryFacts};
 pub use outcome::Outcome;
-pub use prediction::Predicted;
+pub use prediction::Prediction;
 pub use registry::builds;
 pub use shares::{Devices, lcm};
 pub use tensor_cut::TensorCut;

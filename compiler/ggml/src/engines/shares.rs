@@ -2,7 +2,7 @@
 //!
 //! The rounding begins with another device in each layer, so that no device always gets the rest.
 
-use super::geometry::{Attention, Linear};
+use super::geometry::{Attention, LinearAttention};
 
 /// The elements in multiples of which tensors are split, as all releases have it.
 const SPLIT_STEP: u64 = 128;
@@ -81,7 +81,7 @@ impl Devices<'_> {
 
     /// The groups of keys, and the heads of values, of a layer of linear attention on each device, where each is rounded by
     /// itself.
-    pub fn linear(&self, layer: &Linear, rotation: usize) -> [Vec<u64>; 2] {
+    pub fn linear(&self, layer: &LinearAttention, rotation: usize) -> [Vec<u64>; 2] {
         let granule = state_granule(layer.block, layer.size, SPLIT_STEP);
         let of = |heads: u64| {
             let columns = self.parts(heads * layer.size, granule, rotation);

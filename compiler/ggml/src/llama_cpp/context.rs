@@ -15,14 +15,14 @@ pub struct Context {
 
 /// What llama.cpp chooses by itself, so that the model fits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedSettings {
     /// The context.
     pub context: bool,
     /// The layers on the devices, their division, and the tensors on the host.
     pub layers: bool,
 }
 
-impl Fitted {
+impl FittedSettings {
     /// Whether it chooses anything.
     pub fn any(self) -> bool {
         self.context || self.layers
@@ -81,7 +81,7 @@ impl CommandLine {
     }
 
     /// What llama.cpp chooses by itself where the model does not fit.
-    pub fn fitted_settings(&self) -> Fitted {
+    pub fn fitted_settings(&self) -> FittedSettings {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
             // ik_llama.cpp fits the model only if `--fit` is given.
@@ -92,7 +92,7 @@ impl CommandLine {
             Program::General | Program::Chunks => !self.is_off(Setting::Fit),
         };
         if !is_fitted || self.splits_tensors() {
-            return Fitted::default();
+            return FittedSettings::default();
         }
         let placed = [
             Setting::TensorSplit,
@@ -102,7 +102,7 @@ impl CommandLine {
             Setting::NCpuFfn,
         ];
         let layers = self.value(Setting::GpuLayers);
-        Fitted {
+        FittedSettings {
             // With `-c 0` the whole context is asked for.
             context: self.kind == Program::General
                 && self.maker == Maker::LlamaCpp
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_is_open_is_fitted() {
         let of = |line| {
-            let Fitted { context, layers } = read(line).fitted_settings();
+            let FittedSettings { context, layers } = read(line).fitted_settings();
             (context, layers)
         };
         assert_eq!(of("llama-server"), (true, true));

@@ -38,7 +38,7 @@ mod translate;
 
 pub use beside::{DraftFile, ProjectorFile};
 pub use command::CommandLine;
-pub use context::{Context, Fitted};
+pub use context::{Context, FittedSettings};
 pub use devices::{Buffer, DeviceCount, buffer, device_count, position, stated_devices};
 pub use each::Test;
 pub use fault::Fault;

@@ -159,7 +159,7 @@ impl TpcCommand {
 
 #[cfg(test)]
 mod tests {
-    use super::super::devices_named;
+    use super::super::stated_devices;
     use super::*;
 
     /// The words for llama.cpp's server.
@@ -226,7 +226,7 @@ mod tests {
         ];
         let words = words.map(str::to_owned);
         let line = CommandLine::parse(&words).expect("a line");
-        assert_eq!(devices_named(&line), Some(2));
+        assert_eq!(stated_devices(&line), Some(2));
         let same = TpcCommand::from_line(&line, None).expect("it names a file");
         assert_eq!(
             same.shell(&["--devices".to_owned(), "2".to_owned()]),

@@ -11,8 +11,8 @@ use crate::error::ArchError;
 /// The gate and up, each `[n, …]`, or both in one value, `[2·n, …]`.
 #[derive(Clone, Copy)]
 pub(super) enum GateUp {
-    Apart([Value; 2]),
-    Together(Value),
+    Separate([Value; 2]),
+    Fused(Value),
 }
 
 /// The activation of gate and up, bounded if the layer has a bound.
@@ -85,8 +85,8 @@ fn soft_bound(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchEr
 
 fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<Value, ArchError> {
     let operands = match operands {
-        GateUp::Apart(both) => both.to_vec(),
-        GateUp::Together(both) => vec![both],
+        GateUp::Separate(both) => both.to_vec(),
+        GateUp::Fused(both) => vec![both],
     };
     b.push(glu, operands, name)
 }
@@ -98,8 +98,8 @@ fn split_gate_up(
     name: &str,
 ) -> Result<[Value; 2], ArchError> {
     match operands {
-        GateUp::Apart(both) => Ok(both),
-        GateUp::Together(both) => {
+        GateUp::Separate(both) => Ok(both),
+        GateUp::Fused(both) => {
             let twice = b.dims(both)[0].as_const();
             let n = twice.expect("invariant: widths are constant") / 2;
             let half = |b: &mut Builder<'_>, start| b.slice(both, 0, start, Dim::constant(n), name);

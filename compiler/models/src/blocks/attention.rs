@@ -66,7 +66,7 @@ pub(crate) fn attention(
         ScaleOn::Logits => layer.attention_scale,
         ScaleOn::Queries => 1.0,
     };
-    let attending = Attending {
+    let attending = AttendOptions {
         sizes: layer.heads,
         selected: indexer::mask(b, cx, x, None)?,
         scale,
@@ -121,7 +121,7 @@ pub(super) fn apply_temperature(
 
 /// How heads attend.
 #[derive(Clone, Copy)]
-pub(super) struct Attending {
+pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
     /// The mask of the cells that were selected, if not all that a token sees are.
     pub(super) selected: Option<Value>,
@@ -136,14 +136,14 @@ pub(super) fn attend_to_new(
     cx: &LayerContext<'_>,
     mut q: Value,
     new: Option<[Value; 2]>,
-    form: Attending,
+    form: AttendOptions,
 ) -> Result<Value, ArchError> {
-    let Attending {
+    let AttendOptions {
         sizes,
         selected,
         scale,
     } = form;
-    if let (Some([k, v]), Direction::BothWays) = (new, cx.model.arch.attention.direction) {
+    if let (Some([k, v]), Direction::Bidirectional) = (new, cx.model.arch.attention.direction) {
         let k = b.swap_heads(k, "k")?;
         let v = b.swap_heads(v, "v")?;
         let mask = b.input(InputKind::MaskBatch);

@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
         role: TensorRole,
         presence: Presence,
     ) -> Result<Option<SourceTensor>, ArchError> {
-        if presence == Presence::Never {
+        if presence == Presence::Absent {
             return Ok(None);
         }
         if let Some(known) = self.answers.get(name) {
@@ -467,7 +467,7 @@ impl<'a> Builder<'a> {
         sizes: [Size; 2],
         name: &str,
     ) -> Result<Value, ArchError> {
-        let (absent, role) = (Presence::Never, TensorRole::Matrix);
+        let (absent, role) = (Presence::Absent, TensorRole::Matrix);
         self.linear(tensor, x, sizes, absent, role, name)
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     if norm::exists(b, cx, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
         x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
     }
-    if form.positions == Presence::Never {
+    if form.positions == Presence::Absent {
         return Ok(x);
     }
     let n_positions = Size {

@@ -8,7 +8,7 @@
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
-use super::attention::{self, Attending};
+use super::attention::{self, AttendOptions};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
@@ -245,7 +245,7 @@ fn expanded_heads(
         each,
         "attention.head_count × the value length and the part of the key length that is not rotated",
     )?;
-    let (sizes, bias) = ([hp.rank, all], Presence::Never);
+    let (sizes, bias) = ([hp.rank, all], Presence::Absent);
     let kv = b.linear(
         "attn_kv_b",
         shared.latent,
@@ -276,7 +276,7 @@ fn expanded_heads(
         dk: hp.dk,
         dv: hp.dv.n,
     };
-    let form = Attending {
+    let form = AttendOptions {
         sizes,
         selected: None,
         scale: hp.scale,

@@ -15,7 +15,7 @@ use crate::source::{Form, TensorRole};
 
 /// What layers may read beside their input.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Beside {
+pub(crate) struct LayerInputs {
     /// The embeddings per layer.
     pub(crate) per_layer: Option<Value>,
     /// The input of the first layer.
@@ -26,7 +26,7 @@ pub(crate) struct Beside {
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    beside: Beside,
+    beside: LayerInputs,
     x: Value,
 ) -> Result<Value, ArchError> {
     for tensor in cx.model.arch.of_images {
@@ -35,12 +35,12 @@ pub(crate) fn layer(
     let (Some(mixer), Some(ffn)) = (cx.layer.mixer, &cx.layer.ffn) else {
         return single(b, cx, x);
     };
-    let sublayers = Pair { mixer, ffn };
+    let sublayers = SublayerPair { mixer, ffn };
     let pre_ffn = cx.model.arch.norms.pre_ffn;
     let x = match cx.model.hparams.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
         Join::FromNorms => from_norms(b, cx, sublayers, x)?,
-        Join::Attended { period } => attention_residual(b, cx, sublayers, period, x)?,
+        Join::AttentionResiduals { period } => attention_residual(b, cx, sublayers, period, x)?,
         Join::Hyper(hp) => side_by_side(b, cx, sublayers, &hp, x)?,
         Join::Parallel => parallel(b, cx, sublayers, pre_ffn, x)?,
         Join::ByFfnNorm if has_norm(b, cx, pre_ffn)? => sequential(b, cx, sublayers, x)?,
@@ -83,7 +83,7 @@ fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>
 
 /// The two sublayers of most layers.
 #[derive(Clone, Copy)]
-struct Pair<'a> {
+struct SublayerPair<'a> {
     mixer: Mixer,
     ffn: &'a LayerFfn,
 }
@@ -110,7 +110,7 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
 fn sequential(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
@@ -131,7 +131,7 @@ fn sequential(
 fn attention_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     period: u64,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -154,7 +154,7 @@ fn attention_residual(
 fn side_by_side(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     hp: &HyperHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -175,7 +175,7 @@ fn side_by_side(
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
@@ -194,7 +194,7 @@ fn from_norms(
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     pre_ffn: Option<&str>,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -237,7 +237,7 @@ fn mix(
         (Mixer::Matrix, _) => {
             let embd = cx.model.hparams.embd();
             let (sizes, role) = ([embd, embd], TensorRole::Matrix);
-            b.linear("attn_output", x, sizes, Presence::Never, role, "attn_out")
+            b.linear("attn_output", x, sizes, Presence::Absent, role, "attn_out")
         }
         (Mixer::Attention | Mixer::Recurrent | Mixer::Both, _) => attend(b, cx, x),
     }

@@ -229,12 +229,12 @@ impl Experts<'_> {
         } = *self.tensors;
         let both = if b.offers(&b.tensor_name(gate_up, "weight"), Form::Unusual) {
             let sizes = [self.width, self.inner.gate_up];
-            GateUp::Together(self.apply(b, gate_up, sizes, bias, x, "ffn_moe_gate_up")?)
+            GateUp::Fused(self.apply(b, gate_up, sizes, bias, x, "ffn_moe_gate_up")?)
         } else {
             let sizes = [self.width, self.inner.n];
             let gate = self.apply(b, gate, sizes, bias, x, "ffn_moe_gate")?;
             let up = self.apply(b, up, sizes, bias, x, "ffn_moe_up")?;
-            GateUp::Apart([gate, up])
+            GateUp::Separate([gate, up])
         };
         activation::activate(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
     }

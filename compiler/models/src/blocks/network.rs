@@ -41,7 +41,7 @@ const SHARED: NetworkTensors = NetworkTensors {
 
 /// The optional tensors of a network beside its matrices.
 #[derive(Clone, Copy)]
-struct Extras {
+struct OptionalTensors {
     bias: Presence,
     act_scales: Presence,
 }
@@ -54,7 +54,7 @@ pub(super) fn dense(
     x: Value,
 ) -> Result<Value, ArchError> {
     let form = &cx.model.arch.ffn;
-    let extras = Extras {
+    let extras = OptionalTensors {
         bias: form.bias,
         act_scales: form.act_scales,
     };
@@ -76,7 +76,7 @@ fn fused_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
-    extras: Extras,
+    extras: OptionalTensors,
     glu: &Glu,
     width: FfnWidth,
     x: Value,
@@ -84,7 +84,7 @@ fn fused_network(
     let sizes = [cx.model.hparams.embd(), width.gate_up];
     let role = TensorRole::Matrix;
     let both = b.linear(names.up, x, sizes, extras.bias, role, names.up)?;
-    let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
+    let (limit, both) = (cx.layer.limits.dense, GateUp::Fused(both));
     let y = activation::activate(b, cx, Some(glu), limit, both, names.act)?;
     down(b, cx, names, extras, width.n, y)
 }
@@ -97,9 +97,9 @@ pub(super) fn shared_expert(
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let extras = Extras {
-        bias: Presence::Never,
-        act_scales: Presence::Never,
+    let extras = OptionalTensors {
+        bias: Presence::Absent,
+        act_scales: Presence::Absent,
     };
     match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) if form.gate_up == SharedGate::Fused && is_fused(b, &SHARED) => {
@@ -118,7 +118,7 @@ fn separate_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
-    extras: Extras,
+    extras: OptionalTensors,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -129,7 +129,7 @@ fn separate_network(
     let gated = |b: &mut Builder<'_>, glu: Option<&Glu>| {
         let gate = up(b, names.gate)?;
         let up = up(b, names.up)?;
-        let (limit, both) = (cx.layer.limits.dense, GateUp::Apart([gate, up]));
+        let (limit, both) = (cx.layer.limits.dense, GateUp::Separate([gate, up]));
         activation::activate(b, cx, glu, limit, both, names.act)
     };
     let y = match &cx.model.arch.ffn.activation {
@@ -156,7 +156,7 @@ fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
-    extras: Extras,
+    extras: OptionalTensors,
     width: Size,
     y: Value,
 ) -> Result<Value, ArchError> {

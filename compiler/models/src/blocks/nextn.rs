@@ -40,7 +40,7 @@ pub(crate) fn first_hidden(
     x: Value,
 ) -> Result<Value, ArchError> {
     match form.input {
-        DraftInput::Normed => norm::output(b, &cx.model, x, "h_nextn"),
+        DraftInput::Normalised => norm::output(b, &cx.model, x, "h_nextn"),
         DraftInput::Residual => Ok(x),
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn input(
         "nextn.eh_proj",
         both,
         [Size::product(2, embd.n, "2 × embedding_length")?, embd],
-        Presence::Never,
+        Presence::Absent,
         TensorRole::Matrix,
         "mtp_eh_proj",
     )
@@ -84,7 +84,7 @@ pub(crate) fn output(
     x: Value,
 ) -> Result<Draft, ArchError> {
     let (hidden, x) = match form.input {
-        DraftInput::Normed => {
+        DraftInput::Normalised => {
             let x = normalise(b, cx, form, x, "h_nextn")?;
             (x, head::output_columns(b, x, "mtp_rows")?)
         }

@@ -20,7 +20,7 @@ pub(crate) fn stream(
     name: &str,
 ) -> Result<Value, ArchError> {
     let form = &cx.arch.norm;
-    if form.weight == Presence::Never {
+    if form.weight == Presence::Absent {
         return without_weight(b, cx, x, name);
     }
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)

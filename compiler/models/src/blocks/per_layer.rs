@@ -37,7 +37,7 @@ pub(crate) fn inputs(
         "per_layer_model_proj",
         x,
         [hp.embd(), all],
-        Presence::Never,
+        Presence::Absent,
         TensorRole::Matrix,
         "per_layer_proj",
     )?;

@@ -61,7 +61,7 @@ fn normalise_all(
         | QkNorm::OptionalHeads
         | QkNorm::QueriesByHead
         | QkNorm::UnweightedUnlessExperts(_) => return Ok(x),
-        QkNorm::All => Presence::Never,
+        QkNorm::All => Presence::Absent,
         QkNorm::OptionalAll => {
             let queries = &[cx.layer.q_width];
             if !norm::exists(b, &cx.model, QUERIES, queries, Presence::Optional)? {

@@ -187,8 +187,8 @@ fn expert_form<'a>(
 ) -> Result<Option<&'a ExpertForm>, ArchError> {
     const KEY: &str = "expert_count";
     match experts {
-        Experts::Never => Ok(None),
-        Experts::Refused => match keys.count(KEY)? {
+        Experts::None => Ok(None),
+        Experts::Unsupported => match keys.count(KEY)? {
             None => Ok(None),
             Some(n) => {
                 let expected =

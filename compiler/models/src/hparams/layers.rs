@@ -133,7 +133,7 @@ impl LayerTable {
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         let row = self.row(model, il, Some(Mixer::Attention), None)?;
         let rope = match &model.arch.attention.rope {
-            Some(rope) if rope.layers != RopeLayers::Never => RopeUse::Rotated,
+            Some(rope) if rope.layers != RopeLayers::None => RopeUse::Rotated,
             Some(_) | None => row.rope,
         };
         Ok(LayerHParams { rope, ..row })

@@ -88,8 +88,8 @@ pub(crate) enum Join {
     Sequential,
     /// As [`Residual::FromNorms`].
     FromNorms,
-    /// As [`Residual::Attended`].
-    Attended {
+    /// As [`Residual::AttentionResiduals`].
+    AttentionResiduals {
         /// Layers from one that is kept to the next.
         period: u64,
     },
@@ -323,8 +323,8 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     Ok(match form {
         Residual::Sequential => Join::Sequential,
         Residual::FromNorms => Join::FromNorms,
-        Residual::Attended => match keys.count("attn_res.block_size")? {
-            Some(period) => Join::Attended { period },
+        Residual::AttentionResiduals => match keys.count("attn_res.block_size")? {
+            Some(period) => Join::AttentionResiduals { period },
             None => Join::Sequential,
         },
         Residual::Hyper(form) => Join::Hyper(HyperHParams::read(keys, form)?),

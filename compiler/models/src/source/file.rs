@@ -116,7 +116,7 @@ impl TensorSource for FileTensors<'_> {
                     name,
                     expected: ne,
                 }),
-                Presence::Never | Presence::Optional => Ok(None),
+                Presence::Absent | Presence::Optional => Ok(None),
             };
         };
         self.check_shape(found, ne, request.sizes)?;

@@ -3,7 +3,7 @@
 //! and checked by the rules of ggml's backend: an answer or a diagnostic, soon.
 
 use serde_json::{Value as Json, json};
-use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::{Placement, parse_devices};
 use tpc_ggml::capture;
 use tpc_ggml::meta;
@@ -230,7 +230,7 @@ fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-fn numeric(compiled: &Compiled, feed: &Feed) -> &'static str {
+fn numeric(compiled: &CompiledModel, feed: &Feed) -> &'static str {
     let shrunk = match tpc_numeric::shrink(compiled) {
         Ok(shrunk) => shrunk,
         Err(d) => return d.code.id,

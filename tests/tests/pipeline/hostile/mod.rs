@@ -129,7 +129,8 @@ impl Model {
                 vec![3_u32, 3, 2, 0].into(),
             ),
         ];
-        let refuses = |a: &&tpc_models::Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+        let refuses =
+            |a: &&tpc_models::Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
         let experts = !ARCHS.iter().any(refuses);
         let numbers = numbers
             .iter()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tpc_core::beside::{Beside, Difference, Part};
+use tpc_core::beside::{Difference, ExtraFileMemory, Part};
 use tpc_core::placement::{
     HostExperts, Placement, parse_cache_type, parse_devices, parse_overrides,
 };
@@ -93,8 +93,8 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
 }
 
 /// A draft that has other tokens than its model.
-fn draft_with_other_tokens() -> Beside {
-    Beside {
+fn draft_with_other_tokens() -> ExtraFileMemory {
+    ExtraFileMemory {
         what: "draft",
         file: "other-tokens.gguf".to_owned(),
         devices: vec![Part::default(); 2],

@@ -49,7 +49,7 @@ pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
 }
 
 /// A model placed on devices.
-struct Placed<'a> {
+struct PlacedModel<'a> {
     facts: &'a MemoryFacts,
     model: &'a Model,
     graph: &'a Graph,
@@ -77,7 +77,7 @@ pub(crate) fn footprints(
         [_] => request.stage_device_weights(0),
         _ => Vec::new(),
     };
-    let placed = Placed {
+    let placed = PlacedModel {
         facts,
         model,
         graph,
@@ -125,7 +125,7 @@ pub(crate) fn footprints(
     Some(out)
 }
 
-impl Placed<'_> {
+impl PlacedModel<'_> {
     /// Adds the buffers of a graph of these instructions.
     fn compute(
         &self,

@@ -10,7 +10,7 @@ use super::path::{first_shard, is_address, path_word};
 use super::refusal::Refusal;
 use super::shell::ShellCommand;
 use crate::foreign_types::ForeignTypes;
-use crate::pipeline::{Compiled, tensor_limit};
+use crate::pipeline::{CompiledModel, tensor_limit};
 use crate::placement::{
     HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
 };
@@ -32,7 +32,7 @@ pub(super) fn command(
     family: Family,
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
 ) -> Result<ShellCommand, Refusal> {
     refuse_files(family, placement, compiled)?;
     let mode = match compiled.mode {
@@ -60,7 +60,11 @@ pub(super) fn command(
 }
 
 /// Refuses files that the program does not load, however they are placed.
-fn refuse_files(family: Family, placement: &Placement, compiled: &Compiled) -> Result<(), Refusal> {
+fn refuse_files(
+    family: Family,
+    placement: &Placement,
+    compiled: &CompiledModel,
+) -> Result<(), Refusal> {
     let model = &compiled.model;
     let towers = model.summary.towers().count();
     if towers > 0 {
@@ -90,7 +94,7 @@ fn refuse_files(family: Family, placement: &Placement, compiled: &Compiled) -> R
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
 ) -> Option<ShellCommand> {
     let fits = (compiled.candidates.iter())
         .find(|c| c.mode == SplitMode::Layer)
@@ -123,7 +127,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
 fn words(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     mode: &str,
 ) -> Result<Vec<String>, Refusal> {
     let option = if is_address(path) { "-mu" } else { "-m" };
@@ -214,7 +218,7 @@ const fn cache_name(dtype: DType) -> &'static str {
 }
 
 /// The proportions (`-ts`) that divide the model as the plan does.
-fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option<String> {
+fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
         "layer" if compiled.mode == SplitMode::Layer => {
@@ -230,7 +234,7 @@ fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option
 }
 
 /// The layers of a plan of another kind, were it split by layers.
-fn split_by_layers(placement: &Placement, compiled: &Compiled) -> Option<LayerPlacement> {
+fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<LayerPlacement> {
     let model = &compiled.model;
     let devices = placement.devices.len();
     let memory: Option<Vec<f64>> = (0..devices)
@@ -253,7 +257,7 @@ fn split_by_layers(placement: &Placement, compiled: &Compiled) -> Option<LayerPl
 /// part of the sum, and so it divides them alike.
 fn layers_per_device(
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     layer_placement: &LayerPlacement,
 ) -> Option<String> {
     let mut counts = vec![0_u64; placement.devices.len()];

@@ -1,6 +1,6 @@
 //! Why a program cannot run a placement.
 
-use tpc_ggml::engines::Predicted;
+use tpc_ggml::engines::Prediction;
 
 /// Why a program cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub(super) struct Refusal {
     pub(super) layers_instead: bool,
 }
 
-impl From<Predicted> for Refusal {
-    fn from(p: Predicted) -> Refusal {
+impl From<Prediction> for Refusal {
+    fn from(p: Prediction) -> Refusal {
         Refusal {
             why: format!("it {} ({})", p.does(), p.code),
             layers_instead: true,

@@ -9,7 +9,7 @@ use super::names::Name;
 use super::numbering::number_of;
 use super::steps::{Step, Stretch, steps};
 use super::tables::{PlaceData, Tables};
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::report::kinds::by_layer;
 use crate::report::plan::{PlanReport, TensorReport};
 use crate::report::why;
@@ -100,7 +100,7 @@ pub(super) struct PageData {
 impl PageData {
     pub(super) fn new(
         report: &PlanReport,
-        compiled: &Compiled,
+        compiled: &CompiledModel,
     ) -> Result<PageData, serde_json::Error> {
         let mut tables = Tables::default();
         let mut kinds = Vec::new();

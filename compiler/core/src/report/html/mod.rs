@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::plan::PlanReport;
 use super::table::{Detail, render};
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -41,7 +41,7 @@ const TEXT_WIDTH: u16 = 110;
 ///
 /// # Errors
 /// When the data cannot be serialised.
-pub fn page(report: &PlanReport, compiled: &Compiled) -> Result<String, serde_json::Error> {
+pub fn page(report: &PlanReport, compiled: &CompiledModel) -> Result<String, serde_json::Error> {
     let text = render(report, TEXT_WIDTH, Detail::Brief);
     let data = data::PageData::new(report, compiled)?;
     fill(&report.model.name, &text, &data)

@@ -5,11 +5,11 @@ use tpc_passes::plan::{Cost, FactorFacts, FactorWhy, Forbidden, Refusal, SplitOp
 
 use super::report::{FactorReport, ThroughReport};
 use crate::format::lens;
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::report::describe;
 
 /// The report of a factor.
-pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
+pub(super) fn report(compiled: &CompiledModel, f: &FactorWhy) -> FactorReport {
     let mut out = facts(compiled, &f.facts);
     match &f.verdict {
         Verdict::Split {
@@ -67,7 +67,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorWhy) -> FactorReport {
 }
 
 /// The report of a factor before the verdict on it.
-fn facts(compiled: &Compiled, facts: &FactorFacts) -> FactorReport {
+fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     let through = facts.through.iter().map(|t| ThroughReport {
         tensor: describe::name(&compiled.planned.graph, t.value),
         axis: t.axis,
@@ -108,12 +108,17 @@ fn range_lengths(o: &SplitOption) -> String {
     lens(&o.ranges.iter().map(|r| r.len).collect::<Vec<_>>())
 }
 
-fn class_name(compiled: &Compiled, c: Class) -> String {
+fn class_name(compiled: &CompiledModel, c: Class) -> String {
     format!("{c} `{}`", compiled.sharded.class(c).name)
 }
 
 /// A split factor: the class, its ranges, the factor's part of a chain, and where ranges end.
-fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitOption) -> String {
+fn split(
+    compiled: &CompiledModel,
+    facts: &FactorFacts,
+    class: Class,
+    option: &SplitOption,
+) -> String {
     let at = option.leaves.iter().position(|l| *l == facts.leaf);
     let part = match at.filter(|_| option.leaves.len() > 1) {
         None => String::new(),
@@ -140,7 +145,12 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
 }
 
 /// The reason why a factor must be whole, and the op that it comes from.
-fn forbidden(compiled: &Compiled, facts: &FactorFacts, why: &Forbidden, out: &mut FactorReport) {
+fn forbidden(
+    compiled: &CompiledModel,
+    facts: &FactorFacts,
+    why: &Forbidden,
+    out: &mut FactorReport,
+) {
     let graph = &compiled.planned.graph;
     let reason = describe::forbidden(graph, facts, why);
     out.verdict = "forbidden";
@@ -162,7 +172,7 @@ fn forbidding_op(reason: &Refusal) -> Option<Inst> {
 }
 
 /// The classes that an option excludes, the first three by name.
-fn excluded_classes(compiled: &Compiled, classes: &[Class]) -> String {
+fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     const SHOWN: usize = 3;
     let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
     let names: Vec<String> = names.collect();

@@ -7,7 +7,7 @@ use egg::Id;
 use tpc_ir::DType;
 
 use super::analysis::{Terms, permute_axes};
-use super::language::{Four, Node, Op};
+use super::language::{Node, Op, Sizes4};
 use super::window::{Window, is_kept};
 use crate::capture::{Layout, Record, packed};
 use crate::meta::rules::{self, Call, Source};
@@ -22,7 +22,7 @@ pub(super) struct Splice {
     pub(super) place: Vec<Option<usize>>,
 }
 
-struct Emit<'a> {
+struct Emitter<'a> {
     old: &'a [Record],
     window: &'a Window,
     choices: &'a Choices,
@@ -44,7 +44,7 @@ pub(super) fn splice(
     originals: &BTreeMap<Node, usize>,
     roots: &BTreeMap<usize, ClassForm>,
 ) -> Option<Splice> {
-    let mut e = Emit {
+    let mut e = Emitter {
         old,
         window,
         choices,
@@ -91,7 +91,7 @@ pub(super) fn splice(
     Some(e.out)
 }
 
-impl Emit<'_> {
+impl Emitter<'_> {
     /// Adds a class and form, and all that its choice depends on, to the wanted ones.
     fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
@@ -305,8 +305,8 @@ impl Emit<'_> {
 /// Sizes, strides and element type of a record.
 #[derive(Clone, Copy)]
 struct Shape {
-    ne: Four,
-    nb: Four,
+    ne: Sizes4,
+    nb: Sizes4,
     dtype: DType,
 }
 

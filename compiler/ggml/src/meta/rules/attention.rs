@@ -1,6 +1,6 @@
 //! Attention and recurrences.
 
-use super::{Call, Inferred, StateRule, reject};
+use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::SplitRule;
@@ -24,7 +24,7 @@ pub(super) const DELTA_NET: StateRule = StateRule {
     apply: delta_net,
 };
 
-fn flash(call: &Call<'_>) -> Inferred {
+fn flash(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }
@@ -68,7 +68,7 @@ fn flash(call: &Call<'_>) -> Inferred {
     Ok(heads.along(1).into())
 }
 
-fn convolution(call: &Call<'_>) -> Inferred {
+fn convolution(call: &Call<'_>) -> InferredState {
     match (call.seen(0).split(), call.seen(1).split()) {
         (None, None) => Ok(SplitState::Mirrored),
         (Some(s), Some(t)) if s == t && s.axis < 2 => Ok(s.along(1 - s.axis).into()),
@@ -79,7 +79,7 @@ fn convolution(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn delta_net(call: &Call<'_>) -> Inferred {
+fn delta_net(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }

@@ -1,6 +1,6 @@
 //! Ops on the elements of one or two tensors.
 
-use super::{Call, Inferred, StateRule, reject};
+use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::{GgmlOp, OpKind, SplitRule};
@@ -30,7 +30,7 @@ pub(super) const GATED: StateRule = StateRule {
     apply: gated,
 };
 
-fn binary(call: &Call<'_>) -> Inferred {
+fn binary(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
@@ -44,7 +44,7 @@ fn binary(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn beside(call: &Call<'_>) -> Inferred {
+fn beside(call: &Call<'_>) -> InferredState {
     let b = call.source(1)?;
     match (call.seen(0).split(), call.seen(1).split()) {
         (None, None) => Ok(SplitState::Mirrored),
@@ -60,7 +60,7 @@ fn beside(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn add_id(call: &Call<'_>) -> Inferred {
+fn add_id(call: &Call<'_>) -> InferredState {
     if !call.seen(2).is_whole() {
         return call.refused(FaultKind::States, "the indices of experts must be mirrored");
     }
@@ -81,7 +81,7 @@ fn add_id(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn same(call: &Call<'_>) -> Inferred {
+fn same(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
         return call.refused(FaultKind::Elementwise, "it takes sources in one state");
@@ -95,7 +95,7 @@ fn same(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn gated(call: &Call<'_>) -> Inferred {
+fn gated(call: &Call<'_>) -> InferredState {
     let state = same_split(call)?;
     let Some(s) = state.split() else {
         return Ok(state);
@@ -119,7 +119,7 @@ fn gated(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn same_split(call: &Call<'_>) -> Inferred {
+fn same_split(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
         return call.refused(FaultKind::Elementwise, "it takes sources in one state");

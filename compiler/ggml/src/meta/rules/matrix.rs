@@ -1,6 +1,6 @@
 //! Matrix products: [k, m] · [k, n] → [m, n].
 
-use super::{Call, Inferred, Rejection, Source, StateRule, reject};
+use super::{Call, InferredState, Rejection, Source, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::SplitRule;
@@ -21,7 +21,7 @@ pub(super) const EXPERTS: StateRule = StateRule {
     apply: experts,
 };
 
-fn experts(call: &Call<'_>) -> Inferred {
+fn experts(call: &Call<'_>) -> InferredState {
     if call.seen(2).is_whole() {
         product(call)
     } else {
@@ -29,7 +29,7 @@ fn experts(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn product(call: &Call<'_>) -> Inferred {
+fn product(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state.seen().split(), b.state.seen().split()) {
         (None, None) => Ok(SplitState::Mirrored),

@@ -58,7 +58,7 @@ pub(super) struct Rejection {
 }
 
 /// The state of the result.
-pub(super) type Inferred = Result<SplitState, Rejection>;
+pub(super) type InferredState = Result<SplitState, Rejection>;
 
 /// A rule of the table.
 pub struct StateRule {
@@ -66,7 +66,7 @@ pub struct StateRule {
     rule: SplitRule,
     /// The states that it accepts and the state of the result, in words.
     pub says: &'static str,
-    apply: fn(&Call<'_>) -> Inferred,
+    apply: fn(&Call<'_>) -> InferredState,
 }
 
 impl StateRule {
@@ -112,7 +112,7 @@ fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
 ///
 /// # Errors
 /// [`Rejection`] where ggml would abort.
-pub(super) fn apply(call: &Call<'_>) -> Inferred {
+pub(super) fn apply(call: &Call<'_>) -> InferredState {
     let Some(rule) = rule(call.op) else {
         return reject(FaultKind::Unknown, "ggml has no rule for this op");
     };

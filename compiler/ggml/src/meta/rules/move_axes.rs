@@ -1,6 +1,6 @@
 //! Ops that concatenate, extend or reorder axes.
 
-use super::{Call, Inferred, StateRule, reject};
+use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
 use crate::op::{GgmlOp, SplitRule};
@@ -23,7 +23,7 @@ pub(super) const PERMUTE: StateRule = StateRule {
     apply: permute,
 };
 
-fn concat(call: &Call<'_>) -> Inferred {
+fn concat(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     // The axis along which the sizes add up.
     let along = |axis: usize| call.ne[axis] != a.ne[axis];
@@ -46,7 +46,7 @@ fn concat(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn pad(call: &Call<'_>) -> Inferred {
+fn pad(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     match a.state.seen() {
         SplitState::Split(s) if call.ne[s.axis] != a.ne[s.axis] => {
@@ -56,7 +56,7 @@ fn pad(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn permute(call: &Call<'_>) -> Inferred {
+fn permute(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     let SplitState::Split(s) = a.state.seen() else {
         return Ok(SplitState::Mirrored);

@@ -2,7 +2,7 @@
 
 use tpc_ir::{DType, RANK};
 
-use super::{Call, Inferred, Rejection, Source, StateRule, reject};
+use super::{Call, InferredState, Rejection, Source, StateRule, reject};
 use crate::capture::packed;
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
@@ -28,7 +28,7 @@ pub(super) const COPY: StateRule = StateRule {
 };
 
 /// A split of a tensor of sizes `ne` as one of sizes `to`, which have as many elements.
-fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
+fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredState {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
     let mut inner = 1;
@@ -50,7 +50,7 @@ fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> Inferred {
     )
 }
 
-fn reshape(call: &Call<'_>) -> Inferred {
+fn reshape(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     match a.state.seen() {
         SplitState::Split(s) if a.ne != call.ne => reshape_split(s, a.ne, call.ne),
@@ -58,7 +58,7 @@ fn reshape(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn copy(call: &Call<'_>) -> Inferred {
+fn copy(call: &Call<'_>) -> InferredState {
     let made = reshape(call)?;
     let parts = |s: &SplitState| s.split().map(|s| (s.axis, s.per_device()));
     if parts(&made) == parts(call.seen(1)) {
@@ -74,7 +74,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
     packed(dtype, ne) == nb
 }
 
-fn view(call: &Call<'_>) -> Inferred {
+fn view(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     // Views of a partial sum, such as those of single experts, are added before they are reduced.
     let SplitState::Split(s) = a.state else {
@@ -95,7 +95,7 @@ fn view(call: &Call<'_>) -> Inferred {
 }
 
 /// The split of a view that shows a part of the axis, or the axis in other units: in the same proportions.
-fn part(call: &Call<'_>, s: &Split, axis: usize) -> Inferred {
+fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredState {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),
         None => reject(

@@ -1,6 +1,6 @@
 //! Ops on whole rows, and rows by index.
 
-use super::{Call, Inferred, StateRule};
+use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
 use crate::op::SplitRule;
@@ -29,7 +29,7 @@ pub(super) const SET: StateRule = StateRule {
     apply: set,
 };
 
-fn whole_rows(call: &Call<'_>) -> Inferred {
+fn whole_rows(call: &Call<'_>) -> InferredState {
     match call.seen(0) {
         SplitState::Split(s) if s.axis == 0 => {
             call.refused(FaultKind::Rows, "it needs whole rows, and they are split")
@@ -38,14 +38,14 @@ fn whole_rows(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn rope(call: &Call<'_>) -> Inferred {
+fn rope(call: &Call<'_>) -> InferredState {
     match call.whole_from(1) {
         true => Ok(call.seen(0).clone()),
         false => call.refused(FaultKind::States, "positions and factors must be mirrored"),
     }
 }
 
-fn get(call: &Call<'_>) -> Inferred {
+fn get(call: &Call<'_>) -> InferredState {
     match (call.seen(0), call.seen(1).is_whole()) {
         (SplitState::Mirrored, true) => Ok(SplitState::Mirrored),
         (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
@@ -56,7 +56,7 @@ fn get(call: &Call<'_>) -> Inferred {
     }
 }
 
-fn set(call: &Call<'_>) -> Inferred {
+fn set(call: &Call<'_>) -> InferredState {
     let to = call.seen(2);
     if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
         return call.refused(

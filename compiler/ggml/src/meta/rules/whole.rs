@@ -1,6 +1,6 @@
 //! Ops that every device computes of whole sources.
 
-use super::{Call, Inferred, StateRule};
+use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
 use crate::op::SplitRule;
@@ -11,7 +11,7 @@ pub(super) const WHOLE: StateRule = StateRule {
     apply: whole,
 };
 
-fn whole(call: &Call<'_>) -> Inferred {
+fn whole(call: &Call<'_>) -> InferredState {
     match call.whole_from(0) {
         true => Ok(SplitState::Mirrored),
         false => call.refused(FaultKind::Whole, "it takes mirrored sources only"),

@@ -3,7 +3,7 @@
 use tpc_ir::op::{BlockPart, Concat, GetRows};
 use tpc_ir::{Dim, Value};
 
-use super::pool::{self, Scored};
+use super::pool::{self, ScoredValues};
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::indexer::block_input;
@@ -41,9 +41,9 @@ impl Rows<'_> {
         let both = self.project(b, cx, width, x)?;
         let earlier = parts * self.tokens - 1;
         let steps = conv::window(b, cx, self.state, [earlier, 2 * width.n], both)?.all;
-        let part = |b: &mut Builder<'_>, n: u64| -> Result<Scored, ArchError> {
+        let part = |b: &mut Builder<'_>, n: u64| -> Result<ScoredValues, ArchError> {
             let mut at = |from| b.slice(steps, 1, from, row.into(), "block_part");
-            Ok(Scored {
+            Ok(ScoredValues {
                 values: at(n * row)?,
                 scores: at((parts + n) * row)?,
             })

@@ -22,7 +22,7 @@ pub(super) fn read(
 ) -> Result<Joint, ArchError> {
     let normed = flat_norm(b, cx, hp, &format!("{tensor}_norm"), x)?;
     let input = gated_mean(b, cx, hp, tensor, normed)?;
-    let (sizes, absent) = ([hp.width, hp.streams], Presence::Never);
+    let (sizes, absent) = ([hp.width, hp.streams], Presence::Absent);
     let inject = format!("{tensor}_inject");
     let gates = b.linear(&inject, normed, sizes, absent, TensorRole::Router, &inject)?;
     let gates = b.scale(gates, 1.0 / hp.streams.n as f32, "hc_inject")?;

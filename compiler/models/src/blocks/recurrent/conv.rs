@@ -24,7 +24,7 @@ pub(super) fn apply(
     let taps = b.tensor_name(conv.tensor, "weight");
     let taps = match conv.shape {
         TapsShape::Matrix => b.require(&taps, &[conv.taps, conv.channels], TensorRole::Taps)?,
-        TapsShape::Apart => {
+        TapsShape::Separate => {
             let one = Size::new(1, "one input per channel");
             let sizes = [conv.taps, one, conv.channels];
             let taps = b.require(&taps, &sizes, TensorRole::Taps)?;

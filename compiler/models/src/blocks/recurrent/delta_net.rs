@@ -154,7 +154,7 @@ fn key_heads(
     let x = delta_rule::unit_heads(b, cx, x, [hp.key_dim, hp.key_heads], None, name)?;
     let [n_t, n_s] = state::tokens();
     let times = hp.value_heads.n / hp.key_heads;
-    if hp.form.key_heads == KeyHeads::InTurns || times == 1 {
+    if hp.form.key_heads == KeyHeads::Interleaved || times == 1 {
         return b.reshape(x, [d, n, n_t, n_s], name);
     }
     let x = b.reshape(x, [d.clone(), Dim::ONE, n.clone(), b.n_tokens()], name)?;

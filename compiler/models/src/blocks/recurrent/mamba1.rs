@@ -26,7 +26,7 @@ pub(super) fn mamba1(
     let linear = |b: &mut Builder<'_>, tensor, x, sizes, bias| {
         b.linear(tensor, x, sizes, bias, TensorRole::Matrix, tensor)
     };
-    let absent = Presence::Never;
+    let absent = Presence::Absent;
     let projected = linear(b, "ssm_in", x, [embd, hp.projected], absent)?;
     let [x, gate] = input_and_gate(b, hp, projected)?;
     let x = conv::apply(b, cx, &hp.conv, x)?;

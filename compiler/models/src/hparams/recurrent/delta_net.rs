@@ -37,7 +37,7 @@ impl DeltaNetHParams {
         let value_dim = Size::try_new(inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
         Ok(DeltaNetHParams {
             form,
-            conv: sizes.conv(keys, Presence::Never)?,
+            conv: sizes.conv(keys, Presence::Absent)?,
             key_dim: sizes.state.n,
             key_heads: sizes.groups.n,
             value_dim,

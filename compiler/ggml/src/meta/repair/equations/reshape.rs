@@ -2,7 +2,7 @@
 
 use super::{Equation, Tree, facts, is_flat_from, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
-use crate::meta::repair::language::{Four, Node, Op};
+use crate::meta::repair::language::{Node, Op, Sizes4};
 use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
@@ -51,7 +51,7 @@ pub(super) const VIEW: Equation = Equation {
 fn reshape_sources<'t>(
     terms: &'t Terms,
     id: egg::Id,
-) -> impl Iterator<Item = (egg::Id, Four)> + 't {
+) -> impl Iterator<Item = (egg::Id, Sizes4)> + 't {
     nodes(terms, id).filter_map(move |n| match n.op {
         Op::Reshape(_) | Op::Cont(_) if n.children[0] != id => {
             Some((n.children[0], facts(terms, n.children[0]).ne))
@@ -64,16 +64,16 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Reshape(ne) = node.op else { return };
     let x = node.children[0];
     if facts(terms, x).ne == ne {
-        out.push(Tree::Is(x));
+        out.push(Tree::Class(x));
     }
     for (inner, from) in reshape_sources(terms, x) {
-        out.push(Tree::Is(inner).reshape_term(from, ne));
+        out.push(Tree::Class(inner).reshape_term(from, ne));
     }
 }
 
 /// Sizes that both can be merged from: cut wherever either is. Where there are more than four, the outer ones are one.
 /// `None` where the cuts do not divide each other.
-fn common(a: Four, b: Four) -> Option<Four> {
+fn common(a: Sizes4, b: Sizes4) -> Option<Sizes4> {
     let mut cuts: Vec<u64> = Vec::new();
     for ne in [a, b] {
         let mut product = 1;
@@ -104,7 +104,7 @@ fn by_parts(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         && parts != from
         && parts != ne
     {
-        let inner = Tree::one(Op::Reshape(parts), Tree::Is(x));
+        let inner = Tree::one(Op::Reshape(parts), Tree::Class(x));
         out.push(Tree::one(Op::Reshape(ne), inner));
     }
 }
@@ -115,7 +115,7 @@ fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         return;
     }
     for (x, from) in reshape_sources(terms, node.children[0]) {
-        let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Is(x));
+        let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Class(x));
         out.push(inner.reshape_term(from, c.ne));
     }
 }
@@ -134,13 +134,13 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         // Leading sizes that stay.
         let same = (0..4).take_while(|&i| from[i] == c.ne[i]).count();
         let y = if y_ne == c.ne {
-            Tree::Is(y).reshape_term(y_ne, from)
+            Tree::Class(y).reshape_term(y_ne, from)
         } else if is_flat_from(y_ne, same) {
-            Tree::Is(y)
+            Tree::Class(y)
         } else {
             continue;
         };
-        let inner = Tree::term(Op::Compute(c.with_sizes(from)), vec![Tree::Is(x), y]);
+        let inner = Tree::term(Op::Compute(c.with_sizes(from)), vec![Tree::Class(x), y]);
         out.push(inner.reshape_term(from, c.ne));
     }
 }
@@ -152,7 +152,7 @@ fn rows(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
     for (x, from) in reshape_sources(terms, node.children[0]) {
         if from[0] == c.ne[0] {
-            let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Is(x));
+            let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Class(x));
             out.push(inner.reshape_term(from, c.ne));
         }
     }
@@ -167,8 +167,8 @@ fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     for (x, from) in reshape_sources(terms, node.children[1]) {
         if from[0] == k {
             let ne = [c.ne[0], from[1], from[2], from[3]];
-            let w = Tree::Is(node.children[0]);
-            let inner = Tree::term(Op::Compute(c.with_sizes(ne)), vec![w, Tree::Is(x)]);
+            let w = Tree::Class(node.children[0]);
+            let inner = Tree::term(Op::Compute(c.with_sizes(ne)), vec![w, Tree::Class(x)]);
             out.push(inner.reshape_term(ne, c.ne));
         }
     }
@@ -177,7 +177,7 @@ fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
 fn view(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::View { .. } = node.op else { return };
     for (x, _) in reshape_sources(terms, node.children[0]) {
-        out.push(Tree::one(node.op.clone(), Tree::Is(x)));
+        out.push(Tree::one(node.op.clone(), Tree::Class(x)));
     }
 }
 
