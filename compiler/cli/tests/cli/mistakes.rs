@@ -238,7 +238,7 @@ const UNDERSTOOD: &[Row] = &[
         "plan {m} -c 4k --draft-max 8",
         0,
         "TPC0420",
-        "tokens are drafted at once",
+        "counts with --engine llama.cpp alone",
     ),
     (
         "plan {m} -c 4k --devices 2 -sm row",
