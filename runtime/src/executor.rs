@@ -9,10 +9,11 @@
 //! them, so that a failed batch leaves no trace.
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::{Bindings, DType, Graph, Output, TensorType, Value};
+use tpc_ir::{DType, Graph, Output, TensorType, Value};
 
 use crate::error::ExecError;
 use crate::profile::KernelTime;
+use crate::run::BatchRun;
 use crate::slot::Slot;
 use crate::states::StateInfo;
 use crate::tensor::Tensor;
@@ -145,17 +146,11 @@ impl Outputs {
 /// A batch runs in *phases*: the first needs the tokens of the batch, each later one the tokens further ahead, for
 /// blocks that draft.
 pub trait Executor {
-    /// A batch of which some phases have run, with the values that later phases read.
-    type Run: Clone;
-
     /// The interface of the model.
     fn interface(&self) -> &Interface;
 
-    /// A batch of these sizes, of which no phase has run.
-    fn begin(&self, sizes: &Bindings) -> Self::Run;
-
     /// The number of tokens ahead that the next phase needs to know, 0 for the first; `None` when all have run.
-    fn lookahead(&self, run: &Self::Run) -> Option<u32>;
+    fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
     /// Runs the next phase, if there is one, and gives its outputs. The first phase asks for all inputs but
     /// [`InputKind::NextTokens`], a later one for those of its number. States that it writes are staged.
@@ -165,7 +160,7 @@ pub trait Executor {
     /// discards what is staged.
     fn run_phase(
         &mut self,
-        run: &mut Self::Run,
+        run: &mut BatchRun,
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError>;
@@ -177,27 +172,43 @@ pub trait Executor {
     fn discard(&mut self);
 
     /// Clears all states, staged ones too: they are zero again, and may have other sizes.
-    fn reset_states(&mut self);
+    ///
+    /// # Errors
+    /// When the device's memory cannot be written.
+    fn reset_states(&mut self) -> Result<(), ExecError>;
 
-    /// The bytes of a state: its elements in its type without gaps, between batches. `None` where the executor keeps none.
-    fn state(&self, _state: Value) -> Option<&[u8]> {
-        None
+    /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does not keep
+    /// the state.
+    ///
+    /// # Errors
+    /// When the device's memory cannot be read.
+    fn state(&self, _state: Value) -> Result<Option<&[u8]>, ExecError> {
+        Ok(None)
     }
 
     /// [`Self::state`], to be changed.
-    fn state_mut(&mut self, _state: Value) -> Option<&mut [u8]> {
-        None
+    ///
+    /// # Errors
+    /// The same.
+    fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
+        Ok(None)
     }
 
-    /// The elements of a named output as they are in their type, without gaps, after the last batch. `None` where there are not so
-    /// many outputs, or the executor does not keep them.
-    fn output(&self, _output: usize) -> Option<(DType, Vec<u8>)> {
-        None
+    /// Returns the elements of a named output in their type, without gaps, after the last batch. `None` if the model has no output
+    /// of that number, or the executor does not keep it.
+    ///
+    /// # Errors
+    /// When the device's memory cannot be read.
+    fn output(&self, _output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
+        Ok(None)
     }
 
-    /// The elements of a weight; `None` where the executor does not keep them as the file does.
-    fn weight(&self, _weight: Value) -> Option<Tensor> {
-        None
+    /// Returns the elements of a weight; `None` if the executor does not keep them in the file's type.
+    ///
+    /// # Errors
+    /// When the device's memory cannot be read.
+    fn weight(&self, _weight: Value) -> Result<Option<Tensor>, ExecError> {
+        Ok(None)
     }
 
     /// The times of kernels since the last call; none where they are not measured.

@@ -28,6 +28,7 @@ mod codes;
 mod error;
 mod executor;
 mod frame;
+mod memories;
 mod profile;
 pub mod quant;
 pub mod reference;
@@ -36,6 +37,7 @@ mod session;
 mod slot;
 mod states;
 mod tensor;
+mod transfers;
 mod weights;
 
 pub use checksum::Checksum;
@@ -45,10 +47,10 @@ pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
-    BatchRun, Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
-    ProgramInterpreter, Traffic, Transfers, eval, knows,
+    Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
+    ProgramInterpreter, eval, knows,
 };
-pub use run::{Batches, NextPhase, ProgramRun};
+pub use run::{BatchRun, Batches, NextPhase};
 pub use session::{
     Batch, KvCells, Logits, ReferenceSession, SaveError, SequenceText, Session, SessionConfig,
     TokenPos,
@@ -56,4 +58,5 @@ pub use session::{
 pub use slot::{Slot, SlotMemory};
 pub use states::{CellKind, Rotation, StateInfo};
 pub use tensor::{Data, Shape, Tensor};
+pub use transfers::{Traffic, Transfers};
 pub use weights::{MemoryWeights, PackedWeight, WeightData, WeightSource, pack};

@@ -4,18 +4,25 @@ use tpc_ir::program::Program;
 use tpc_ir::{Bindings, Symbol};
 
 use crate::error::ExecError;
+use crate::memories::Memories;
+use crate::transfers::Transfers;
 
 /// The number of batches that an executor has begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches(u64);
 
-/// A batch of which some phases have run.
+/// A batch of which some phases have run. Every executor takes this type, so that [`Executor`](crate::Executor) is
+/// object-safe.
 #[derive(Clone, Debug)]
-pub struct ProgramRun {
+pub struct BatchRun {
     sizes: Bindings,
     phase: usize,
-    /// The batch; `None` before its first phase.
+    /// The batch's number in an executor of programs; `None` before its first phase.
     batch: Option<u64>,
+    /// Values that the reference executor keeps for later phases; empty in other executors.
+    pub(crate) memories: Memories,
+    /// Transfers that the reference executor has counted.
+    pub(crate) transfers: Transfers,
 }
 
 /// The phase that runs next.
@@ -29,19 +36,26 @@ pub struct NextPhase {
     pub first: bool,
 }
 
-impl ProgramRun {
+impl BatchRun {
     /// A batch of these sizes, of which no phase has run.
-    pub const fn new(sizes: &Bindings) -> ProgramRun {
-        ProgramRun {
+    pub fn new(sizes: &Bindings) -> BatchRun {
+        BatchRun {
             sizes: *sizes,
             phase: 0,
             batch: None,
+            memories: Memories::default(),
+            transfers: Transfers::default(),
         }
     }
 
     /// The batch's sizes.
     pub const fn sizes(&self) -> &Bindings {
         &self.sizes
+    }
+
+    /// The number of the phase that runs next.
+    pub const fn phase(&self) -> usize {
+        self.phase
     }
 
     /// The number of tokens ahead that the next phase needs to know; `None` when all have run.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-use crate::habits;
+use crate::foreign;
 use crate::lint;
 use crate::output::Failure;
 use tpc_diag::Diagnostic;
@@ -53,7 +53,7 @@ struct LintOnly {
 pub fn lint_line(line: &[String], machine: &[String]) -> Result<Vec<LineVerdict>, Vec<Diagnostic>> {
     let given = machine.iter().cloned().chain(["--".to_owned()]);
     let words: Vec<String> = given.chain(line.iter().cloned()).collect();
-    let words = habits::normalise(words.into_iter().map(OsString::from));
+    let words = foreign::normalise(words.into_iter().map(OsString::from));
     let only = LintOnly::try_parse_from(words).map_err(|e| vec![crate::usage(&e)])?;
     let checked = lint::checked(&only.args).map_err(|f: Failure| f.diagnostics)?;
     let verdict = |one: lint::Checked| {

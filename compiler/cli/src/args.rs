@@ -11,7 +11,7 @@ use tpc_ir::program::{FileTarget, SumOrder, Target as Storage};
 use tpc_passes::machine::LinkKind;
 
 use super::engine_memory_args::EngineMemoryArgs;
-use super::habits;
+use super::foreign;
 use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
@@ -190,8 +190,9 @@ fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
 impl PlacementArgs {
     /// Reads placement options from the words of a command line.
     pub(super) fn read(words: &[String]) -> Result<PlacementArgs, Failure> {
-        let words = habits::normalise(words.iter().map(OsString::from));
-        let said = habits::words(words, &PlacementOnly::command()).map_err(Failure::usage)?;
+        let words = foreign::normalise(words.iter().map(OsString::from));
+        let said =
+            foreign::translate_words(words, &PlacementOnly::command()).map_err(Failure::usage)?;
         let read = PlacementOnly::try_parse_from(said.arguments);
         let read = read.map_err(|e| Failure::usage(super::usage(&e)))?;
         Ok(read.placement)

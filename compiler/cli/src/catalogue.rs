@@ -25,6 +25,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_text::CODES,
         tpc_artefact::CODES,
         tpc_rpc::CODES,
+        tpc_engine::CODES,
         super::codes::CODES,
     ] {
         out.extend(table);

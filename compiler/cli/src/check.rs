@@ -7,9 +7,10 @@ use serde::Serialize;
 use tpc_diag::{Diagnostic, codes as common};
 
 use crate::args::PlacementArgs;
-use crate::artefact::{self, Mismatch};
-use crate::engine;
+use crate::artefact;
+use crate::execution;
 use crate::output::{self, Failure, Format};
+use tpc_engine::artefact::{self as fit, Mismatch};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -60,24 +61,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let read = artefact::read(named.artefact)?;
     let options = options(args)?;
-    let mut found = artefact::mismatches(&read);
-    let devices = engine::devices(&options)?;
-    let other = artefact::on_devices(&read, devices.as_ref());
+    let mut found = fit::mismatches(&read);
+    let devices = execution::devices(&options)?;
+    let other = fit::on_devices(&read, devices.as_ref());
     let asked = devices.as_ref().filter(|_| other.is_some());
     found.extend(other);
-    found.extend(artefact::in_memory(&read, devices.as_ref()));
+    found.extend(fit::in_memory(&read, devices.as_ref()));
     let file = options.topology_bytes()?;
-    found.extend(file.and_then(|file| artefact::of_topology(&read, &file)));
+    found.extend(file.and_then(|file| fit::of_topology(&read, &file)));
     let model = named.model(&read)?;
-    found.extend(
-        model
-            .as_ref()
-            .and_then(|file| artefact::of_model(&read, file)),
-    );
+    found.extend(model.as_ref().and_then(|file| fit::of_model(&read, file)));
     let name = named.artefact.display().to_string();
     let path = named.model_path(&read);
     let of = (named.artefact, read.manifest());
-    let command = artefact::command(of, Some(&path), asked, options.topology_path());
+    let command = fit::command(of, Some(&path), asked, options.topology_path());
     let verdict = match (found.is_empty(), &model) {
         (false, _) => "rebuild",
         (true, None) => "no model",
@@ -96,7 +93,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if model.is_none() {
         output::diagnostic(&artefact::without_model(&named, &read));
     }
-    if let Some(note) = artefact::without_cards(&named, &read) {
+    if let Some(note) = fit::without_cards(named.artefact, &read) {
         output::diagnostic(&note);
     }
     match found.is_empty() {

@@ -16,11 +16,12 @@ use tpc_ir::{DType, Program, Symbol};
 use tpc_models::Drafting;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::artefact::{CPU, CUDA, stored_versions};
-use crate::engine::{self, ExecutorKind};
+use crate::execution;
 use crate::input;
 use crate::kernels::{self, Target};
 use crate::output::{self, Failure};
+use tpc_engine::artefact::{CPU, CUDA, stored_versions};
+use tpc_engine::{self as engine, ExecutorKind, check_types};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -47,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (target, executor) = target(args);
     let cure = "`--target cuda` compiles for cards, and so do devices such as cuda:0 without --target; `--devices cpu` or \
                 `cpu,cpu` is the processor";
-    let placement = engine::placement_for(
+    let placement = execution::placement_for(
         &args.placement,
         Defaults {
             cache: DType::F16,
@@ -57,13 +58,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         cure,
     )?;
     if executor == ExecutorKind::Cuda {
-        engine::on_cards(&placement)?;
+        execution::on_cards(&placement)?;
     }
     let file = input::open_whole(&args.model)?;
     is_no_input(args, &file)?;
-    engine::can_run(&file)?;
+    check_types(&file)?;
     let topology = args.placement.topology_bytes()?;
-    let compiled = engine::plan(&args.model, &file, &placement)?;
+    let compiled = execution::plan(&args.model, &file, &placement)?;
     let program = engine::program(&compiled, &placement, executor.target())?;
     let kernels = match &target {
         Target::Cpu => None,
@@ -114,7 +115,7 @@ fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
 
 /// What it is compiled for: what is said, or what the devices are.
 fn target(args: &Args) -> (Target, ExecutorKind) {
-    let by_devices = || match engine::names_cards(&args.placement) {
+    let by_devices = || match execution::names_cards(&args.placement) {
         true => Target::cards(),
         false => Target::Cpu,
     };

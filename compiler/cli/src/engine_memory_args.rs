@@ -7,7 +7,7 @@ use super::output::Failure;
 use super::values::{self, Parsed};
 use tpc_core::placement::EngineOptions;
 
-/// The heading of the options in help, by which the reader of habits knows them.
+/// The heading of the options in help, by which `foreign` knows them.
 pub(super) const HEADING: &str = "Memory of llama.cpp (with --engine llama.cpp)";
 
 /// The options. They count with `--engine llama.cpp`.

@@ -3,14 +3,13 @@
 use std::thread;
 
 use tpc_artefact::{Digest, KernelModule};
+use tpc_cuda::cache_dir;
 use tpc_cuda::executor::modules;
-use tpc_cuda::kept;
-use tpc_cuda::nvrtc::{Built, Cache, Nvrtc, NvrtcError, TARGETS, build};
+use tpc_cuda::nvrtc::{BuildOutput, Cache, Nvrtc, NvrtcError, TARGETS, build};
 use tpc_diag::{Diagnostic, Severity, codes};
 use tpc_ir::program::Program;
 use tpc_runtime::Options;
 
-use crate::engine;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 
@@ -64,7 +63,7 @@ pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
 pub(super) struct Kernels {
     /// The modules of the artefact.
     pub(super) modules: Vec<KernelModule>,
-    built: Vec<Built>,
+    built: Vec<BuildOutput>,
 }
 
 /// The kernels of a program for these targets; none, and a note, where there is no NVRTC.
@@ -72,8 +71,7 @@ pub(super) struct Kernels {
 /// # Errors
 /// When a kernel does not compile, or spills.
 pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels, Failure> {
-    let modules =
-        modules(program, Options::default()).map_err(|e| engine::execution_failure(&e))?;
+    let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {
         Ok(nvrtc) => nvrtc,
         Err(e @ NvrtcError::Missing { .. }) => {
@@ -89,7 +87,7 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
         Err(e) => return Err(failure(&e)),
     };
     // Without a folder to keep it in, code is compiled each time.
-    let cache = kept("cubins").ok().map(Cache::new);
+    let cache = cache_dir("cubins").ok().map(Cache::new);
     let steps = modules.len() * targets.len();
     let progress = Progress::with_steps("compiling kernels", steps);
     let threads = thread::available_parallelism().map_or(1, usize::from);
@@ -103,7 +101,7 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
     let built = built.map_err(|e| failure(&e))?;
     let (major, minor) = nvrtc.version();
     let compiler = format!("NVRTC {major}.{minor}");
-    let module = |b: &Built| {
+    let module = |b: &BuildOutput| {
         let source = Digest::of(b.source.as_bytes());
         let code = b.compiled.cubin.as_slice().into();
         KernelModule::new(&b.target, &b.module, &compiler, source, code)

@@ -18,11 +18,11 @@ mod completions;
 mod config;
 mod devices;
 mod dump;
-mod engine;
 mod engine_memory_args;
 mod eval;
+mod execution;
 mod explain;
-mod habits;
+mod foreign;
 mod input;
 mod inspect;
 mod kernels;
@@ -48,7 +48,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub use codes::CODES;
-pub use habits::normalise;
+pub use foreign::normalise;
 use output::Failure;
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, codes as common};
@@ -117,7 +117,7 @@ pub fn placement(
 
 /// Runs the program with these arguments, of which the first is its own name; returns its exit status.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let said = match habits::translate(normalise(arguments), &Cli::command()) {
+    let said = match foreign::translate(normalise(arguments), &Cli::command()) {
         Ok(said) => said,
         Err(d) => {
             output::diagnostic(&d);

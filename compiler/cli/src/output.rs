@@ -10,6 +10,10 @@ use clap::ValueEnum;
 use miette::{GraphicalReportHandler, GraphicalTheme, NarratableReportHandler};
 
 use tpc_diag::{Diagnostic, Message, Severity, codes, unusable, visible};
+use tpc_engine::{ErrorKind, Observer};
+use tpc_runtime::ExecError;
+
+use super::progress::Progress;
 
 /// The format of a result that is a text for people, or one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,6 +74,17 @@ impl Failure {
         Failure::usage(d.help("check where the output goes: a full disk, a closed terminal"))
     }
 
+    /// Returns the same error as one of the engine.
+    pub(super) fn into_engine(self) -> tpc_engine::Error {
+        tpc_engine::Error {
+            diagnostics: self.diagnostics,
+            kind: match self.status {
+                1 => ErrorKind::Findings,
+                _ => ErrorKind::Usage,
+            },
+        }
+    }
+
     /// Diagnostics of any kind: status 2 when one concerns an option or the file itself, else 1.
     pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
         let error = |d: &&Diagnostic| d.severity == Severity::Error;
@@ -81,6 +96,51 @@ impl Failure {
         Failure {
             diagnostics,
             status,
+        }
+    }
+}
+
+impl From<tpc_engine::Error> for Failure {
+    fn from(e: tpc_engine::Error) -> Failure {
+        Failure {
+            diagnostics: e.diagnostics,
+            status: match e.kind {
+                ErrorKind::Findings => 1,
+                ErrorKind::Usage => 2,
+            },
+        }
+    }
+}
+
+impl From<ExecError> for Failure {
+    fn from(e: ExecError) -> Failure {
+        tpc_engine::Error::from(e).into()
+    }
+}
+
+/// Shows the events of the engine on standard error.
+#[derive(Default)]
+pub(super) struct Console<'p> {
+    /// The progress of loading.
+    pub(super) progress: Option<&'p Progress>,
+    /// Whether details are shown.
+    pub(super) verbose: bool,
+}
+
+impl Observer for Console<'_> {
+    fn diagnostic(&self, d: &Diagnostic) {
+        diagnostic(d);
+    }
+
+    fn detail(&self, line: &str) {
+        if self.verbose {
+            let _ = writeln!(io::stderr().lock(), "{line}");
+        }
+    }
+
+    fn tensor_loaded(&self) {
+        if let Some(progress) = self.progress {
+            progress.advance(1);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! # Running programs on CUDA devices
 //!
-//! A [`Driver`] loads modules of kernels, allocates memory and runs graphs of launches. What is above it knows no CUDA call:
-//! the same graphs run on graphics cards and on an emulation of them by the CPU.
+//! A [`Driver`] loads modules of kernels, allocates memory and runs graphs of launches. The executor above it calls CUDA only
+//! through this trait: the same graphs run on cards and on the CPU's emulation of them, `tpc-cuda-emulator`.
 //!
 //! | type          | what it is                                                                             |
 //! |---------------|----------------------------------------------------------------------------------------|
@@ -18,11 +18,10 @@ pub mod nvrtc;
 pub mod planes;
 
 pub use codes::CODES;
-pub use driver::emulated::{Build, EmulatedDriver, EmulatedOptions, Fault, FaultKind, Links};
 pub use driver::real::{CudaDriver, cards};
 pub use driver::{
-    Args, Bound, CopyNode, Cubin, Device, DeviceInfo, Driver, DriverError, Edge, EdgeKind,
-    Endpoint, Function, Graph, GraphSpec, HostError, HostWork, KernelNode, Memory, Module,
-    ModuleHandle, Node, SetNode, Side, Work, kept,
+    Args, CopyNode, Cubin, Device, DeviceInfo, DeviceMap, Driver, DriverError, Edge, EdgeKind,
+    Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork, KernelNode,
+    Memory, Module, ModuleHandle, Node, SetNode, Side, Work, cache_dir,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, node};
+pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, kernel_node};

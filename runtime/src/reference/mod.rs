@@ -9,15 +9,12 @@
 //! Weights are dequantised once, to f32 as ggml does, and are widened where they are used.
 
 mod interpreter;
-mod memories;
 mod ops;
 mod programs;
 mod rounding;
 mod schedule;
 mod stale;
-mod transfers;
 
-pub use interpreter::{BatchRun, Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
+pub use interpreter::{Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
 pub use ops::{Gelu, OpContext, Options, eval, knows};
 pub use programs::ProgramInterpreter;
-pub use transfers::{Traffic, Transfers};

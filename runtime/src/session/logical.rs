@@ -110,26 +110,25 @@ impl LogicalState {
     }
 
     /// Whether the executor gives the state.
-    pub(super) fn check<E: Executor>(&self, executor: &E) -> Result<(), ExecError> {
-        let given = |p: &Part| executor.state(p.state).is_some();
-        match self.parts.iter().all(given) {
-            true => Ok(()),
-            false => Err(self.missing()),
+    pub(super) fn check<E: Executor + ?Sized>(&self, executor: &E) -> Result<(), ExecError> {
+        for part in &self.parts {
+            executor.state(part.state)?.ok_or_else(|| self.missing())?;
         }
+        Ok(())
     }
 
     /// Reads a cell; `out` has [`Self::cell_bytes`].
     ///
     /// # Errors
     /// [`ExecError::NoStates`] when the executor does not give it.
-    pub(super) fn read<E: Executor>(
+    pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
         cell: usize,
         out: &mut [u8],
     ) -> Result<(), ExecError> {
         for part in &self.parts {
-            let bytes = executor.state(part.state);
+            let bytes = executor.state(part.state)?;
             let bytes = bytes.and_then(|b| b.get(cell * part.cell_bytes..)?.get(..part.cell_bytes));
             let bytes = bytes.ok_or_else(|| self.missing())?;
             for r in &part.runs {
@@ -143,14 +142,14 @@ impl LogicalState {
     ///
     /// # Errors
     /// The same.
-    pub(super) fn write<E: Executor>(
+    pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
         cell: usize,
         bytes: &[u8],
     ) -> Result<(), ExecError> {
         for part in &self.parts {
-            let to = executor.state_mut(part.state);
+            let to = executor.state_mut(part.state)?;
             let to = to.and_then(|b| {
                 b.get_mut(cell * part.cell_bytes..)?
                     .get_mut(..part.cell_bytes)

@@ -6,6 +6,7 @@
 mod batch;
 mod blocks;
 mod cells;
+mod checkpoint;
 mod config;
 mod inputs;
 mod kv_cells;
@@ -31,18 +32,19 @@ use crate::error::ExecError;
 use crate::executor::{Executor, Outputs};
 use crate::profile::KernelTime;
 use crate::reference::{Inputs, Interpreter, Observer, Options};
+use crate::run::BatchRun;
 use crate::tensor::Tensor;
 use crate::weights::WeightSource;
 use cells::Cells;
+use checkpoint::Checkpoint;
 use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
-use rewind::Checkpoint;
 use sequences::{is_one_part, parts};
 
 /// A part of the last batch, whose later phases draft.
 #[derive(Clone, Debug)]
-struct Draftable<R> {
-    run: R,
+struct Draftable {
+    run: BatchRun,
     /// The part; `None` when it is the whole batch.
     part: Option<DraftPart>,
 }
@@ -58,15 +60,15 @@ struct DraftPart {
 
 /// The last batch.
 #[derive(Clone, Debug)]
-struct Last<R> {
+struct Last {
     /// Its parts.
-    parts: Vec<Draftable<R>>,
+    parts: Vec<Draftable>,
     /// The number of its tokens.
     tokens: usize,
 }
 
-impl<R> Last<R> {
-    const fn none() -> Last<R> {
+impl Last {
+    const fn none() -> Last {
         Last {
             parts: Vec::new(),
             tokens: 0,
@@ -105,14 +107,16 @@ struct Work {
 ///
 /// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts; [`Self::draft`] runs them afterwards, when
 /// the tokens that they take are known.
+///
+/// `Session<dyn Executor>` is a session whose executor is chosen at run time.
 #[derive(Clone, Debug)]
-pub struct Session<E: Executor> {
-    executor: E,
+pub struct Session<E: Executor + ?Sized> {
+    executor: Box<E>,
     config: SessionConfig,
     cells: Cells,
-    last: Last<E::Run>,
+    last: Last,
     /// The batch that is being decoded.
-    pending: Last<E::Run>,
+    pending: Last,
     outputs: Outputs,
     /// The number of the output that has the logits.
     logits: usize,
@@ -139,19 +143,17 @@ impl<'g> Session<Interpreter<'g>> {
         weights: &dyn WeightSource,
         config: SessionConfig,
     ) -> Result<Self, ExecError> {
-        Session::with_executor(
-            Interpreter::new(graph, weights, Options::default())?,
-            config,
-        )
+        let executor = Interpreter::new(graph, weights, Options::default())?;
+        Session::with_executor(Box::new(executor), config)
     }
 }
 
-impl<E: Executor> Session<E> {
+impl<E: Executor + ?Sized> Session<E> {
     /// A session with empty caches and states.
     ///
     /// # Errors
     /// [`ExecError::MissingOutput`] when the model has no `logits`.
-    pub fn with_executor(executor: E, config: SessionConfig) -> Result<Session<E>, ExecError> {
+    pub fn with_executor(executor: Box<E>, config: SessionConfig) -> Result<Session<E>, ExecError> {
         let interface = executor.interface();
         let logits = interface.output(LOGITS).ok_or_else(|| no_output(LOGITS))?;
         let drafts = (1..).map_while(|ahead| interface.output(&draft_name(ahead)));
@@ -268,15 +270,18 @@ impl<E: Executor> Session<E> {
     /// Removes a sequence; its cells are free and it may start again at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
-        self.checkpoints.retain(|c| c.seq() != seq);
+        self.checkpoints.retain(|c| c.seq != seq);
     }
 
     /// Removes all sequences and clears all states.
-    pub fn clear(&mut self) {
+    ///
+    /// # Errors
+    /// Those of [`Executor::reset_states`]; the sequences are removed all the same.
+    pub fn clear(&mut self) -> Result<(), ExecError> {
         self.cells.clear();
-        self.executor.reset_states();
         self.last.parts.clear();
         self.checkpoints.clear();
+        self.executor.reset_states()
     }
 
     /// Runs `step`, and keeps what it did to cells and states only if it succeeds.
@@ -366,7 +371,7 @@ impl<E: Executor> Session<E> {
         batch: &Batch,
         others: &mut Inputs<'_>,
         observer: Option<&mut Observer<'_>>,
-    ) -> Result<E::Run, ExecError> {
+    ) -> Result<BatchRun, ExecError> {
         let Work { keys, seqs } = &mut self.work;
         batch.write_seqs(seqs);
         if !self.executor.interface().both_ways {
@@ -382,7 +387,7 @@ impl<E: Executor> Session<E> {
             others,
             observer,
         };
-        let mut run = self.executor.begin(&sizes);
+        let mut run = BatchRun::new(&sizes);
         self.executor
             .run_phase(&mut run, &mut host, &mut self.outputs)?;
         Ok(run)

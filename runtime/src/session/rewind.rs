@@ -4,6 +4,7 @@ use tpc_ir::{Bindings, Op, Window};
 
 use super::Session;
 use super::batch::TokenPos;
+use super::checkpoint::Checkpoint;
 use super::logical::{LogicalState, known_states};
 use crate::error::ExecError;
 use crate::executor::Executor;
@@ -12,26 +13,10 @@ use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
 
-/// The recurrent states of a sequence after some tokens.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Checkpoint {
-    seq: u32,
-    pos: u64,
-    /// The bytes of its cell of each recurrent state.
-    bytes: Vec<u8>,
-}
-
-impl Checkpoint {
-    /// The sequence that it is of.
-    pub(super) const fn seq(&self) -> u32 {
-        self.seq
-    }
-}
-
 /// Cells whose keys are turned together.
 const TURNED: usize = 64;
 
-impl<E: Executor> Session<E> {
+impl<E: Executor + ?Sized> Session<E> {
     /// The number of tokens of a sequence: the position of its next one.
     pub fn next_position(&self, seq: u32) -> u64 {
         self.cells.full.next(seq)
@@ -58,7 +43,7 @@ impl<E: Executor> Session<E> {
         for state in recurrent(known_states(&self.states)?) {
             let at = kept.bytes.len();
             kept.bytes.resize(at + state.cell_bytes(), 0);
-            state.read(&self.executor, cell, &mut kept.bytes[at..])?;
+            state.read(&*self.executor, cell, &mut kept.bytes[at..])?;
         }
         self.checkpoints.push(kept);
         Ok(())
@@ -110,7 +95,7 @@ impl<E: Executor> Session<E> {
             let mut bytes = kept.bytes.as_slice();
             for state in recurrent(known_states(&self.states)?) {
                 let (own, rest) = bytes.split_at(state.cell_bytes());
-                state.write(&mut self.executor, cell, own)?;
+                state.write(&mut *self.executor, cell, own)?;
                 bytes = rest;
             }
         }
@@ -173,7 +158,7 @@ impl<E: Executor> Session<E> {
         }
         let states = known_states(&self.states)?;
         for state in states.iter().filter(|s| is_turned(s)) {
-            state.check(&self.executor)?;
+            state.check(&*self.executor)?;
         }
         for state in states.iter().filter(|s| is_turned(s)) {
             let cells = match (state.kind, &self.cells.windowed) {
@@ -186,7 +171,7 @@ impl<E: Executor> Session<E> {
             let cells = cells.iter().enumerate().filter(|(_, c)| moved(c));
             let cells: Vec<usize> = cells.map(|(i, _)| i).collect();
             for cells in cells.chunks(TURNED) {
-                turn(&mut self.executor, state, cells, n)?;
+                turn(&mut *self.executor, state, cells, n)?;
             }
         }
         self.cells.full.shift(seq, from, n);
@@ -206,7 +191,7 @@ fn is_turned(state: &LogicalState) -> bool {
 }
 
 /// Turns the keys of some cells back by `n` positions.
-fn turn<E: Executor>(
+fn turn<E: Executor + ?Sized>(
     executor: &mut E,
     state: &LogicalState,
     cells: &[usize],
@@ -247,7 +232,7 @@ fn turn<E: Executor>(
 }
 
 /// Keys, `[d, heads, cells]`, turned back by `n` positions. Their magnitude stays: the embedding has changed it already.
-fn turned<E: Executor>(
+fn turned<E: Executor + ?Sized>(
     executor: &E,
     rotation: &Rotation,
     keys: &Tensor,
@@ -264,9 +249,13 @@ fn turned<E: Executor>(
     let positions = Tensor::ints_of([dims[2], 1, 1, 1], vec![back; dims[2]])?;
     let factors = match rotation.factors {
         None => None,
-        Some(weight) => Some(executor.weight(weight).ok_or_else(|| ExecError::NoStates {
-            state: "the factors of frequencies".into(),
-        })?),
+        Some(weight) => Some(
+            executor
+                .weight(weight)?
+                .ok_or_else(|| ExecError::NoStates {
+                    state: "the factors of frequencies".into(),
+                })?,
+        ),
     };
     let operands: Vec<&Tensor> = [keys, &positions].into_iter().chain(&factors).collect();
     let shape = Shape {

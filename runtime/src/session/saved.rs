@@ -222,7 +222,7 @@ fn used(
     }
 }
 
-impl<E: Executor> Session<E> {
+impl<E: Executor + ?Sized> Session<E> {
     /// Writes the session and the texts of its sequences. `model` is a checksum of the model.
     ///
     /// # Errors
@@ -235,7 +235,7 @@ impl<E: Executor> Session<E> {
     ) -> Result<(), SaveError> {
         let states = known_states(&self.states)?;
         for state in states {
-            state.check(&self.executor)?;
+            state.check(&*self.executor)?;
         }
         let mut out = Writer {
             out,
@@ -269,7 +269,7 @@ impl<E: Executor> Session<E> {
         for state in states {
             bytes.resize(state.cell_bytes(), 0);
             for cell in 0..used(state.kind, &cells.full, cells.windowed.as_ref(), owners) {
-                state.read(&self.executor, cell, &mut bytes)?;
+                state.read(&*self.executor, cell, &mut bytes)?;
                 out.bytes(&bytes)?;
             }
         }
@@ -286,7 +286,7 @@ impl<E: Executor> Session<E> {
     /// executor does not give its states.
     pub fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         for state in known_states(&self.states)? {
-            state.check(&self.executor)?;
+            state.check(&*self.executor)?;
         }
         let mut from = Reader { rest: bytes };
         if from.bytes(8).ok() != Some(MAGIC) {
@@ -362,7 +362,7 @@ impl<E: Executor> Session<E> {
 
     /// Makes the session what was read.
     fn restore(&mut self, saved: Saved, mut bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
-        self.clear();
+        self.clear()?;
         for state in known_states(&self.states)? {
             let n = used(
                 state.kind,
@@ -372,7 +372,7 @@ impl<E: Executor> Session<E> {
             );
             for cell in 0..n {
                 let (own, rest) = bytes.split_at(state.cell_bytes());
-                state.write(&mut self.executor, cell, own)?;
+                state.write(&mut *self.executor, cell, own)?;
                 bytes = rest;
             }
         }

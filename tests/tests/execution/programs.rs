@@ -45,7 +45,8 @@ fn programs_compute_what_their_graphs_do() {
                 let seed = devices as u64 + 7;
                 let executor =
                     ProgramInterpreter::new(&program, &weights, Options::default(), seed);
-                Session::with_executor(executor.expect("loads"), config).expect("it has logits")
+                Session::with_executor(Box::new(executor.expect("loads")), config)
+                    .expect("it has logits")
             };
             let found = whole(&mut executor(), &tokens);
             if wanted

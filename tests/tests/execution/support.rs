@@ -148,7 +148,7 @@ pub(crate) fn cpu_session(
     let shapes = [shape(&config, least), shape(&config, most)];
     let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
     let executor = CpuExecutor::new(Arc::new(program), &FileWeights(file), options);
-    let session = executor.and_then(|e| Session::with_executor(e, config));
+    let session = executor.and_then(|e| Session::with_executor(Box::new(e), config));
     session.unwrap_or_else(|e| panic!("{}: {e}", compiled.model.graph.name))
 }
 

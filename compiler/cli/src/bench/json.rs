@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Subject;
-use super::compare::median;
-use super::measure::{Measured, spread};
+use super::measure::Measured;
+use super::statistics::{median, spread};
+use super::subject::Subject;
 
 #[derive(Serialize)]
 pub(super) struct Row {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use tpc_runtime::{Batch, ExecError, KernelTime, Logits, TokenPos};
 
-use super::compare::Compared;
-use crate::engine::Model;
+use super::statistics::spread;
 use crate::progress::Progress;
+use tpc_engine::AnySession;
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,20 +121,27 @@ impl Measured {
     }
 }
 
-/// The mean of a sample, and its standard deviation.
-pub(super) fn spread(sample: &[f64]) -> (f64, f64) {
-    let n = sample.len() as f64;
-    let mean = sample.iter().sum::<f64>() / n.max(1.0);
-    let squares: f64 = sample.iter().map(|s| (s - mean).powi(2)).sum();
-    match sample.len() {
-        0 | 1 => (mean, 0.0),
-        _ => (mean, (squares / (n - 1.0)).sqrt()),
+/// The speeds of the other program for a test, one per round.
+#[derive(Debug)]
+pub(super) struct Compared {
+    /// The command line.
+    pub(super) command: String,
+    /// Tokens per second.
+    pub(super) speeds: Vec<f64>,
+}
+
+impl Compared {
+    /// The rounds' ratios of our speeds to the other's, ascending.
+    pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
+        let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
+        out.sort_by(f64::total_cmp);
+        out
     }
 }
 
 /// A model that is measured.
-pub(super) struct Bench<'m> {
-    pub(super) model: &'m mut dyn Model,
+pub(super) struct Bench<'m, 'a> {
+    pub(super) model: &'m mut AnySession<'a>,
     pub(super) n_vocab: u32,
     /// The most tokens of a batch.
     pub(super) batch: usize,
@@ -150,7 +157,7 @@ pub(super) enum Warmup {
     None,
 }
 
-impl Bench<'_> {
+impl Bench<'_, '_> {
     /// Runs a test once to warm up and then `repetitions` times.
     ///
     /// # Errors
@@ -182,7 +189,7 @@ impl Bench<'_> {
     /// # Errors
     /// Those of the model.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
-        self.model.clear();
+        self.model.clear()?;
         let mut tokens = Tokens {
             state: 1,
             n_vocab: self.n_vocab,
@@ -268,6 +275,16 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ratios_are_of_rounds() {
+        let other = Compared {
+            command: String::new(),
+            speeds: vec![10.0, 20.0, 5.0],
+        };
+        let ratios = other.ratios(&[20.0, 20.0, 15.0]);
+        assert_eq!(ratios, [1.0, 2.0, 3.0]);
+    }
 
     #[test]
     fn speeds_have_a_mean_and_a_deviation() {

@@ -4,136 +4,31 @@
 //! - `compare` times another program in turn with ours;
 //! - `printer` prints each result when it is there, as `table` or `json` have it; `profile` says where the time goes.
 
+mod args;
 mod compare;
 mod json;
 mod measure;
 mod printer;
 mod profile;
+mod statistics;
+mod subject;
 mod table;
 
-use clap::ValueEnum;
-use tpc_core::pipeline::ModelSize;
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
+use tpc_engine::{ExecutorKind, ExecutorOptions, Loader};
 use tpc_ir::DType;
 
-use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Ready, SubjectArgs};
+use crate::args::Defaults;
+use crate::execution;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
+pub(super) use args::Args;
+use args::Format;
 use compare::Other;
 use measure::{Bench, Measured, Test, Warmup};
 use printer::Printer;
-
-/// The most repetitions of a test.
-const MAX_REPETITIONS: u64 = 10_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A table.
-    #[value(alias = "text", alias = "md")]
-    Table,
-    /// An array of objects.
-    Json,
-    /// An object per line.
-    Jsonl,
-    /// Values with commas between.
-    Csv,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    subject: SubjectArgs,
-    /// Tokens of a prompt; a list makes a test of each, 0 leaves it out.
-    #[arg(
-        long,
-        short = 'p',
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "512"
-    )]
-    n_prompt: Vec<usize>,
-    /// Tokens that are generated; a list makes a test of each, 0 leaves it out.
-    #[arg(
-        long,
-        short = 'n',
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "128"
-    )]
-    n_gen: Vec<usize>,
-    /// A test of a prompt and of what is generated behind it, together; repeatable [-pg].
-    #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
-    n_both: Vec<[usize; 2]>,
-    /// Tokens that the cache holds before; a list makes tests of each.
-    #[arg(
-        long,
-        short = 'd',
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "0"
-    )]
-    n_depth: Vec<usize>,
-    /// How often each test is run.
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 5,
-        value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
-    )]
-    repetitions: u64,
-    /// Time each test without a run before.
-    #[arg(long)]
-    no_warmup: bool,
-    /// Print the time of each kernel.
-    #[arg(long)]
-    profile: bool,
-    /// Time another program in turn with this one, which prints its speeds as llama-bench does: each repetition is a round
-    /// of both.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
-    compare: Option<String>,
-    /// The form of the result.
-    #[arg(
-        long,
-        short = 'o',
-        visible_alias = "output",
-        value_enum,
-        default_value = "table"
-    )]
-    format: Format,
-    #[command(flatten)]
-    engine: EngineArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
-}
-
-/// What was measured, and on what.
-struct Subject {
-    /// The model's name.
-    model: String,
-    /// Its file.
-    file: String,
-    size: ModelSize,
-    backend: &'static str,
-    devices: String,
-    n_devices: usize,
-    ubatch: usize,
-    /// Of keys and of values.
-    cache_types: [String; 2],
-    threads: usize,
-    split_mode: String,
-}
-
-/// Reads the tokens of a prompt and those behind it.
-fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
-    let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
-    numbers.and_then(|n| n.try_into().ok()).ok_or_else(|| {
-        let message = format!("-pg must be two numbers of tokens, not `{text}`");
-        Diagnostic::new(&codes::COMMAND_LINE, "-pg", message).help("such as -pg 512,128")
-    })
-}
+use subject::Subject;
 
 /// The tests, in llama-bench's order.
 fn tests(args: &Args) -> Vec<Test> {
@@ -157,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
     let mut opened = (args.subject).open(&args.placement, || {
-        engine::placement(&args.placement, defaults, executor)
+        execution::placement(&args.placement, defaults, executor)
     })?;
     let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
@@ -166,40 +61,39 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
-    let loading = Loading {
+    let loader = Loader {
         name: args.subject.path(),
         file: &opened.file,
-        subject: &ready,
-        cells: usize::MAX,
+        model: &ready,
+        ctx_size: usize::MAX,
         batch: (ready.ubatch)
             .min(longest.saturating_mul(sequences))
             .max(sequences),
         // Of a batch that ends one prompt and begins others, each has logits.
         outputs: sequences,
         sequences,
-        executor,
-        threads: args.engine.threads(ready.n_devices())?,
-        profile: args.profile,
-        edges: args.engine.edges(),
-        verbose: args.engine.verbose(),
+        executor: ExecutorOptions {
+            profile: args.profile,
+            ..(args.engine).executor_options(executor, ready.n_devices())?
+        },
     };
-    if longest > loading.each() {
+    if longest > loader.sequence_ctx_size() {
         let message = format!(
             "a test needs {longest} cells, and the context has {} for a sequence",
-            loading.each()
+            loader.sequence_ctx_size()
         );
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--ctx-size", message);
         return Err(Failure::usage(d.help("leave -c out, or make it larger")));
     }
-    if let Some(d) = engine::beyond_training(&opened.file, longest) {
+    if let Some(d) = execution::beyond_training(&opened.file, longest) {
         output::diagnostic(&d);
     }
-    let mut model = loading.load()?;
-    let subject = subject(args, &ready, executor, &loading);
+    let mut model = execution::load(loader, &args.engine)?;
+    let subject = Subject::new(args.subject.path(), &ready, &loader);
     let mut bench = Bench {
-        model: model.as_mut(),
+        model: &mut model,
         n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
-        batch: loading.batch,
+        batch: loader.batch,
         sequences,
         warmup: match args.no_warmup {
             true => Warmup::None,
@@ -250,7 +144,7 @@ fn report(
 
 /// Runs the tests, each after a run that is not counted; beside another program those that both have.
 fn measure(
-    bench: &mut Bench<'_>,
+    bench: &mut Bench<'_, '_>,
     tests: &[Test],
     other: Option<&Other<'_>>,
     args: &Args,
@@ -264,27 +158,9 @@ fn measure(
     }
     let each = tests.iter().map(|&test| {
         let measured = bench.measure(test, args.repetitions, &progress);
-        let measured = measured.map_err(|e| engine::execution_failure(&e))?;
+        let measured = measured?;
         progress.aside(|| printer.row(&measured))?;
         Ok(measured)
     });
     each.collect()
-}
-
-fn subject(args: &Args, ready: &Ready, executor: ExecutorKind, loading: &Loading<'_>) -> Subject {
-    Subject {
-        model: ready.name.clone(),
-        file: args.subject.path().display().to_string(),
-        size: ready.size,
-        backend: executor.name(),
-        devices: ready.devices.clone(),
-        n_devices: ready.n_devices(),
-        ubatch: loading.batch,
-        cache_types: ready.cache_types.clone(),
-        threads: match executor {
-            ExecutorKind::Reference => 1,
-            _ => loading.threads,
-        },
-        split_mode: ready.split_mode.clone(),
-    }
 }

@@ -1,8 +1,10 @@
 //! Results, each printed when it is there: what was measured is not lost with what is interrupted.
 
+use super::args::Format;
 use super::measure::{Measured, Test};
+use super::subject::Subject;
 use super::table::Growing;
-use super::{Format, Subject, json, table};
+use super::{json, table};
 use crate::output::{self, Failure};
 
 /// Prints results.

@@ -1,7 +1,7 @@
 //! The results as llama-bench's table, which is Markdown.
 
-use super::Subject;
 use super::measure::Measured;
+use super::subject::Subject;
 use tpc_core::format::{bytes, count};
 
 /// A column of a table.

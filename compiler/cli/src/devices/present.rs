@@ -12,7 +12,7 @@ use tpc_core::cards::{Card, CardMatch, find, short_name, table};
 use tpc_core::format::printable;
 use tpc_cuda::DeviceInfo;
 
-use crate::memory;
+use tpc_engine::devices::host_memory;
 
 /// The longest that the driver's program may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -234,8 +234,8 @@ fn cpu() -> Cpu {
     Cpu {
         name: name.map(|n| printable(&n.chars().take(80).collect::<String>())),
         threads: thread::available_parallelism().ok().map(usize::from),
-        memory_bytes: memory::all(),
-        available_bytes: memory::available(),
+        memory_bytes: host_memory::total(),
+        available_bytes: host_memory::available(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use tpc_runtime::{Batch, ExecError};
 
-use crate::engine::Model;
 use crate::progress::Progress;
+use tpc_engine::AnySession;
 
 /// The answers to a sequence of tokens.
 pub(super) struct Evaluation {
@@ -34,7 +34,7 @@ impl Evaluation {
 
 /// Feeds the tokens as one sequence, in batches of at most `ubatch`, and drafts after each.
 pub(super) fn execute(
-    model: &mut dyn Model,
+    model: &mut AnySession<'_>,
     tokens: &[u32],
     (ubatch, n_draft): (usize, usize),
 ) -> Result<Evaluation, ExecError> {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading, SubjectArgs};
+use crate::execution::{self, ExecutionArgs, SubjectArgs};
 use crate::input;
 use crate::output::{self, Failure};
 use execute::{Evaluation, execute};
 use tpc_core::golden::{Golden, distance};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
+use tpc_engine::{ExecutorKind, Loader, check_tokens};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -37,7 +38,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 1e-3, value_parser = tolerance, allow_hyphen_values = true)]
     tolerance: f64,
     #[command(flatten)]
-    engine: EngineArgs,
+    engine: ExecutionArgs,
     #[command(flatten)]
     placement: PlacementArgs,
 }
@@ -86,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Some(path) if args.tokens.is_none() => path.display().to_string(),
         _ => "--tokens".to_owned(),
     };
-    engine::in_vocabulary(tokens.iter().copied(), ready.n_vocab, &whose)?;
+    check_tokens(tokens.iter().copied(), ready.n_vocab, &whose)?;
     // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
@@ -96,30 +97,25 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         | ExecutorKind::CheckedCuda => ready.outputs.unwrap_or(usize::MAX),
     };
     let batch = ready.ubatch.min(most).clamp(1, tokens.len());
-    if ready.both_ways && batch < tokens.len() {
+    if ready.bidirectional && batch < tokens.len() {
         let n = tokens.len();
         let message = format!("{n} tokens attend to one another, and a batch has at most {batch}");
         let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
         return Err(Failure::usage(d.help(format!("--ubatch-size {n}"))));
     }
-    let loading = Loading {
+    let loader = Loader {
         name: args.subject.path(),
         file: &opened.file,
-        subject: &ready,
+        model: &ready,
         // The context that was asked for decides the graph; cells are made for the tokens that come.
-        cells: tokens.len(),
+        ctx_size: tokens.len(),
         batch,
         outputs: batch,
         sequences: 1,
-        executor,
-        threads: args.engine.threads(ready.n_devices())?,
-        profile: false,
-        edges: args.engine.edges(),
-        verbose: args.engine.verbose(),
+        executor: (args.engine).executor_options(executor, ready.n_devices())?,
     };
-    let mut model = loading.load()?;
-    let evaluation = execute(model.as_mut(), &tokens, (batch, ready.n_draft))
-        .map_err(|e| engine::execution_failure(&e))?;
+    let mut model = execution::load(loader, &args.engine)?;
+    let evaluation = execute(&mut model, &tokens, (batch, ready.n_draft))?;
     for (ahead, draft) in (1..).zip(&evaluation.drafts) {
         let (alike, all) = evaluation.agreement(ahead, draft);
         output::result(&format!(

@@ -19,7 +19,7 @@ use tpc_fetch::Address;
 use tpc_gguf::GgufFile;
 
 use super::codes;
-use super::habits::is_address;
+use super::foreign::is_address;
 use super::output::Failure;
 use super::progress::Progress;
 pub(super) use local::is_capture;

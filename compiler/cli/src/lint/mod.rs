@@ -1,5 +1,6 @@
 //! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
 
+mod args;
 mod clients;
 mod cures;
 mod files;
@@ -10,10 +11,8 @@ mod subject;
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use tpc_ir::text;
 
-use crate::args::PlacementArgs;
 use crate::beside;
 use crate::codes;
 use crate::config::{self, Config};
@@ -21,6 +20,8 @@ use crate::input::Model;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 use crate::source::{Cures, Source, Unproved, read_capture};
+pub(super) use args::Args;
+use args::{Format, Target};
 pub(crate) use clients::{VerdictArgs, verdicts};
 pub(crate) use print::Checked;
 use subject::{EngineLine, Subject};
@@ -35,61 +36,6 @@ use tpc_lint::{
     lint_graph, merge,
 };
 use tpc_models::LoweredModel;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Sarif,
-    Github,
-}
-
-/// An engine by whose rules a captured graph is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Target {
-    /// ggml's backend of several devices.
-    GgmlMeta,
-}
-
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct Args {
-    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of
-    /// tpc.toml].
-    #[arg(value_name = "MODEL", conflicts_with = "graph")]
-    models: Vec<PathBuf>,
-    /// A captured ggml graph (JSON lines), instead of a model.
-    #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
-    graph: Option<PathBuf>,
-    /// Run a program of llama.cpp on a device that captures its graphs, and check these.
-    #[arg(long, value_name = "llama-bench …", conflicts_with_all = ["models", "graph", "command", "target"])]
-    rpc_command: Option<String>,
-    /// Keep the graphs of --rpc-command in this folder.
-    #[arg(long, value_name = "DIR", requires = "rpc_command")]
-    capture: Option<PathBuf>,
-    /// Check the graph by the rules of another engine.
-    #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
-    target: Option<Target>,
-    /// The graph's architecture, which the engine of --target may refuse by name.
-    #[arg(long, value_name = "NAME", requires = "target")]
-    architecture: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
-    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
-    #[arg(long, value_name = "warnings|CODE")]
-    deny: Vec<String>,
-    /// Leave out the findings with these codes; repeatable.
-    #[arg(long, value_name = "CODE")]
-    allow: Vec<String>,
-    /// Settings: files, devices, and what is denied and allowed [default: tpc.toml here or above].
-    #[arg(long, value_name = "FILE.toml")]
-    config: Option<PathBuf>,
-    /// A command line of llama.cpp, with any environment variables before it.
-    #[arg(last = true, value_name = "llama-server …")]
-    command: Vec<String>,
-    #[command(flatten)]
-    placement: PlacementArgs,
-}
 
 /// The findings of all plans, and their numbers of devices.
 #[derive(Default)]

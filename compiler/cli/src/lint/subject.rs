@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Args;
+use super::args::Args;
 use super::line::on_devices;
 use crate::args::{Defaults, PlacementArgs};
 use crate::beside;

@@ -4,14 +4,14 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use tpc_diag::{Diagnostic, codes};
+use tpc_engine::check_tokens;
+use tpc_engine::generate::Prompter;
 use tpc_gguf::GgufFile;
 use tpc_text::{ChatTemplate, Tokenizer};
 
-use super::prompt::Prompter;
-use super::{Args, TokenIds};
-use crate::engine;
+use super::args::{Args, TokenIds};
 use crate::input;
-use crate::output::{self, Failure};
+use crate::output::{self, Console, Failure};
 
 /// Whether the prompts come from a person at a terminal.
 fn chats(args: &Args) -> bool {
@@ -54,7 +54,13 @@ impl<'t> Asker<'_, 't> {
         };
         let asked = args.system_prompt.is_some() || chats(args);
         match !args.raw && (asked || ChatTemplate::is_in(self.file)) {
-            true => Prompter::of_messages(tokenizer, self.file, args.system_prompt.as_deref()),
+            true => {
+                let system = args.system_prompt.as_deref();
+                let console = Console::default();
+                Ok(Prompter::of_messages(
+                    tokenizer, self.file, system, &console,
+                )?)
+            }
             false => Ok(Prompter::of_texts(tokenizer)),
         }
     }
@@ -65,7 +71,7 @@ impl<'t> Asker<'_, 't> {
     /// TPC0400.
     pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {
         let ids = self.args.tokens.iter().flat_map(|TokenIds(ids)| ids);
-        engine::in_vocabulary(ids.copied(), n_vocab, "--tokens")
+        Ok(check_tokens(ids.copied(), n_vocab, "--tokens")?)
     }
 
     /// The tokens of all prompts; none where there is a chat. One is the next text of what `prompter` knows.
@@ -85,10 +91,14 @@ impl<'t> Asker<'_, 't> {
             },
         };
         // Several are conversations of their own.
-        let of_text = |text: &String| self.prompter()?.prompt(text);
+        let console = Console::default();
+        let of_text = |text: &String| Ok(self.prompter()?.prompt(text, &console)?);
         let mut out = match texts.as_slice() {
-            [one] => vec![prompter.prompt(one)?],
-            several => several.iter().map(of_text).collect::<Result<_, _>>()?,
+            [one] => vec![prompter.prompt(one, &console)?],
+            several => several
+                .iter()
+                .map(of_text)
+                .collect::<Result<_, Failure>>()?,
         };
         out.extend(args.tokens.iter().map(|TokenIds(ids)| ids.clone()));
         let wrong = |option, what, help: &str| {

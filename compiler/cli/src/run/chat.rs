@@ -2,15 +2,13 @@
 
 use std::io::{self, Write};
 
-use tpc_diag::Diagnostic;
+use tpc_engine::generate::{Conversation, End, Generator, Prompter, Slot};
 
-use super::generate::{Asked, Generation, WhenFull, fits};
-use super::lane::{End, Lane};
-use super::prompt::Prompter;
-use super::stream::To;
+use super::finish::finish;
+use super::interrupt::Interrupt;
+use super::stream::{Stream, To};
 use super::terminal::{Terminal, Typed};
-use crate::codes::LONG_PROMPT;
-use crate::output::{self, Failure};
+use crate::output::{self, Console, Failure};
 
 /// What a chat begins with.
 const HOW: &str = "A line is a message; one that ends with \\ goes on. Ctrl-C ends an answer; /clear forgets the conversation; /exit \
@@ -30,16 +28,17 @@ pub(super) enum Ended {
 /// # Errors
 /// Those of the model, and of input and output.
 pub(super) fn talk<'t>(
-    generation: &mut Generation<'_>,
-    lane: &mut Lane<'t>,
+    generator: &mut Generator<'_>,
+    slot: &mut Slot<'t, Stream<'t>>,
     prompter: &mut Prompter<'t>,
+    interrupt: &Interrupt,
 ) -> Result<Ended, Failure> {
     let say = |text: &str| {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     };
     say(HOW);
     let mut terminal = Terminal::open()?;
-    let mut conversation = Conversation::of(lane);
+    let mut conversation = Conversation::of(slot);
     loop {
         let text = match terminal.next()? {
             Typed::Message(text) => text,
@@ -52,8 +51,8 @@ pub(super) fn talk<'t>(
             "/clear" => {
                 prompter.clear();
                 conversation = Conversation::default();
-                generation.rewind(lane, &[])?;
-                lane.sampler.reset();
+                generator.rewind(slot, &[])?;
+                slot.sampler.reset();
                 continue;
             }
             command if is_command(command) => {
@@ -62,9 +61,14 @@ pub(super) fn talk<'t>(
             }
             text => {
                 let before = prompter.mark();
-                let asked = prompter.prompt(text);
-                lane.stream = prompter.stream(To::Output);
-                let answered = asked.and_then(|ids| conversation.answer(generation, lane, &ids));
+                let asked = prompter.prompt(text, &Console::default());
+                slot.sink = Stream::of(prompter, To::Output);
+                let answered = asked.and_then(|ids| {
+                    let _work = interrupt.work();
+                    conversation.answer(generator, slot, &ids)
+                });
+                let answered = answered.map_err(Failure::from);
+                let answered = answered.and_then(|()| finish(slot, generator));
                 if let Err(failure) = answered {
                     // The model's own failures end the chat; a message that cannot be read does not.
                     if failure.status == 1 {
@@ -76,10 +80,10 @@ pub(super) fn talk<'t>(
                 }
             }
         }
-        if lane.end == Some(End::ReaderGone) {
+        if slot.end == Some(End::SinkClosed) {
             return Ok(Ended::Done);
         }
-        prompter.answered(&lane.answer)?;
+        prompter.answered(&slot.answer)?;
     }
 }
 
@@ -87,84 +91,4 @@ pub(super) fn talk<'t>(
 fn is_command(text: &str) -> bool {
     let word = text.strip_prefix('/');
     word.is_some_and(|w| w.bytes().all(|b| b.is_ascii_lowercase()))
-}
-
-/// What was said, of which the caches may have forgotten the older half.
-#[derive(Debug, Default)]
-pub(super) struct Conversation {
-    /// All tokens that were read, those that are forgotten too.
-    said: Vec<u32>,
-    /// The tokens of the first message, with all before it.
-    first: Option<usize>,
-}
-
-impl Conversation {
-    /// That of a lane that has read something.
-    pub(super) fn of(lane: &Lane<'_>) -> Conversation {
-        Conversation {
-            said: lane.read.clone(),
-            first: None,
-        }
-    }
-
-    /// Generates the answer to the last of all messages, whose tokens these are.
-    ///
-    /// # Errors
-    /// TPC0426 for a message that the context cannot take, with nothing changed; and those of the model.
-    pub(super) fn answer(
-        &mut self,
-        generation: &mut Generation<'_>,
-        lane: &mut Lane<'_>,
-        ids: &[u32],
-    ) -> Result<(), Failure> {
-        if ids.len() <= generation.n_ctx {
-            generation.rewind(lane, ids)?;
-        } else if generation.when_full == WhenFull::End {
-            return fits(ids.len(), generation.n_ctx, Asked::InChat);
-        } else {
-            self.go_on(generation, lane, ids)?;
-        }
-        self.said.clear();
-        self.said.extend_from_slice(ids);
-        lane.prompt = *self.first.get_or_insert(ids.len());
-        generation.answer(lane)?;
-        let read = lane.answer.len().saturating_sub(lane.unread());
-        self.said.extend_from_slice(&lane.answer[..read]);
-        super::finish(lane, generation)
-    }
-
-    /// Lets a lane read what is new of a conversation that is longer than the context.
-    fn go_on(
-        &self,
-        generation: &mut Generation<'_>,
-        lane: &mut Lane<'_>,
-        ids: &[u32],
-    ) -> Result<(), Failure> {
-        let alike = self
-            .said
-            .iter()
-            .zip(ids)
-            .take_while(|(a, b)| a == b)
-            .count();
-        let (new, gone) = (ids.len() - alike, self.said.len() - alike);
-        let kept = match generation.when_full {
-            WhenFull::Shift { keep } => keep.or(self.first).unwrap_or(0),
-            WhenFull::End => 0,
-        };
-        let left = lane.read.len().saturating_sub(gone);
-        let fits = new + kept + 2 <= generation.n_ctx && left > kept;
-        if !fits || !generation.model.can_truncate(lane.seq, left as u64) {
-            let n_ctx = generation.n_ctx;
-            let message = format!(
-                "the message has {new} tokens that are new, and a context of {n_ctx} cannot take them after a shift"
-            );
-            let d = Diagnostic::new(&LONG_PROMPT, "prompt", message);
-            return Err(Failure::usage(d.help(
-                "a shorter message; /clear begins a new conversation; or a larger context, -c N",
-            )));
-        }
-        generation.back_to(lane, left)?;
-        lane.pending.extend_from_slice(&ids[alike..]);
-        Ok(())
-    }
 }

@@ -27,17 +27,15 @@ impl Interrupt {
         Interrupt(ends)
     }
 
+    /// Whether the user asked for the end of the work.
+    pub(super) fn ends_work(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
     /// Begins work that Ctrl-C ends.
     pub(super) fn work(&self) -> Work<'_> {
         self.0.store(false, Ordering::SeqCst);
         Work(&self.0)
-    }
-}
-
-impl Work<'_> {
-    /// Whether the user asked for its end.
-    pub(super) fn ends(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
     }
 }
 

@@ -3,21 +3,18 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tpc_engine::AnySession;
+use tpc_engine::generate::{Slot, TokenSink};
+use tpc_engine::session_file::{self, SessionFile};
 use tpc_gguf::GgufFile;
-use tpc_runtime::{Checksum, ExecError, SaveError};
+use tpc_runtime::SaveError;
 use tpc_text::Message;
 
-use super::lane::Lane;
-use super::turns;
-use crate::engine::{Model, execution_failure};
 use crate::input;
 use crate::output::{self, Failure};
 
 /// The largest file that is read.
 const LARGEST: u64 = 1 << 40;
-
-/// The bytes of each tensor that tell models with equal headers apart.
-const SAMPLE: usize = 256;
 
 /// The files of the command line.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,21 +32,6 @@ pub(super) struct KeptArgs {
     /// Leave the file of --prompt-cache as it is.
     #[arg(long, requires = "prompt_cache")]
     prompt_cache_ro: bool,
-}
-
-/// A file that was read.
-#[derive(Debug, Default)]
-pub(super) struct Read {
-    bytes: Option<Vec<u8>>,
-    /// The turns of the conversation that goes on.
-    turns: Option<Vec<Message>>,
-}
-
-impl Read {
-    /// The turns that a prompter goes on with.
-    pub(super) fn turns(&self) -> &[Message] {
-        self.turns.as_deref().unwrap_or_default()
-    }
 }
 
 impl KeptArgs {
@@ -73,128 +55,61 @@ impl KeptArgs {
     ///
     /// # Errors
     /// A file that cannot be read or written.
-    pub(super) fn read(&self) -> Result<Read, Failure> {
+    pub(super) fn read(&self) -> Result<Option<SessionFile>, Failure> {
         if let Some(path) = self.target() {
             output::try_replace(path).map_err(|e| Failure::file(path, &e))?;
         }
         let cached = self.prompt_cache.as_ref().filter(|p| p.exists());
         let Some(path) = self.load.as_ref().or(cached) else {
-            return Ok(Read::default());
+            return Ok(None);
         };
-        let mut bytes = input::read_file(path, LARGEST)?;
-        let (session, found) = turns::read(&bytes);
-        let n = session.len();
-        bytes.truncate(n);
-        Ok(Read {
-            bytes: Some(bytes),
-            // A cache has tokens that need not be read again, and says nothing.
-            turns: found.filter(|_| self.load.is_some()),
-        })
+        let mut file = SessionFile::parse(input::read_file(path, LARGEST)?);
+        // A cache has tokens that need not be read again, and no conversation goes on.
+        file.turns = file.turns.filter(|_| self.load.is_some());
+        Ok(Some(file))
     }
 
-    /// Fails where nothing can be saved, before there is something to save.
+    /// Checks that a session can be saved or loaded, before there is something to save.
     ///
     /// # Errors
-    /// Those of [`Model::save`].
-    pub(super) fn check(&self, model: &dyn Model) -> Result<(), Failure> {
-        if !self.is_asked() {
-            return Ok(());
-        }
-        match model.save(0, &[], &mut io::sink()) {
-            Err(SaveError::Exec(e)) => Err(execution_failure(&e)),
-            // Nothing is written.
-            Ok(()) | Err(SaveError::Io(_)) => Ok(()),
+    /// Returns the executor's error if it keeps no states.
+    pub(super) fn check(&self, session: &AnySession<'_>) -> Result<(), Failure> {
+        match self.is_asked() {
+            true => Ok(session_file::check(session)?),
+            false => Ok(()),
         }
     }
 
-    /// Loads what was saved into the only sequence.
+    /// Saves the only slot, and the turns of its conversation.
     ///
     /// # Errors
-    /// Those of [`Model::load`].
-    pub(super) fn load(
-        read: &Read,
-        model: &mut dyn Model,
-        lane: &mut Lane<'_>,
-        file: &GgufFile,
-    ) -> Result<(), Failure> {
-        let Some(bytes) = &read.bytes else {
-            return Ok(());
-        };
-        let texts = model.load(checksum(file), bytes);
-        let texts = texts.map_err(|e| execution_failure(&e))?;
-        let whole = |tokens: &[u32]| tokens.len() as u64 == model.next_position(lane.seq);
-        match <[_; 1]>::try_from(texts) {
-            Ok([(seq, tokens)]) if seq == lane.seq && whole(&tokens) => {
-                tokens.iter().for_each(|&id| lane.sampler.accept(id));
-                lane.read = tokens;
-                Ok(())
-            }
-            _ => {
-                model.clear();
-                Err(execution_failure(&ExecError::StateFile {
-                    what: "it has not one text, or another one than its caches".into(),
-                }))
-            }
-        }
-    }
-
-    /// Saves the only sequence, and the turns that it has.
-    ///
-    /// # Errors
-    /// A file that cannot be written, and those of [`Model::save`].
+    /// Returns an error if the file cannot be written, or the session keeps no states.
     pub(super) fn save(
         &self,
-        model: &dyn Model,
-        lane: &Lane<'_>,
+        session: &AnySession<'_>,
+        slot: &Slot<'_, impl TokenSink>,
         (file, turns): (&GgufFile, Option<&[Message]>),
     ) -> Result<(), Failure> {
-        match self.target() {
-            Some(path) => write(path, model, lane, (file, turns)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn write(
-    path: &Path,
-    model: &dyn Model,
-    lane: &Lane<'_>,
-    (file, turns): (&GgufFile, Option<&[Message]>),
-) -> Result<(), Failure> {
-    let turns = turns.map_or_else(Vec::new, turns::written);
-    let texts = [(lane.seq, lane.read.clone())];
-    let mut refused = None;
-    let written = output::replace_by(
-        path,
-        &mut |out| match model.save(checksum(file), &texts, out) {
-            Ok(()) => out.write_all(&turns),
+        let Some(path) = self.target() else {
+            return Ok(());
+        };
+        let mut refused = None;
+        let written = output::replace_by(path, &mut |out| match session_file::save(
+            session,
+            slot,
+            (file, turns),
+            out,
+        ) {
+            Ok(()) => Ok(()),
             Err(SaveError::Io(e)) => Err(e),
             Err(SaveError::Exec(e)) => {
                 refused = Some(e);
                 Err(io::Error::other("the session cannot be saved"))
             }
-        },
-    );
-    match refused {
-        Some(e) => Err(execution_failure(&e)),
-        None => written.map_err(|e| Failure::file(path, &e)),
-    }
-}
-
-/// A checksum of the model: of its header, and of the begin of each tensor.
-fn checksum(file: &GgufFile) -> u64 {
-    let mut sum = Checksum::default();
-    let header = file.header();
-    for entry in header.metadata().entries() {
-        sum.update(entry.key.as_bytes());
-    }
-    for t in header.tensors() {
-        sum.update(t.name.as_bytes());
-        sum.update(t.dtype.to_string().as_bytes());
-        t.ne.iter().for_each(|n| sum.update(&n.to_le_bytes()));
-        if let Some(data) = file.tensor_data(t) {
-            sum.update(&data[..data.len().min(SAMPLE)]);
+        });
+        match refused {
+            Some(e) => Err(Failure::from(e)),
+            None => written.map_err(|e| Failure::file(path, &e)),
         }
     }
-    sum.value()
 }

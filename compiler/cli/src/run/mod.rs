@@ -1,177 +1,49 @@
 //! `tpc run`: a model's answer to a prompt, or a chat with it.
 //!
 //! - an `asker` finds the prompts of the command line;
-//! - `prompt` makes token ids of a text, a conversation, or a list of ids;
-//! - a `lane` is a sequence with its answer, `generate` decodes all lanes together;
-//! - `stream` writes answers as they come, `interrupt` ends them, `speed` says how fast it was;
+//! - `stream` writes answers as they come, `interrupt` ends them, `speed` prints how fast they came;
 //! - a `chat` answers the lines of a terminal;
-//! - `kept` has sessions in files, `turns` the conversations in them.
+//! - `kept` has the options for sessions in files.
+//!
+//! The engine (`tpc_engine::generate`) makes prompts and generates.
 
+mod args;
 mod asker;
 mod chat;
-mod generate;
+mod finish;
 mod interrupt;
 mod kept;
-mod lane;
-mod prompt;
 mod sampling;
 mod speed;
 mod stream;
 mod terminal;
-mod turns;
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
-mod tests;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tpc_core::placement::SplitMode;
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::Diagnostic;
+use tpc_engine::generate::{
+    Buffers, Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, fits,
+};
+use tpc_engine::{AnySession, ExecutorKind, Loader, PreparedModel};
 use tpc_ir::DType;
 use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
-use crate::args::{Defaults, PlacementArgs};
-use crate::engine::{self, EngineArgs, ExecutorKind, Loading, Model, Opened, Ready, SubjectArgs};
+use crate::args::Defaults;
+use crate::execution::{self, Opened};
 use crate::output::{self, Failure};
+pub(super) use args::Args;
+use args::MaxTokens;
 use asker::{Asker, tokenizer};
 use chat::Ended;
-use generate::{Asked, Buffers, Generation, WhenFull, fits, full};
+use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
-use kept::KeptArgs;
-use lane::{End, Lane, Share};
-use prompt::Prompter;
-use sampling::SamplingArgs;
-use speed::Speed;
 use stream::{Stream, To};
 
 /// The tokens of an answer to a prompt that is no message, where `-n` says nothing: a text that is continued need not end.
 const CONTINUED: usize = 128;
-
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    #[command(flatten)]
-    subject: SubjectArgs,
-    /// The prompt [default: a chat; standard input, where that is no terminal]; repeatable, each with its own answer.
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
-    prompt: Vec<String>,
-    /// A file with a prompt per line, each with its own answer; `-np` of them are continued side by side.
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
-    prompts: Option<PathBuf>,
-    /// A file with the prompt.
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["prompt", "prompts"])]
-    file: Option<PathBuf>,
-    /// In -p, \n, \t, \r, \\, \', \" and \xHH are the characters that they stand for; without it they are themselves.
-    #[arg(long, short)]
-    escape: bool,
-    /// In -p, a backslash is itself, as it is without --escape.
-    #[arg(long, conflicts_with = "escape")]
-    no_escape: bool,
-    /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
-    #[arg(
-        long,
-        value_name = "1,2,3",
-        value_parser = token_ids,
-        allow_hyphen_values = true,
-        conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
-    )]
-    tokens: Vec<TokenIds>,
-    /// The most tokens of an answer; -1 is as many as fit [default: 128; as many as fit of an answer to a message].
-    #[arg(
-        long,
-        short = 'n',
-        visible_alias = "predict",
-        value_name = "N",
-        value_parser = n_predict,
-        allow_hyphen_values = true
-    )]
-    n_predict: Option<Most>,
-    /// What the model is told before the first message.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        allow_hyphen_values = true,
-        conflicts_with = "raw"
-    )]
-    system_prompt: Option<String>,
-    /// Continue the text as it is, without the file's chat template.
-    #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
-    raw: bool,
-    /// Go on after tokens that end an answer.
-    #[arg(long)]
-    ignore_eos: bool,
-    /// Where the context is full, forget the older half of the text, and go on.
-    #[arg(long)]
-    context_shift: bool,
-    /// The first tokens that a context shift keeps; -1 is the prompt.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "0",
-        value_parser = keep,
-        allow_hyphen_values = true
-    )]
-    keep: Keep,
-    #[command(flatten)]
-    kept: KeptArgs,
-    #[command(flatten)]
-    sampling: SamplingArgs,
-    #[command(flatten)]
-    engine: EngineArgs,
-    #[command(flatten)]
-    placement: PlacementArgs,
-}
-
-/// A list of token ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct TokenIds(Vec<u32>);
-
-/// Reads a list of token ids.
-fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
-    let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
-    ids.map(TokenIds).map_err(|_| {
-        let message = format!("--tokens must be token ids, not `{text}`");
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", message);
-        d.help("such as 1,2,3")
-    })
-}
-
-/// The most tokens of an answer; `None` for as many as fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Most(Option<usize>);
-
-/// Reads the most tokens of an answer.
-fn n_predict(text: &str) -> Result<Most, Diagnostic> {
-    match text.parse::<i64>() {
-        Ok(-2 | -1) => Ok(Most(None)),
-        Ok(n) if n >= 0 => Ok(Most(usize::try_from(n).ok())),
-        _ => {
-            let message = format!("--n-predict must be a number of tokens, not `{text}`");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "--n-predict", message);
-            Err(d.help("such as 128; -1 is as many as fit the context"))
-        }
-    }
-}
-
-/// The first tokens that stay; `None` for those of the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Keep(Option<usize>);
-
-/// Reads the number of tokens that a context shift keeps.
-fn keep(text: &str) -> Result<Keep, Diagnostic> {
-    match text.parse::<i64>() {
-        Ok(-1) => Ok(Keep(None)),
-        Ok(n) if n >= 0 => Ok(Keep(usize::try_from(n).ok())),
-        _ => {
-            let message = format!("--keep must be a number of tokens, not `{text}`");
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "--keep", message);
-            Err(d.help("such as 4; -1 is the prompt"))
-        }
-    }
-}
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
@@ -186,7 +58,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // What cannot be read, or written at the end, is told before the model is loaded.
     let kept = args.kept.read()?;
     let mut prompter = asker.prompter()?;
-    prompter.resume(kept.turns());
+    let turns = kept.as_ref().and_then(|kept| kept.turns.as_deref());
+    prompter.resume(turns.unwrap_or_default());
     let (prompts, ready) = (asker.prompts(&mut prompter)?, opened.plan()?);
     asker.in_vocabulary(ready.n_vocab)?;
     may_run(args, &ready)?;
@@ -194,23 +67,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // Of each sequence the next token and what was drafted have logits.
     let rows = ready.n_draft + 1;
     let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
-    let lanes = lanes(&opened, prompts.len(), most);
+    let slots = slots(&opened, prompts.len(), most);
     let interrupt = Interrupt::listen();
-    let loading = Loading {
+    let loader = Loader {
         name: args.subject.path(),
         file,
-        subject: &ready,
-        cells: usize::MAX,
+        model: &ready,
+        ctx_size: usize::MAX,
         batch,
-        outputs: lanes.saturating_mul(rows),
-        sequences: lanes,
-        executor,
-        threads: args.engine.threads(ready.n_devices())?,
-        profile: false,
-        edges: args.engine.edges(),
-        verbose: args.engine.verbose(),
+        outputs: slots.saturating_mul(rows),
+        sequences: slots,
+        executor: (args.engine).executor_options(executor, ready.n_devices())?,
     };
-    let long = engine::beyond_training(file, loading.each());
+    let n_ctx = loader.sequence_ctx_size();
+    let long = execution::beyond_training(file, n_ctx);
     long.iter().for_each(output::diagnostic);
     let begin = Begin {
         args,
@@ -219,50 +89,58 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         most: most_tokens(args, &prompter),
     };
     // Settings that make no sense are told before, too.
-    let mut first = begin.lane(0, prompter.stream(To::Output))?;
-    let mut model = loading.load()?;
+    let mut first = begin.slot(0, Stream::of(&prompter, To::Output))?;
+    let mut session = execution::load(loader, &args.engine)?;
     let loaded = begun.elapsed();
-    let (when_full, unshifted) = when_full(args, model.as_mut())?;
-    args.kept.check(model.as_ref())?;
-    KeptArgs::load(&kept, model.as_mut(), &mut first, file)?;
-    drop(kept);
-    let mut generation = Generation {
-        model: model.as_mut(),
-        n_ctx: loading.each(),
+    let (when_full, unshifted) = when_full(args, &mut session)?;
+    args.kept.check(&session)?;
+    if let Some(kept) = kept {
+        kept.load(&mut session, &mut first, file)?;
+    }
+    let stop = || interrupt.ends_work();
+    let mut generator = Generator {
+        model: &mut session,
+        n_ctx,
         batch,
         when_full,
         unshifted,
-        interrupt: &interrupt,
+        stop: &stop,
         speed: Speed::default(),
         buffers: Buffers::default(),
     };
     if prompts.is_empty() && args.kept.goes_on() {
         prompter.resume_text(&first.read);
     }
-    let generated = &mut generation;
+    let (generated, interrupt) = (&mut generator, &interrupt);
     let ended = match prompts.as_slice() {
-        [] => chat::talk(generated, &mut first, &mut prompter),
-        [one] => answer(generated, &mut first, one, &mut prompter).map(|()| Ended::Done),
-        several => answers(generated, &begin, &prompter, several, lanes).map(|()| Ended::Done),
+        [] => chat::talk(generated, &mut first, &mut prompter, interrupt),
+        [one] => {
+            let _work = interrupt.work();
+            answer(generated, &mut first, one, &mut prompter).map(|()| Ended::Done)
+        }
+        several => {
+            let _work = interrupt.work();
+            answers(generated, &begin, &prompter, several, slots).map(|()| Ended::Done)
+        }
     };
+    let speed = generator.speed;
     // What was said in a chat is saved, however it ended.
     if ended.is_ok() || prompts.is_empty() {
-        args.kept
-            .save(&*generation.model, &first, (file, prompter.turns()))?;
+        args.kept.save(&session, &first, (file, prompter.turns()))?;
     }
-    end(ended, &generation.speed, loaded)
+    end(ended, &speed, loaded)
 }
 
 /// Says how fast it was, and how it ended. Where nothing was read there is nothing to say but what went wrong.
 fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result<(), Failure> {
     if ended.is_ok() || speed.began() {
-        let _ = writeln!(io::stderr().lock(), "{}", speed.line(loaded));
+        let _ = writeln!(io::stderr().lock(), "{}", speed::line(speed, loaded));
     }
     status(ended?)
 }
 
 /// The sequences that are continued side by side.
-fn lanes(opened: &Opened, prompts: usize, most: usize) -> usize {
+fn slots(opened: &Opened, prompts: usize, most: usize) -> usize {
     opened.sequences().min(prompts).min(most).max(1)
 }
 
@@ -274,21 +152,21 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     };
     let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
     let opened = (args.subject).open(&args.placement, || {
-        engine::placement(&args.placement, defaults, executor)
+        execution::placement(&args.placement, defaults, executor)
     })?;
     let executor = opened.executor(&args.engine, executor);
     Ok((opened, executor))
 }
 
 /// Fails where the model does not generate, or forgets no single tokens and that is asked for.
-fn may_run(args: &Args, ready: &Ready) -> Result<(), Failure> {
-    if ready.both_ways {
+fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
+    if ready.bidirectional {
         return Err(not_token_by_token());
     }
     if !args.context_shift || !ready.recurrent {
         return Ok(());
     }
-    Err(engine::execution_failure(&ExecError::CannotRewind {
+    Err(Failure::from(ExecError::CannotRewind {
         seq: 0,
         pos: 0,
         why: "recurrent states do not forget single tokens".to_owned(),
@@ -298,7 +176,7 @@ fn may_run(args: &Args, ready: &Ready) -> Result<(), Failure> {
 /// The most tokens of an answer.
 fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
     match (args.n_predict, prompter.is_conversation()) {
-        (Some(Most(most)), _) => most,
+        (Some(MaxTokens(most)), _) => most,
         (None, true) => None,
         (None, false) => Some(CONTINUED),
     }
@@ -326,17 +204,20 @@ fn not_token_by_token() -> Failure {
 
 /// What is done when the context is full, and why it cannot be shifted, if so. A model that cannot shift it says so at once,
 /// and not when it is full.
-fn when_full(args: &Args, model: &mut dyn Model) -> Result<(WhenFull, Option<String>), Failure> {
-    match (model.shift(0, 0, 0), args.context_shift) {
+fn when_full(
+    args: &Args,
+    session: &mut AnySession<'_>,
+) -> Result<(WhenFull, Option<String>), Failure> {
+    match (session.shift(0, 0, 0), args.context_shift) {
         (Ok(()), true) => Ok((WhenFull::Shift { keep: args.keep.0 }, None)),
         (Ok(()), false) => Ok((WhenFull::End, None)),
-        (Err(e), true) => Err(engine::execution_failure(&e)),
+        (Err(e), true) => Err(Failure::from(e)),
         (Err(ExecError::CannotRewind { why, .. }), false) => Ok((WhenFull::End, Some(why))),
         (Err(e), false) => Ok((WhenFull::End, Some(e.to_string()))),
     }
 }
 
-/// How lanes begin.
+/// How slots begin.
 struct Begin<'a, 't> {
     args: &'a Args,
     n_vocab: usize,
@@ -346,87 +227,60 @@ struct Begin<'a, 't> {
 }
 
 impl<'t> Begin<'_, 't> {
-    /// A lane without tokens.
-    fn lane(&self, seq: u32, stream: Stream<'t>) -> Result<Lane<'t>, Failure> {
+    /// Makes a slot without tokens.
+    fn slot(&self, seq: u32, stream: Stream<'t>) -> Result<StreamSlot<'t>, Failure> {
         let sampler = Sampler::new(self.args.sampling.settings(), self.n_vocab);
-        Ok(Lane {
-            seq,
-            read: Vec::new(),
-            prompt: 0,
-            pending: Vec::new(),
-            drafts: Vec::new(),
-            answer: Vec::new(),
-            share: Share::default(),
-            end: None,
-            closed: false,
-            sampler: sampler.map_err(Failure::usage)?,
-            stream,
-            most: self.most.unwrap_or(usize::MAX),
-            ends: self.tokenizer.filter(|_| !self.args.ignore_eos),
-        })
+        let mut slot = Slot::new(seq, sampler.map_err(Failure::usage)?, stream);
+        slot.max_tokens = self.most.unwrap_or(usize::MAX);
+        slot.ends = self.tokenizer.filter(|_| !self.args.ignore_eos);
+        Ok(slot)
     }
 }
 
 /// Generates the answer to a prompt.
 fn answer<'t>(
-    generation: &mut Generation<'_>,
-    lane: &mut Lane<'t>,
+    generator: &mut Generator<'_>,
+    slot: &mut StreamSlot<'t>,
     prompt: &[u32],
     prompter: &mut Prompter<'t>,
 ) -> Result<(), Failure> {
-    fits(prompt.len(), generation.n_ctx, Asked::Once)?;
-    generation.rewind(lane, prompt)?;
-    generation.answer(lane)?;
-    finish(lane, generation)?;
-    prompter.answered(&lane.answer)
-}
-
-/// Ends the answer of a lane.
-fn finish(lane: &mut Lane<'_>, generation: &Generation<'_>) -> Result<(), Failure> {
-    finished(lane, generation.n_ctx, generation.unshifted.as_deref())
-}
-
-/// The same, with why the context cannot be shifted.
-fn finished(lane: &mut Lane<'_>, n_ctx: usize, unshifted: Option<&str>) -> Result<(), Failure> {
-    lane.stream.finish()?;
-    if lane.end == Some(End::Full) {
-        output::diagnostic(&full(n_ctx, unshifted));
-    }
-    Ok(())
+    fits(prompt.len(), generator.n_ctx, PromptOrigin::Single)?;
+    generator.rewind(slot, prompt)?;
+    generator.answer(slot)?;
+    finish(slot, generator)?;
+    Ok(prompter.answered(&slot.answer)?)
 }
 
 /// Generates the answers to several prompts, `n` of them side by side, and prints each when those before it are printed.
 fn answers<'t>(
-    generation: &mut Generation<'_>,
+    generator: &mut Generator<'_>,
     begin: &Begin<'_, 't>,
     prompter: &Prompter<'t>,
     prompts: &[Vec<u32>],
     n: usize,
 ) -> Result<(), Failure> {
-    let n_ctx = generation.n_ctx;
-    let unshifted = generation.unshifted.clone();
+    let n_ctx = generator.n_ctx;
+    let unshifted = generator.unshifted.clone();
     for prompt in prompts {
-        fits(prompt.len(), n_ctx, Asked::Once)?;
+        fits(prompt.len(), n_ctx, PromptOrigin::Single)?;
     }
     let start = |seq: usize, prompt: &[u32]| {
-        let mut lane = begin.lane(seq as u32, prompter.stream(To::Memory))?;
-        prompt.iter().for_each(|&id| lane.sampler.accept(id));
-        lane.prompt = prompt.len();
-        lane.pending.extend_from_slice(prompt);
-        Ok(lane)
+        let mut slot = begin.slot(seq as u32, Stream::of(prompter, To::Memory))?;
+        slot.begin(prompt);
+        Ok(slot)
     };
     let begun = prompts.iter().take(n).enumerate();
-    let lanes: Result<Vec<Lane<'t>>, Failure> = begun.map(|(i, p)| start(i, p)).collect();
-    let mut lanes = lanes?;
-    // The prompt that each lane answers.
+    let begun: Result<Vec<StreamSlot<'t>>, Failure> = begun.map(|(i, p)| start(i, p)).collect();
+    let mut slots = begun?;
+    // The prompt that each slot answers.
     let mut of: Vec<usize> = (0..n).collect();
     let mut waiting = n..prompts.len();
     let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();
     let mut printed = 0;
-    generation.run(&mut lanes, |model, lane| {
-        finished(lane, n_ctx, unshifted.as_deref())?;
-        let at = lane.seq as usize;
-        let stream = std::mem::replace(&mut lane.stream, prompter.stream(To::Memory));
+    generator.run(&mut slots, |model, slot| -> Result<(), Failure> {
+        finish_in(slot, n_ctx, unshifted.as_deref())?;
+        let at = slot.seq as usize;
+        let stream = std::mem::replace(&mut slot.sink, Stream::of(prompter, To::Memory));
         done[of[at]] = Some(stream);
         while let Some(stream) = done.get_mut(printed).and_then(Option::as_mut) {
             output::result(&format!("[{}]\n", printed + 1))?;
@@ -434,8 +288,8 @@ fn answers<'t>(
             printed += 1;
         }
         if let Some(next) = waiting.next() {
-            model.remove_sequence(lane.seq);
-            *lane = start(at, &prompts[next])?;
+            model.remove_sequence(slot.seq);
+            *slot = start(at, &prompts[next])?;
             of[at] = next;
         }
         Ok(())

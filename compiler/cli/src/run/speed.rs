@@ -1,85 +1,24 @@
-//! How fast it was.
+//! The line about the speed of a run.
 
 use std::time::Duration;
 
-/// What a batch did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Step {
-    /// Tokens that were read.
-    pub(super) tokens: usize,
-    /// Those of prompts among them.
-    pub(super) prompt: usize,
-    /// The first tokens of answers, which come with their prompts.
-    pub(super) begun: usize,
-    /// The other tokens of answers.
-    pub(super) generated: usize,
-    /// Tokens that were guessed before, and those of them that were right.
-    pub(super) drafted: usize,
-    pub(super) accepted: usize,
-    /// The time that it took.
-    pub(super) time: Duration,
-}
+use tpc_engine::generate::{Rate, Speed};
 
-/// Some tokens, and the time that they took.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rate {
-    tokens: usize,
-    time: Duration,
-}
-
-/// What the batches of a run took together.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Speed {
-    prompt: Rate,
-    steps: Rate,
-    begun: usize,
-    drafted: usize,
-    accepted: usize,
-}
-
-impl Speed {
-    /// Counts a batch. The time of one that mixes prompts and answers is divided by their tokens.
-    pub(super) fn count(&mut self, step: &Step) {
-        let prompt = match step.tokens {
-            0 => Duration::ZERO,
-            n => step.time.mul_f64(step.prompt as f64 / n as f64),
-        };
-        self.prompt.tokens += step.prompt;
-        self.prompt.time += prompt;
-        self.steps.tokens += step.generated;
-        self.steps.time += step.time.saturating_sub(prompt);
-        self.begun += step.begun;
-        self.drafted += step.drafted;
-        self.accepted += step.accepted;
-    }
-
-    /// Tokens that were guessed, and those that were right.
-    #[cfg(test)]
-    pub(super) const fn drafts(&self) -> (usize, usize) {
-        (self.drafted, self.accepted)
-    }
-
-    /// Whether anything was read.
-    pub(super) const fn began(&self) -> bool {
-        self.prompt.tokens > 0
-    }
-
-    /// A line that says it, with the time that loading took. The first token of an answer comes with its prompt, so that
-    /// the speed of generation is that of the others.
-    pub(super) fn line(&self, loading: Duration) -> String {
-        let drafts = match self.drafted {
-            0 => String::new(),
-            n => format!("; {} of {n} drafted tokens accepted", self.accepted),
-        };
-        format!(
-            "prompt {} tokens{}; generated {} tokens{}{drafts}; loaded in {:.2} s",
-            self.prompt.tokens,
-            rate(self.prompt),
-            self.begun + self.steps.tokens,
-            rate(self.steps),
-            loading.as_secs_f64()
-        )
-    }
+/// Returns the line, with the time that loading took. The first token of an answer comes with its prompt, so that the speed of
+/// generation is that of the others.
+pub(super) fn line(speed: &Speed, loading: Duration) -> String {
+    let drafts = match speed.drafted {
+        0 => String::new(),
+        n => format!("; {} of {n} drafted tokens accepted", speed.accepted),
+    };
+    format!(
+        "prompt {} tokens{}; generated {} tokens{}{drafts}; loaded in {:.2} s",
+        speed.prompt.tokens,
+        rate(speed.prompt),
+        speed.begun + speed.steps.tokens,
+        rate(speed.steps),
+        loading.as_secs_f64()
+    )
 }
 
 /// `, 12.3 t/s`.
@@ -93,6 +32,8 @@ fn rate(r: Rate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tpc_engine::generate::Step;
+
     use super::*;
 
     #[test]
@@ -113,11 +54,11 @@ mod tests {
             time: Duration::from_secs(4),
             ..Step::default()
         });
-        let line = speed.line(Duration::from_millis(1500));
+        let text = line(&speed, Duration::from_millis(1500));
         let expected = "prompt 10 tokens, 5.00 t/s; generated 3 tokens, 0.50 t/s; \
                         1 of 3 drafted tokens accepted; loaded in 1.50 s";
-        assert_eq!(line, expected);
-        let none = Speed::default().line(Duration::ZERO);
+        assert_eq!(text, expected);
+        let none = line(&Speed::default(), Duration::ZERO);
         assert_eq!(
             none,
             "prompt 0 tokens; generated 0 tokens; loaded in 0.00 s"

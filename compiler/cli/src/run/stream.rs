@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 
 use tpc_text::{Detokenizer, Show, Start, Tokenizer};
+
+use tpc_engine::Error;
+use tpc_engine::generate::{Prompter, TokenSink};
 
 use crate::output::Failure;
 
@@ -31,26 +35,27 @@ pub(super) enum To {
     Memory,
 }
 
-/// Whether anybody still reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
-    Present,
-    Gone,
-}
-
 impl<'t> Stream<'t> {
+    /// Makes a stream of answers: their text, or ids if the prompts are ids.
+    pub(super) fn of(prompter: &Prompter<'t>, to: To) -> Stream<'t> {
+        match prompter.tokenizer() {
+            Some(tokenizer) => Stream::text(tokenizer, to),
+            None => Stream::ids(to),
+        }
+    }
+
     /// The text of tokens that follow others.
-    pub(super) fn text(tokenizer: &'t Tokenizer, to: To) -> Stream<'t> {
+    fn text(tokenizer: &'t Tokenizer, to: To) -> Stream<'t> {
         let detokenizer = Detokenizer::new(tokenizer, Start::Continuation, Show::Text);
-        Stream::of(Form::Text(detokenizer), to)
+        Stream::with_form(Form::Text(detokenizer), to)
     }
 
     /// Ids of tokens.
-    pub(super) fn ids(to: To) -> Stream<'static> {
-        Stream::of(Form::Ids, to)
+    fn ids(to: To) -> Stream<'static> {
+        Stream::with_form(Form::Ids, to)
     }
 
-    fn of(form: Form<'_>, to: To) -> Stream<'_> {
+    fn with_form(form: Form<'_>, to: To) -> Stream<'_> {
         Stream {
             form,
             to,
@@ -59,24 +64,8 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Writes a token.
-    pub(super) fn push(&mut self, id: u32) -> Result<Reader, Failure> {
-        match &mut self.form {
-            Form::Text(detokenizer) => {
-                let pushed = detokenizer.push(id, &mut self.text);
-                pushed.map_err(Failure::usage)?;
-            }
-            Form::Ids => {
-                let comma = if self.at_line { "" } else { "," };
-                // A string takes everything.
-                let _ = write!(self.text, "{comma}{id}");
-            }
-        }
-        self.written()
-    }
-
     /// Writes what was held back, and the end of the line.
-    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
         if let Form::Text(detokenizer) = &mut self.form {
             detokenizer.finish(&mut self.text);
         }
@@ -91,27 +80,44 @@ impl<'t> Stream<'t> {
     }
 
     /// Prints the text that was kept.
-    pub(super) fn print(&mut self) -> Result<Reader, Failure> {
+    pub(super) fn print(&mut self) -> Result<(), Error> {
         self.to = To::Output;
-        self.written()
+        self.written().map(|_| ())
     }
 
-    fn written(&mut self) -> Result<Reader, Failure> {
+    fn written(&mut self) -> Result<ControlFlow<()>, Error> {
         if self.text.is_empty() {
-            return Ok(Reader::Present);
+            return Ok(ControlFlow::Continue(()));
         }
         self.at_line = self.text.ends_with('\n');
         if self.to == To::Memory {
-            return Ok(Reader::Present);
+            return Ok(ControlFlow::Continue(()));
         }
         let mut out = io::stdout().lock();
         let written = out.write_all(self.text.as_bytes());
         let written = written.and_then(|()| out.flush());
         self.text.clear();
         match written {
-            Ok(()) => Ok(Reader::Present),
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-            Err(e) => Err(Failure::write("standard output", &e)),
+            Ok(()) => Ok(ControlFlow::Continue(())),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            Err(e) => Err(Failure::write("standard output", &e).into_engine()),
         }
+    }
+}
+
+impl TokenSink for Stream<'_> {
+    fn push(&mut self, id: u32) -> Result<ControlFlow<()>, Error> {
+        match &mut self.form {
+            Form::Text(detokenizer) => {
+                let pushed = detokenizer.push(id, &mut self.text);
+                pushed.map_err(Error::usage)?;
+            }
+            Form::Ids => {
+                let comma = if self.at_line { "" } else { "," };
+                // A string takes everything.
+                let _ = write!(self.text, "{comma}{id}");
+            }
+        }
+        self.written()
     }
 }

@@ -93,7 +93,7 @@ fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
         let d = Diagnostic::new(&codes::NOT_THE_MODEL, "artefact", message);
         vec![d.help("compile the model again: tpc compile MODEL -o FILE.tpc")]
     };
-    if let Some(m) = artefact::of_model(read, file) {
+    if let Some(m) = tpc_engine::artefact::of_model(read, file) {
         let message = format!("{}: found {}, wanted {}", m.field, m.found, m.wanted);
         let d = Diagnostic::new(m.code, "artefact", message);
         return Err(vec![

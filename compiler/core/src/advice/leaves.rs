@@ -8,7 +8,7 @@ use tpc_passes::place::PlaceOverride;
 
 use super::load::Load;
 use super::point::Point;
-use crate::pipeline::{PreparedModel, StoredBytes};
+use crate::pipeline::{PlanInput, StoredBytes};
 use crate::placement::{HostExperts, Placement, overridden, resolve};
 use tpc_diag::Diagnostic;
 
@@ -41,7 +41,7 @@ impl Leaves {
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched.
-    pub(super) fn new(prepared: &PreparedModel, base: &Placement) -> Result<Leaves, Diagnostic> {
+    pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Result<Leaves, Diagnostic> {
         let graph = &prepared.model.graph;
         let n_block = prepared.model.summary.n_block();
         let plain = Placement {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tpc_ir::Op;
 
 use super::load::Load;
-use crate::pipeline::PreparedModel;
+use crate::pipeline::PlanInput;
 use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 
 /// One layer that goes to the host.
@@ -77,7 +77,7 @@ fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Opt
 
 impl Moves {
     /// The moves for a model under a placement.
-    pub(super) fn new(prepared: &PreparedModel, base: &Placement) -> Moves {
+    pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Moves {
         if base.overrides.is_empty() {
             return Moves::default();
         }
@@ -249,7 +249,7 @@ impl Moves {
 }
 
 /// The weights of the layers, with the first override that matches each.
-fn weights<'p>(prepared: &'p PreparedModel, base: &Placement) -> Vec<Weight<'p>> {
+fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     let graph = &prepared.model.graph;
     let experts = prepared.experts();
     let batch = prepared.memory_batch(base);

@@ -9,7 +9,7 @@ use super::point::{Chain, Point};
 use super::price::{Advice, per_token};
 use super::search::{CELLS, FASTER, Search, TimedPoint, has_as_much, milder};
 use super::way_profile::WayProfile;
-use crate::pipeline::{Draft, PreparedModel, in_parallel};
+use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
 /// The drafts that a full effort takes: memory is priced higher, then shares are shifted.
@@ -89,7 +89,7 @@ pub(super) struct TrialResult {
     pub(super) point: Point,
     pub(super) changes: Vec<Change>,
     pub(super) placement: Placement,
-    pub(super) prepared: PreparedModel,
+    pub(super) prepared: PlanInput,
     pub(super) draft: Draft,
     pub(super) us_per_token: f64,
 }

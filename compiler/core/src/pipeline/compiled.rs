@@ -10,11 +10,12 @@ use tpc_passes::prove::{Proof, Refutation, Unproven};
 use tpc_passes::rewrite::Report as RewriteReport;
 
 use super::candidate::Candidate;
+use super::cells::CacheSizes;
 use super::divide;
 use super::engine::ExcludedMode;
 use super::memory::{self, Memory, fits, memory_batch};
 use super::model::Model;
-use super::size::{CacheSizes, ModelSize};
+use super::size::ModelSize;
 use super::strategies::main_device;
 use crate::placement::{ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};

@@ -15,7 +15,7 @@ use super::memory::{Memory, fits};
 use super::parallel::run_beside;
 use super::ranking::{CompareScope, Ranking};
 use super::strategies::{Strategy, strategy};
-use super::{CompiledModel, ExcludedMode, PreparedModel, Way, tensor_limit};
+use super::{CompiledModel, ExcludedMode, PlanInput, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -30,7 +30,7 @@ pub struct Draft {
     budget: Budget,
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// Plans the model.
     ///
     /// # Errors
@@ -83,9 +83,9 @@ impl PreparedModel {
     }
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// Plans the model, divided this way, once: shares are not shifted and memory is not priced higher where the plan does
-    /// not fit. Where it fits, it is the plan of [`PreparedModel::draft`] for a placement that asks for this way.
+    /// not fit. Where it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
@@ -116,7 +116,7 @@ impl PreparedModel {
     }
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// The bytes of every place as the placement's engine allocates them for the model, divided this way, without a plan;
     /// `None` where tpc's own count serves.
     ///
@@ -162,7 +162,7 @@ impl Draft {
     }
 
     /// Whether the engine that it is for refuses to split tensors so.
-    pub(crate) fn is_refused(&self, prepared: &PreparedModel, placement: &Placement) -> bool {
+    pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
@@ -173,7 +173,7 @@ impl Draft {
     }
 
     /// The plan of `prepared`, with the proof of its programs or why there is none.
-    pub fn proved(self, prepared: PreparedModel) -> CompiledModel {
+    pub fn proved(self, prepared: PlanInput) -> CompiledModel {
         let Strategy {
             mode,
             resolved,
@@ -187,7 +187,7 @@ impl Draft {
             rewriting,
             programs,
         } = self.division;
-        let PreparedModel {
+        let PlanInput {
             model,
             caches,
             size,

@@ -9,7 +9,7 @@ use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
-use super::size::CacheSizes;
+use super::cells::CacheSizes;
 
 /// The largest batch of a prompt, with a full cache.
 pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {

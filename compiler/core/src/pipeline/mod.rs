@@ -1,6 +1,7 @@
 //! From a model file to verified programs.
 
 mod candidate;
+mod cells;
 mod compiled;
 mod divide;
 mod draft;
@@ -18,16 +19,17 @@ mod sketch;
 mod strategies;
 
 pub use candidate::Candidate;
+pub use cells::{CacheSizes, SequenceCells};
 pub use compiled::CompiledModel;
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
 pub use engine::{ExcludedMode, is_on_host, tensor_failures};
 pub use model::Model;
 pub(crate) use origin::memory_batch_of;
-pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, PreparedModel};
+pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, PlanInput};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
-pub use size::{CacheSizes, ModelSize};
+pub use size::ModelSize;
 pub use sketch::{Sketch, StoredBytes};
 pub use strategies::{Way, ways};
 pub use tpc_passes::plan::{Breakdown, Estimate};

@@ -33,7 +33,7 @@ pub enum Origin<'a> {
 
 /// A model that is ready to be planned: its graph with caches of the types and sizes that a placement asks for.
 #[derive(Clone, Debug)]
-pub struct PreparedModel {
+pub struct PlanInput {
     /// The graph, and the facts of the header.
     pub model: Model,
     /// Sizes of the caches.
@@ -66,7 +66,7 @@ impl Origin<'_> {
     ///
     /// # Errors
     /// Diagnostics of the model or of options.
-    pub fn prepare(self, placement: &Placement) -> Result<PreparedModel, Vec<Diagnostic>> {
+    pub fn prepare(self, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {
         match self {
             Origin::File(file) => of_file(file, placement),
             Origin::Capture(captured) => of_capture(captured, placement),
@@ -74,7 +74,7 @@ impl Origin<'_> {
     }
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// The batches that plans are priced for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
@@ -109,7 +109,7 @@ pub(crate) fn memory_batch_of(
     memory_batch(&workload, caches)
 }
 
-fn of_file(file: &GgufFile, placement: &Placement) -> Result<PreparedModel, Vec<Diagnostic>> {
+fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {
     let one = |d: Diagnostic| vec![d];
     let header = file.header();
     let mut options = LowerOptions {
@@ -140,7 +140,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<PreparedModel, Vec<
         placement.ubatch_size,
         placement.parallel,
     );
-    Ok(PreparedModel {
+    Ok(PlanInput {
         model: Model {
             graph,
             summary,
@@ -155,7 +155,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<PreparedModel, Vec<
 fn of_capture(
     captured: &CapturedGraph,
     placement: &Placement,
-) -> Result<PreparedModel, Vec<Diagnostic>> {
+) -> Result<PlanInput, Vec<Diagnostic>> {
     let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
     in_range(n_ctx, placement)?;
     if placement.drafting != Drafting::None {
@@ -184,7 +184,7 @@ fn of_capture(
         n_ctx,
         n_ctx_swa: n_ctx,
     };
-    Ok(PreparedModel {
+    Ok(PlanInput {
         model: Model {
             graph,
             summary,

@@ -5,7 +5,7 @@ use tpc_passes::plan::{Bill, PlanRequest, Planned};
 
 use super::divide::{Sharding, invalid};
 use super::strategies::strategy;
-use super::{PreparedModel, Way};
+use super::{PlanInput, Way};
 use crate::placement::{Placement, overridden};
 use tpc_diag::Diagnostic;
 
@@ -18,7 +18,7 @@ pub struct Outline {
     graph: Verified<stage::Sharded>,
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// The outline of a plan of the model, divided this way.
     ///
     /// # Errors

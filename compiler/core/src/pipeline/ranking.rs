@@ -11,7 +11,7 @@ use tpc_passes::plan::estimate;
 use super::candidate::Candidate;
 use super::divide::Sharding;
 use super::strategies::{Strategy, Way, strategy, ways};
-use super::{ExcludedMode, PreparedModel, in_parallel, tensor_limit};
+use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
 use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -54,7 +54,7 @@ pub(super) struct Ranking {
     pub(super) complete: bool,
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// The strategies to divide the model that the mode admits. Whether a strategy fits is judged by weights, caches and
     /// states alone.
     ///

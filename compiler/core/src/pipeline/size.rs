@@ -1,6 +1,6 @@
-//! How large a model and its caches are.
+//! The size of a model: its elements and bytes.
 
-use tpc_ir::{Bindings, Graph, Op, Window, parts_cells};
+use tpc_ir::{Bindings, Graph, Op};
 
 use tpc_gguf::{GgufFile, TensorInfo};
 
@@ -39,36 +39,5 @@ impl ModelSize {
             }
         }
         out
-    }
-}
-
-/// Cells of the KV caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheSizes {
-    /// Of layers that attend to everything.
-    pub n_ctx: u64,
-    /// Of layers with a sliding window.
-    pub n_ctx_swa: u64,
-}
-
-impl CacheSizes {
-    /// The sizes for a context, of which each sequence has its part: layers with a window keep its tokens and a batch more per
-    /// sequence, in steps of 256 as the usual engine does.
-    pub fn new(n_ctx: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
-        let each = match parallel {
-            0 | 1 => n_ctx,
-            n => n_ctx / n,
-        };
-        let swa = window.map_or(each, |w| {
-            let cells = w.tokens().saturating_add(ubatch);
-            cells
-                .checked_next_multiple_of(256)
-                .unwrap_or(each)
-                .min(each)
-        });
-        CacheSizes {
-            n_ctx: parts_cells(each, parallel),
-            n_ctx_swa: parts_cells(swa, parallel),
-        }
     }
 }

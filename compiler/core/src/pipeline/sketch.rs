@@ -7,7 +7,7 @@ use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::divide::Sharding;
 use super::strategies::strategy;
-use super::{CompiledModel, PreparedModel, Way};
+use super::{CompiledModel, PlanInput, Way};
 use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
@@ -75,7 +75,7 @@ fn experts(graph: &Graph) -> BTreeSet<&str> {
     expert_weights(graph).into_iter().filter_map(name).collect()
 }
 
-impl PreparedModel {
+impl PlanInput {
     /// The tensors of experts.
     pub fn experts(&self) -> BTreeSet<&str> {
         experts(&self.model.graph)

@@ -5,10 +5,10 @@ use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Output, Value};
 use tpc_runtime::{ExecError, Options};
 
 use super::collective::Exchange;
+use super::options::CpuOptions;
 use super::product::{Needs, Packed};
 use super::scripts::Script;
 use super::terms::Terms;
-use crate::executor::CpuOptions;
 use crate::kernel::Kernel;
 use crate::ops::size_of;
 use crate::target::{sizes, stack};

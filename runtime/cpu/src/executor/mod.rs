@@ -11,6 +11,7 @@ mod io;
 mod launches;
 mod load;
 mod memory;
+mod options;
 mod parts;
 mod product;
 mod profile;
@@ -32,9 +33,11 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, Located, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
 use tpc_runtime::{
-    Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Options, Outputs,
-    ProgramRun, Tensor, WeightSource,
+    BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
+    Tensor, WeightSource,
 };
+
+pub use options::CpuOptions;
 
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
@@ -45,36 +48,6 @@ use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
 use profile::Profile;
 use scripts::{Script, groups, scripts};
-
-/// How a program runs on the CPU.
-#[derive(Clone, Copy, Debug)]
-pub struct CpuOptions {
-    /// Threads of all devices together; each device has at least one.
-    pub threads: usize,
-    /// Choices of arithmetic.
-    pub options: Options,
-    /// Whether launches are timed.
-    pub profile: bool,
-    /// Products that read at most so many weights for a token take their activations in two terms of int8, others in one.
-    /// The time of the former doubles, and next to nothing is lost to rounding.
-    pub two_terms: u64,
-}
-
-impl CpuOptions {
-    /// What [`CpuOptions::two_terms`] is where nobody says it: weights that stay in the cache of a core between the passes,
-    /// of which the second takes as long as a launch does that computes nothing.
-    pub const TWO_TERMS: u64 = tpc_ir::program::TWO_TERMS;
-
-    /// So many threads, and defaults.
-    pub fn with_threads(threads: usize) -> CpuOptions {
-        CpuOptions {
-            threads,
-            options: Options::default(),
-            profile: false,
-            two_terms: CpuOptions::TWO_TERMS,
-        }
-    }
-}
 
 /// Runs a [`Program`] on threads.
 #[derive(Debug)]
@@ -135,6 +108,11 @@ unsafe impl Sync for Own {}
 struct Progress(AtomicUsize);
 
 impl CpuExecutor {
+    /// Returns the memory of a weight or a state.
+    fn extent(&self, value: Value) -> Option<io::Placed> {
+        *self.extents.get(value.index())?
+    }
+
     /// An executor of a program that the verifier accepts, with its weights loaded.
     ///
     /// # Errors
@@ -420,23 +398,17 @@ unsafe fn perform(
 }
 
 impl Executor for CpuExecutor {
-    type Run = ProgramRun;
-
     fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    fn begin(&self, sizes: &Bindings) -> ProgramRun {
-        ProgramRun::new(sizes)
-    }
-
-    fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
+    fn lookahead(&self, run: &BatchRun) -> Option<u32> {
         run.lookahead(&self.program)
     }
 
     fn run_phase(
         &mut self,
-        run: &mut ProgramRun,
+        run: &mut BatchRun,
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
@@ -470,24 +442,31 @@ impl Executor for CpuExecutor {
 
     fn discard(&mut self) {}
 
-    fn state(&self, state: Value) -> Option<&[u8]> {
-        let at = self.extents.get(state.index())?.as_ref()?;
-        self.arenas[at.arena].bytes(at.offset, at.bytes).ok()
+    fn state(&self, state: Value) -> Result<Option<&[u8]>, ExecError> {
+        match self.extent(state) {
+            Some(at) => self.arenas[at.arena].bytes(at.offset, at.bytes).map(Some),
+            None => Ok(None),
+        }
     }
 
-    fn state_mut(&mut self, state: Value) -> Option<&mut [u8]> {
-        let at = self.extents.get(state.index())?.as_ref()?;
-        self.arenas[at.arena].range(at.offset, at.bytes).ok()
+    fn state_mut(&mut self, state: Value) -> Result<Option<&mut [u8]>, ExecError> {
+        match self.extent(state) {
+            Some(at) => self.arenas[at.arena].range(at.offset, at.bytes).map(Some),
+            None => Ok(None),
+        }
     }
 
-    fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
-        let (_, value) = self.outputs.get(output)?;
-        let view = self.frame.view(*value);
-        Some((view.dtype, io::packed(&view)))
+    fn output(&self, output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
+        let packed = self.outputs.get(output).map(|(_, value)| {
+            let view = self.frame.view(*value);
+            (view.dtype, io::packed(&view))
+        });
+        Ok(packed)
     }
 
-    fn weight(&self, weight: Value) -> Option<Tensor> {
-        io::tensor(&self.program, weight, self.state(weight)?)
+    fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
+        let bytes = self.state(weight)?;
+        Ok(bytes.and_then(|bytes| io::tensor(&self.program, weight, bytes)))
     }
 
     fn take_profile(&mut self) -> Vec<KernelTime> {
@@ -495,11 +474,12 @@ impl Executor for CpuExecutor {
         profile.map_or_else(Vec::new, |p| p.take(&self.program))
     }
 
-    fn reset_states(&mut self) {
+    fn reset_states(&mut self) -> Result<(), ExecError> {
         for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {
             if data.kind == ArenaKind::States {
                 arena.clear();
             }
         }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::Device;
-use super::emulated::Fault;
+use super::fault::Fault;
 use crate::codes;
 
 /// An error of [host work](super::HostWork).

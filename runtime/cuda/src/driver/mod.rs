@@ -3,14 +3,10 @@
 //! A graph is made once per shape of batches, of explicit nodes and edges, and launched again and again. Its edges are the
 //! only order: two nodes that no path joins may run at the same time, or in any order.
 
-mod bound;
-#[expect(
-    unsafe_code,
-    reason = "it runs compiled code on stacks and in memory of its own"
-)]
-pub mod emulated;
+mod cache_dir;
+mod device_map;
 mod error;
-mod folders;
+mod fault;
 mod graph;
 mod module;
 #[expect(unsafe_code, reason = "it calls the driver's C library")]
@@ -18,9 +14,10 @@ pub mod real;
 
 use std::fmt;
 
-pub use bound::Bound;
+pub use cache_dir::cache_dir;
+pub use device_map::DeviceMap;
 pub use error::{DriverError, HostError};
-pub use folders::kept;
+pub use fault::{Fault, FaultKind};
 pub use graph::{
     Args, CopyNode, Edge, EdgeKind, Endpoint, GraphSpec, HostWork, KernelNode, Node, SetNode, Side,
     Work,

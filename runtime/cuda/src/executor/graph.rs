@@ -9,12 +9,12 @@ use tpc_ir::program::{Phase, Program, Step};
 use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
-use super::edges::Early;
-use super::hosted::Hosted;
-use super::launches::{Launches, Run, Task};
+use super::host_ops::HostLaunches;
+use super::kernel_node::kernel_node;
+use super::launches::{KernelRun, LaunchTask, Launches};
 use super::memory::{Faults, Frames, error};
-use super::modules::{Prebuilt, modules};
-use super::node::node;
+use super::modules::{PrebuiltCode, modules};
+use super::programmatic_edges::ProgrammaticEdges;
 use crate::driver::{Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
 
@@ -31,12 +31,12 @@ struct Source<'a> {
     launches: &'a Launches,
     frames: &'a Frames,
     faults: &'a Faults,
-    hosted: &'a Arc<Mutex<Hosted>>,
+    hosted: &'a Arc<Mutex<HostLaunches>>,
     /// Per device, the functions.
     functions: Vec<BTreeMap<Entry, Function>>,
     /// Per device, the parameters and their address.
     constants: Vec<(Constants, u64)>,
-    early: Early,
+    edges: ProgrammaticEdges,
 }
 
 /// The graphs of each shape and phase.
@@ -47,10 +47,10 @@ pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
     (frames, faults): (&Frames, &Faults),
-    hosted: &Arc<Mutex<Hosted>>,
+    hosted: &Arc<Mutex<HostLaunches>>,
     driver: &mut impl Driver,
-    code: (&Prebuilt, Options),
-    early: Early,
+    code: (&PrebuiltCode, Options),
+    edges: ProgrammaticEdges,
 ) -> Result<Vec<Vec<Graph>>, ExecError> {
     let mut source = Source {
         program,
@@ -60,7 +60,7 @@ pub(super) fn graphs(
         hosted,
         functions: vec![BTreeMap::new(); launches.of_device.len()],
         constants: Vec::new(),
-        early,
+        edges,
     };
     source.load(driver, code)?;
     let mut out = Vec::new();
@@ -89,7 +89,7 @@ impl Source<'_> {
     fn load(
         &mut self,
         driver: &mut impl Driver,
-        (prebuilt, options): (&Prebuilt, Options),
+        (prebuilt, options): (&PrebuiltCode, Options),
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
@@ -206,7 +206,7 @@ impl Source<'_> {
             let mut ends = Vec::new();
             for task in &launches.tasks[launch.index()] {
                 match task {
-                    Task::Device {
+                    LaunchTask::Device {
                         device,
                         stage: own,
                         kernels,
@@ -215,16 +215,16 @@ impl Source<'_> {
                         for run in kernels {
                             let node = self.kernel(*device, launch, (run, shape));
                             let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
-                            self.early.kernel(*device, &last, spec);
+                            self.edges.kernel(*device, &last, spec);
                             last = vec![pushed];
                         }
                         join(&mut ends, &last);
                     }
-                    Task::Host { op, .. } if stage == 0 => {
+                    LaunchTask::Host { op, .. } if stage == 0 => {
                         let work = host_work(self.hosted, *op);
                         ends.push(spec.push(label.clone(), work, &before));
                     }
-                    Task::Device { .. } | Task::Host { .. } => {}
+                    LaunchTask::Device { .. } | LaunchTask::Host { .. } => {}
                 }
             }
             if !ends.is_empty() {
@@ -234,19 +234,24 @@ impl Source<'_> {
         before
     }
 
-    fn kernel(&mut self, device: usize, launch: Launch, (run, shape): (&Run, usize)) -> KernelNode {
+    fn kernel(
+        &mut self,
+        device: usize,
+        launch: Launch,
+        (run, shape): (&KernelRun, usize),
+    ) -> KernelNode {
         let kernel = &run.kernels[shape];
         let (constants, address) = &mut self.constants[device];
         let views = self.frames.slot(self.launches, device, run.slots.start);
         let params = *address + constants.add(&kernel.params);
         let addresses = [views, params, self.faults.address(device)];
         let function = self.functions[device][&entry(kernel)];
-        node(kernel, function, addresses, launch.index() as u32)
+        kernel_node(kernel, function, addresses, launch.index() as u32)
     }
 }
 
 /// The work of an op of the host.
-fn host_work(hosted: &Arc<Mutex<Hosted>>, op: usize) -> Work {
+fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     let hosted = Arc::clone(hosted);
     Work::Host(Box::new(move || -> Result<(), HostError> {
         let mut hosted = hosted.lock().map_err(|_| "an op of the host panicked")?;

@@ -9,10 +9,10 @@ use tpc_ir::{Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 
 use super::options::CudaOptions;
-use super::terms::Half;
-use super::wanted::{
-    Does, Lies, Part, Reach, Seen, Staging, Wanted, WantedKernel, Wants, format_of,
-};
+use super::roles::format_of;
+use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
+use super::task_builder::{Reach, TaskBuilder};
+use super::term_slot::TermSlot;
 use crate::driver::DeviceInfo;
 use crate::kernels::{
     Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
@@ -20,14 +20,14 @@ use crate::kernels::{
 
 /// What a launch does on one of its places.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(super) enum LaunchTask {
     /// Kernels one after another.
     ///
     /// Those of stage 1 come after those of stage 0 on all places.
     Device {
         device: usize,
         stage: usize,
-        kernels: Vec<Run>,
+        kernels: Vec<KernelRun>,
     },
     /// An op of the host, by its number among [`Launches::hosted`].
     Host { op: usize, slots: Range<usize> },
@@ -35,7 +35,7 @@ pub(super) enum Task {
 
 /// A kernel with its views.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct KernelRun {
     /// The kernel for each shape of batches.
     pub(super) kernels: Vec<Kernel>,
     /// The slots of its views.
@@ -46,7 +46,7 @@ pub(super) struct Run {
 #[derive(Debug, Default)]
 pub(super) struct Launches {
     /// Per launch, its tasks.
-    pub(super) tasks: Vec<Vec<Task>>,
+    pub(super) tasks: Vec<Vec<LaunchTask>>,
     pub(super) slots: Vec<Value>,
     /// The slots that hold no view but a size.
     pub(super) sizes: BTreeMap<usize, Dim>,
@@ -55,11 +55,11 @@ pub(super) struct Launches {
     /// The ops of the host.
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
     /// The slots whose view is in a staging buffer.
-    pub(super) staged: BTreeMap<usize, Part>,
+    pub(super) staged: BTreeMap<usize, StagingPart>,
     /// The staging buffers.
-    pub(super) staging: Vec<Staging>,
+    pub(super) staging: Vec<StagingBuffer>,
     /// The slots whose view is of terms, and in which half of them.
-    pub(super) terms: BTreeMap<usize, Half>,
+    pub(super) terms: BTreeMap<usize, TermSlot>,
     /// Per device, the bytes of a half of its terms: those of a product.
     pub(super) terms_bytes: Vec<u64>,
     /// The slots whose view is of scratch memory.
@@ -93,12 +93,12 @@ impl Launches {
             scratch_bytes: vec![Scratch::default(); devices],
             ..Launches::default()
         };
-        let mut wants = Wants::new(program)?;
-        let mut wanted: Vec<(Launch, Wanted)> = Vec::new();
+        let mut builder = TaskBuilder::new(program)?;
+        let mut tasks: Vec<(Launch, Task)> = Vec::new();
         for i in 0..program.launches.len() {
             let launch = Launch::new(i);
             let at = |e: ExecError| e.at(|| named(program, launch));
-            for mut task in wants.of(program, launch, reach).map_err(at)? {
+            for mut task in builder.tasks(program, launch, reach).map_err(at)? {
                 let mut ops = Vec::new();
                 for op in task.ops {
                     if !is_empty(program, &op).map_err(at)? {
@@ -107,14 +107,14 @@ impl Launches {
                 }
                 task.ops = ops;
                 if !task.ops.is_empty() {
-                    wanted.push((launch, task));
+                    tasks.push((launch, task));
                 }
             }
         }
         // The slots of a device are one after another, and those of the host come last.
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
-            for (launch, task) in wanted.iter().filter(|(_, t)| t.place == place) {
+            for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {
                 let at = |e: ExecError| e.at(|| named(program, *launch));
                 let task = match place {
                     Some(d) => out.device_task(program, task, (d, &infos[d]), options),
@@ -126,7 +126,7 @@ impl Launches {
                 out.of_device.push(start..out.slots.len());
             }
         }
-        out.staging = wants.staging;
+        out.staging = builder.staging;
         Ok(out)
     }
 
@@ -134,10 +134,10 @@ impl Launches {
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
-            Task::Device {
+            LaunchTask::Device {
                 device, kernels, ..
             } => Some((*device, kernels)),
-            Task::Host { .. } => None,
+            LaunchTask::Host { .. } => None,
         });
         runs.flat_map(|(d, runs)| {
             runs.iter()
@@ -146,56 +146,56 @@ impl Launches {
     }
 
     /// Slots for the views of a kernel.
-    fn see(&mut self, wanted: &WantedKernel) {
-        for seen in wanted.operands.iter().chain(&wanted.results) {
-            match seen.lies {
-                Lies::Own => {}
-                Lies::Staged(part) => {
+    fn add_slots(&mut self, of: &TaskKernel) {
+        for binding in of.operands.iter().chain(&of.results) {
+            match binding.memory {
+                MemoryKind::Own => {}
+                MemoryKind::Staging(part) => {
                     self.staged.insert(self.slots.len(), part);
                 }
-                Lies::Terms(half) => {
+                MemoryKind::Terms(half) => {
                     self.terms.insert(self.slots.len(), half);
                 }
             }
-            self.slots.push(seen.value);
+            self.slots.push(binding.value);
         }
     }
 
     fn device_task(
         &mut self,
         program: &Program,
-        task: &Wanted,
+        task: &Task,
         (device, info): (usize, &DeviceInfo),
         options: CudaOptions,
-    ) -> Result<Task, ExecError> {
+    ) -> Result<LaunchTask, ExecError> {
         let mut kernels = Vec::new();
-        for wanted in &task.ops {
-            let of_shape = |shape: &BatchShape| kernel(program, wanted, shape, info, options);
+        for of in &task.ops {
+            let of_shape = |shape: &BatchShape| kernel(program, of, shape, info, options);
             let each: Result<Vec<Kernel>, ExecError> =
                 program.shapes.iter().map(of_shape).collect();
             let each = each?;
             let start = self.slots.len();
-            self.see(wanted);
-            let made = wanted
+            self.add_slots(of);
+            let made = of
                 .results
                 .iter()
-                .filter(|r| matches!(r.lies, Lies::Terms(_)));
+                .filter(|r| matches!(r.memory, MemoryKind::Terms(_)));
             for terms in made {
                 self.need_terms(program, device, terms.value)?;
             }
-            if let Does::Op(op) | Does::Share(op, _) = &wanted.does
+            if let KernelOp::Op(op) | KernelOp::CollectivePart(op, _) = &of.op
                 && let Some(size) = size_of(op)
             {
                 self.sizes.insert(self.slots.len(), size.clone());
-                self.slots.push(wanted.results[0].value);
+                self.slots.push(of.results[0].value);
             }
-            self.need_scratch(device, &each, wanted);
-            kernels.push(Run {
+            self.need_scratch(device, &each, of);
+            kernels.push(KernelRun {
                 kernels: each,
                 slots: start..self.slots.len(),
             });
         }
-        Ok(Task::Device {
+        Ok(LaunchTask::Device {
             device,
             stage: task.stage,
             kernels,
@@ -203,7 +203,7 @@ impl Launches {
     }
 
     /// Where a kernel needs scratch memory, slots for its views.
-    fn need_scratch(&mut self, device: usize, kernels: &[Kernel], wanted: &WantedKernel) {
+    fn need_scratch(&mut self, device: usize, kernels: &[Kernel], of: &TaskKernel) {
         let needed = kernels.iter().map(|k| k.scratch);
         let needed = needed.fold(Scratch::default(), Scratch::max);
         if needed.is_none() {
@@ -212,7 +212,7 @@ impl Launches {
         self.scratch_bytes[device] = self.scratch_bytes[device].max(needed);
         for part in [ScratchPart::Counters, ScratchPart::Parts] {
             self.scratch.insert(self.slots.len(), part);
-            self.slots.push(wanted.results[0].value);
+            self.slots.push(of.results[0].value);
         }
     }
 
@@ -231,19 +231,19 @@ impl Launches {
         Ok(())
     }
 
-    fn host_task(&mut self, task: &Wanted) -> Result<Task, ExecError> {
-        let [wanted] = task.ops.as_slice() else {
+    fn host_task(&mut self, task: &Task) -> Result<LaunchTask, ExecError> {
+        let [of] = task.ops.as_slice() else {
             return Err(malformed("the host runs one op at a time"));
         };
-        let Does::Op(op) = &wanted.does else {
+        let KernelOp::Op(op) = &of.op else {
             return Err(malformed("the host runs ops alone"));
         };
         let start = self.slots.len();
-        self.see(wanted);
-        let values = |seen: &[Seen]| seen.iter().map(|s| s.value).collect();
-        let (operands, results) = (values(&wanted.operands), values(&wanted.results));
+        self.add_slots(of);
+        let values = |binding: &[Binding]| binding.iter().map(|s| s.value).collect();
+        let (operands, results) = (values(&of.operands), values(&of.results));
         self.hosted.push((op.clone(), operands, results));
-        Ok(Task::Host {
+        Ok(LaunchTask::Host {
             op: self.hosted.len() - 1,
             slots: start..self.slots.len(),
         })
@@ -253,12 +253,12 @@ impl Launches {
 /// Whether a kernel has no element to compute, as on a device that has no share of a tensor.
 ///
 /// A collective is launched all the same: the other devices wait for it.
-fn is_empty(program: &Program, wanted: &WantedKernel) -> Result<bool, ExecError> {
-    if matches!(wanted.does, Does::Share(..)) {
+fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
+    if matches!(of.op, KernelOp::CollectivePart(..)) {
         return Ok(false);
     }
     for shape in &program.shapes {
-        for result in &wanted.results {
+        for result in &of.results {
             if !most(program, result.value, &shape.most)?.contains(&0) {
                 return Ok(false);
             }
@@ -270,33 +270,33 @@ fn is_empty(program: &Program, wanted: &WantedKernel) -> Result<bool, ExecError>
 /// The kernel for batches of a shape.
 fn kernel(
     program: &Program,
-    wanted: &WantedKernel,
+    of: &TaskKernel,
     shape: &BatchShape,
     info: &DeviceInfo,
     options: CudaOptions,
 ) -> Result<Kernel, ExecError> {
-    let tensors = |seen: &[Seen]| -> Result<Vec<Tensor>, ExecError> {
-        let tensor = |seen: &Seen| {
+    let tensors = |binding: &[Binding]| -> Result<Vec<Tensor>, ExecError> {
+        let tensor = |binding: &Binding| {
             Ok(Tensor {
-                dtype: program.graph.value(seen.value).ty.dtype,
-                most: most(program, seen.value, &shape.most)?,
-                format: format_of(program, seen.value),
+                dtype: program.graph.value(binding.value).ty.dtype,
+                max_dims: most(program, binding.value, &shape.most)?,
+                format: format_of(program, binding.value),
             })
         };
-        seen.iter().map(tensor).collect()
+        binding.iter().map(tensor).collect()
     };
-    let (operands, results) = (tensors(&wanted.operands)?, tensors(&wanted.results)?);
+    let (operands, results) = (tensors(&of.operands)?, tensors(&of.results)?);
     let request = Request {
         operands: &operands,
         results: &results,
         options: options.options,
         multiprocessors: info.multiprocessors,
     };
-    let chosen = match &wanted.does {
-        Does::Share(op, rank) => select_collective(op, *rank, &request),
-        Does::Op(op) => select(op, &request),
-        Does::Together(fused) => select_fused(fused, &request),
-        Does::Terms => select_terms(&request),
+    let chosen = match &of.op {
+        KernelOp::CollectivePart(op, rank) => select_collective(op, *rank, &request),
+        KernelOp::Op(op) => select(op, &request),
+        KernelOp::Fused(fused) => select_fused(fused, &request),
+        KernelOp::Terms => select_terms(&request),
     };
     chosen.map_err(|e| ExecError::NoKernel {
         what: e.to_string(),

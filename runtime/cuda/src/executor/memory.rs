@@ -2,11 +2,12 @@
 
 use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, Located, Program};
-use tpc_ir::{Arena, Bindings, DType, Launch, Place, RANK, Value};
+use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
 use tpc_runtime::ExecError;
 
 use super::launches::{Launches, ScratchPart};
-use super::wanted::Part;
+use super::place::device;
+use super::task::StagingPart;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
 use crate::kernels::{Scratch, Terms};
 
@@ -138,17 +139,6 @@ pub fn error(e: DriverError) -> ExecError {
     ExecError::Device {
         code: e.code(),
         what: e.to_string(),
-    }
-}
-
-/// The driver's device for a place; `None` for the host.
-pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
-    match place {
-        Place::Host => Ok(None),
-        Place::Device(d) => Ok(Some(Device(d.index() as u32))),
-        Place::Group(_) => Err(ExecError::Malformed {
-            what: "a place of it is a group of devices".into(),
-        }),
     }
 }
 
@@ -300,7 +290,7 @@ impl Frames {
                     view = DeviceView::none(view.dtype);
                     view.at.dims[0] = size;
                 }
-                if let Some(Part { buffer, part }) = launches.staged.get(&slot) {
+                if let Some(StagingPart { buffer, part }) = launches.staged.get(&slot) {
                     let bytes = part * launches.staging[*buffer].bytes;
                     view = view.dense(self.staging[*buffer].address + bytes as u64);
                 }

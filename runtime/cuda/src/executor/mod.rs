@@ -5,21 +5,25 @@
 //! within each queue, the waits, and the meetings in collectives. A graph is launched once per batch. Sizes of a batch are in a
 //! *frame* in each device's memory: the views of all launches, of which only those are written again that have changed.
 
-mod ahead;
 mod constants;
-mod edges;
 mod fuse;
 mod graph;
-mod hosted;
+mod host_ops;
+mod kernel_node;
 mod launches;
 mod load;
 mod memory;
 mod modules;
-mod node;
 mod options;
-mod ready;
+mod place;
+mod prefetch;
+mod programmatic_edges;
+mod requirements;
+mod roles;
+mod task;
+mod task_builder;
+mod term_slot;
 mod terms;
-mod wanted;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
@@ -31,19 +35,19 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{Located, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
 use tpc_runtime::{
-    Batches, ExecError, Executor, Frame, Host, Interface, NextPhase, Outputs, ProgramRun, Tensor,
+    BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, NextPhase, Outputs, Tensor,
     WeightSource,
 };
 
 use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, Side};
-use edges::Early;
-use hosted::Hosted;
+use host_ops::HostLaunches;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
+use programmatic_edges::ProgrammaticEdges;
 
+pub use kernel_node::kernel_node;
 pub use memory::error;
-pub use modules::{Prebuilt, SourceHash, launched, modules};
-pub use node::node;
+pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges};
 
 /// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.
@@ -57,7 +61,7 @@ pub struct CudaExecutor<D: Driver> {
     frames: Frames,
     launches: Launches,
     /// The ops of the host, which the graphs run.
-    hosted: Arc<Mutex<Hosted>>,
+    hosted: Arc<Mutex<HostLaunches>>,
     /// Per shape and phase.
     graphs: Vec<Vec<Graph>>,
     faults: Faults,
@@ -65,11 +69,12 @@ pub struct CudaExecutor<D: Driver> {
     outputs: Vec<(usize, Value)>,
     /// Per value, where a weight or a state lies.
     extents: Vec<Option<Placed>>,
-    /// Per value, the bytes of a state that were asked for since the last batch, and whether they may have been changed.
-    shown: Vec<OnceCell<Vec<u8>>>,
+    /// Per value, the host copy of a state that was read since the last batch.
+    state_copies: Vec<OnceCell<Vec<u8>>>,
+    /// The states whose host copies may differ from the device.
     changed: Vec<Value>,
     batches: Batches,
-    apart: Vec<(u32, u32)>,
+    no_peer_access: Vec<(u32, u32)>,
 }
 
 impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
@@ -92,7 +97,7 @@ impl<D: Driver> CudaExecutor<D> {
         driver: D,
         options: CudaOptions,
     ) -> Result<CudaExecutor<D>, ExecError> {
-        CudaExecutor::with_code(program, weights, driver, options, &Prebuilt::default())
+        CudaExecutor::with_code(program, weights, driver, options, &PrebuiltCode::default())
     }
 
     /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
@@ -104,28 +109,28 @@ impl<D: Driver> CudaExecutor<D> {
         weights: &dyn WeightSource,
         mut driver: D,
         options: CudaOptions,
-        prebuilt: &Prebuilt,
+        prebuilt: &PrebuiltCode,
     ) -> Result<CudaExecutor<D>, ExecError> {
-        ready::able(&program, &driver)?;
+        requirements::check_devices(&program, &driver)?;
         let infos = driver.devices().to_vec();
-        let mut apart = BTreeSet::new();
+        let mut no_peer_access = BTreeSet::new();
         let mut reach = |reader: usize, owner: usize| {
             let [from, to] = [reader, owner].map(|d| Device(d as u32));
             match driver.grant(from, to) {
                 Ok(()) => Ok(true),
                 Err(DriverError::NoPeerAccess { .. }) => {
-                    apart.insert((infos[reader].card, infos[owner].card));
+                    no_peer_access.insert((infos[reader].card, infos[owner].card));
                     Ok(false)
                 }
                 Err(e) => Err(error(e)),
             }
         };
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
-        ready::room(&program, &launches, &driver)?;
+        requirements::check_memory(&program, &launches, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
         let frames = Frames::new(&launches, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
-        let hosted = Hosted::new(&program, &launches, &arenas, options)?;
+        let hosted = HostLaunches::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
         let faults = Faults::new(&program, &mut driver)?;
         let graphs = graph::graphs(
@@ -135,7 +140,7 @@ impl<D: Driver> CudaExecutor<D> {
             &hosted,
             &mut driver,
             (prebuilt, options.options),
-            Early::new(&infos, options.edges),
+            ProgrammaticEdges::new(&infos, options.edges),
         )?;
         load::weights(
             &program,
@@ -151,7 +156,7 @@ impl<D: Driver> CudaExecutor<D> {
             inputs: host::inputs(&program),
             outputs: host::outputs(&program),
             extents: host::extents(&program),
-            shown: (0..values).map(|_| OnceCell::new()).collect(),
+            state_copies: (0..values).map(|_| OnceCell::new()).collect(),
             changed: Vec::new(),
             driver: RefCell::new(driver),
             arenas,
@@ -161,7 +166,7 @@ impl<D: Driver> CudaExecutor<D> {
             hosted,
             graphs,
             faults,
-            apart: apart.into_iter().collect(),
+            no_peer_access: no_peer_access.into_iter().collect(),
             batches: Batches::default(),
             program,
         })
@@ -173,8 +178,8 @@ impl<D: Driver> CudaExecutor<D> {
     }
 
     /// The pairs of cards that exchange through memory of the host: the first does not reach the memory of the second.
-    pub fn apart(&self) -> &[(u32, u32)] {
-        &self.apart
+    pub fn no_peer_access(&self) -> &[(u32, u32)] {
+        &self.no_peer_access
     }
 
     /// The views of a batch of these sizes, written where they have changed.
@@ -188,8 +193,6 @@ impl<D: Driver> CudaExecutor<D> {
         if change.views || change.sizes {
             self.frames
                 .write(&self.launches, self.frame.slots(), sizes, driver)?;
-        }
-        if change.views || change.sizes {
             let mut hosted = lock(&self.hosted)?;
             hosted.set(&self.launches, self.frame.slots(), sizes)?;
         }
@@ -199,14 +202,16 @@ impl<D: Driver> CudaExecutor<D> {
     /// What was changed of states goes to their memory.
     fn write_states(&mut self) -> Result<(), ExecError> {
         for state in std::mem::take(&mut self.changed) {
-            let bytes = self.shown[state.index()].get();
+            let bytes = self.state_copies[state.index()].get();
             let at = self.extents[state.index()];
             if let (Some(bytes), Some(at)) = (bytes, at) {
                 let to = self.arenas.endpoint(at.arena, at.offset);
                 self.driver.get_mut().write(to, bytes).map_err(error)?;
             }
         }
-        self.shown.iter_mut().for_each(|s| *s = OnceCell::new());
+        self.state_copies
+            .iter_mut()
+            .for_each(|s| *s = OnceCell::new());
         Ok(())
     }
 
@@ -274,30 +279,26 @@ impl<D: Driver> CudaExecutor<D> {
 }
 
 /// The ops of the host, unless they panicked.
-fn lock(hosted: &Mutex<Hosted>) -> Result<std::sync::MutexGuard<'_, Hosted>, ExecError> {
+fn lock(
+    hosted: &Mutex<HostLaunches>,
+) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {
     hosted.lock().map_err(|_| ExecError::Parameter {
         what: "an op of the host panicked".into(),
     })
 }
 
 impl<D: Driver> Executor for CudaExecutor<D> {
-    type Run = ProgramRun;
-
     fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    fn begin(&self, sizes: &Bindings) -> ProgramRun {
-        ProgramRun::new(sizes)
-    }
-
-    fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
+    fn lookahead(&self, run: &BatchRun) -> Option<u32> {
         run.lookahead(&self.program)
     }
 
     fn run_phase(
         &mut self,
-        run: &mut ProgramRun,
+        run: &mut BatchRun,
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
@@ -322,43 +323,50 @@ impl<D: Driver> Executor for CudaExecutor<D> {
 
     fn discard(&mut self) {}
 
-    fn state(&self, state: Value) -> Option<&[u8]> {
-        let at = self.extents.get(state.index())?.as_ref()?;
-        let shown = self.shown.get(state.index())?;
-        if shown.get().is_none() {
+    fn state(&self, state: Value) -> Result<Option<&[u8]>, ExecError> {
+        let Some(at) = self.extents.get(state.index()).copied().flatten() else {
+            return Ok(None);
+        };
+        let copy = &self.state_copies[state.index()];
+        if copy.get().is_none() {
             let mut bytes = vec![0; at.bytes];
             let from = self.arenas.endpoint(at.arena, at.offset);
-            self.driver.borrow_mut().read(from, &mut bytes).ok()?;
-            // It was empty just before.
-            let _ = shown.set(bytes);
+            let read = self.driver.borrow_mut().read(from, &mut bytes);
+            read.map_err(error)?;
+            // The cell was empty just before.
+            let _ = copy.set(bytes);
         }
-        shown.get().map(Vec::as_slice)
+        Ok(copy.get().map(Vec::as_slice))
     }
 
-    fn state_mut(&mut self, state: Value) -> Option<&mut [u8]> {
-        self.state(state)?;
+    fn state_mut(&mut self, state: Value) -> Result<Option<&mut [u8]>, ExecError> {
+        if self.state(state)?.is_none() {
+            return Ok(None);
+        }
         self.changed.push(state);
-        let shown = self.shown.get_mut(state.index())?;
-        shown.get_mut().map(Vec::as_mut_slice)
+        let copy = &mut self.state_copies[state.index()];
+        Ok(copy.get_mut().map(Vec::as_mut_slice))
     }
 
-    fn output(&self, output: usize) -> Option<(DType, Vec<u8>)> {
-        let (_, value) = self.outputs.get(output)?;
+    fn output(&self, output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
+        let Some((_, value)) = self.outputs.get(output) else {
+            return Ok(None);
+        };
         let packed = |view: &HostView| (view.dtype, host::packed(view));
-        self.with_output(*value, packed).ok()
+        self.with_output(*value, packed).map(Some)
     }
 
-    fn weight(&self, weight: Value) -> Option<Tensor> {
-        host::tensor(&self.program, weight, self.state(weight)?)
+    fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
+        let bytes = self.state(weight)?;
+        Ok(bytes.and_then(|bytes| host::tensor(&self.program, weight, bytes)))
     }
 
-    fn reset_states(&mut self) {
+    fn reset_states(&mut self) -> Result<(), ExecError> {
         self.changed.clear();
-        self.shown.iter_mut().for_each(|s| *s = OnceCell::new());
-        let cleared = self
-            .arenas
-            .clear_states(&self.program, self.driver.get_mut());
-        // What failed here fails again when the next batch is launched, and is told then.
-        debug_assert!(cleared.is_ok(), "{cleared:?}");
+        self.state_copies
+            .iter_mut()
+            .for_each(|s| *s = OnceCell::new());
+        self.arenas
+            .clear_states(&self.program, self.driver.get_mut())
     }
 }

@@ -11,7 +11,7 @@ use super::launches::Launches;
 use super::options::CudaOptions;
 use crate::driver::{Cubin, DeviceInfo, Module};
 use crate::kernels::{self, Source};
-use crate::nvrtc::whole;
+use crate::nvrtc::with_prelude;
 
 /// The modules that a program needs, one per family of kernels: whatever devices run it, and whether they reach each other's
 /// memory or not. Programs that need the same kernels have the same modules.
@@ -54,7 +54,7 @@ fn of_any(program: &Program, options: Options, joined: bool) -> Result<Launches,
 ///
 /// # Errors
 /// When an op has no kernel.
-pub fn launched(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
+pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
     let launches = of_any(program, options, true)?;
     let shapes = program.shapes.len();
     let first = launches.kernels().step_by(shapes.max(1));
@@ -68,9 +68,9 @@ pub type SourceHash = [u8; 32];
 
 /// Code that was compiled ahead of time, by the source that it was made of.
 #[derive(Clone, Debug, Default)]
-pub struct Prebuilt(BTreeMap<SourceHash, Vec<Cubin>>);
+pub struct PrebuiltCode(BTreeMap<SourceHash, Vec<Cubin>>);
 
-impl Prebuilt {
+impl PrebuiltCode {
     /// Adds code for a target, as NVRTC names it.
     pub fn add(&mut self, source: SourceHash, target: &str, code: Arc<[u8]>) {
         self.0.entry(source).or_default().push(Cubin {
@@ -88,7 +88,7 @@ impl Prebuilt {
         let mut module = Module::new(source.name, source.text);
         module.alone = alone;
         if !self.0.is_empty() {
-            let hash: SourceHash = Sha256::digest(whole(&module.source)).into();
+            let hash: SourceHash = Sha256::digest(with_prelude(&module.source)).into();
             module.cubins = self.0.get(&hash).cloned().unwrap_or_default();
         }
         module

@@ -9,30 +9,10 @@ use tpc_ir::program::{Program, Step, StoredFormat};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 
-use super::fuse::{Role, Together};
-use super::wanted::{format_of, roles};
-use crate::kernels::Fused;
-
-/// One of the two places for terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Half {
-    First,
-    Second,
-}
-
-impl Half {
-    const fn other(self) -> Half {
-        match self {
-            Half::First => Half::Second,
-            Half::Second => Half::First,
-        }
-    }
-
-    /// Its number.
-    pub(super) const fn number(self) -> u64 {
-        self as u64
-    }
-}
+use super::fuse::{FusedLaunch, Role};
+use super::roles::{format_of, roles};
+use super::term_slot::TermSlot;
+use crate::kernels::FusedOp;
 
 /// Activations: the value that holds them, and the elements of a column.
 type Key = (Value, u64);
@@ -44,9 +24,9 @@ type At = (Launch, Place);
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
     /// Per launch that reads terms at a place, where they lie and whether they are there already.
-    reads: BTreeMap<At, (Half, bool)>,
+    reads: BTreeMap<At, (TermSlot, bool)>,
     /// Per launch that makes terms of its result there, the value as the next product reads it, and where they go.
-    makes: BTreeMap<At, (Value, Half)>,
+    makes: BTreeMap<At, (Value, TermSlot)>,
 }
 
 impl TermsPlan {
@@ -60,18 +40,18 @@ impl TermsPlan {
             });
             // What lies in the halves, the one that was read last, and the last launch that may make terms of what it computes.
             let mut held: [Option<Key>; 2] = [None; 2];
-            let mut last = Half::Second;
+            let mut last = TermSlot::Second;
             let mut maker: Option<(Key, At)> = None;
             for launch in launches {
                 let here = (launch, queue.place);
-                let done = done(program, here)?;
-                if let Some(x) = activations(program, &done) {
+                let op = launch_op(program, here)?;
+                if let Some(x) = activations(program, &op) {
                     let key = key(program, x);
                     let at = held.iter().position(|h| key.is_some() && *h == key);
                     let made = maker.filter(|(made, _)| Some(*made) == key);
                     let (half, there) = match (at, made) {
-                        (Some(0), _) => (Half::First, true),
-                        (Some(_), _) => (Half::Second, true),
+                        (Some(0), _) => (TermSlot::First, true),
+                        (Some(_), _) => (TermSlot::Second, true),
                         (None, made) => (last.other(), made.is_some()),
                     };
                     if let (None, Some((_, by))) = (at, made) {
@@ -81,7 +61,7 @@ impl TermsPlan {
                     out.reads.insert(here, (half, there));
                     (last, maker) = (half, None);
                 }
-                if let Some(made) = may_make(program, &done) {
+                if let Some(made) = may_make(program, &op) {
                     maker = Some((made, here));
                 }
             }
@@ -90,12 +70,15 @@ impl TermsPlan {
     }
 
     /// Where a launch reads terms, and whether they are there already.
-    pub(super) fn read(&self, at: At) -> (Half, bool) {
-        self.reads.get(&at).copied().unwrap_or((Half::First, false))
+    pub(super) fn read(&self, at: At) -> (TermSlot, bool) {
+        self.reads
+            .get(&at)
+            .copied()
+            .unwrap_or((TermSlot::First, false))
     }
 
     /// The value, as it is read, of which a launch makes terms, and where they go.
-    pub(super) fn made(&self, at: At) -> Option<(Value, Half)> {
+    pub(super) fn made(&self, at: At) -> Option<(Value, TermSlot)> {
         self.makes.get(&at).copied()
     }
 }
@@ -117,30 +100,30 @@ fn key(program: &Program, v: Value) -> Option<Key> {
 }
 
 /// What a launch does at a place.
-enum Done {
-    Together(Together),
+enum LaunchOp {
+    Fused(FusedLaunch),
     Op(Op, Vec<Value>, Vec<Value>),
-    Nothing,
+    None,
 }
 
-fn done(program: &Program, (launch, place): At) -> Result<Done, ExecError> {
+fn launch_op(program: &Program, (launch, place): At) -> Result<LaunchOp, ExecError> {
     let Some(roles) = roles(program, launch) else {
         let (op, operands, results) = work(program, launch)?;
-        return Ok(Done::Op(op, operands, results));
+        return Ok(LaunchOp::Op(op, operands, results));
     };
     let own = roles.into_iter().find(|(at, _)| *at == place);
     Ok(match own {
-        Some((_, Role::Together(together))) => Done::Together(together),
-        Some((_, Role::Share)) | None => Done::Nothing,
+        Some((_, Role::Fused(fused))) => LaunchOp::Fused(fused),
+        Some((_, Role::Share)) | None => LaunchOp::None,
     })
 }
 
 /// The activations that are read in terms.
-fn activations(program: &Program, done: &Done) -> Option<Value> {
-    match done {
-        Done::Together(together) => together.terms.map(|at| together.operands[at]),
-        Done::Op(op, operands, _) => in_terms(program, op, operands),
-        Done::Nothing => None,
+fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
+    match op {
+        LaunchOp::Fused(fused) => fused.terms.map(|at| fused.operands[at]),
+        LaunchOp::Op(op, operands, _) => in_terms(program, op, operands),
+        LaunchOp::None => None,
     }
 }
 
@@ -153,11 +136,11 @@ pub(super) fn in_terms(program: &Program, op: &Op, operands: &[Value]) -> Option
 }
 
 /// The activations of which terms can be made, too.
-fn may_make(program: &Program, done: &Done) -> Option<Key> {
-    let (op, results) = match done {
-        Done::Together(together) => return of_several(program, together),
-        Done::Op(op, _, results) => (op, results),
-        Done::Nothing => return None,
+fn may_make(program: &Program, op: &LaunchOp) -> Option<Key> {
+    let (op, results) = match op {
+        LaunchOp::Fused(fused) => return of_several(program, fused),
+        LaunchOp::Op(op, _, results) => (op, results),
+        LaunchOp::None => return None,
     };
     let Op::FlashAttn(_) = op else { return None };
     // The rows of all heads are one after another.
@@ -167,12 +150,12 @@ fn may_make(program: &Program, done: &Done) -> Option<Key> {
     whole.then_some((results[0], n * heads))
 }
 
-fn of_several(program: &Program, together: &Together) -> Option<Key> {
-    let result = *together.results.last()?;
+fn of_several(program: &Program, fused: &FusedLaunch) -> Option<Key> {
+    let result = *fused.results.last()?;
     let k = program.graph.value(result).ty.dims[0].as_const()?;
     let able = matches!(
-        together.fused,
-        Fused::NormMul(..) | Fused::Gated(_) | Fused::GatedExperts(..)
+        fused.fused,
+        FusedOp::NormMul(..) | FusedOp::MulMatGlu(_) | FusedOp::MulMatIdGlu(..)
     );
     (able && k.is_multiple_of(32)).then_some((result, k))
 }

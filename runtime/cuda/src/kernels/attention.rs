@@ -3,13 +3,9 @@
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
-use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selected, Tensor, float, instance, kernel, per_row, real,
-};
+use super::kernel::{OPERANDS, Request, Selection, Tensor, float, instance, kernel, per_row, real};
 use super::params::Params;
-use super::prompt::Prompt;
-use super::source::{Family, Instance, Needs};
-use super::split::{self, Split};
+use super::source::{Arguments, Family, Instance};
 
 pub(super) const FAMILY: Family = Family {
     name: "attention",
@@ -19,15 +15,10 @@ pub(super) const FAMILY: Family = Family {
         include_str!("cache.cuh"),
         "\n#line 1 \"attention.cu\"\n",
         include_str!("attention.cu"),
-        "\n#line 1 \"split.cu\"\n",
-        include_str!("split.cu")
+        "\n#line 1 \"flash_decode.cu\"\n",
+        include_str!("flash_decode.cu")
     ),
 };
-
-/// Cells that a warp takes before there are more warps.
-const CELLS: usize = 64;
-/// The most warps that share a token's head.
-const WARPS: usize = 8;
 
 /// ALiBi's slope of each head of the device, as ggml extends it to numbers of heads that are no power of two.
 fn slopes(
@@ -80,7 +71,10 @@ pub(super) struct Attention<'a> {
 }
 
 impl<'a> Attention<'a> {
-    fn new(op: &'a FlashAttn, request: &Request<'_>) -> Result<Attention<'a>, &'static str> {
+    pub(super) fn new(
+        op: &'a FlashAttn,
+        request: &Request<'_>,
+    ) -> Result<Attention<'a>, &'static str> {
         let (first, sinks) = match request.operands {
             [first @ .., sinks] if first.len() == 4 => (first, Some(*sinks)),
             first if first.len() == 4 => (first, None),
@@ -113,7 +107,7 @@ impl<'a> Attention<'a> {
         let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
         let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
         let types = [q, k, v, mask, sinks, y];
-        instance(family, template, &types, Needs::Params).with(u32::from(self.terms))
+        instance(family, template, &types, Arguments::Params).with(u32::from(self.terms))
     }
 
     /// The parameters that all kernels of attention begin with.
@@ -126,57 +120,12 @@ impl<'a> Attention<'a> {
 
     /// These parameters, and behind them the slope of each head.
     pub(super) fn with_slopes(&self, params: Params) -> Result<Params, &'static str> {
-        let slopes = slopes(self.op.max_bias, self.op.heads.as_ref(), self.q.most[2])?;
+        let slopes = slopes(self.op.max_bias, self.op.heads.as_ref(), self.q.max_dims[2])?;
         Ok(slopes.into_iter().fold(params, Params::f32))
     }
-
-    /// A block for each token and query head: of any sizes and types.
-    fn simple(&self) -> Selected {
-        let params = self.with_slopes(self.params().u32(0))?;
-        let [dk, tokens, heads, streams] = self.q.most;
-        let warps = self.k.most[1].div_ceil(CELLS).clamp(1, WARPS);
-        let floats = dk + warps * (32 + 2 + self.v.most[0]);
-        let units = tokens.saturating_mul(heads).saturating_mul(streams);
-        let geometry = Geometry {
-            grid: [units.clamp(1, GRID * 1024) as u32, 1, 1],
-            threads: 32 * warps as u32,
-            shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
-        };
-        kernel(self.instance(FAMILY, "flash_attn"), params, geometry)
-    }
 }
 
-/// How attention goes through the cells.
-///
-/// For up to [`split::TOKENS`] tokens and caches of types that are written, blocks share the cells of a KV head ([`Split`]). For more,
-/// and caches that f16 holds, a block has a tile of rows ([`Prompt`]). What remains, and heads that do not fit in shared memory, has a
-/// block for each token and query head.
-enum Way {
-    Split(Split),
-    Prompt(Prompt),
-    Simple,
-}
-
-impl Way {
-    fn of(a: &Attention<'_>) -> Way {
-        match a.q.most[1] <= split::TOKENS {
-            true => Split::of(a).map_or(Way::Simple, Way::Split),
-            false => Prompt::of(a).map_or(Way::Simple, Way::Prompt),
-        }
-    }
-}
-
-/// A second result is the terms of the first.
-pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
-    let attention = Attention::new(op, request)?;
-    match Way::of(&attention) {
-        Way::Split(split) => split.kernel(&attention),
-        Way::Prompt(prompt) => prompt.kernel(&attention),
-        Way::Simple => attention.simple(),
-    }
-}
-
-pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
+pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selection {
     let (x, further) = match request.operands {
         [x, further @ ..] if further.len() < 3 => (x, further),
         _ => return Err(OPERANDS),
@@ -186,14 +135,14 @@ pub(super) fn soft_max(op: &SoftMax, request: &Request<'_>) -> Selected {
     further.iter().try_for_each(|t| float(t.dtype))?;
     let of = |i: usize| further.get(i).map_or(DType::F32, |t| t.dtype);
     let types = [x.dtype, of(0), of(1), y.dtype];
-    let template = instance(FAMILY, "soft_max", &types, Needs::Params);
+    let template = instance(FAMILY, "soft_max", &types, Arguments::Params);
     let mut params = Params::new()
         .f32(op.scale)
         .u32((!further.is_empty()).into())
         .u32((further.len() > 1).into())
         .u32(0);
-    for slope in slopes(op.max_bias, op.heads.as_ref(), x.most[2])? {
+    for slope in slopes(op.max_bias, op.heads.as_ref(), x.max_dims[2])? {
         params = params.f32(slope);
     }
-    kernel(template, params, per_row(x.rows(), x.most[0]))
+    kernel(template, params, per_row(x.rows(), x.max_dims[0]))
 }

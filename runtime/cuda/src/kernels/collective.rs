@@ -3,9 +3,9 @@
 use tpc_ir::{DType, Op};
 
 use super::axis;
-use super::kernel::{Kernel, Request, Selected, Unsupported, flat, instance, kernel};
+use super::kernel::{Kernel, Request, Selection, Unsupported, flat, instance, kernel};
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "collective",
@@ -27,7 +27,7 @@ pub fn select_collective(
     chosen(op, rank, request).map_err(|reason| super::unsupported(op.name(), request, reason))
 }
 
-fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selected {
+fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selection {
     let y = request.result()?;
     let operands = request.operands;
     if operands.len() > MOST {
@@ -47,14 +47,14 @@ fn chosen(op: &Op, rank: usize, request: &Request<'_>) -> Selected {
         if y.dtype != DType::F32 {
             return Err("sums over devices are of f32");
         }
-        let template = instance(FAMILY, "sum_parts", &[], Needs::Params);
+        let template = instance(FAMILY, "sum_parts", &[], Arguments::Params);
         let units = flat(y.elements(), request);
         kernel(template, params(axis, start, 0)?, units)
     };
     let joins = |axis: usize, start: u64, join: usize| {
         let block = y.dtype.block_len();
         let start = if axis == 0 { start / block } else { start };
-        let template = instance(FAMILY, "join_parts", &[y.dtype], Needs::Params);
+        let template = instance(FAMILY, "join_parts", &[y.dtype], Arguments::Params);
         let units = y.elements() / block as usize;
         kernel(template, params(axis, start, join)?, flat(units, request))
     };

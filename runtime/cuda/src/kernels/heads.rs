@@ -4,10 +4,10 @@ use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormKind, Rope, Scale};
 
 use super::kernel::{
-    Geometry, OPERANDS, Request, Selected, Tensor, float, index, instance, kernel, per_row, real,
+    Geometry, OPERANDS, Request, Selection, Tensor, float, index, instance, kernel, per_row, real,
 };
 use super::params::Params;
-use super::source::{Family, Needs, tag};
+use super::source::{Arguments, Family, tag};
 use super::{norm, rope, writable};
 
 const FAMILY: Family = Family {
@@ -100,7 +100,7 @@ fn part(
     ))
 }
 
-pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selected {
+pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selection {
     let (shared, mut rest) = match &op.rope {
         None => (0, request.operands),
         Some((_, factors)) => {
@@ -126,7 +126,7 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selected {
         rest = own.1;
         parts.push(part(head, own.0, y, types)?);
         let x = &own.0[0];
-        width = width.max(x.most[0]);
+        width = width.max(x.max_dims[0]);
         rows = rows.saturating_add(x.rows());
         let (kind, eps) = head
             .norm
@@ -136,7 +136,7 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selected {
             .scale
             .as_ref()
             .map_or((1.0, 0.0), |s| (s.scale, s.bias));
-        let warps = per_row(1, x.most[0]).threads / 32;
+        let warps = per_row(1, x.max_dims[0]).threads / 32;
         numbers = norm::numbers(numbers, kind, eps, 0)
             .u32(warps)
             .f32(scale)
@@ -153,7 +153,7 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selected {
     if let Some((op, factors)) = &op.rope {
         params = rope::numbers(params, op, *factors)?;
     }
-    let template = instance(FAMILY, "heads", &[], Needs::Faults).with(shared);
+    let template = instance(FAMILY, "heads", &[], Arguments::Faults).with(shared);
     let template = template.with(parts.join(", "));
     let geometry = Geometry {
         grid: [rows.div_ceil(WARPS).clamp(1, 1 << 24) as u32, 1, 1],

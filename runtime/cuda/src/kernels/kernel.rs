@@ -5,7 +5,7 @@ use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
 
 use super::params::Params;
-use super::source::{Family, Instance, Needs};
+use super::source::{Arguments, Family, Instance};
 
 /// A tensor that a kernel is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,30 +13,30 @@ pub struct Tensor {
     /// The type of its elements.
     pub dtype: DType,
     /// Its largest sizes.
-    pub most: [usize; RANK],
+    pub max_dims: [usize; RANK],
     /// How it is stored.
     pub format: StoredFormat,
 }
 
 impl Tensor {
     /// One that is stored as in a file.
-    pub const fn new(dtype: DType, most: [usize; RANK]) -> Tensor {
+    pub const fn new(dtype: DType, max_dims: [usize; RANK]) -> Tensor {
         Tensor {
             dtype,
-            most,
+            max_dims,
             format: StoredFormat::File,
         }
     }
 
     /// The number of its elements at most.
     pub fn elements(&self) -> usize {
-        self.most[0].saturating_mul(self.rows())
+        self.max_dims[0].saturating_mul(self.rows())
     }
 
     /// The number of its rows at most.
     pub fn rows(&self) -> usize {
-        let rows = self.most[1].saturating_mul(self.most[2]);
-        rows.saturating_mul(self.most[3])
+        let rows = self.max_dims[1].saturating_mul(self.max_dims[2]);
+        rows.saturating_mul(self.max_dims[3])
     }
 }
 
@@ -64,7 +64,7 @@ pub struct Geometry {
     pub shared_bytes: u32,
 }
 
-/// Memory that a kernel needs besides its tensors.
+/// Memory that a kernel arguments besides its tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
     /// The bytes of counters, which are zero before and after the launch.
@@ -92,7 +92,7 @@ impl Scratch {
 /// A kernel of an op.
 ///
 /// It is given the views of the operands, of the results, and of the size in the op's attributes that it works with, if there is
-/// one: as axis 0 of a view of nothing. Where it needs [scratch memory](Scratch), two more views follow: that of the counters, and that of the
+/// one: as axis 0 of a view of nothing. Where it arguments [scratch memory](Scratch), two more views follow: that of the counters, and that of the
 /// parts. All lie in the memory of the device, as do its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -102,7 +102,7 @@ pub struct Kernel {
     pub params: Vec<u8>,
     /// The blocks and threads for the largest batch.
     pub geometry: Geometry,
-    /// What else it needs.
+    /// What else it arguments.
     pub scratch: Scratch,
 }
 
@@ -128,7 +128,7 @@ pub struct Unsupported {
 }
 
 /// A kernel, or why there is none.
-pub(super) type Selected = Result<Kernel, &'static str>;
+pub(super) type Selection = Result<Kernel, &'static str>;
 
 /// Threads of a block where it has no reason for another number.
 const THREADS: usize = 128;
@@ -224,7 +224,7 @@ pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
 }
 
 /// A kernel of these parts.
-pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> Selected {
+pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> Selection {
     Ok(Kernel {
         instance,
         params: params.into_bytes(),
@@ -234,6 +234,11 @@ pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> 
 }
 
 /// An instance of a template of a family, on these types.
-pub(super) fn instance(family: Family, template: &str, types: &[DType], needs: Needs) -> Instance {
-    Instance::new(family, template, types, needs)
+pub(super) fn instance(
+    family: Family,
+    template: &str,
+    types: &[DType],
+    arguments: Arguments,
+) -> Instance {
+    Instance::new(family, template, types, arguments)
 }

@@ -65,7 +65,7 @@ template <class A, class B, class Y, int C> DEVICE void mul_mat(const View* v, c
     const View a = v[0], b = v[1], y = v[2];
     products<A, B, Y, C>(a, b, y, params, Nothing());
 }
-template <class A, class B, class M, class Y, int C> DEVICE void mul_mat_added(const View* v, const u8* params) {
+template <class A, class B, class M, class Y, int C> DEVICE void mul_mat_add(const View* v, const u8* params) {
     const View a = v[0], b = v[1], y = v[3];
     Summand<M> more = {v + 2, 0, 0};
     products<A, B, Y, C>(a, b, y, params, more);

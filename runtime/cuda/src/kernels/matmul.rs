@@ -4,10 +4,10 @@ use tpc_ir::op::MulMatId;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selected, Tensor, index, instance, kernel, lanes, real,
+    GRID, Geometry, OPERANDS, Request, Selection, Tensor, index, instance, kernel, lanes, real,
 };
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "matmul",
@@ -46,33 +46,39 @@ fn geometry(rows: usize, lanes: usize, columns: usize, batches: usize) -> Geomet
     }
 }
 
-pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     let [a, b] = request.reals()?;
     product("mul_mat", [a, b], &[], request)
 }
 
 /// The same with a third operand, which is added.
-pub(super) fn mul_mat_add(request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, b, more] = request.reals()?;
     product("mul_mat_added", [a, b], &[more.dtype], request)
 }
 
-fn product(template: &str, [a, b]: [Tensor; 2], more: &[DType], request: &Request<'_>) -> Selected {
+fn product(
+    template: &str,
+    [a, b]: [Tensor; 2],
+    more: &[DType],
+    request: &Request<'_>,
+) -> Selection {
     let y = request.real_result()?;
-    let at_once = if b.most[1] == 1 { 1 } else { COLUMNS };
+    let rows_per_lane = if b.max_dims[1] == 1 { 1 } else { COLUMNS };
     let types = [&[a.dtype, b.dtype][..], more, &[y.dtype]].concat();
-    let template = instance(FAMILY, template, &types, Needs::Params).with(at_once.to_string());
-    let lanes = lanes(a.most[0], EACH);
+    let template =
+        instance(FAMILY, template, &types, Arguments::Params).with(rows_per_lane.to_string());
+    let lanes = lanes(a.max_dims[0], EACH);
     let geometry = geometry(
-        a.most[1],
+        a.max_dims[1],
         lanes,
-        b.most[1].div_ceil(at_once),
-        b.most[2] * b.most[3],
+        b.max_dims[1].div_ceil(rows_per_lane),
+        b.max_dims[2] * b.max_dims[3],
     );
     kernel(template, params(lanes, None)?, geometry)
 }
 
-pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let [a, b, ids] = request.operands else {
         return Err(OPERANDS);
     };
@@ -81,8 +87,8 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
     real(b.dtype)?;
     index(ids.dtype)?;
     let types = [a.dtype, b.dtype, ids.dtype, y.dtype];
-    let template = instance(FAMILY, "mul_mat_id", &types, Needs::Faults);
-    let lanes = lanes(a.most[0], EACH);
-    let geometry = geometry(a.most[1], lanes, ids.most[0] * ids.most[1], 1);
+    let template = instance(FAMILY, "mul_mat_id", &types, Arguments::Faults);
+    let lanes = lanes(a.max_dims[0], EACH);
+    let geometry = geometry(a.max_dims[1], lanes, ids.max_dims[0] * ids.max_dims[1], 1);
     kernel(template, params(lanes, op.window)?, geometry)
 }

@@ -3,41 +3,47 @@
 
 mod attention;
 mod collective;
+mod flash_attn;
+mod flash_decode;
+mod flash_prefill;
 mod fused;
-mod gated;
+mod grouped_mul_mat;
+mod hc_comb;
 mod heads;
-mod joined;
 mod kernel;
+mod lightning_indexer;
 mod matmul;
-mod mixed;
 mod movement;
+mod mul_mat_glu;
+mod mul_mat_id_sum;
+mod ngram_rows;
 mod norm;
 mod params;
 mod pointwise;
+mod pool_2d;
 mod product;
-mod prompt;
 mod recurrent;
 mod reduce;
 mod rope;
 mod router;
+mod row_source;
 mod rows;
 mod source;
-mod special;
-mod split;
 
 pub use collective::select_collective;
-pub use fused::{Biased, Fused, Kept, Rows, select_fused};
+pub use fused::{FusedOp, select_fused};
 pub use heads::{Head, Heads};
 pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
-pub use mixed::MIXED;
-pub use norm::REDUCED;
+pub use mul_mat_id_sum::{ExpertBias, MAX_SUMMED_EXPERTS};
+pub use norm::MAX_ALL_REDUCE_WIDTH;
 pub use product::Terms;
-pub use router::{Along, CHOSEN, Router, Scores, Weights};
+pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, Weights};
+pub use row_source::{KeepInput, RowSource};
 pub use source::{Instance, Source, modules};
 
 use tpc_ir::{DType, Op, RANK};
 
-use kernel::Selected;
+use kernel::Selection;
 
 /// What stands before the source of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
 /// these names only, each with a twin in C++ for the emulation.
@@ -48,7 +54,7 @@ pub const PRELUDE: &str = include_str!("prelude.cuh");
 /// # Errors
 /// [`Unsupported`] when there is none: leaves, collectives, types that cannot be read or written.
 pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
-    chosen(op, request).map_err(|reason| unsupported(op.name(), request, reason))
+    select_unfused(op, request).map_err(|reason| unsupported(op.name(), request, reason))
 }
 
 /// The kernel that takes the activations of products with weights in planes apart into [`Terms`]: its result, and the second
@@ -71,7 +77,7 @@ fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) ->
 }
 
 /// The kernel of an op that reads a weight in planes.
-fn of_planes(op: &Op, request: &Request<'_>) -> Selected {
+fn select_planes(op: &Op, request: &Request<'_>) -> Selection {
     match op {
         Op::MulMat(_) => product::mul_mat(request),
         Op::MulMatId(op) => product::mul_mat_id(op, request),
@@ -80,9 +86,9 @@ fn of_planes(op: &Op, request: &Request<'_>) -> Selected {
     }
 }
 
-fn chosen(op: &Op, request: &Request<'_>) -> Selected {
+fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
     if product::in_planes(request) {
-        return of_planes(op, request);
+        return select_planes(op, request);
     }
     match op {
         Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf lies in memory already"),
@@ -109,13 +115,13 @@ fn chosen(op: &Op, request: &Request<'_>) -> Selected {
         Op::SetSlice(op) => rows::set_slice(op, request),
         Op::Rope(op) => rope::rope(op, request),
         Op::SoftMax(op) => attention::soft_max(op, request),
-        Op::FlashAttn(op) => attention::flash_attn(op, request),
+        Op::FlashAttn(op) => flash_attn::flash_attn(op, request),
         Op::SsmConv(_) => recurrent::ssm_conv(request),
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
-        Op::LightningIndexer(_) => special::lightning_indexer(request),
-        Op::NgramRows(op) => special::ngram_rows(op, request),
-        Op::HcComb(op) => special::hc_comb(op, request),
+        Op::LightningIndexer(_) => lightning_indexer::lightning_indexer(request),
+        Op::NgramRows(op) => ngram_rows::ngram_rows(op, request),
+        Op::HcComb(op) => hc_comb::hc_comb(op, request),
         Op::Sum(op) => reduce::sum(op, request),
         Op::Mean(_) => reduce::mean(request),
         Op::Cumsum(_) => reduce::cumsum(request),
@@ -130,7 +136,7 @@ fn chosen(op: &Op, request: &Request<'_>) -> Selected {
         Op::Pad(op) => movement::pad(op, request),
         Op::Tri(op) => movement::tri(op, request),
         Op::Diag(_) => movement::diag(request),
-        Op::Pool2d(op) => special::pool_2d(op, request),
+        Op::Pool2d(op) => pool_2d::pool_2d(op, request),
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
             Err("a collective runs on all its devices together")
         }

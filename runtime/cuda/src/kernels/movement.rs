@@ -4,9 +4,9 @@ use tpc_ir::DType;
 use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
 
 use super::axis;
-use super::kernel::{Request, Selected, Tensor, flat, float, instance, kernel};
+use super::kernel::{Request, Selection, Tensor, flat, float, instance, kernel};
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "movement",
@@ -28,17 +28,17 @@ fn moved(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
 
 /// Blocks of a result.
 fn blocks(y: &Tensor) -> usize {
-    (y.most[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
+    (y.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
 }
 
 /// The elements in order, under other sizes.
-pub(super) fn flatten(request: &Request<'_>) -> Selected {
+pub(super) fn flatten(request: &Request<'_>) -> Selection {
     let (x, y) = moved(request)?;
-    let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Needs::Views);
+    let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Arguments::Views);
     kernel(template, Params::new(), flat(blocks(&y), request))
 }
 
-pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selected {
+pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
     let (x, y) = moved(request)?;
     if x.dtype.is_quantised() && op.axes[0] != 0 {
         return Err("blocks lie along axis 0");
@@ -47,14 +47,14 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selected {
     for to in op.axes {
         params = params.u32(axis(to)? as u32);
     }
-    let template = instance(FAMILY, "permute", &[x.dtype, y.dtype], Needs::Params);
+    let template = instance(FAMILY, "permute", &[x.dtype, y.dtype], Arguments::Params);
     kernel(template, params, flat(blocks(&y), request))
 }
 
 /// The start is the size of the launch.
-pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selected {
+pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     let (x, y) = moved(request)?;
-    let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Needs::Params);
+    let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u32(axis(op.axis)? as u32);
     kernel(template, params, flat(blocks(&y), request))
 }
@@ -70,29 +70,29 @@ fn same(request: &Request<'_>) -> Result<DType, &'static str> {
     }
 }
 
-pub(super) fn concat(op: &Concat, request: &Request<'_>) -> Selected {
-    let template = instance(FAMILY, "concat", &[same(request)?], Needs::Params);
+pub(super) fn concat(op: &Concat, request: &Request<'_>) -> Selection {
+    let template = instance(FAMILY, "concat", &[same(request)?], Arguments::Params);
     let params = Params::new()
         .u32(axis(op.axis)? as u32)
         .u32(request.operands.len() as u32);
     kernel(template, params, flat(blocks(&request.result()?), request))
 }
 
-pub(super) fn repeat(request: &Request<'_>) -> Selected {
-    let template = instance(FAMILY, "repeat", &[same(request)?], Needs::Views);
+pub(super) fn repeat(request: &Request<'_>) -> Selection {
+    let template = instance(FAMILY, "repeat", &[same(request)?], Arguments::Views);
     let units = flat(blocks(&request.result()?), request);
     kernel(template, Params::new(), units)
 }
 
-pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
+pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selection {
     let (dtype, axis) = (same(request)?, axis(op.axis)?);
     let block = if axis == 0 { dtype.block_len() } else { 1 };
-    let template = instance(FAMILY, "pad", &[dtype], Needs::Params);
+    let template = instance(FAMILY, "pad", &[dtype], Arguments::Params);
     let params = Params::new().u32(axis as u32).size(op.before / block)?;
     kernel(template, params, flat(blocks(&request.result()?), request))
 }
 
-pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
+pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let keep = match op.keep {
         Side::Lower => 0,
@@ -100,28 +100,28 @@ pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
         Side::Upper => 2,
         Side::UpperDiag => 3,
     };
-    let template = instance(FAMILY, "tri", &[x.dtype, y.dtype], Needs::Params);
+    let template = instance(FAMILY, "tri", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u64(op.offset).u32(keep).f32(op.fill);
     kernel(template, params, flat(y.elements(), request))
 }
 
-pub(super) fn diag(request: &Request<'_>) -> Selected {
+pub(super) fn diag(request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
-    let template = instance(FAMILY, "diag", &[x.dtype, y.dtype], Needs::Views);
+    let template = instance(FAMILY, "diag", &[x.dtype, y.dtype], Arguments::Views);
     kernel(template, Params::new(), flat(y.elements(), request))
 }
 
-pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selected {
+pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selection {
     let ([], y) = (request.reals()?, request.real_result()?);
     let unit = 1.0 / (op.n as f64).sqrt();
-    let template = instance(FAMILY, "hadamard", &[y.dtype], Needs::Params);
+    let template = instance(FAMILY, "hadamard", &[y.dtype], Arguments::Params);
     let params = Params::new().f32(unit as f32);
     kernel(template, params, flat(y.elements(), request))
 }
 
-pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selected {
+pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selection {
     let ([], y) = (request.reals()?, request.real_result()?);
-    let template = instance(FAMILY, "arange", &[y.dtype], Needs::Params);
+    let template = instance(FAMILY, "arange", &[y.dtype], Arguments::Params);
     let params = Params::new().f32(op.start).f32(op.step);
     kernel(template, params, flat(y.elements(), request))
 }

@@ -64,7 +64,7 @@ DEVICE const u8* repeated(const View& w, const Place& at) { return row_of(w, at.
 
 // What is normalised: a tensor, the sum of those of several devices, parts times factors, added up, a norm of these times a tensor,
 // and one of all these plus another. Each is made for a row and gives its elements; all threads of the block take part in making it.
-template <class X> struct Whole {
+template <class X> struct TensorRows {
     enum { OPERANDS = 1 };
     const View* x;
     const u8* from;
@@ -74,7 +74,7 @@ template <class X> struct Whole {
     }
     DEVICE_MEMBER float of(u32 i) const { return element<X>(*x, from, i); }
 };
-template <class S, class R> struct WithAdded {
+template <class S, class R> struct AddRows {
     enum { OPERANDS = S::OPERANDS + 1 };
     S inner;
     const View* r;
@@ -104,7 +104,7 @@ template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams
 }
 
 // Its rows are as long as those of the first view.
-template <class S, class W> struct Normed {
+template <class S, class W> struct NormRows {
     enum { OPERANDS = S::OPERANDS + 1 };
     S inner;
     const View* w;
@@ -122,7 +122,7 @@ template <class S, class W> struct Normed {
     }
 };
 // The sum over `N` devices, whose rows are read once: it is kept in shared memory.
-template <int N> struct Reduced {
+template <int N> struct AllReduceRows {
     enum { OPERANDS = N };
     const float* sums;
     DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
@@ -148,7 +148,7 @@ template <int N> struct Reduced {
     DEVICE_MEMBER float of(u32 i) const { return sums[i]; }
 };
 // `x` has its parts along axis 1 and rows along axis 2.
-template <class X, class W> struct Mixed {
+template <class X, class W> struct WeightedSumRows {
     enum { OPERANDS = 2 };
     const View *x, *w;
     u32 token;
@@ -167,10 +167,10 @@ template <class X, class W> struct Mixed {
 };
 
 // The weights that the next launch reads, of which blocks beyond those of rows ask for the first bytes: they would have nothing to do.
-struct NormAhead {
+struct NextWeights {
     u32 blocks, bytes;
 };
-DEVICE void ask_ahead(const u8* from, const NormAhead& p, u32 block) {
+DEVICE void prefetch_next(const u8* from, const NextWeights& p, u32 block) {
     const u32 LINE = 128;
     for (u32 at = (block * blockDim.x + threadIdx.x) * LINE; at < p.bytes; at += p.blocks * blockDim.x * LINE) prefetch_l2(from + at);
 }
@@ -181,10 +181,10 @@ template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(c
     const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
     const View y = results[K], kept = results[0], q = results[K + T];
     const NormParams* p = (const NormParams*)params;
-    const NormAhead ahead = {A ? ((const NormAhead*)(p + 2))->blocks : 0, A ? ((const NormAhead*)(p + 2))->bytes : 0};
+    const NextWeights ahead = {A ? ((const NextWeights*)(p + 2))->blocks : 0, A ? ((const NextWeights*)(p + 2))->bytes : 0};
     u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n, blocks = gridDim.x - ahead.blocks;
     if (blockIdx.x >= blocks) {
-        ask_ahead(v[S::OPERANDS + A].at, ahead, blockIdx.x - blocks);
+        prefetch_next(v[S::OPERANDS + A].at, ahead, blockIdx.x - blocks);
         return;
     }
     for (u64 row = blockIdx.x; row < rows_of(y); row += blocks) {
@@ -212,7 +212,7 @@ template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(c
 }
 
 // What could be normalised, alone.
-template <class S, class Y> DEVICE void summed(const View* v, const u8* params) {
+template <class S, class Y> DEVICE void mul_sum_add(const View* v, const u8* params) {
     const View y = v[S::OPERANDS];
     for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {
         Place at = row_place(row, y);

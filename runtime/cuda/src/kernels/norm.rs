@@ -4,12 +4,12 @@ use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 use tpc_ir::program::StoredFormat;
 
-use super::fused::{Kept, Rows};
 use super::kernel::{
-    Geometry, OPERANDS, Request, Selected, Tensor, float, instance, kernel, per_row, real,
+    Geometry, OPERANDS, Request, Selection, Tensor, float, instance, kernel, per_row, real,
 };
 use super::params::Params;
-use super::source::{Family, Needs, tag};
+use super::row_source::{KeepInput, RowSource};
+use super::source::{Arguments, Family, tag};
 use crate::planes::Planes;
 
 const FAMILY: Family = Family {
@@ -27,7 +27,7 @@ const FAMILY: Family = Family {
 
 /// The most elements of a row that is a sum over devices: those of the shared memory that every kernel has, but for what sums of a
 /// block take.
-pub const REDUCED: usize = 12000;
+pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
 
 /// The bytes of the parameters of a norm.
 const NORM: usize = 12;
@@ -46,45 +46,45 @@ pub(super) fn numbers(before: Params, kind: NormKind, eps: f32, n: u64) -> Param
     before.u32(kind).f32(eps).f32(n as f32)
 }
 
-pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selected {
+pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
-    let template = instance(FAMILY, "norm", &[x.dtype, y.dtype], Needs::Params);
+    let template = instance(FAMILY, "norm", &[x.dtype, y.dtype], Arguments::Params);
     kernel(
         template,
         params(op.kind, op.eps, 0),
-        per_row(x.rows(), x.most[0]),
+        per_row(x.rows(), x.max_dims[0]),
     )
 }
 
 /// The template of what is normalised, on the operands that it has: it takes them off. Norms within put their parameters behind.
 fn rows(
-    of: &Rows,
+    of: &RowSource,
     operands: &mut &[Tensor],
     params: Params,
 ) -> Result<(String, Params), &'static str> {
     Ok(match of {
-        Rows::Whole => (format!("Whole<{}>", next(operands)?), params),
-        Rows::Normed(op, of) => {
+        RowSource::Tensor => (format!("TensorRows<{}>", next(operands)?), params),
+        RowSource::Norm(op, of) => {
             let params = numbers(params, op.kind, op.eps, 0);
             let (inner, params) = rows(of, operands, params)?;
-            (format!("Normed<{inner}, {}>", next(operands)?), params)
+            (format!("NormRows<{inner}, {}>", next(operands)?), params)
         }
-        Rows::Mixed => {
+        RowSource::WeightedSum => {
             let (parts, by) = (next(operands)?, next(operands)?);
-            (format!("Mixed<{parts}, {by}>"), params)
+            (format!("WeightedSumRows<{parts}, {by}>"), params)
         }
-        Rows::Reduced(devices) => {
+        RowSource::AllReduce(devices) => {
             let (parts, rest) = operands.split_at_checked(*devices).ok_or(OPERANDS)?;
             *operands = rest;
-            let fit = |t: &Tensor| t.dtype == DType::F32 && t.most[0] <= REDUCED;
+            let fit = |t: &Tensor| t.dtype == DType::F32 && t.max_dims[0] <= MAX_ALL_REDUCE_WIDTH;
             if !parts.iter().all(fit) {
                 return Err("sums over devices are of f32, and of rows that shared memory holds");
             }
-            (format!("Reduced<{devices}>"), params)
+            (format!("AllReduceRows<{devices}>"), params)
         }
-        Rows::Added(of) => {
+        RowSource::Add(of) => {
             let (inner, params) = rows(of, operands, params)?;
-            (format!("WithAdded<{inner}, {}>", next(operands)?), params)
+            (format!("AddRows<{inner}, {}>", next(operands)?), params)
         }
     })
 }
@@ -98,16 +98,20 @@ fn next(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
 }
 
 /// A block for each row of a result, with room for what it reads of several devices.
-fn blocks(of: &Rows, y: &Tensor) -> Geometry {
-    let mut geometry = per_row(y.rows(), y.most[0]);
+fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
+    let mut geometry = per_row(y.rows(), y.max_dims[0]);
     if of.reduces() {
-        geometry.shared_bytes = 4 * y.most[0] as u32;
+        geometry.shared_bytes = 4 * y.max_dims[0] as u32;
     }
     geometry
 }
 
 /// A norm times the last operand; a result more than what it keeps and the product is the terms of the product.
-pub(super) fn norm_mul(op: &Norm, (of, kept): (&Rows, Kept), request: &Request<'_>) -> Selected {
+pub(super) fn norm_mul(
+    op: &Norm,
+    (of, kept): (&RowSource, KeepInput),
+    request: &Request<'_>,
+) -> Selection {
     let mut operands = request.operands;
     let (template_of, params) = rows(of, &mut operands, params(op.kind, op.eps, 0))?;
     let (w, next) = match operands {
@@ -117,14 +121,14 @@ pub(super) fn norm_mul(op: &Norm, (of, kept): (&Rows, Kept), request: &Request<'
     };
     real(w.dtype)?;
     let results = match kept {
-        Kept::Yes => {
+        KeepInput::Yes => {
             let (first, rest) = request.results.split_first().ok_or(OPERANDS)?;
             if first.dtype != DType::F32 {
                 return Err("what is normalised is kept as f32");
             }
             rest
         }
-        Kept::No => request.results,
+        KeepInput::No => request.results,
     };
     let (y, terms) = match results {
         [y] => (y, false),
@@ -132,10 +136,10 @@ pub(super) fn norm_mul(op: &Norm, (of, kept): (&Rows, Kept), request: &Request<'
         _ => return Err("it has another number of results"),
     };
     float(y.dtype)?;
-    let template = instance(FAMILY, "norm_mul", &[], Needs::Params).with(template_of);
+    let template = instance(FAMILY, "norm_mul", &[], Arguments::Params).with(template_of);
     let template = template.with(tag(w.dtype)).with(tag(y.dtype));
     let template = template
-        .with(u32::from(kept == Kept::Yes))
+        .with(u32::from(kept == KeepInput::Yes))
         .with(u32::from(terms))
         .with(u32::from(next.is_some()));
     let mut geometry = blocks(of, y);
@@ -151,12 +155,12 @@ pub(super) fn norm_mul(op: &Norm, (of, kept): (&Rows, Kept), request: &Request<'
 
 /// The blocks that ask for the weights of the next launch, and the bytes that they ask for: where few rows leave the device idle.
 fn ahead(next: &Tensor, rows: usize, request: &Request<'_>) -> Result<(u32, u32), &'static str> {
-    /// Rows of a norm up to which it does so: products of more tokens wait for other things than for memory.
+    /// RowSource of a norm up to which it does so: products of more tokens wait for other things than for memory.
     const ROWS: usize = 8;
     /// The most bytes: a part of what L2 holds, which this and the next launch read, too.
     const BYTES: u64 = 8 << 20;
     let planes =
-        Planes::new(next.dtype, next.most[0]).filter(|_| next.format == StoredFormat::Planes);
+        Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == StoredFormat::Planes);
     let planes = planes.ok_or("what comes next is no weight in planes")?;
     let (_, bytes) = planes
         .offsets(next.rows() as u64)
@@ -168,35 +172,35 @@ fn ahead(next: &Tensor, rows: usize, request: &Request<'_>) -> Result<(u32, u32)
 }
 
 /// What could be normalised, alone.
-pub(super) fn summed(of: &Rows, request: &Request<'_>) -> Selected {
+pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     let mut operands = request.operands;
     let (template_of, params) = rows(of, &mut operands, params(NormKind::Rms, 0.0, 0))?;
     if !operands.is_empty() {
         return Err(OPERANDS);
     }
-    let template = instance(FAMILY, "summed", &[], Needs::Params).with(template_of);
+    let template = instance(FAMILY, "mul_sum_add", &[], Arguments::Params).with(template_of);
     kernel(template.with(tag(y.dtype)), params, blocks(of, &y))
 }
 
-pub(super) fn norm_stats(op: &NormStats, request: &Request<'_>) -> Selected {
+pub(super) fn norm_stats(op: &NormStats, request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
-    let template = instance(FAMILY, "norm_stats", &[x.dtype, y.dtype], Needs::Params);
+    let template = instance(FAMILY, "norm_stats", &[x.dtype, y.dtype], Arguments::Params);
     kernel(
         template,
         params(op.kind, 0.0, 0),
-        per_row(x.rows(), x.most[0]),
+        per_row(x.rows(), x.max_dims[0]),
     )
 }
 
-pub(super) fn norm_apply(op: &NormApply, request: &Request<'_>) -> Selected {
+pub(super) fn norm_apply(op: &NormApply, request: &Request<'_>) -> Selection {
     let ([x, stats], y) = (request.reals()?, request.real_result()?);
     float(stats.dtype)?;
     let types = [x.dtype, stats.dtype, y.dtype];
-    let template = instance(FAMILY, "norm_apply", &types, Needs::Params);
+    let template = instance(FAMILY, "norm_apply", &types, Arguments::Params);
     kernel(
         template,
         params(op.kind, op.eps, op.n),
-        per_row(x.rows(), x.most[0]),
+        per_row(x.rows(), x.max_dims[0]),
     )
 }

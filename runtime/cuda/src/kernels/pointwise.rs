@@ -5,9 +5,9 @@ use tpc_ir::op::{
 };
 use tpc_runtime::Gelu;
 
-use super::kernel::{Request, Selected, flat, instance, kernel};
+use super::kernel::{Request, Selection, flat, instance, kernel};
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "pointwise",
@@ -23,14 +23,14 @@ fn numbers(numbers: [f32; 4]) -> Params {
 }
 
 /// `y = function(x)`.
-fn of_one(function: &str, given: [f32; 4], request: &Request<'_>) -> Selected {
+fn of_one(function: &str, given: [f32; 4], request: &Request<'_>) -> Selection {
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
-    let template = instance(FAMILY, "unary", &types, Needs::Params).with(function);
+    let template = instance(FAMILY, "unary", &types, Arguments::Params).with(function);
     kernel(template, numbers(given), flat(y.elements(), request))
 }
 
-pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selected {
+pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selection {
     let table = request.options.gelu == Gelu::GgmlTable;
     let function = match op.kind {
         UnaryKind::Silu => "Silu",
@@ -65,32 +65,32 @@ pub(super) fn unary(op: &Unary, request: &Request<'_>) -> Selected {
     of_one(function, [0.0; 4], request)
 }
 
-pub(super) fn leaky_relu(op: &LeakyRelu, request: &Request<'_>) -> Selected {
+pub(super) fn leaky_relu(op: &LeakyRelu, request: &Request<'_>) -> Selection {
     of_one("LeakyRelu", [op.slope, 0.0, 0.0, 0.0], request)
 }
 
-pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
+pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selection {
     of_one("Xielu", [op.alpha_n, op.alpha_p, op.beta, op.eps], request)
 }
 
-pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selected {
+pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selection {
     of_one("Fill", [op.value, 0.0, 0.0, 0.0], request)
 }
 
-pub(super) fn scale(op: &Scale, request: &Request<'_>) -> Selected {
+pub(super) fn scale(op: &Scale, request: &Request<'_>) -> Selection {
     of_one("Scale", [op.scale, op.bias, 0.0, 0.0], request)
 }
 
-pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
+pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selection {
     of_one("Clamp", [op.min, op.max, 0.0, 0.0], request)
 }
 
 /// The result's type rounds.
-pub(super) fn cast(request: &Request<'_>) -> Selected {
+pub(super) fn cast(request: &Request<'_>) -> Selection {
     of_one("Same", [0.0; 4], request)
 }
 
-pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selected {
+pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selection {
     let function = match op.kind {
         BinaryKind::Add => "Add",
         BinaryKind::Sub => "Sub",
@@ -101,10 +101,10 @@ pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selected {
 }
 
 /// `y = function(a, b)`.
-fn of_two(function: &str, given: Params, request: &Request<'_>) -> Selected {
+fn of_two(function: &str, given: Params, request: &Request<'_>) -> Selection {
     let ([a, b], y) = (request.reals()?, request.real_result()?);
     let types = [a.dtype, b.dtype, y.dtype];
-    let template = instance(FAMILY, "binary", &types, Needs::Params).with(function);
+    let template = instance(FAMILY, "binary", &types, Arguments::Params).with(function);
     kernel(template, given, flat(y.elements(), request))
 }
 
@@ -125,13 +125,13 @@ pub(super) fn gate(op: &Glu, options: tpc_runtime::Options) -> (&'static str, Pa
     (function, numbers([op.alpha, op.limit, 0.0, 0.0]))
 }
 
-pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selected {
+pub(super) fn glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (function, given) = gate(op, request.options);
     if request.operands.len() == 2 {
         return of_two(function, given, request);
     }
     let ([x], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, y.dtype];
-    let template = instance(FAMILY, "halves", &types, Needs::Params).with(function);
+    let template = instance(FAMILY, "halves", &types, Arguments::Params).with(function);
     kernel(template, given, flat(y.elements(), request))
 }

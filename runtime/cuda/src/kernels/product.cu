@@ -7,11 +7,11 @@ struct Column {
 };
 
 // What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
-struct Alone {
+struct NoEpilogue {
     enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
 };
-template <class R, class More = Alone> struct Added {
+template <class R, class More = NoEpilogue> struct AddTensor {
     enum { OPERANDS = 1 + More::OPERANDS };
     DEVICE float of(const View* r, float sum, u32 row, const Column& at) {
         sum += element<R>(*r, row_of(*r, at.c % r->ne[1], at.i2 % r->ne[2], at.i3 % r->ne[3]), row % r->ne[0]);
@@ -212,7 +212,7 @@ template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a
 }
 // Asks for the first weights that a block reads, which has `count` of the `rows` from `first` on: a line for each thread. It is called
 // before launches that came before have ended, so nothing but weights may be touched here.
-template <class P> DEVICE void rows_ahead(const View& a, u64 first, u32 rows, u32 count, u32 block) {
+template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows, u32 count, u32 block) {
     const u32 LINE = 128;
     u32 each = count < blockDim.x ? blockDim.x / count : 1, row = block * count + threadIdx.x / each, line = threadIdx.x % each * LINE;
     if (threadIdx.x / each >= count || row >= rows) return;
@@ -225,20 +225,20 @@ template <class P> DEVICE void rows_ahead(const View& a, u64 first, u32 rows, u3
 }
 
 // Of the first column, which blocks of others share.
-template <class P, int R> DEVICE void columns_ahead(const View& a, u32 lanes, Blocks b) {
-    if (blockIdx.y == 0 && blockIdx.z == 0) rows_ahead<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
+template <class P, int R> DEVICE void columns_prefetch(const View& a, u32 lanes, Blocks b) {
+    if (blockIdx.y == 0 && blockIdx.z == 0) rows_prefetch<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
 }
-template <class P, class Y, int R> DEVICE void plane_columns_ahead(const View* v, const u8* params) {
-    columns_ahead<P, R>(v[0], ((const ProductParams*)params)->lanes, all_blocks());
+template <class P, class Y, int R> DEVICE void plane_columns_prefetch(const View* v, const u8* params) {
+    columns_prefetch<P, R>(v[0], ((const ProductParams*)params)->lanes, all_blocks());
 }
-template <class P, class E, class Y, int R> DEVICE void plane_columns_added_ahead(const View* v, const u8* params) {
-    columns_ahead<P, R>(v[0], ((const ProductParams*)params)->lanes, all_blocks());
+template <class P, class E, class Y, int R> DEVICE void plane_columns_add_prefetch(const View* v, const u8* params) {
+    columns_prefetch<P, R>(v[0], ((const ProductParams*)params)->lanes, all_blocks());
 }
 template <class P, class Y, int R> DEVICE void plane_columns(const View* v, const u8* params) {
     const View a = v[0], q = v[1], y = v[2];
-    columns_of<P, Alone, Y, R>(a, q, nullptr, y, ((const ProductParams*)params)->lanes, all_blocks());
+    columns_of<P, NoEpilogue, Y, R>(a, q, nullptr, y, ((const ProductParams*)params)->lanes, all_blocks());
 }
-template <class P, class E, class Y, int R> DEVICE void plane_columns_added(const View* v, const u8* params) {
+template <class P, class E, class Y, int R> DEVICE void plane_columns_add(const View* v, const u8* params) {
     const View a = v[0], q = v[1], y = v[2 + E::OPERANDS];
     columns_of<P, E, Y, R>(a, q, v + 2, y, ((const ProductParams*)params)->lanes, all_blocks());
 }
@@ -380,9 +380,9 @@ template <class P, class E, class Y> DEVICE void tiles_of(const View& a, const V
 }
 template <class P, class Y> DEVICE void plane_tiles(const View* v, const u8*) {
     const View a = v[0], q = v[1], y = v[2];
-    tiles_of<P, Alone, Y>(a, q, nullptr, y, all_blocks());
+    tiles_of<P, NoEpilogue, Y>(a, q, nullptr, y, all_blocks());
 }
-template <class P, class E, class Y> DEVICE void plane_tiles_added(const View* v, const u8*) {
+template <class P, class E, class Y> DEVICE void plane_tiles_add(const View* v, const u8*) {
     const View a = v[0], q = v[1], y = v[2 + E::OPERANDS];
     tiles_of<P, E, Y>(a, q, v + 2, y, all_blocks());
 }

@@ -5,10 +5,10 @@ use tpc_ir::program::StoredFormat;
 use tpc_ir::{DType, Interval};
 
 use super::kernel::{
-    GRID, Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real,
+    GRID, Geometry, OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, real,
 };
 use super::params::Params;
-use super::source::{Family, Instance, Needs, tag};
+use super::source::{Arguments, Family, Instance, tag};
 use crate::planes::Planes;
 
 const FAMILY: Family = Family {
@@ -23,19 +23,19 @@ const FAMILY: Family = Family {
         include_str!("planes.cuh"),
         "\n#line 1 \"product.cu\"\n",
         include_str!("product.cu"),
-        "\n#line 1 \"joined.cu\"\n",
-        include_str!("joined.cu"),
-        "\n#line 1 \"gated.cu\"\n",
-        include_str!("gated.cu"),
-        "\n#line 1 \"mixed.cu\"\n",
-        include_str!("mixed.cu")
+        "\n#line 1 \"grouped_mul_mat.cu\"\n",
+        include_str!("grouped_mul_mat.cu"),
+        "\n#line 1 \"mul_mat_glu.cu\"\n",
+        include_str!("mul_mat_glu.cu"),
+        "\n#line 1 \"mul_mat_id_sum.cu\"\n",
+        include_str!("mul_mat_id_sum.cu")
     ),
 };
 
 pub(super) const THREADS: usize = 128;
-/// Rows and columns of a tile, and the threads of its block.
+/// RowSource and columns of a tile, and the threads of its block.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// Rows from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
+/// RowSource from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
 const TWO_ROWS: usize = 4096;
 
 /// How the terms of activations lie in memory.
@@ -60,25 +60,30 @@ impl Terms {
 ///
 /// # Errors
 /// In a clause, when there is none.
-pub(super) fn terms(request: &Request<'_>) -> Selected {
+pub(super) fn terms(request: &Request<'_>) -> Selection {
     let [x] = request.reals()?;
-    let template = instance(FAMILY, "terms", &[x.dtype], Needs::Views);
+    let template = instance(FAMILY, "terms", &[x.dtype], Arguments::Views);
     /// Lanes of a group of 32.
     const LANES: usize = 8;
-    let groups = x.most[0].div_ceil(64) * 2;
+    let groups = x.max_dims[0].div_ceil(64) * 2;
     let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
     kernel(template, Params::new(), flat(units, request))
 }
 
 /// An instance of a template for a type in planes.
-pub(super) fn of_planes(template: &str, planes: DType, types: &[DType], needs: Needs) -> Instance {
-    let first = instance(FAMILY, template, &[], needs).with(format!("{}Planes", tag(planes)));
+pub(super) fn of_planes(
+    template: &str,
+    planes: DType,
+    types: &[DType],
+    arguments: Arguments,
+) -> Instance {
+    let first = instance(FAMILY, template, &[], arguments).with(format!("{}Planes", tag(planes)));
     types.iter().fold(first, |i, t| i.with(tag(*t)))
 }
 
 /// The lanes that have a row: as many as there are pairs, up to those of a warp.
 pub(super) fn lanes(a: &Tensor) -> Result<usize, &'static str> {
-    let planes = Planes::new(a.dtype, a.most[0]);
+    let planes = Planes::new(a.dtype, a.max_dims[0]);
     let planes = planes.ok_or("there are no planes of the type for rows of such a size")?;
     Ok(1 << planes.pairs().ilog2().min(5))
 }
@@ -99,14 +104,14 @@ pub(super) fn product_params(
 }
 
 /// An instance of a template of products.
-pub(super) fn instance_of(template: &str, needs: Needs) -> Instance {
-    instance(FAMILY, template, &[], needs)
+pub(super) fn instance_of(template: &str, arguments: Arguments) -> Instance {
+    instance(FAMILY, template, &[], arguments)
 }
 
 /// What is done with sums, by the types of what is added to them.
-pub(super) fn added(types: &[DType]) -> String {
-    let one = |rest: String, t: &DType| format!("Added<{}, {rest}>", tag(*t));
-    types.iter().rev().fold("Alone".to_owned(), one)
+pub(super) fn epilogue(types: &[DType]) -> String {
+    let one = |rest: String, t: &DType| format!("AddTensor<{}, {rest}>", tag(*t));
+    types.iter().rev().fold("NoEpilogue".to_owned(), one)
 }
 
 /// Blocks of which each has so many rows, for columns or entries, in batches.
@@ -127,7 +132,7 @@ pub(super) fn geometry(
     }
 }
 
-pub(super) const fn at_once(rows: usize) -> usize {
+pub(super) const fn rows_per_lane(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
@@ -143,21 +148,21 @@ fn product(
     (template, rest): (&str, &[String]),
     [a, q]: [&Tensor; 2],
     params: Params,
-    at_once: usize,
-) -> Selected {
-    let (rows, columns, batches) = (a.most[1], q.most[1], q.most[2] * q.most[3]);
+    rows_per_lane: usize,
+) -> Selection {
+    let (rows, columns, batches) = (a.max_dims[1], q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
     let lanes = lanes(a)?;
     let by = if columns > 1 {
         By::Tiles
     } else {
-        By::Columns(at_once)
+        By::Columns(rows_per_lane)
     };
     let kind = match by {
         By::Tiles => "tiles",
         By::Columns(_) => "columns",
     };
     let name = template.replace('*', kind);
-    let first = of_planes(&name, a.dtype, &[], Needs::Params);
+    let first = of_planes(&name, a.dtype, &[], Arguments::Params);
     let template = rest.iter().fold(first, Instance::with);
     match by {
         By::Tiles => {
@@ -165,11 +170,11 @@ fn product(
             let geometry = geometry((rows, each), columns.div_ceil(wide), batches, threads);
             kernel(template, params, geometry)
         }
-        By::Columns(at_once) => {
-            let each = THREADS / lanes * at_once;
+        By::Columns(rows_per_lane) => {
+            let each = THREADS / lanes * rows_per_lane;
             let geometry = geometry((rows, each), columns, batches, THREADS);
             kernel(
-                template.with(at_once).with_weights_ahead(),
+                template.with(rows_per_lane).with_weight_prefetch(),
                 params,
                 geometry,
             )
@@ -178,18 +183,23 @@ fn product(
 }
 
 /// The operands are the weight and the terms of the activations.
-pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     let [a, q] = request.operands else {
         return Err(OPERANDS);
     };
     let y = request.real_result()?;
     let params = params(lanes(a)?, None)?;
     let rest = [tag(y.dtype).to_owned()];
-    product(("plane_*", &rest), [a, q], params, at_once(a.most[1]))
+    product(
+        ("plane_*", &rest),
+        [a, q],
+        params,
+        rows_per_lane(a.max_dims[1]),
+    )
 }
 
 /// The same with further operands, which are added one after another.
-pub(super) fn mul_mat_add(request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, q, more @ ..] = request.operands else {
         return Err(OPERANDS);
     };
@@ -197,33 +207,38 @@ pub(super) fn mul_mat_add(request: &Request<'_>) -> Selected {
     more.iter().try_for_each(|t| real(t.dtype))?;
     let params = params(lanes(a)?, None)?;
     let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
-    let rest = [added(&types), tag(y.dtype).to_owned()];
-    product(("plane_*_added", &rest), [a, q], params, at_once(a.most[1]))
+    let rest = [epilogue(&types), tag(y.dtype).to_owned()];
+    product(
+        ("plane_*_add", &rest),
+        [a, q],
+        params,
+        rows_per_lane(a.max_dims[1]),
+    )
 }
 
 /// The operands are the weight, the terms of the activations, the experts, and what is added for each expert.
-pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
+pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let [a, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);
     };
     let y = request.real_result()?;
     index(ids.dtype)?;
     more.iter().try_for_each(|t| real(t.dtype))?;
-    let (rows, lanes) = (a.most[1], lanes(a)?);
-    let at_once = at_once(rows);
+    let (rows, lanes) = (a.max_dims[1], lanes(a)?);
+    let rows_per_lane = rows_per_lane(rows);
     let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
-    let template = of_planes("plane_experts", a.dtype, &[], Needs::Faults);
-    let template = template.with(added(&types));
+    let template = of_planes("plane_experts", a.dtype, &[], Arguments::Faults);
+    let template = template.with(epilogue(&types));
     let template = template.with(tag(ids.dtype)).with(tag(y.dtype));
-    let entries = ids.most[0] * ids.most[1];
+    let entries = ids.max_dims[0] * ids.max_dims[1];
     kernel(
-        template.with(at_once),
+        template.with(rows_per_lane),
         params(lanes, op.window)?,
-        geometry((rows, THREADS / lanes * at_once), entries, 1, THREADS),
+        geometry((rows, THREADS / lanes * rows_per_lane), entries, 1, THREADS),
     )
 }
 
-pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
+pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     let [a, ids] = request.operands else {
         return Err(OPERANDS);
     };
@@ -234,7 +249,7 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
     let set = Params::new().u32(op.window.is_some().into());
     let params = set.size(start)?.size(len)?;
     let types = [ids.dtype, y.dtype];
-    let template = of_planes("plane_rows", a.dtype, &types, Needs::Faults);
+    let template = of_planes("plane_rows", a.dtype, &types, Arguments::Faults);
     kernel(template, params, flat(y.elements(), request))
 }
 

@@ -4,10 +4,10 @@ use tpc_ir::DType;
 
 use super::kernel::float;
 use super::kernel::{
-    Geometry, OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, lanes, real,
+    Geometry, OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, lanes, real,
 };
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "recurrent",
@@ -17,10 +17,10 @@ const FAMILY: Family = Family {
 /// Elements of a row of a state that a lane takes at least.
 const EACH: usize = 16;
 
-pub(super) fn ssm_conv(request: &Request<'_>) -> Selected {
+pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
     let ([x, taps], y) = (request.reals()?, request.real_result()?);
     let types = [x.dtype, taps.dtype, y.dtype];
-    let template = instance(FAMILY, "ssm_conv", &types, Needs::Views);
+    let template = instance(FAMILY, "ssm_conv", &types, Arguments::Views);
     kernel(template, Params::new(), flat(y.elements(), request))
 }
 
@@ -43,14 +43,14 @@ fn f32(state: &Tensor) -> Result<(), &'static str> {
 
 /// Lanes for rows of a state of these sizes, in a batch whose values are of those.
 fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
-    let lanes = lanes(state.most[0], EACH);
-    let rows = x.most[0]
-        .saturating_mul(x.most[1])
-        .saturating_mul(x.most[3]);
+    let lanes = lanes(state.max_dims[0], EACH);
+    let rows = x.max_dims[0]
+        .saturating_mul(x.max_dims[1])
+        .saturating_mul(x.max_dims[3]);
     (lanes, flat(rows.saturating_mul(lanes), request))
 }
 
-pub(super) fn ssm_scan(request: &Request<'_>) -> Selected {
+pub(super) fn ssm_scan(request: &Request<'_>) -> Selection {
     let (parts, ids) = match request.operands {
         [parts @ .., ids] if parts.len() == 6 => (parts, Some(ids)),
         parts if parts.len() == 6 => (parts, None),
@@ -70,19 +70,19 @@ pub(super) fn ssm_scan(request: &Request<'_>) -> Selected {
         ids.map_or(DType::I32, |ids| ids.dtype),
         y.dtype,
     ];
-    let template = instance(FAMILY, "ssm_scan", &types, Needs::Faults);
+    let template = instance(FAMILY, "ssm_scan", &types, Arguments::Faults);
     let (lanes, geometry) = rows(&state, &x, request);
     let params = Params::new().u32(lanes as u32).u32(ids.is_some().into());
     kernel(template, params, geometry)
 }
 
-pub(super) fn gated_delta_net(request: &Request<'_>) -> Selected {
+pub(super) fn gated_delta_net(request: &Request<'_>) -> Selection {
     let [q, k, v, g, beta, state] = request.reals()?;
     let y = results(request)?;
     f32(&state)?;
     let types = [q, k, v, g, beta].map(|t| t.dtype);
     let types = [types.as_slice(), &[y.dtype]].concat();
-    let template = instance(FAMILY, "gated_delta_net", &types, Needs::Params);
+    let template = instance(FAMILY, "gated_delta_net", &types, Arguments::Params);
     let (lanes, geometry) = rows(&state, &v, request);
     let params = Params::new().u32(lanes as u32).u32(0);
     kernel(template, params, geometry)

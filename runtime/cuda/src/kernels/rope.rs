@@ -5,9 +5,9 @@ use std::f64::consts::TAU;
 use tpc_ir::DType;
 use tpc_ir::op::{Rope, RopeMode};
 
-use super::kernel::{OPERANDS, Request, Selected, flat, float, index, instance, kernel, real};
+use super::kernel::{OPERANDS, Request, Selection, flat, float, index, instance, kernel, real};
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "rope",
@@ -90,7 +90,7 @@ pub(super) fn numbers(
     Ok(params)
 }
 
-pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
+pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selection {
     let (x, positions, factors) = match request.operands {
         [x, positions] => (x, positions, None),
         [x, positions, factors] => (x, positions, Some(factors)),
@@ -107,9 +107,11 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
         factors.map_or(DType::F32, |f| f.dtype),
         y.dtype,
     ];
-    let template = instance(FAMILY, "rope", &types, Needs::Params);
+    let template = instance(FAMILY, "rope", &types, Arguments::Params);
     let pairs = (op.n_dims / 2) as usize;
-    let each = x.most[0].saturating_sub(pairs);
-    let units = each.saturating_mul(x.most[2]).saturating_mul(x.most[3]);
+    let each = x.max_dims[0].saturating_sub(pairs);
+    let units = each
+        .saturating_mul(x.max_dims[2])
+        .saturating_mul(x.max_dims[3]);
     kernel(template, params, flat(units, request))
 }

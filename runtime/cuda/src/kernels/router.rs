@@ -3,9 +3,9 @@
 use tpc_ir::DType;
 use tpc_ir::op::{Clamp, Scale};
 
-use super::kernel::{OPERANDS, Request, Selected, index, instance, kernel, per_row, real};
+use super::kernel::{OPERANDS, Request, Selection, index, instance, kernel, per_row, real};
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 
 const FAMILY: Family = Family {
     name: "router",
@@ -19,7 +19,7 @@ const FAMILY: Family = Family {
 };
 
 /// The most experts of a token.
-pub const CHOSEN: u64 = 31;
+pub const MAX_ROUTED_EXPERTS: u64 = 31;
 /// The most experts.
 const EXPERTS: usize = 4096;
 
@@ -34,7 +34,7 @@ pub struct Router {
     /// What becomes of the weights.
     pub weights: Weights,
     /// Where the weights of a token lie.
-    pub along: Along,
+    pub along: WeightAxis,
     /// The weights are scaled at the end.
     pub scale: Option<Scale>,
 }
@@ -52,7 +52,7 @@ pub enum Scores {
 
 /// The axis along which the weights of a token lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Along {
+pub enum WeightAxis {
     /// Axis 0, and tokens along axis 1.
     Axis0,
     /// Axis 1, and tokens along axis 2.
@@ -70,7 +70,7 @@ pub enum Weights {
     SoftMax,
 }
 
-pub(super) fn router(op: &Router, request: &Request<'_>) -> Selected {
+pub(super) fn router(op: &Router, request: &Request<'_>) -> Selection {
     let (x, bias) = match (request.operands, op.biased) {
         ([x], false) => (x, DType::F32),
         ([x, bias], true) => (x, bias.dtype),
@@ -84,7 +84,7 @@ pub(super) fn router(op: &Router, request: &Request<'_>) -> Selected {
     if x.dtype != DType::F32 || weights.dtype != DType::F32 {
         return Err("scores and weights are f32");
     }
-    if experts.most[0] > CHOSEN as usize || x.most[0] > EXPERTS {
+    if experts.max_dims[0] > MAX_ROUTED_EXPERTS as usize || x.max_dims[0] > EXPERTS {
         return Err("there are too many experts");
     }
     let scores = match op.scores {
@@ -102,10 +102,10 @@ pub(super) fn router(op: &Router, request: &Request<'_>) -> Selected {
     let params = Params::new().u32(scores).u32(op.biased.into()).u32(kind);
     let params = params.f32(least).f32(most).f32(scale).f32(add);
     let params = params.u32(op.scale.is_some().into());
-    let params = params.u32((op.along == Along::Axis0).into());
+    let params = params.u32((op.along == WeightAxis::Axis0).into());
     let types = [bias, experts.dtype];
-    let template = instance(FAMILY, "router", &types, Needs::Params);
-    let mut geometry = per_row(x.most[1], x.most[0]);
-    geometry.shared_bytes = 8 * x.most[0] as u32;
+    let template = instance(FAMILY, "router", &types, Arguments::Params);
+    let mut geometry = per_row(x.max_dims[1], x.max_dims[0]);
+    geometry.shared_bytes = 8 * x.max_dims[0] as u32;
     kernel(template, params, geometry)
 }

@@ -1,12 +1,12 @@
-//! Rows by index, and slices written in place.
+//! RowSource by index, and slices written in place.
 
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
 
 use super::axis;
-use super::kernel::{OPERANDS, Request, Selected, Tensor, flat, index, instance, kernel, real};
+use super::kernel::{OPERANDS, Request, Selection, Tensor, flat, index, instance, kernel, real};
 use super::params::Params;
-use super::source::{Family, Needs};
+use super::source::{Arguments, Family};
 use super::writable;
 
 const FAMILY: Family = Family {
@@ -22,7 +22,7 @@ fn window(window: Option<Interval>) -> Result<Params, &'static str> {
         .size(len)
 }
 
-pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
+pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     let [x, ids] = request.operands else {
         return Err(OPERANDS);
     };
@@ -39,11 +39,11 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selected {
         }
     };
     let types = [x.dtype, ids.dtype, y.dtype];
-    let template = instance(FAMILY, template, &types, Needs::Faults);
+    let template = instance(FAMILY, template, &types, Arguments::Faults);
     kernel(template, window(op.window)?, flat(y.elements(), request))
 }
 
-pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selected {
+pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
     let [x, bias, ids] = request.operands else {
         return Err(OPERANDS);
     };
@@ -52,7 +52,7 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selected {
     real(bias.dtype)?;
     index(ids.dtype)?;
     let types = [x.dtype, bias.dtype, ids.dtype, y.dtype];
-    let template = instance(FAMILY, "add_id", &types, Needs::Faults);
+    let template = instance(FAMILY, "add_id", &types, Arguments::Faults);
     kernel(template, window(op.window)?, flat(y.elements(), request))
 }
 
@@ -69,10 +69,10 @@ fn updated(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static st
 
 /// Blocks of the destination that the elements of `x` make.
 fn blocks(x: &Tensor, y: &Tensor) -> usize {
-    (x.most[0] / y.dtype.block_len() as usize).saturating_mul(x.rows())
+    (x.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(x.rows())
 }
 
-pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
+pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selection {
     let [dst, x, ids] = request.operands else {
         return Err(OPERANDS);
     };
@@ -81,12 +81,12 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
     real(x.dtype)?;
     index(ids.dtype)?;
     let types = [x.dtype, ids.dtype, y.dtype];
-    let template = instance(FAMILY, "set_rows", &types, Needs::Faults);
+    let template = instance(FAMILY, "set_rows", &types, Arguments::Faults);
     let params = Params::new().u32(axis as u32);
     kernel(template, params, flat(blocks(x, &y), request))
 }
 
-pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
+pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selection {
     let [dst, x] = request.operands else {
         return Err(OPERANDS);
     };
@@ -94,7 +94,7 @@ pub(super) fn set_slice(op: &SetSlice, request: &Request<'_>) -> Selected {
     updated(dst, &y, axis)?;
     real(x.dtype)?;
     let types = [x.dtype, y.dtype];
-    let template = instance(FAMILY, "set_slice", &types, Needs::Params);
+    let template = instance(FAMILY, "set_slice", &types, Arguments::Params);
     let params = Params::new().u32(axis as u32);
     kernel(template, params, flat(blocks(x, &y), request))
 }

@@ -1,4 +1,4 @@
-//! The sources of modules: a family of kernels, and the instance that a launch needs.
+//! The sources of modules: a family of kernels, and the instance that a launch arguments.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ const GRIDS: &str = include_str!("grids.cuh");
 
 /// What a template is given besides the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum Arguments {
     Views,
     /// Its parameters, too.
     Params,
@@ -34,16 +34,16 @@ pub struct Instance {
     family: Family,
     name: String,
     dtypes: Vec<DType>,
-    needs: Needs,
-    ahead: Ahead,
+    arguments: Arguments,
+    prefetch: Prefetch,
     /// The threads of a block, and the blocks for which a multiprocessor must have registers.
-    bound: Option<(u32, u32)>,
+    launch_bounds: Option<(u32, u32)>,
 }
 
 /// What a kernel does while those before it may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ahead {
-    Nothing,
+enum Prefetch {
+    None,
     /// It asks for the first weights that it reads: its template has another beside it that does, of the same arguments.
     Weights,
 }
@@ -69,7 +69,12 @@ impl Ord for Instance {
 }
 
 impl Instance {
-    pub(super) fn new(family: Family, template: &str, types: &[DType], needs: Needs) -> Instance {
+    pub(super) fn new(
+        family: Family,
+        template: &str,
+        types: &[DType],
+        arguments: Arguments,
+    ) -> Instance {
         let types_named: Vec<&str> = types.iter().map(|t| tag(*t)).collect();
         Instance {
             family,
@@ -78,23 +83,23 @@ impl Instance {
                 _ => format!("{template}<{}>", types_named.join(", ")),
             },
             dtypes: types.to_vec(),
-            needs,
-            ahead: Ahead::Nothing,
-            bound: None,
+            arguments,
+            prefetch: Prefetch::None,
+            launch_bounds: None,
         }
     }
 
     /// The same, with a template that asks for weights before those before it have ended.
-    pub(super) fn with_weights_ahead(self) -> Instance {
+    pub(super) fn with_weight_prefetch(self) -> Instance {
         Instance {
-            ahead: Ahead::Weights,
+            prefetch: Prefetch::Weights,
             ..self
         }
     }
 
     /// With registers for so many blocks of so many threads on a multiprocessor at once. What has the same name has the same bound.
-    pub(super) fn bounded(mut self, threads: u32, blocks: u32) -> Instance {
-        self.bound = Some((threads, blocks));
+    pub(super) fn with_launch_bounds(mut self, threads: u32, blocks: u32) -> Instance {
+        self.launch_bounds = Some((threads, blocks));
         self
     }
 
@@ -136,29 +141,29 @@ impl Instance {
     }
 
     /// The source of a module with this kernel alone.
-    pub fn alone(&self) -> Source {
+    pub fn single_kernel_source(&self) -> Source {
         module(self.family, &[self])
     }
 
     fn kernel(&self) -> String {
-        let given = match self.needs {
-            Needs::Views => "views",
-            Needs::Params => "views, params",
-            Needs::Faults => "views, params, fault, launch",
+        let given = match self.arguments {
+            Arguments::Views => "views",
+            Arguments::Params => "views, params",
+            Arguments::Faults => "views, params, fault, launch",
         };
-        let ahead = match (self.ahead, self.name.split_once('<')) {
-            (Ahead::Weights, Some((template, rest))) => {
-                format!("    if (STARTS_EARLY) {template}_ahead<{rest}(views, params);\n")
+        let prefetch = match (self.prefetch, self.name.split_once('<')) {
+            (Prefetch::Weights, Some((template, rest))) => {
+                format!("    if (STARTS_EARLY) {template}_prefetch<{rest}(views, params);\n")
             }
             _ => String::new(),
         };
-        let kernel = match self.bound {
+        let kernel = match self.launch_bounds {
             Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
             None => "KERNEL(".to_owned(),
         };
         // All that others write or read is touched behind the wait. So what follows may be started at once: it waits in its turn.
         format!(
-            "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{ahead}    \
+            "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{prefetch}    \
              wait_dependencies();\n    {}({given});\n}}\n",
             self.entry(),
             self.name
@@ -179,7 +184,9 @@ pub struct Source {
 impl Source {
     /// Its kernels by their names, each with the source of a module that has it alone.
     pub fn kernels(&self) -> impl Iterator<Item = (String, Source)> {
-        self.instances.iter().map(|i| (i.entry(), i.alone()))
+        self.instances
+            .iter()
+            .map(|i| (i.entry(), i.single_kernel_source()))
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::{Cache, Compiled, Nvrtc, NvrtcError, whole};
+use super::{Cache, CompiledModule, Nvrtc, NvrtcError, with_prelude};
 use crate::kernels::Source;
 
 /// A module that was compiled for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuildOutput {
     /// The module's name.
     pub module: String,
     /// The target.
@@ -17,7 +17,7 @@ pub struct Built {
     /// The whole text that was compiled.
     pub source: String,
     /// What came of it.
-    pub compiled: Compiled,
+    pub compiled: CompiledModule,
 }
 
 /// Is told of each module that is done.
@@ -33,21 +33,21 @@ pub fn build(
     (nvrtc, cache): (&Nvrtc, Option<&Cache>),
     threads: usize,
     progress: &Progress<'_>,
-) -> Result<Vec<Built>, NvrtcError> {
+) -> Result<Vec<BuildOutput>, NvrtcError> {
     let work: Vec<(&Source, &String)> = targets
         .iter()
         .flat_map(|target| modules.iter().map(move |module| (module, target)))
         .collect();
     let next = AtomicUsize::new(0);
-    let mut done: Vec<Mutex<Option<Result<Built, NvrtcError>>>> = Vec::new();
+    let mut done: Vec<Mutex<Option<Result<BuildOutput, NvrtcError>>>> = Vec::new();
     done.resize_with(work.len(), Mutex::default);
     let compile = |module: &Source, target: &String| {
-        let source = whole(&module.text);
+        let source = with_prelude(&module.text);
         let compiled = match cache {
             Some(cache) => cache.compile(nvrtc, module.name, &source, target),
             None => nvrtc.compile(module.name, &source, target),
         };
-        Ok(Built {
+        Ok(BuildOutput {
             module: module.name.to_owned(),
             target: target.clone(),
             source,

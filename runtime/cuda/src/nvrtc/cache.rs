@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Compiled, Nvrtc, NvrtcError, options, report};
+use super::{CompiledModule, Nvrtc, NvrtcError, options, report};
 
 /// A folder of compiled modules, by what went into them: source, options, target and version of NVRTC.
 ///
@@ -43,7 +43,7 @@ impl Cache {
         module: &str,
         text: &str,
         target: &str,
-    ) -> Result<Compiled, NvrtcError> {
+    ) -> Result<CompiledModule, NvrtcError> {
         let path = self.path(nvrtc.version(), text, target);
         if let Some(kept) = read(&path) {
             return Ok(kept);
@@ -63,7 +63,7 @@ impl Cache {
         self.folder.join(format!("{hex}.cubin"))
     }
 
-    fn write(&self, path: &Path, compiled: &Compiled) -> std::io::Result<()> {
+    fn write(&self, path: &Path, compiled: &CompiledModule) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         let lines = compiled.kernels.iter().map(|k| {
             format!(
@@ -84,7 +84,7 @@ impl Cache {
 }
 
 /// What a file holds, if it is whole.
-fn read(path: &Path) -> Option<Compiled> {
+fn read(path: &Path) -> Option<CompiledModule> {
     let bytes = std::fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MARK)?;
     let (sum, rest) = rest.split_at_checked(32)?;
@@ -106,7 +106,7 @@ fn read(path: &Path) -> Option<Compiled> {
         })
     };
     let kernels = std::str::from_utf8(report).ok()?.lines().map(kernel);
-    Some(Compiled {
+    Some(CompiledModule {
         cubin: cubin.to_vec(),
         kernels: kernels.collect::<Option<_>>()?,
     })
@@ -127,7 +127,7 @@ mod tests {
             cache.path((13, 0), "source", "sm_89"),
         ];
         assert!(others.iter().all(|o| *o != path));
-        let compiled = Compiled {
+        let compiled = CompiledModule {
             cubin: vec![1, 2, 3],
             kernels: vec![report::Resources {
                 kernel: "k".into(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::{Compiled, NvrtcError, options, report, spills};
+use super::{CompiledModule, NvrtcError, options, report, spills};
 
 type Program = *mut c_void;
 type Status = c_int;
@@ -158,7 +158,12 @@ impl Nvrtc {
     ///
     /// # Errors
     /// When the source is wrong, the target is not known, or a kernel spills.
-    pub fn compile(&self, module: &str, text: &str, target: &str) -> Result<Compiled, NvrtcError> {
+    pub fn compile(
+        &self,
+        module: &str,
+        text: &str,
+        target: &str,
+    ) -> Result<CompiledModule, NvrtcError> {
         let program = Running::new(self, module, text, target)?;
         let options = options(target, self.version);
         let options: Vec<CString> = options
@@ -192,7 +197,7 @@ impl Nvrtc {
         let cubin = unsafe { program.bytes(self.calls.cubin_size, self.calls.cubin) };
         match cubin.is_empty() {
             true => Err(self.failed(module, target, "it gives no code".into(), 0)),
-            false => Ok(Compiled { cubin, kernels }),
+            false => Ok(CompiledModule { cubin, kernels }),
         }
     }
 

@@ -16,7 +16,7 @@ use tpc_ir::Code;
 use crate::codes;
 use crate::kernels::PRELUDE;
 
-pub use build::{Built, Progress, build};
+pub use build::{BuildOutput, Progress, build};
 pub use cache::Cache;
 pub use library::Nvrtc;
 pub use report::Resources;
@@ -107,14 +107,14 @@ impl NvrtcError {
 
 /// A module that was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compiled {
+pub struct CompiledModule {
     /// The machine code.
     pub cubin: Vec<u8>,
     /// What each kernel needs.
     pub kernels: Vec<Resources>,
 }
 
-impl Compiled {
+impl CompiledModule {
     /// The kernels and the bytes of their code.
     pub fn sizes(&self) -> std::collections::BTreeMap<String, u64> {
         sizes::sizes(&self.cubin)
@@ -122,7 +122,7 @@ impl Compiled {
 }
 
 /// The whole text of a module: the prelude, then its source.
-pub fn whole(source: &str) -> String {
+pub fn with_prelude(source: &str) -> String {
     format!("#line 1 \"prelude.cuh\"\n{PRELUDE}\n#line 1 \"module.cu\"\n{source}")
 }
 

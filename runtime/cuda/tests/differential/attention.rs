@@ -1,7 +1,7 @@
 //! Attention whose cells several blocks share: any depth, any types of caches, any heads, the same bits alone and with others.
 
-use tpc_cuda::Build;
 use tpc_cuda::kernels::Kernel;
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 use tpc_op_cases::{Arg, CACHES, Case, Random, Stored, difference, expected, operands};
@@ -89,7 +89,7 @@ fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
 fn run(case: &Case, stored: &[Stored], rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case);
     assert!(
-        kernel.instance.name().starts_with("flash_split"),
+        kernel.instance.name().starts_with("flash_decode"),
         "{case:?}"
     );
     let outputs = results(case, stored, random);

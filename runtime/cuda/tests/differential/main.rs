@@ -10,9 +10,9 @@ use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
 use tpc_cuda::{
-    Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, Memory, Module, Work, node,
+    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node,
 };
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Dim};
 use tpc_op_cases::{
@@ -77,7 +77,7 @@ impl Rig {
         if let Some(known) = self.functions.get(&name) {
             return Ok(*known);
         }
-        let source = kernel.instance.alone();
+        let source = kernel.instance.single_kernel_source();
         let module = Module::new(source.name, source.text);
         let module = self.driver.load(Device(0), &module)?;
         let function = self.driver.function(module, &name)?;
@@ -132,7 +132,7 @@ impl Rig {
         let fault = self.memory(&[0; 24]);
         let mut spec = GraphSpec::default();
         let addresses = [frame.address, params.address, fault.address];
-        let node = node(kernel, function, addresses, 0);
+        let node = kernel_node(kernel, function, addresses, 0);
         spec.push(kernel.instance.name(), Work::Kernel(node), &[]);
         let graph = self.driver.instantiate(spec)?;
         self.driver.launch(graph)?;
@@ -206,7 +206,7 @@ fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
 
 /// A case with the tolerance of its kernel: weights of prompts, and values that are decoded, have the 11 bits of f16.
 fn tolerated(case: &Case, kernel: &Kernel) -> Case {
-    let more = match kernel.instance.name().starts_with("flash_prompt") {
+    let more = match kernel.instance.name().starts_with("flash_prefill") {
         true => 6e-4,
         false => 0.0,
     };

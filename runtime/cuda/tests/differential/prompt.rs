@@ -2,7 +2,8 @@
 //! other tokens there are.
 
 use tpc_cuda::kernels::Kernel;
-use tpc_cuda::{Build, Device, Driver, Module};
+use tpc_cuda::{Device, Driver, Module};
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_op_cases::{CACHES, Case, Random, Stored, difference, expected, operands};
 use tpc_runtime::{Data, Shape};
@@ -14,7 +15,7 @@ use super::{Rig, kernel, results, rig, tolerated};
 fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
     let (kernel, size) = kernel(case);
     let name = kernel.instance.name();
-    assert!(name.starts_with("flash_prompt"), "{name}");
+    assert!(name.starts_with("flash_prefill"), "{name}");
     let packed = operands(case, random).into_iter().map(Stored::packed);
     let stored: Vec<Stored> = packed.collect();
     let shapes = case.results.iter();
@@ -237,7 +238,7 @@ fn a_tile_of_rows_reads_the_cache_once() {
 fn orders(text: &str) -> Vec<(usize, usize)> {
     let begin = text.find("DEVICE void attend_tile").expect("the loop");
     let body = &text[begin..];
-    let body = &body[..body.find("DEVICE void flash_prompt").expect("its end")];
+    let body = &body[..body.find("DEVICE void flash_prefill").expect("its end")];
     let of = |order: &'static str| {
         let found = body.match_indices(order);
         found.map(move |(at, order)| (begin + at, begin + at + order.len()))
@@ -287,7 +288,7 @@ fn each_barrier_of_a_tile_is_needed() {
     let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
     *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
     let (kernel, _) = kernel(&case);
-    let text = kernel.instance.alone().text;
+    let text = kernel.instance.single_kernel_source().text;
     match right(text.clone(), &kernel, &case, &random) {
         None => return,
         Some(right) => assert!(right, "with all of them"),

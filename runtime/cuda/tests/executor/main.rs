@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use tpc_cuda::{
-    Bound, Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, EmulatedDriver,
-    EmulatedOptions, Links,
-};
+use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DeviceMap, DriverError};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions, Links};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Program, verify};
 use tpc_ir::text::parse;
@@ -17,7 +15,8 @@ use tpc_ir::{Bindings, Symbol, TensorType};
 use tpc_op_cases::Random;
 use tpc_passes::assemble;
 use tpc_runtime::{
-    Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter, Shape, Tensor,
+    BatchRun, Data, ExecError, Executor, MemoryWeights, Options, Outputs, ProgramInterpreter,
+    Shape, Tensor,
 };
 
 /// Each collective, with uneven parts, and copies between host and devices in both directions.
@@ -80,7 +79,7 @@ fn weights() -> MemoryWeights {
 fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
     let sizes = Bindings::default().with(Symbol::NTokens, tokens);
     let mut outputs = Outputs::new(executor.interface());
-    let mut batch = executor.begin(&sizes);
+    let mut batch = BatchRun::new(&sizes);
     let mut host = |_: &InputKind, ty: &TensorType| -> Result<Tensor, ExecError> {
         let dims = Shape::of(ty, &sizes)?.dims;
         let random = Random::new("x", tokens);
@@ -159,21 +158,21 @@ fn devices_may_be_one_card() {
         let Some(driver) = emulated(Links::HostOnly, 1) else {
             return;
         };
-        let driver = Bound::new(driver, &cards).expect("three cards");
+        let driver = DeviceMap::new(driver, &cards).expect("three cards");
         let options = CudaOptions::with_threads(1);
         let executor = CudaExecutor::new(Arc::clone(&program), &weights, driver, options);
         let mut executor = executor.unwrap_or_else(|e| panic!("{cards:?}: {e}"));
         let found = run(&mut executor, 5);
         let near = |(f, w): (&f64, &f64)| (f - w).abs() <= 1e-5 * w.abs().max(1.0);
         assert!(found.iter().zip(&wanted).all(near), "{cards:?}");
-        let apart = executor.apart();
-        assert!(apart.iter().all(|(a, b)| a != b), "{apart:?}");
-        assert_eq!(apart.is_empty(), cards == [0, 0, 0], "{apart:?}");
+        let pairs = executor.no_peer_access();
+        assert!(pairs.iter().all(|(a, b)| a != b), "{pairs:?}");
+        assert_eq!(pairs.is_empty(), cards == [0, 0, 0], "{pairs:?}");
     }
     let Some(driver) = emulated(Links::Peers, 0) else {
         return;
     };
-    let e = Bound::new(driver, &[0, 3])
+    let e = DeviceMap::new(driver, &[0, 3])
         .err()
         .expect("there is no fourth");
     assert_eq!(e.to_string(), "there is no device cuda:3: 3 are here");
@@ -208,7 +207,7 @@ fn devices_that_cannot_run_it_are_told_first() {
             Err(DriverError::NoCompiler { .. }) => return,
             driver => driver.expect("devices"),
         };
-        let driver = Bound::new(driver, &cards).expect("three cards");
+        let driver = DeviceMap::new(driver, &cards).expect("three cards");
         let options = CudaOptions::with_threads(1);
         let executor =
             CudaExecutor::new(Arc::clone(&program), &MemoryWeights::new(), driver, options);

@@ -1,7 +1,7 @@
 //! Kernels of attention are compiled for every target with caches of every type, and none spills.
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, select};
-use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 use tpc_op_cases::CACHES;
@@ -50,7 +50,7 @@ fn attention_compiles_for_cards_with_every_cache() {
         all.push(attention([k, k], (8, 512, [128, 256, 64][i % 3])));
     }
     all.retain(|instance| !instance.name().starts_with("flash_attn"));
-    assert!(all.iter().any(|i| i.name().starts_with("flash_prompt")));
+    assert!(all.iter().any(|i| i.name().starts_with("flash_prefill")));
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
     all.retain(|instance| instance.name().contains(&only));
     let mut failed = Vec::new();
@@ -59,8 +59,8 @@ fn attention_compiles_for_cards_with_every_cache() {
             if !full && (i + i / TARGETS.len()) % TARGETS.len() != t {
                 continue;
             }
-            let module = instance.alone();
-            match nvrtc.compile(module.name, &whole(&module.text), target) {
+            let module = instance.single_kernel_source();
+            match nvrtc.compile(module.name, &with_prelude(&module.text), target) {
                 Err(e) => failed.push(format!("{target}: {}: {e}", instance.name())),
                 Ok(compiled) => {
                     let k = &compiled.kernels[0];

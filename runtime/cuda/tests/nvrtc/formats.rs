@@ -1,7 +1,7 @@
 //! Products with weights of every format compile for cards, and need no more registers than there are.
 
 use tpc_cuda::kernels::{Request, Tensor, select};
-use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
 use tpc_ir::op::MulMat;
 use tpc_runtime::Options;
@@ -27,8 +27,11 @@ fn products_with_every_format_compile_for_cards() {
             multiprocessors: 132,
         };
         let kernel = select(&MulMat.into(), &request).unwrap_or_else(|e| panic!("{e}"));
-        let (name, module) = (kernel.instance.name(), kernel.instance.alone());
-        match nvrtc.compile(name, &whole(&module.text), target) {
+        let (name, module) = (
+            kernel.instance.name(),
+            kernel.instance.single_kernel_source(),
+        );
+        match nvrtc.compile(name, &with_prelude(&module.text), target) {
             Ok(compiled) => println!("{name} on {target}: {:?}", compiled.kernels),
             Err(e) => failed.push(e.to_string()),
         }

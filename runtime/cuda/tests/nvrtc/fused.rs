@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use tpc_cuda::kernels::{
-    Along, Fused, Head, Heads, Instance, Kept, Request, Router, Rows, Scores, Tensor, Weights,
-    modules, select, select_fused,
+    FusedOp, Head, Heads, Instance, KeepInput, Request, Router, RowSource, Scores, Tensor,
+    WeightAxis, Weights, modules, select, select_fused,
 };
-use tpc_cuda::nvrtc::{TARGETS, whole};
+use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale};
 use tpc_ir::program::StoredFormat;
 use tpc_runtime::Options;
 
-fn chosen(fused: &Fused, operands: &[Tensor], results: &[Tensor]) -> Instance {
+fn chosen(fused: &FusedOp, operands: &[Tensor], results: &[Tensor]) -> Instance {
     let request = Request {
         operands,
         results,
@@ -41,20 +41,28 @@ fn products(tokens: usize) -> Vec<Instance> {
     let glu = Glu::new(GluKind::Swiglu);
     let ids = Tensor::new(DType::I32, [8, tokens, 1, 1]);
     let of = MulMatId { window: None };
-    let experts = Fused::GatedExperts(glu.clone(), of.clone());
+    let experts = FusedOp::MulMatIdGlu(glu.clone(), of.clone());
     let mut out = vec![
-        chosen(&Fused::Joined(vec![0, 0, 0]), &[x, q4, q4, q6], &[x; 3]),
-        chosen(&Fused::Joined(vec![1, 1]), &[x, q4, x, q4, x], &[x; 2]),
-        chosen(&Fused::MulMatAdd, &[q4, x, x, x], &[x]),
+        chosen(
+            &FusedOp::GroupedMulMat(vec![0, 0, 0]),
+            &[x, q4, q4, q6],
+            &[x; 3],
+        ),
+        chosen(
+            &FusedOp::GroupedMulMat(vec![1, 1]),
+            &[x, q4, x, q4, x],
+            &[x; 2],
+        ),
+        chosen(&FusedOp::MulMatAdd, &[q4, x, x, x], &[x]),
         chosen(&experts, &[q4, q4, x, ids], &[x, x]),
         chosen(&experts, &[q4, q4, x, ids, x, x], &[x]),
-        chosen(&Fused::MulMatIdAdd(of), &[q6, x, ids, x], &[x]),
-        chosen(&Fused::MulMatAdd, &[x, x, x], &[x]),
+        chosen(&FusedOp::MulMatIdAdd(of), &[q6, x, ids, x], &[x]),
+        chosen(&FusedOp::MulMatAdd, &[x, x, x], &[x]),
     ];
     for dtype in [DType::Q4K, DType::Q6K, DType::Q8_0, DType::Mxfp4] {
         let gate = planes(dtype);
         out.push(chosen(
-            &Fused::Gated(glu.clone()),
+            &FusedOp::MulMatGlu(glu.clone()),
             &[gate, gate, x],
             &[x, x],
         ));
@@ -68,20 +76,26 @@ fn norms() -> Vec<Instance> {
         eps: 1e-6,
     };
     let x = floats([4096, 1, 1, 1]);
-    let and = |of: Rows| Rows::Added(Box::new(of));
+    let and = |of: RowSource| RowSource::Add(Box::new(of));
     let forms = [
-        (Rows::Whole, 1),
-        (and(Rows::Whole), 2),
-        (and(Rows::Normed(op.clone(), Box::new(Rows::Whole))), 3),
-        (and(Rows::Mixed), 3),
-        (and(Rows::Reduced(2)), 3),
+        (RowSource::Tensor, 1),
+        (and(RowSource::Tensor), 2),
         (
-            and(Rows::Normed(op.clone(), Box::new(Rows::Reduced(8)))),
+            and(RowSource::Norm(op.clone(), Box::new(RowSource::Tensor))),
+            3,
+        ),
+        (and(RowSource::WeightedSum), 3),
+        (and(RowSource::AllReduce(2)), 3),
+        (
+            and(RowSource::Norm(
+                op.clone(),
+                Box::new(RowSource::AllReduce(8)),
+            )),
             10,
         ),
     ];
-    let of = |(rows, n): (Rows, usize)| {
-        let fused = Fused::NormMul(op.clone(), rows, Kept::Yes);
+    let of = |(rows, n): (RowSource, usize)| {
+        let fused = FusedOp::NormMul(op.clone(), rows, KeepInput::Yes);
         chosen(&fused, &vec![x; n + 1], &[x; 3])
     };
     forms.into_iter().map(of).collect()
@@ -118,7 +132,7 @@ fn attention() -> Vec<Instance> {
     let cache = |dtype| Tensor::new(dtype, [128, 8, 64, 1]);
     let operands = [at, x, x, x, x, at, x, at];
     let both = |dtype| [x, cache(dtype), cache(dtype)];
-    let fused = Fused::Heads(heads);
+    let fused = FusedOp::Heads(heads);
     let mut out: Vec<Instance> = [DType::F16, DType::Q8_0, DType::Iq4Nl]
         .into_iter()
         .map(|dtype| chosen(&fused, &operands, &both(dtype)))
@@ -149,12 +163,12 @@ fn router() -> Instance {
         scores: Scores::SoftMax,
         biased: false,
         weights: Weights::Normalised(None),
-        along: Along::Axis1,
+        along: WeightAxis::Axis1,
         scale: None,
     };
     let x = floats([128, 1, 1, 1]);
     let ids = Tensor::new(DType::I32, [8, 1, 1, 1]);
-    chosen(&Fused::Router(router), &[x], &[ids, floats([1, 8, 1, 1])])
+    chosen(&FusedOp::Router(router), &[x], &[ids, floats([1, 8, 1, 1])])
 }
 
 /// Each for one target, in turn; for all with `TPC_FULL=1`.
@@ -171,7 +185,7 @@ fn kernels_of_several_ops_compile_for_cards() {
         let mine = mine.filter(|(i, _)| full || i % TARGETS.len() == t);
         let mine: BTreeSet<Instance> = mine.map(|(_, instance)| instance.clone()).collect();
         for module in modules(&mine) {
-            if let Err(e) = nvrtc.compile(module.name, &whole(&module.text), target) {
+            if let Err(e) = nvrtc.compile(module.name, &with_prelude(&module.text), target) {
                 failed.push(format!("{target}: {e}"));
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, select};
-use tpc_cuda::nvrtc::{Nvrtc, TARGETS, whole};
+use tpc_cuda::nvrtc::{Nvrtc, TARGETS, with_prelude};
 use tpc_ir::op::Op;
 use tpc_op_cases::{Case, Random, generator};
 
@@ -29,8 +29,8 @@ fn instance(case: &Case) -> Option<Instance> {
 
 /// What is wrong with a kernel on a target, in words.
 fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
-    let (name, module) = (instance.name(), instance.alone());
-    match nvrtc.compile(name, &whole(&module.text), target) {
+    let (name, module) = (instance.name(), instance.single_kernel_source());
+    match nvrtc.compile(name, &with_prelude(&module.text), target) {
         Err(e) => Some(format!("{name}: {e}")),
         Ok(compiled) => {
             let sized = compiled

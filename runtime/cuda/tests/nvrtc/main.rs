@@ -6,7 +6,7 @@ mod fused;
 mod kernels;
 mod planes;
 
-use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, whole};
+use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, with_prelude};
 
 /// `None`, in words on the terminal, where there is no NVRTC.
 fn nvrtc() -> Option<Nvrtc> {
@@ -60,7 +60,7 @@ KERNEL_BOUNDED(128, everything, u32 *flags, u64 *wide, float *x, const uint4 *y,
 #[test]
 fn every_target_has_the_same_code_every_time() {
     let Some(nvrtc) = nvrtc() else { return };
-    let text = whole(ALL);
+    let text = with_prelude(ALL);
     for target in TARGETS {
         let first = nvrtc
             .compile("all", &text, target)
@@ -82,12 +82,12 @@ fn every_target_has_the_same_code_every_time() {
 #[test]
 fn what_is_wrong_is_told() {
     let Some(nvrtc) = nvrtc() else { return };
-    let text = whole("#line 1 \"family.cu\"\nKERNEL(k, int *x) {\n    x[0] = y;\n}\n");
+    let text = with_prelude("#line 1 \"family.cu\"\nKERNEL(k, int *x) {\n    x[0] = y;\n}\n");
     match nvrtc.compile("broken", &text, "sm_80") {
         Err(NvrtcError::Compile { log, .. }) => assert!(log.contains("family.cu(2)"), "{log}"),
         other => panic!("{other:?}"),
     }
-    let target = nvrtc.compile("m", &whole("KERNEL(k) {}"), "sm_12");
+    let target = nvrtc.compile("m", &with_prelude("KERNEL(k) {}"), "sm_12");
     assert!(
         matches!(target, Err(NvrtcError::Target { .. })),
         "{target:?}"
@@ -104,7 +104,7 @@ KERNEL_BOUNDED(1024, k, float *x) {
     for (int i = 0; i < 160; i++) x[(i * 7 % 160) * 1024 + threadIdx.x] = v[i] * v[(i + 1) % 160] + v[(i + 80) % 160];
 }
 ";
-    match nvrtc.compile("heavy", &whole(source), "sm_80") {
+    match nvrtc.compile("heavy", &with_prelude(source), "sm_80") {
         Err(NvrtcError::Spills { kernel, bytes, .. }) => assert!(kernel == "k" && bytes > 0),
         other => panic!("{other:?}"),
     }
@@ -116,7 +116,7 @@ fn code_is_kept() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cubins");
     let _ = std::fs::remove_dir_all(&folder);
     let cache = Cache::new(&folder);
-    let text = whole(ALL);
+    let text = with_prelude(ALL);
     let first = cache
         .compile(&nvrtc, "all", &text, "sm_90a")
         .expect("it compiles");

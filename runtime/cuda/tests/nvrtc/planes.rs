@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, modules, select, select_terms};
-use tpc_cuda::nvrtc::{Compiled, Nvrtc, TARGETS, whole};
+use tpc_cuda::nvrtc::{CompiledModule, Nvrtc, TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
@@ -73,7 +73,7 @@ fn products_with_planes_compile_for_cards() {
         let terms = request(&x, select_terms).expect("reals");
         kernels.insert(terms.instance);
         for module in modules(&kernels) {
-            match nvrtc.compile(module.name, &whole(&module.text), target) {
+            match nvrtc.compile(module.name, &with_prelude(&module.text), target) {
                 Ok(compiled) => assert_eq!(compiled.kernels.len(), kernels.len(), "{target}"),
                 Err(e) => failed.push(format!("{target}: {e}")),
             }
@@ -261,7 +261,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
     assert!(worse.is_empty(), "{}", worse.join("\n"));
 }
 
-fn compile(nvrtc: &Nvrtc, text: &str, target: &str) -> Compiled {
-    let compiled = nvrtc.compile("planes", &whole(text), target);
+fn compile(nvrtc: &Nvrtc, text: &str, target: &str) -> CompiledModule {
+    let compiled = nvrtc.compile("planes", &with_prelude(text), target);
     compiled.unwrap_or_else(|e| panic!("{target}: {e}"))
 }

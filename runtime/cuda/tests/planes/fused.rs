@@ -1,6 +1,6 @@
 //! Kernels of several ops have the bits of these ops one after another.
 
-use tpc_cuda::kernels::{Fused, Kernel, select, select_fused, select_terms};
+use tpc_cuda::kernels::{FusedOp, Kernel, select, select_fused, select_terms};
 use tpc_ir::DType;
 use tpc_ir::op::{AddId, Binary, BinaryKind, FlashAttn, Glu, GluKind, MulMat, MulMatId, Op};
 use tpc_op_cases::Random;
@@ -60,7 +60,7 @@ fn a_product_and_what_is_added_are_one_kernel() {
                     wanted = sum;
                 }
                 let operands = [vec![a, q], more].concat();
-                let fused = request(&operands, &[both], |r| select_fused(&Fused::MulMatAdd, r));
+                let fused = request(&operands, &[both], |r| select_fused(&FusedOp::MulMatAdd, r));
                 kernels.push((fused, [operands, vec![both]].concat()));
                 rig.chain(&kernels);
                 assert_eq!(
@@ -99,7 +99,7 @@ fn products_side_by_side_are_one_kernel() {
             results.push(own);
             wanted.push(last);
         }
-        let fused = Fused::Joined(vec![0, 1, 0]);
+        let fused = FusedOp::GroupedMulMat(vec![0, 1, 0]);
         let fused = request(&operands, &results, |r| select_fused(&fused, r));
         kernels.push((fused, [operands, results.clone()].concat()));
         rig.chain(&kernels);
@@ -126,7 +126,7 @@ fn gated_products_are_one_kernel() {
             let [g, u, out, both] = [0; 4].map(|_| empty(&mut rig, [rows, n, 1, 1]));
             let product = chosen(&MulMat.into(), &[gate, q], g);
             let activation = chosen(&Op::from(glu.clone()), &[g, u], out);
-            let fused = Fused::Gated(glu.clone());
+            let fused = FusedOp::MulMatGlu(glu.clone());
             let alone = request(&[gate, up, q], &[both], |r| select_fused(&fused, r));
             rig.chain(&[
                 (request(&[x], &[q], select_terms), vec![x, q]),
@@ -180,7 +180,7 @@ fn a_gated_product_of_halves_is_one_kernel() {
         let y = empty(&mut rig, [2 * rows, n, 1, 1]);
         let [out, both] = [0; 2].map(|_| empty(&mut rig, [rows, n, 1, 1]));
         let (made, there) = (rig.terms(out), rig.terms(out));
-        let fused = Fused::Gated(glu.clone());
+        let fused = FusedOp::MulMatGlu(glu.clone());
         let mut results = vec![both];
         if rows % 32 == 0 {
             results.push(made);
@@ -238,7 +238,7 @@ fn gated_products_of_experts_are_one_kernel() {
             let bias = floats(&mut rig, [rows, experts, 1, 1], &random);
             let add = chosen(&AddId { window }.into(), &[y, bias, ids], sum);
             kernels.push((add, vec![y, bias, ids, sum]));
-            let fused = Fused::MulMatIdAdd(of.clone());
+            let fused = FusedOp::MulMatIdAdd(of.clone());
             let seen = [a, q, ids, bias];
             let fused = request(&seen, &[both], |r| select_fused(&fused, r));
             rig.chain(
@@ -257,7 +257,7 @@ fn gated_products_of_experts_are_one_kernel() {
         let down = rig.weight(&Weight::random(DType::Q8_0, [rows, 7, experts, 1], &random));
         let [made, there] = [0; 2].map(|_| rig.terms(out));
         let [y, z] = [0; 2].map(|_| empty(&mut rig, [7, slots, n, 1]));
-        let fused = Fused::GatedExperts(glu.clone(), of.clone());
+        let fused = FusedOp::MulMatIdGlu(glu.clone(), of.clone());
         let fused = request(&operands, &[both, made], |r| select_fused(&fused, r));
         let last = chosen(&of.into(), &[down, there, ids], y);
         kernels.extend([
@@ -285,7 +285,7 @@ fn a_product_with_a_weight_of_the_file_and_what_is_added_are_one_kernel() {
         let product = chosen(&MulMat.into(), &[a, x], y);
         let (add, seen, sum) = sum(&mut rig, [y, bias], [rows, n, 1, 1]);
         let operands = [a, x, bias];
-        let fused = request(&operands, &[both], |r| select_fused(&Fused::MulMatAdd, r));
+        let fused = request(&operands, &[both], |r| select_fused(&FusedOp::MulMatAdd, r));
         rig.chain(&[
             (product, vec![a, x, y]),
             (add, seen),

@@ -1,6 +1,6 @@
 //! Queries, keys and values between their products and attention have the bits of the ops one after another.
 
-use tpc_cuda::kernels::{Fused, Head, Heads, Kernel, select_fused};
+use tpc_cuda::kernels::{FusedOp, Head, Heads, Kernel, select_fused};
 use tpc_ir::DType;
 use tpc_ir::op::{Binary, BinaryKind, Norm, NormKind, Op, Rope, RopeMode, Scale, SetRows};
 use tpc_op_cases::Random;
@@ -133,7 +133,7 @@ fn what_is_before_attention_is_one_kernel() {
             parts: parts.iter().map(|(_, head)| head.clone()).collect(),
         };
         let fused = request(&operands, &results, |r| {
-            select_fused(&Fused::Heads(heads.clone()), r)
+            select_fused(&FusedOp::Heads(heads.clone()), r)
         });
         kernels.push((fused, [operands, results.clone()].concat()));
         rig.chain(&kernels);
@@ -169,7 +169,7 @@ fn values_alone_go_to_the_cache() {
     let other = rig.copied(cache);
     let operands = [x, places, x, places];
     let fused = request(&operands, &[cache, other], |r| {
-        select_fused(&Fused::Heads(heads.clone()), r)
+        select_fused(&FusedOp::Heads(heads.clone()), r)
     });
     rig.chain(&[(fused, [&operands[..], &[cache, other]].concat())]);
     let (x, found) = (rig.floats(x), rig.floats(cache));

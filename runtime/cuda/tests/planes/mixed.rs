@@ -1,6 +1,6 @@
 //! Products of experts, times their weights, added up, have the bits of these ops one after another.
 
-use tpc_cuda::kernels::{Biased, Fused, select_fused, select_terms};
+use tpc_cuda::kernels::{ExpertBias, FusedOp, select_fused, select_terms};
 use tpc_ir::DType;
 use tpc_ir::op::{AddId, Binary, BinaryKind, MulMatId, Op, Sum};
 use tpc_op_cases::Random;
@@ -10,7 +10,13 @@ use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
 /// The type of the weight, K, rows, experts and slots of a token, tokens, the window, and how many tensors are added.
-type Case = (DType, [usize; 5], Option<tpc_ir::Interval>, Biased, usize);
+type Case = (
+    DType,
+    [usize; 5],
+    Option<tpc_ir::Interval>,
+    ExpertBias,
+    usize,
+);
 
 fn check(rig: &mut Rig, random: &Random, (dtype, sizes, window, biased, more): Case) {
     let [k, rows, experts, slots, n] = sizes;
@@ -33,7 +39,7 @@ fn check(rig: &mut Rig, random: &Random, (dtype, sizes, window, biased, more): C
         kernels.push((chosen(&op, seen, y), [seen, &[y]].concat()));
         y
     };
-    if biased == Biased::Yes {
+    if biased == ExpertBias::Present {
         let bias = floats(rig, [rows, own, 1, 1], random);
         let add = AddId { window };
         last = apart(rig, add.into(), &[last, bias, ids], [rows, slots, n, 1]);
@@ -59,7 +65,7 @@ fn check(rig: &mut Rig, random: &Random, (dtype, sizes, window, biased, more): C
         );
         operands.push(other);
     }
-    let fused = Fused::MixedExperts(of, biased, more);
+    let fused = FusedOp::MulMatIdSum(of, biased, more);
     // Tokens along either axis.
     for dims in [[rows, n, 1, 1], [rows, 1, n, 1]] {
         let shown = |s: &Seen| match s.rows() == [rows, n] {
@@ -84,12 +90,36 @@ fn products_of_experts_are_added_up_in_one_kernel() {
     let random = Random::new("mixed", 4);
     let window = Some(tpc_ir::Interval { start: 2, len: 5 });
     let cases: [Case; 5] = [
-        (DType::Q6K, [768, 19, 8, 8, 3], window, Biased::No, 1),
-        (DType::Q4K, [2048, 35, 4, 2, 2], None, Biased::No, 2),
-        (DType::Mxfp4, [96, 40, 7, 3, 2], window, Biased::Yes, 0),
-        (DType::Q8_0, [32, 70, 33, 15, 1], None, Biased::Yes, 1),
+        (
+            DType::Q6K,
+            [768, 19, 8, 8, 3],
+            window,
+            ExpertBias::Absent,
+            1,
+        ),
+        (DType::Q4K, [2048, 35, 4, 2, 2], None, ExpertBias::Absent, 2),
+        (
+            DType::Mxfp4,
+            [96, 40, 7, 3, 2],
+            window,
+            ExpertBias::Present,
+            0,
+        ),
+        (
+            DType::Q8_0,
+            [32, 70, 33, 15, 1],
+            None,
+            ExpertBias::Present,
+            1,
+        ),
         // Two rows at once.
-        (DType::Q4K, [256, 4099, 3, 2, 1], None, Biased::No, 0),
+        (
+            DType::Q4K,
+            [256, 4099, 3, 2, 1],
+            None,
+            ExpertBias::Absent,
+            0,
+        ),
     ];
     for case in cases {
         check(&mut rig, &random, case);

@@ -1,6 +1,6 @@
 //! Norms with what makes the rows that they take have the bits of these ops one after another.
 
-use tpc_cuda::kernels::{Fused, Kept, Kernel, Rows, select_fused, select_terms};
+use tpc_cuda::kernels::{FusedOp, KeepInput, Kernel, RowSource, select_fused, select_terms};
 use tpc_ir::DType;
 use tpc_ir::op::{Binary, BinaryKind, MulMat, Norm, NormKind, Op, Sum};
 use tpc_op_cases::Random;
@@ -34,7 +34,7 @@ fn made(
     chain: &mut Chain,
     random: &Random,
     norm: &Norm,
-) -> Vec<(Rows, Vec<Seen>, Seen)> {
+) -> Vec<(RowSource, Vec<Seen>, Seen)> {
     let [n, tokens, ..] = chain.dims;
     let x = floats(rig, chain.dims, random);
     let by = floats(rig, [n, 1, 1, 1], random);
@@ -52,7 +52,7 @@ fn made(
     let mixed = chain.op(rig, &Sum { axis: 1 }.into(), &[mixed]).shown(dims);
     chain.dims = dims;
     let mixed_added = chain.binary(rig, BinaryKind::Add, [mixed, more]);
-    let and = |of: Rows| Rows::Added(Box::new(of));
+    let and = |of: RowSource| RowSource::Add(Box::new(of));
     // Sums over devices are those of a tree.
     let [a, b, c] = [0; 3].map(|_| floats(rig, chain.dims, random));
     let two = chain.binary(rig, BinaryKind::Add, [a, b]);
@@ -61,19 +61,23 @@ fn made(
     let two_normed = chain.op(rig, &norm.clone().into(), &[two]);
     let two_normed = chain.binary(rig, BinaryKind::Mul, [two_normed, by]);
     let two_normed = chain.binary(rig, BinaryKind::Add, [two_normed, more]);
-    let normed = |of: Rows| Rows::Normed(norm.clone(), Box::new(of));
-    let (reduced, own_reduced) = (Rows::Reduced(3), normed(Rows::Reduced(2)));
-    let normed = normed(Rows::Whole);
+    let normed = |of: RowSource| RowSource::Norm(norm.clone(), Box::new(of));
+    let (reduced, own_reduced) = (RowSource::AllReduce(3), normed(RowSource::AllReduce(2)));
+    let normed = normed(RowSource::Tensor);
     vec![
-        (Rows::Reduced(2), vec![a, b], two),
+        (RowSource::AllReduce(2), vec![a, b], two),
         (and(reduced), vec![a, b, c, more], three_added),
         (and(own_reduced), vec![a, b, by, more], two_normed),
-        (Rows::Whole, vec![x], x),
-        (and(Rows::Whole), vec![x, more], added),
+        (RowSource::Tensor, vec![x], x),
+        (and(RowSource::Tensor), vec![x, more], added),
         (normed.clone(), vec![x, by], own),
         (and(normed), vec![x, by, more], own_added),
-        (Rows::Mixed, vec![parts, shares], mixed),
-        (and(Rows::Mixed), vec![parts, shares, more], mixed_added),
+        (RowSource::WeightedSum, vec![parts, shares], mixed),
+        (
+            and(RowSource::WeightedSum),
+            vec![parts, shares, more],
+            mixed_added,
+        ),
     ]
 }
 
@@ -98,9 +102,9 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             let apart = request(&[wanted], &[p], select_terms);
             let given = [operands.as_slice(), &[w]].concat();
             let product = chosen(&MulMat.into(), &[a, p], y);
-            let together = Fused::NormMul(op.clone(), of.clone(), Kept::Yes);
+            let together = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::Yes);
             let both = request(&given, &[kept, fused, q], |r| select_fused(&together, r));
-            let alone = Fused::Summed(of.clone());
+            let alone = FusedOp::MulSumAdd(of.clone());
             let alone = request(&operands, &[summed], |r| select_fused(&alone, r));
             let mut kernels = std::mem::take(&mut chain.kernels);
             kernels.extend([
@@ -116,7 +120,7 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, fused), bits(&mut rig, wanted), "{of:?}");
             assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{of:?}");
             // With a weight that is asked for.
-            let fused = Fused::NormMul(op.clone(), of.clone(), Kept::No);
+            let fused = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let asks = [given.as_slice(), &[a]].concat();
             let other = empty(&mut rig, [k, n, 1, 1]);
             let asking = request(&asks, &[other], |r| select_fused(&fused, r));
@@ -124,7 +128,7 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");
             // Without the terms, and without what is normalised.
             let other = empty(&mut rig, [k, n, 1, 1]);
-            let alone = Fused::NormMul(op.clone(), of.clone(), Kept::No);
+            let alone = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let alone = request(&given, &[other], |r| select_fused(&alone, r));
             rig.chain(&[(alone, [given, vec![other]].concat())]);
             assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");

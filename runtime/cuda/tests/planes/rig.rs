@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
 use tpc_cuda::{
-    Build, Device, Driver, DriverError, EmulatedDriver, EmulatedOptions, Endpoint, Function,
-    GraphSpec, Memory, Module, Work, node,
+    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node,
 };
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_ir::program::StoredFormat;
@@ -31,7 +31,7 @@ pub(crate) struct Seen {
 impl Seen {
     /// Its sizes along axes 0 and 1.
     pub(crate) fn rows(&self) -> [usize; 2] {
-        [self.tensor.most[0], self.tensor.most[1]]
+        [self.tensor.max_dims[0], self.tensor.max_dims[1]]
     }
 
     /// The same memory with other sizes, without gaps.
@@ -40,7 +40,7 @@ impl Seen {
         let row = size * dims[0] / self.tensor.dtype.block_len() as usize;
         Seen {
             tensor: Tensor {
-                most: dims,
+                max_dims: dims,
                 ..self.tensor
             },
             strides: [size, row, row * dims[1], row * dims[1] * dims[2]],
@@ -146,7 +146,7 @@ impl Rig {
         if let Some(known) = self.functions.get(&name) {
             return *known;
         }
-        let source = kernel.instance.alone();
+        let source = kernel.instance.single_kernel_source();
         let module = Module::new(source.name, source.text);
         let module = self.driver.load(Device(0), &module);
         let module = module.unwrap_or_else(|e| panic!("{e}"));
@@ -160,7 +160,7 @@ impl Rig {
         let mut frame = Vec::new();
         for s in seen {
             frame.extend(s.at.address.to_ne_bytes());
-            let sizes = s.tensor.most.map(|n| (n as u32).to_ne_bytes());
+            let sizes = s.tensor.max_dims.map(|n| (n as u32).to_ne_bytes());
             frame.extend(sizes.as_flattened());
             frame.extend(s.strides.map(|n| (n as u64).to_ne_bytes()).as_flattened());
         }
@@ -176,13 +176,13 @@ impl Rig {
         let [frame, params, fault] =
             [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
         let addresses = [frame, params, fault].map(|m| m.address);
-        Work::Kernel(node(kernel, function, addresses, 0))
+        Work::Kernel(kernel_node(kernel, function, addresses, 0))
     }
 
     /// The bytes of a tensor without gaps.
     pub(crate) fn bytes(&mut self, seen: Seen) -> Vec<u8> {
         let ty = seen.tensor.dtype;
-        let n = seen.tensor.most.iter().product::<usize>() / ty.block_len() as usize;
+        let n = seen.tensor.max_dims.iter().product::<usize>() / ty.block_len() as usize;
         let mut bytes = vec![0; n * ty.block_bytes() as usize];
         self.driver.read(at(seen.at), &mut bytes).expect("room");
         bytes
@@ -198,7 +198,7 @@ impl Rig {
     }
 
     pub(crate) fn floats(&mut self, seen: Seen) -> Vec<f32> {
-        let n: usize = seen.tensor.most.iter().product();
+        let n: usize = seen.tensor.max_dims.iter().product();
         let mut bytes = vec![0; n * 4];
         self.driver.read(at(seen.at), &mut bytes).expect("room");
         let (words, _) = bytes.as_chunks::<4>();
@@ -207,7 +207,7 @@ impl Rig {
 
     /// Memory for the terms of activations.
     pub(crate) fn terms(&mut self, x: Seen) -> Seen {
-        let [k, n1, n2, n3] = x.tensor.most;
+        let [k, n1, n2, n3] = x.tensor.max_dims;
         let column = Terms::of(k).column;
         let bytes = column * n1 * n2 * n3;
         let at = self.driver.allocate(Device(0), bytes as u64);
@@ -238,7 +238,11 @@ impl Rig {
         let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
         let a = self.weight(weight);
         let ids = self.dense(DType::I32, [ids.len(), 1, 1, 1], Some(&bytes));
-        let y = self.dense(DType::F32, [weight.dims[0], ids.tensor.most[0], 1, 1], None);
+        let y = self.dense(
+            DType::F32,
+            [weight.dims[0], ids.tensor.max_dims[0], 1, 1],
+            None,
+        );
         let kernel = chosen(op, &[a, ids], y);
         self.chain(&[(kernel, vec![a, ids, y])]);
         self.floats(y)

@@ -1,6 +1,6 @@
 //! The choice of experts has the bits of its ops one after another.
 
-use tpc_cuda::kernels::{Along, Fused, Router, Scores, Weights, select_fused};
+use tpc_cuda::kernels::{FusedOp, Router, Scores, WeightAxis, Weights, select_fused};
 use tpc_ir::DType;
 use tpc_ir::op::{
     Binary, BinaryKind, Clamp, GetRows, Op, Scale, SoftMax, Sum, TopK, Unary, UnaryKind,
@@ -114,10 +114,10 @@ fn the_choice_of_experts_is_one_kernel() {
             last = op(&mut rig, scale.clone().into(), vec![last], chosen_dims);
         }
         for (along, dims) in [
-            (Along::Axis1, chosen_dims),
-            (Along::Axis0, [k, tokens, 1, 1]),
+            (WeightAxis::Axis1, chosen_dims),
+            (WeightAxis::Axis0, [k, tokens, 1, 1]),
         ] {
-            let fused = Fused::Router(Router {
+            let fused = FusedOp::Router(Router {
                 scores,
                 biased,
                 weights: weights.clone(),

@@ -17,15 +17,16 @@ use tpc_ir::{
     Bindings, Graph, Inst, InstData, Interval, Output, Place, TensorType, Value, Verified,
 };
 
-use super::memories::Memories;
 use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_rows;
 use super::schedule::{Schedule, Step};
-use super::transfers::Transfers;
 use crate::error::ExecError;
 use crate::executor::{Executor, Host, Interface, Outputs};
+use crate::memories::Memories;
+use crate::run::BatchRun;
 use crate::slot::{Slot, input_tensor};
 use crate::tensor::{Data, Shape, Tensor};
+use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
 /// The bytes that a place stores from batch to batch.
@@ -35,15 +36,6 @@ pub struct PlaceStats {
     pub weight_bytes: u64,
     /// Bytes of its parts of states, in their types; 0 before the first batch.
     pub state_bytes: u64,
-}
-
-/// A batch of which some phases have run, with the values that these left in memory.
-#[derive(Clone, Debug)]
-pub struct BatchRun {
-    bindings: Bindings,
-    memories: Memories,
-    transfers: Transfers,
-    phase: usize,
 }
 
 /// States by the value that defines them.
@@ -195,7 +187,7 @@ impl<'g> Interpreter<'g> {
         observer: &mut Observer<'_>,
     ) -> Result<NamedOutputs, ExecError> {
         let mut host = ObservedHost { inputs, observer };
-        let mut run = self.begin(bindings);
+        let mut run = BatchRun::new(bindings);
         let mut outputs = Outputs::new(&self.interface);
         while self.lookahead(&run).is_some() {
             if let Err(e) = self.run_phase(&mut run, &mut host, &mut outputs) {
@@ -214,7 +206,7 @@ impl<'g> Interpreter<'g> {
     /// Runs the instructions of a phase into the memories of the run.
     fn run_steps(&self, run: &mut BatchRun, host: &mut dyn Host) -> Result<(), ExecError> {
         let graph = self.graph;
-        for Step { inst, dead } in self.schedule.steps(run.phase) {
+        for Step { inst, dead } in self.schedule.steps(run.phase()) {
             let data = graph.inst(*inst);
             let produced = self
                 .step(data, run, host)
@@ -237,8 +229,8 @@ impl<'g> Interpreter<'g> {
         host: &mut dyn Host,
     ) -> Result<Vec<Arc<Tensor>>, ExecError> {
         let graph = self.graph;
+        let bindings = &run.sizes().to_owned();
         let BatchRun {
-            bindings,
             memories,
             transfers,
             ..
@@ -333,23 +325,12 @@ impl<'g> Interpreter<'g> {
 }
 
 impl Executor for Interpreter<'_> {
-    type Run = BatchRun;
-
     fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    fn begin(&self, sizes: &Bindings) -> BatchRun {
-        BatchRun {
-            bindings: *sizes,
-            memories: Memories::default(),
-            transfers: Transfers::default(),
-            phase: 0,
-        }
-    }
-
     fn lookahead(&self, run: &BatchRun) -> Option<u32> {
-        self.schedule.lookahead(run.phase)
+        self.schedule.lookahead(run.phase())
     }
 
     fn run_phase(
@@ -368,7 +349,7 @@ impl Executor for Interpreter<'_> {
         for output in &graph.outputs {
             let at = number;
             number += usize::from(matches!(output, Output::Named(..)));
-            if !self.schedule.computes(run.phase, graph, output.value()) {
+            if !self.schedule.computes(run.phase(), graph, output.value()) {
                 continue;
             }
             match output {
@@ -380,16 +361,16 @@ impl Executor for Interpreter<'_> {
                     *outputs.place(at)? = Some(Tensor::clone(&t));
                 }
                 Output::State { state, value } => {
-                    let updated = self.updated_state(*state, *value, &run.bindings, &run.memories);
+                    let updated = self.updated_state(*state, *value, run.sizes(), &run.memories);
                     let named = |e: ExecError| e.at(|| describe(graph, graph.value(*state).def.0));
                     updates.push((*state, updated.map_err(named)?));
                 }
             }
         }
         self.staged.extend(updates);
-        self.count_states(&run.bindings)?;
+        self.count_states(run.sizes())?;
         self.transfers = run.transfers;
-        run.phase += 1;
+        run.advance();
         Ok(())
     }
 
@@ -401,12 +382,13 @@ impl Executor for Interpreter<'_> {
         self.staged.clear();
     }
 
-    fn reset_states(&mut self) {
+    fn reset_states(&mut self) -> Result<(), ExecError> {
         self.states.clear();
         self.staged.clear();
         for place in self.places.values_mut() {
             place.state_bytes = 0;
         }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whole graphs: places, states, lifetimes, and a program of two devices against the unsharded one.
 
 use super::*;
-use crate::reference::Traffic;
+use crate::transfers::Traffic;
 use crate::weights::MemoryWeights;
 use tpc_ir::op::{
     AllReduce, Binary, BinaryKind, Copy, Input, MulMat, Reshape, SetRows, Slice, Unary, UnaryKind,
@@ -350,7 +350,7 @@ fn states_keep_what_is_written_in_their_type() {
         let grown = bindings.with(Symbol::NCtx, 3);
         let e = i.run(&grown, &mut inputs).expect_err("another n_ctx");
         assert_eq!(e.code(), "TPC0513");
-        i.reset_states();
+        i.reset_states().expect("cannot fail");
         let fresh = i.run(&grown, &mut inputs).expect("runs");
         assert_eq!(fresh["before"].len(), 96);
     }

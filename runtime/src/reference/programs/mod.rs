@@ -17,7 +17,7 @@ use super::ops::{OpContext, Options, eval, load_weight};
 use super::rounding::round_activations;
 use crate::error::ExecError;
 use crate::executor::{Executor, Host, Interface, Outputs};
-use crate::run::{Batches, ProgramRun};
+use crate::run::{BatchRun, Batches};
 use crate::slot::input_tensor;
 use crate::tensor::{Shape, Tensor};
 use crate::weights::{WeightSource, pack};
@@ -69,7 +69,7 @@ impl<'p> ProgramInterpreter<'p> {
             batches: Batches::default(),
         };
         out.load(weights)?;
-        out.reset_states();
+        out.reset_states()?;
         Ok(out)
     }
 
@@ -326,23 +326,17 @@ fn homeless(value: Value) -> ExecError {
 }
 
 impl Executor for ProgramInterpreter<'_> {
-    type Run = ProgramRun;
-
     fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    fn begin(&self, sizes: &Bindings) -> ProgramRun {
-        ProgramRun::new(sizes)
-    }
-
-    fn lookahead(&self, run: &ProgramRun) -> Option<u32> {
+    fn lookahead(&self, run: &BatchRun) -> Option<u32> {
         run.lookahead(self.program)
     }
 
     fn run_phase(
         &mut self,
-        run: &mut ProgramRun,
+        run: &mut BatchRun,
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
@@ -374,11 +368,12 @@ impl Executor for ProgramInterpreter<'_> {
 
     fn discard(&mut self) {}
 
-    fn reset_states(&mut self) {
+    fn reset_states(&mut self) -> Result<(), ExecError> {
         for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {
             if data.kind == ArenaKind::States {
                 arena.clear();
             }
         }
+        Ok(())
     }
 }

@@ -56,14 +56,14 @@ impl Subject {
     /// The logits on two threads.
     fn logits(&self, two_terms: u64) -> Result<Vec<f64>, ExecError> {
         let executor = self.executor(2, two_terms)?;
-        let mut session = Session::with_executor(executor, self.config)?;
+        let mut session = Session::with_executor(Box::new(executor), self.config)?;
         Ok(whole(&mut session, &self.tokens))
     }
 
     /// How far the logits of the tokens one by one, on one thread, are from `found`.
     fn alone(&self, found: &[f64]) -> f64 {
         let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
-        let session = Session::with_executor(executor, self.config);
+        let session = Session::with_executor(Box::new(executor), self.config);
         let each = one_by_one(&mut session.expect("it has logits"), &self.tokens, 0);
         let d = distance(found.iter().copied(), each);
         if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
@@ -82,7 +82,7 @@ impl Subject {
     ) -> Vec<f64> {
         let executor = ProgramInterpreter::new(&self.program, weights, Options::default(), 1);
         let executor = executor.expect("loads").with_rounded_products(rounded);
-        let session = Session::with_executor(executor, self.config);
+        let session = Session::with_executor(Box::new(executor), self.config);
         whole(&mut session.expect("it has logits"), &self.tokens)
     }
 

@@ -1,6 +1,7 @@
 //! Kernels that start before the one before them has ended: logits have the same bits, in every order that is tried.
 
-use tpc_cuda::{Build, Edges};
+use tpc_cuda::Edges;
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_tests::goldens;
 
@@ -38,7 +39,7 @@ fn kernels_that_start_early_have_the_same_bits() {
             let session = subject.session_with(driver, edges);
             let mut session = session.unwrap_or_else(|e| panic!("{model}: {e}"));
             let mut logits = whole(&mut session, &subject.tokens);
-            session.clear();
+            session.clear().expect("states are cleared");
             logits.extend(one_by_one(&mut session, &subject.tokens, 0));
             let bits: Vec<u64> = logits.into_iter().map(f64::to_bits).collect();
             let known = first.get_or_insert_with(|| bits.clone());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tpc_core::pipeline::compile;
 use tpc_cuda::CudaTarget;
-use tpc_cuda::executor::launched;
+use tpc_cuda::executor::launch_list;
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_passes::assemble;
@@ -39,7 +39,7 @@ fn devices_launch_no_more_kernels_for_a_layer_than_they_did() {
         let layers = compiled.model.summary.n_layer;
         let shapes = &compiled.batch_shapes()[..1];
         let program = assemble(&compiled.programs, shapes, &CudaTarget).expect("sizes");
-        let kernels = launched(&program, Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let kernels = launch_list(&program, Options::default()).unwrap_or_else(|e| panic!("{e}"));
         let mut of_first: BTreeMap<String, usize> = BTreeMap::new();
         for (_, kernel) in kernels.iter().filter(|(device, _)| *device == 0) {
             *of_first.entry(kernel.clone()).or_default() += 1;

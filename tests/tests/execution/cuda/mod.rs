@@ -13,10 +13,8 @@ use std::sync::Arc;
 
 use tpc_core::golden::distance;
 use tpc_core::placement::Placement;
-use tpc_cuda::{
-    Build, CudaExecutor, CudaOptions, CudaTarget, DriverError, Edges, EmulatedDriver,
-    EmulatedOptions,
-};
+use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DriverError, Edges};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_runtime::{ExecError, Session};
 
 use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};
@@ -88,7 +86,7 @@ impl Subject {
             ..CudaOptions::with_threads(1)
         };
         let executor = CudaExecutor::new(program, &FileWeights(&self.file), driver, options)?;
-        Session::with_executor(executor, self.config)
+        Session::with_executor(Box::new(executor), self.config)
     }
 
     /// The logits of all tokens as one batch, and the NMSE of those of a session: tokens alone, a batch behind them, and tokens alone
@@ -96,7 +94,7 @@ impl Subject {
     fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
         let mut session = self.session(driver)?;
         let found = whole(&mut session, &self.tokens);
-        session.clear();
+        session.clear().expect("states are cleared");
         let (first, rest) = self.tokens.split_at(self.tokens.len() / 4);
         let (batch, last) = rest.split_at(rest.len() * 2 / 3);
         let mut each = one_by_one(&mut session, first, 0);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tpc_core::golden::distance;
 use tpc_core::placement::Placement;
-use tpc_cuda::Build;
+use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_tests::{Sweep, goldens};
 

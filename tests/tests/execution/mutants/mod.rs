@@ -59,7 +59,7 @@ impl Subject {
             let weights = FileWeights(&self.file);
             let executor =
                 ProgramInterpreter::new(program, &weights, Options::default(), seed).ok()?;
-            let mut session = Session::with_executor(executor, self.config).ok()?;
+            let mut session = Session::with_executor(Box::new(executor), self.config).ok()?;
             let mut bits = Vec::new();
             let mut at = 0;
             for n in [PROMPT].into_iter().chain([1; DECODED]) {

@@ -2,6 +2,7 @@
 //! may be, and where names may be read.
 
 mod arrows;
+mod circles;
 mod functions;
 mod names;
 
@@ -27,12 +28,13 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 20] = [
+const CRATES: [&str; 22] = [
     "ir",
     "passes",
     "runtime",
     "runtime/cpu",
     "runtime/cuda",
+    "runtime/cuda-emulator",
     "runtime/testing",
     "compiler/diag",
     "compiler/gguf",
@@ -46,6 +48,7 @@ const CRATES: [&str; 20] = [
     "compiler/numeric",
     "compiler/artefact",
     "compiler/rpc",
+    "compiler/engine",
     "compiler/cli",
     "tests",
 ];

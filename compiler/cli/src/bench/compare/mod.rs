@@ -16,10 +16,10 @@ use std::process::{Command, Output};
 
 use tpc_diag::{Diagnostic, codes::COMMAND_LINE};
 
-use super::measure::{Bench, Measured, Test};
+use super::measure::{Bench, Compared, Measured, Test};
+use super::statistics::median;
 use super::table::{Column, markdown};
 use crate::codes::OTHER_PROGRAM;
-use crate::engine;
 use crate::output::Failure;
 use crate::progress::Progress;
 use child::Signals;
@@ -33,36 +33,6 @@ pub(super) struct Other<'a> {
     /// Its command line, for the shell.
     command: &'a str,
     signals: Signals,
-}
-
-/// The speeds of the other program for a test, one per round.
-#[derive(Debug)]
-pub(super) struct Compared {
-    /// The command line.
-    pub(super) command: String,
-    /// Tokens per second.
-    pub(super) speeds: Vec<f64>,
-}
-
-impl Compared {
-    /// The rounds' ratios of our speeds to the other's, ascending.
-    pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
-        let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
-        out.sort_by(f64::total_cmp);
-        out
-    }
-}
-
-/// The median of numbers; NaN of none.
-pub(super) fn median(numbers: &[f64]) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[middle],
-        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
 }
 
 impl<'a> Other<'a> {
@@ -135,16 +105,15 @@ impl<'a> Other<'a> {
     /// Those of the model; TPC0427 where the other program fails; TPC0400 where no test is common.
     pub(super) fn measure(
         &self,
-        bench: &mut Bench<'_>,
+        bench: &mut Bench<'_, '_>,
         tests: &[Test],
         rounds: u64,
         progress: &Progress,
     ) -> Result<Vec<Measured>, Failure> {
-        let failed = |e| engine::execution_failure(&e);
         let tests = self.common(tests)?;
         let mut out = Vec::new();
         for &test in &tests {
-            bench.once(test).map_err(failed)?;
+            bench.once(test)?;
             let mut measured = Measured::new(test, bench.sequences);
             measured.other = Some(Compared {
                 command: self.command.to_owned(),
@@ -159,7 +128,7 @@ impl<'a> Other<'a> {
                 theirs = Some(self.speeds()?);
             }
             for measured in &mut out {
-                let (time, _) = bench.once(measured.test).map_err(failed)?;
+                let (time, _) = bench.once(measured.test)?;
                 measured.times.push(time);
                 progress.advance(1);
             }
@@ -213,18 +182,6 @@ fn shell(command: &str) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ratios_are_of_rounds() {
-        let other = Compared {
-            command: String::new(),
-            speeds: vec![10.0, 20.0, 5.0],
-        };
-        let ratios = other.ratios(&[20.0, 20.0, 15.0]);
-        assert_eq!(ratios, [1.0, 2.0, 3.0]);
-        assert_eq!((median(&ratios), median(&[4.0, 1.0])), (2.0, 2.5));
-        assert!(median(&[]).is_nan());
-    }
 
     #[test]
     fn programs_have_their_files_names() {

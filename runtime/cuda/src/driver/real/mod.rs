@@ -18,7 +18,7 @@ use super::graph::{Endpoint, GraphSpec, KernelNode, Side, Work};
 use super::{
     Device, DeviceInfo, Driver, DriverError, Function, Graph, Memory, Module, ModuleHandle,
 };
-use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, whole};
+use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, with_prelude};
 pub use device::cards;
 use device::{Context, check, found};
 use graph::{Executable, Failed, Site, build};
@@ -117,7 +117,7 @@ impl CudaDriver {
         }
         let compiled = Nvrtc::find().and_then(|nvrtc| {
             self.cache
-                .compile(&nvrtc, &module.name, &whole(&module.source), target)
+                .compile(&nvrtc, &module.name, &with_prelude(&module.source), target)
         });
         match compiled {
             Ok(compiled) => Ok(compiled.cubin),

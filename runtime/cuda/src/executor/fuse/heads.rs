@@ -4,9 +4,9 @@
 use tpc_ir::op::{BinaryKind, Rope};
 use tpc_ir::{Inst, InstData, Op, Value};
 
-use super::Together;
-use super::set::{Set, Up, is_binary};
-use crate::kernels::{Fused, Head, Heads};
+use super::FusedLaunch;
+use super::matcher::{DefWalker, Matcher, is_binary};
+use crate::kernels::{FusedOp, Head, Heads};
 
 /// The most parts side by side.
 const MOST: usize = 6;
@@ -20,7 +20,7 @@ struct Part<'a> {
 }
 
 /// The part that ends with an instruction of the set.
-fn part<'a>(set: &Set<'a>, end: &'a InstData) -> Option<Part<'a>> {
+fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let result = end.results[0];
     let mut head = Head {
         norm: None,
@@ -32,21 +32,21 @@ fn part<'a>(set: &Set<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let mut next = Some(end);
     let mut x = result;
     if let Op::SetRows(op) = &end.op {
-        let sizes = set.dims(end.operands[1])[..2] == set.dims(result)[..2];
+        let sizes = matcher.dims(end.operands[1])[..2] == matcher.dims(result)[..2];
         if op.axis != 2 || !sizes {
             return None;
         }
         head.stored = true;
         x = end.operands[1];
         places = Some(end.operands[2]);
-        next = set.of(x);
+        next = matcher.of(x);
     }
     if let Some(data) = next
         && let Op::Scale(op) = &data.op
     {
         head.scale = Some(op.clone());
         x = data.operands[0];
-        next = set.of(x);
+        next = matcher.of(x);
     }
     let mut rope = None;
     if let Some(data) = next
@@ -54,24 +54,24 @@ fn part<'a>(set: &Set<'a>, end: &'a InstData) -> Option<Part<'a>> {
     {
         (rope, head.turned) = (Some(data), true);
         x = data.operands[0];
-        next = set.of(x);
+        next = matcher.of(x);
     }
     let mut operands = Vec::new();
     if let Some(data) = next
         && is_binary(data, BinaryKind::Mul)
     {
-        let (norm, by) = set.inner(data)?;
+        let (norm, by) = matcher.inner(data)?;
         let Op::Norm(op) = &norm.op else { return None };
         head.norm = Some(op.clone());
         x = norm.operands[0];
-        next = set.of(x);
+        next = matcher.of(x);
         operands = vec![x, by];
     }
     let sizes = match head.stored {
         true => end.operands[1],
         false => result,
     };
-    if next.is_some() || !fits(set, x, &operands, (sizes, result)) {
+    if next.is_some() || !fits(matcher, x, &operands, (sizes, result)) {
         return None;
     }
     if operands.is_empty() {
@@ -87,11 +87,12 @@ fn part<'a>(set: &Set<'a>, end: &'a InstData) -> Option<Part<'a>> {
 }
 
 /// Whether a part reads rows of heads, of the sizes of a value, and writes what it can.
-fn fits(set: &Set<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
-    let [width, _, _, batches] = set.dims(x);
-    let plain = sizes != result || set.are_f32(&[result]);
-    let known = width.as_const().is_some() && batches.is_one() && set.dims(x) == set.dims(sizes);
-    plain && known && set.is_float(x) && with.iter().all(|v| set.is_float(*v))
+fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
+    let [width, _, _, batches] = matcher.dims(x);
+    let plain = sizes != result || matcher.are_f32(&[result]);
+    let known =
+        width.as_const().is_some() && batches.is_one() && matcher.dims(x) == matcher.dims(sizes);
+    plain && known && matcher.is_float(x) && with.iter().all(|v| matcher.is_float(*v))
 }
 
 /// The embedding that all turned parts share, with its operands behind the tensor.
@@ -109,13 +110,13 @@ fn shared<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
     }
 }
 
-pub(super) fn read(set: &Set<'_>) -> Option<Together> {
-    let graph = set.graph;
-    let ends = set
+pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
+    let graph = matcher.graph;
+    let ends = matcher
         .insts
         .iter()
-        .filter(|i| set.is_kept(graph.inst(**i).results[0]));
-    let parts: Option<Vec<Part<'_>>> = ends.map(|i| part(set, set.meet(*i))).collect();
+        .filter(|i| matcher.is_kept(graph.inst(**i).results[0]));
+    let parts: Option<Vec<Part<'_>>> = ends.map(|i| part(matcher, matcher.visit(*i))).collect();
     let parts = parts?;
     let shared = shared(&parts)?;
     if parts.is_empty() || parts.len() > MOST {
@@ -126,8 +127,8 @@ pub(super) fn read(set: &Set<'_>) -> Option<Together> {
     let rope = shared.map(|(op, v)| (op.clone(), v.len() > 1));
     let results = parts.iter().map(|p| p.result).collect();
     let parts = parts.into_iter().map(|p| p.head).collect();
-    Some(Together {
-        fused: Fused::Heads(Heads { rope, parts }),
+    Some(FusedLaunch {
+        fused: FusedOp::Heads(Heads { rope, parts }),
         operands,
         terms: None,
         results,
@@ -135,8 +136,8 @@ pub(super) fn read(set: &Set<'_>) -> Option<Together> {
 }
 
 /// The instructions between a product and attention of which a part may consist: so many kinds of links, those nearest to attention.
-fn chain(up: &Up<'_>, v: Value, links: usize) -> Vec<Inst> {
-    let (inst, data, _) = up.of(v);
+fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
+    let (inst, data, _) = defs.of(v);
     let mut out = vec![inst];
     let (mut at, mut found) = match &data.op {
         Op::SetRows(_) => (data.operands[1], true),
@@ -152,18 +153,18 @@ fn chain(up: &Up<'_>, v: Value, links: usize) -> Vec<Inst> {
         |d| is_binary(d, BinaryKind::Mul),
     ];
     for is in kinds.into_iter().take(links) {
-        let (inst, data, views) = up.of(at);
+        let (inst, data, views) = defs.of(at);
         if !is(data) {
             continue;
         }
         let mut own = vec![inst];
         let mut below = data.operands[0];
         if is_binary(data, BinaryKind::Mul) {
-            let norm = data.operands.iter().map(|v| up.graph().value(*v).def.0);
-            let mut norms = norm.filter(|i| matches!(up.graph().inst(*i).op, Op::Norm(_)));
+            let norm = data.operands.iter().map(|v| defs.graph().value(*v).def.0);
+            let mut norms = norm.filter(|i| matches!(defs.graph().inst(*i).op, Op::Norm(_)));
             let Some(norm) = norms.next() else { continue };
             own.push(norm);
-            below = up.graph().inst(norm).operands[0];
+            below = defs.graph().inst(norm).operands[0];
         }
         // What is between the links of a chain belongs to it, what is behind the last does not.
         if found {
@@ -176,12 +177,12 @@ fn chain(up: &Up<'_>, v: Value, links: usize) -> Vec<Inst> {
     out
 }
 
-pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
+pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let (mut all, mut each) = (Vec::new(), Vec::new());
-    for (_, data) in up.graph().insts() {
+    for (_, data) in defs.graph().insts() {
         let Op::FlashAttn(_) = &data.op else { continue };
         for links in [3, 2] {
-            let [q, k, v] = [0, 1, 2].map(|i| chain(up, data.operands[i], links));
+            let [q, k, v] = [0, 1, 2].map(|i| chain(defs, data.operands[i], links));
             all.push([q.clone(), k.clone(), v.clone()].concat());
             each.push([k.clone(), v.clone()].concat());
             each.extend([q, k, v]);

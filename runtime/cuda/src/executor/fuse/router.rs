@@ -3,13 +3,13 @@
 use tpc_ir::op::{BinaryKind, UnaryKind};
 use tpc_ir::{Inst, InstData, Op, Value};
 
-use super::Together;
-use super::set::{Set, Up, is_binary};
-use crate::kernels::{Along, CHOSEN, Fused, Router, Scores, Weights};
+use super::FusedLaunch;
+use super::matcher::{DefWalker, Matcher, is_binary};
+use crate::kernels::{FusedOp, MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, Weights};
 
 /// The scores that a value is, and the logits.
-fn scores(set: &Set<'_>, v: Value) -> Option<(Scores, Value)> {
-    let Some(data) = set.of(v) else {
+fn scores(matcher: &Matcher<'_>, v: Value) -> Option<(Scores, Value)> {
+    let Some(data) = matcher.of(v) else {
         return Some((Scores::Logits, v));
     };
     let kind = match &data.op {
@@ -18,7 +18,7 @@ fn scores(set: &Set<'_>, v: Value) -> Option<(Scores, Value)> {
         _ => return None,
     };
     let x = data.operands[0];
-    set.of(x).is_none().then_some((kind, x))
+    matcher.of(x).is_none().then_some((kind, x))
 }
 
 fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
@@ -26,23 +26,23 @@ fn is_plain(op: &tpc_ir::op::SoftMax) -> bool {
 }
 
 /// The weights before they are scaled: what becomes of them, and the lookup of the chosen scores.
-fn weights<'a>(set: &Set<'a>, data: &'a InstData) -> Option<(Weights, &'a InstData)> {
+fn weights<'a>(matcher: &Matcher<'a>, data: &'a InstData) -> Option<(Weights, &'a InstData)> {
     match &data.op {
         Op::GetRows(op) if op.window.is_none() => Some((Weights::Plain, data)),
         Op::SoftMax(op) if is_plain(op) && data.operands.len() == 1 => {
-            Some((Weights::SoftMax, set.of(data.operands[0])?))
+            Some((Weights::SoftMax, matcher.of(data.operands[0])?))
         }
         Op::Binary(op) if op.kind == BinaryKind::Div => {
-            let chosen = set.of(data.operands[0])?;
-            let mut sum = set.of(data.operands[1])?;
+            let chosen = matcher.of(data.operands[0])?;
+            let mut sum = matcher.of(data.operands[1])?;
             let mut clamp = None;
             if let Op::Clamp(op) = &sum.op {
                 clamp = Some(op.clone());
-                sum = set.of(sum.operands[0])?;
+                sum = matcher.of(sum.operands[0])?;
             }
             let of = matches!(&sum.op, Op::Sum(op) if op.axis == 1 || op.axis == 0);
-            let same = of && set.of(sum.operands[0])?.results == chosen.results;
-            let alone = set
+            let same = of && matcher.of(sum.operands[0])?.results == chosen.results;
+            let alone = matcher
                 .dims(sum.results[0])
                 .iter()
                 .filter(|d| !d.is_one())
@@ -54,49 +54,54 @@ fn weights<'a>(set: &Set<'a>, data: &'a InstData) -> Option<(Weights, &'a InstDa
     }
 }
 
-pub(super) fn read(set: &Set<'_>) -> Option<Together> {
-    let last = set.last()?;
+pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
+    let last = matcher.last()?;
     let result = last.results[0];
-    let of = set.of(result)?;
+    let of = matcher.of(result)?;
     let (scale, data) = match &of.op {
-        Op::Scale(op) => (Some(op.clone()), set.of(of.operands[0])?),
+        Op::Scale(op) => (Some(op.clone()), matcher.of(of.operands[0])?),
         _ => (None, of),
     };
-    let (weights, rows) = weights(set, data)?;
+    let (weights, rows) = weights(matcher, data)?;
     let (Op::GetRows(op), [scored, ids]) = (&rows.op, rows.operands.as_slice()) else {
         return None;
     };
-    let choice = set.of(*ids)?;
+    let choice = matcher.of(*ids)?;
     let Op::TopK(top) = &choice.op else {
         return None;
     };
-    let (kind, x) = scores(set, *scored)?;
+    let (kind, x) = scores(matcher, *scored)?;
     let (mut operands, mut by) = (vec![x], choice.operands[0]);
     let mut biased = false;
-    if let Some(sum) = set.of(by)
+    if let Some(sum) = matcher.of(by)
         && is_binary(sum, BinaryKind::Add)
     {
         (by, biased) = (sum.operands[0], true);
         operands.push(sum.operands[1]);
     }
-    let same = scores(set, by).map(|(kind, x)| (kind, base(set, x))) == Some((kind, base(set, x)));
-    let [_, tokens, one, two] = set.dims(base(set, x));
+    let same = scores(matcher, by).map(|(kind, x)| (kind, base(matcher, x)))
+        == Some((kind, base(matcher, x)));
+    let [_, tokens, one, two] = matcher.dims(base(matcher, x));
     let flat = one.is_one() && two.is_one() && *ids == choice.results[0];
     // Weights of a token lie along axis 1 or axis 0.
     let k = |d: &tpc_ir::Dim| d.as_const() == Some(top.k);
-    let [a, b, c, d] = set.dims(result);
+    let [a, b, c, d] = matcher.dims(result);
     let along = a.is_one() && k(b) && c == tokens && d.is_one();
     let whole = along || (k(a) && b == tokens && c.is_one() && d.is_one());
-    operands[0] = base(set, x);
-    let fits = same && flat && whole && op.window.is_none() && top.k <= CHOSEN;
+    operands[0] = base(matcher, x);
+    let fits = same && flat && whole && op.window.is_none() && top.k <= MAX_ROUTED_EXPERTS;
     let values = [operands[0], result];
-    let kinds = set.are_f32(&values) && operands.iter().all(|v| set.is_float(*v));
-    (fits && kinds).then(|| Together {
-        fused: Fused::Router(Router {
+    let kinds = matcher.are_f32(&values) && operands.iter().all(|v| matcher.is_float(*v));
+    (fits && kinds).then(|| FusedLaunch {
+        fused: FusedOp::Router(Router {
             scores: kind,
             biased,
             weights,
-            along: if along { Along::Axis1 } else { Along::Axis0 },
+            along: if along {
+                WeightAxis::Axis1
+            } else {
+                WeightAxis::Axis0
+            },
             scale,
         }),
         operands,
@@ -106,21 +111,21 @@ pub(super) fn read(set: &Set<'_>) -> Option<Together> {
 }
 
 /// The value that reshapes show.
-fn base(set: &Set<'_>, v: Value) -> Value {
-    let inst = set.graph.value(v).def.0;
-    if !matches!(set.graph.inst(inst).op, Op::Reshape(_)) {
+fn base(matcher: &Matcher<'_>, v: Value) -> Value {
+    let inst = matcher.graph.value(v).def.0;
+    if !matches!(matcher.graph.inst(inst).op, Op::Reshape(_)) {
         return v;
     }
-    if set.insts.contains(&inst) {
-        set.meet(inst);
+    if matcher.insts.contains(&inst) {
+        matcher.visit(inst);
     }
-    base(set, set.graph.inst(inst).operands[0])
+    base(matcher, matcher.graph.inst(inst).operands[0])
 }
 
 /// From the choice of experts up to scores, and down to the last that only weights read.
-pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
+pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let mut out = Vec::new();
-    for (choice, data) in up.graph().insts() {
+    for (choice, data) in defs.graph().insts() {
         if !matches!(data.op, Op::TopK(_)) {
             continue;
         }
@@ -130,19 +135,19 @@ pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
         };
         let biased = |d: &InstData| score(d) || is_binary(d, BinaryKind::Add);
         let within: [&dyn Fn(&InstData) -> bool; 2] = [&biased, &score];
-        let rows = up.around.users(data.results[0]).iter();
-        let mut rows = rows.filter(|i| matches!(up.graph().inst(**i).op, Op::GetRows(_)));
+        let rows = defs.context.users(data.results[0]).iter();
+        let mut rows = rows.filter(|i| matches!(defs.graph().inst(**i).op, Op::GetRows(_)));
         let Some(rows) = rows.next() else { continue };
         for within in within {
-            let mut core = up.closure(data.operands[0], within);
+            let mut core = defs.closure(data.operands[0], within);
             core.push(choice);
-            let (scored, _, views) = up.of(up.graph().inst(*rows).operands[0]);
+            let (scored, _, views) = defs.of(defs.graph().inst(*rows).operands[0]);
             if core.contains(&scored) {
                 core.extend(views);
             }
             core.push(*rows);
             let mut sets = vec![core.clone()];
-            down(up, *rows, core, &mut sets);
+            down(defs, *rows, core, &mut sets);
             sets.reverse();
             out.extend(sets);
         }
@@ -151,19 +156,19 @@ pub(super) fn propose(up: &Up<'_>) -> Vec<Vec<Inst>> {
 }
 
 /// Adds what follows the weights, one after another.
-fn down(up: &Up<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
+fn down(defs: &DefWalker<'_>, from: Inst, mut set: Vec<Inst>, sets: &mut Vec<Vec<Inst>>) {
     /// The longest tail: views, a sum, its bounds, a quotient, a factor.
     const MOST: usize = 8;
     let mut ends = vec![from];
     for _ in 0..MOST {
         let users = ends
             .iter()
-            .flat_map(|i| up.around.users(up.graph().inst(*i).results[0]));
+            .flat_map(|i| defs.context.users(defs.graph().inst(*i).results[0]));
         let mut next: Vec<Inst> = users.copied().filter(|i| !set.contains(i)).collect();
         next.sort_unstable();
         next.dedup();
         next.retain(|i| {
-            let data = up.graph().inst(*i);
+            let data = defs.graph().inst(*i);
             let kind = matches!(
                 data.op,
                 Op::Reshape(_) | Op::Sum(_) | Op::Clamp(_) | Op::Scale(_) | Op::SoftMax(_)

@@ -1,0 +1,207 @@
+//! The artefact that a command line names: its file, its model, and the options that it was compiled with.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use tpc_artefact::{Artefact, MAX_BYTES, codes};
+use tpc_diag::{Diagnostic, codes as common};
+use tpc_engine::artefact::{
+    Mismatch, TargetDevices, command, in_memory, mismatches, of_model, of_topology, on_devices,
+};
+use tpc_ggml::llama_cpp::quote;
+use tpc_gguf::GgufFile;
+
+use crate::args::PlacementArgs;
+use crate::input;
+use crate::output::{self, Failure};
+
+/// An artefact, and where its model is if that is said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named<'a> {
+    pub(super) artefact: &'a Path,
+    model: Option<&'a Path>,
+}
+
+/// The artefact among one or two words of the command line, in either order: `--model FILE` may stand before it.
+pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Named<'a>> {
+    let second_is = |p: &&Path| !is_artefact(first) && is_artefact(p);
+    match second.filter(second_is) {
+        Some(artefact) => Some(Named {
+            artefact,
+            model: Some(first),
+        }),
+        None => is_artefact(first).then_some(Named {
+            artefact: first,
+            model: second,
+        }),
+    }
+}
+
+/// Whether a file is an artefact: by its name, or by its first bytes.
+pub(super) fn is_artefact(path: &Path) -> bool {
+    if path
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("tpc"))
+    {
+        return true;
+    }
+    let mut head = [0; 4];
+    let read = path
+        .is_file()
+        .then(|| std::fs::File::open(path).ok())
+        .flatten();
+    read.is_some_and(|mut f| f.read_exact(&mut head).is_ok() && head == *b"PK\x03\x04")
+}
+
+/// A model has no other one.
+///
+/// # Errors
+/// TPC0400 for a second file where the first is no artefact.
+pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = second else { return Ok(()) };
+    let message = format!("`{}` is one file too many", path.display());
+    let d = Diagnostic::new(&common::COMMAND_LINE, path.display().to_string(), message);
+    Err(Failure::usage(d.help(
+        "a model needs no other file; an artefact (.tpc) may be given with its model; options begin with hyphens",
+    )))
+}
+
+/// The bytes of an artefact.
+///
+/// # Errors
+/// TPC0402 for what cannot be read or is too long.
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    input::read_file(path, MAX_BYTES)
+}
+
+/// Reads an artefact and verifies its program.
+///
+/// # Errors
+/// TPC0402 for what cannot be read, and TPC0580 to TPC0583 for what is no artefact.
+pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
+    let bytes = bytes(path)?;
+    let name = path.display().to_string();
+    Artefact::read(&bytes).map_err(|e| Failure::usage(e.diagnostic(&name)))
+}
+
+/// Whether placement options, but `--devices`, are those of the artefact, which has decided them.
+///
+/// # Errors
+/// TPC0587.
+pub(super) fn options_are_free(
+    (path, model): (&Path, Option<&Path>),
+    artefact: &Artefact,
+    options: &PlacementArgs,
+) -> Result<(), Failure> {
+    let made = PlacementArgs::read(&artefact.manifest().options.words);
+    let same = made.is_ok_and(|made| options.agree_with(&made));
+    if same && !options.says_links() {
+        return Ok(());
+    }
+    let name = path.display().to_string();
+    let words: Vec<String> = artefact
+        .manifest()
+        .options
+        .words
+        .iter()
+        .map(|w| quote(w))
+        .collect();
+    let message = format!(
+        "{name} was compiled with {}; placement options cannot change that",
+        words.join(" ")
+    );
+    let d = Diagnostic::new(&codes::FIXED, name, message);
+    let again = command((path, artefact.manifest()), model, None, None);
+    Err(Failure::usage(d.help(format!(
+        "leave them out; to change them compile again with other values: {again}"
+    ))))
+}
+
+impl Named<'_> {
+    /// The artefact, and its model where that is named.
+    pub(super) fn files(&self) -> (&Path, Option<&Path>) {
+        (self.artefact, self.model)
+    }
+
+    /// Where the model is: as said, or beside the artefact.
+    pub(super) fn model_path(&self, artefact: &Artefact) -> PathBuf {
+        let beside = || {
+            let file = artefact.manifest().model.files.first();
+            self.artefact
+                .with_file_name(file.map_or("", String::as_str))
+        };
+        self.model.map_or_else(beside, Path::to_owned)
+    }
+
+    /// The artefact's model, where it is there.
+    ///
+    /// # Errors
+    /// A file that is there and cannot be read as a model, and one that was named and is not there.
+    pub(super) fn model(&self, artefact: &Artefact) -> Result<Option<GgufFile>, Failure> {
+        let path = self.model_path(artefact);
+        match self.model.is_none() && !path.exists() {
+            true => Ok(None),
+            false => input::open_whole(&path).map(Some),
+        }
+    }
+}
+
+/// Binds an artefact to the model that is here, and to the devices and the topology that options say: what does not fit is an error,
+/// another topology a warning. Returns the model.
+///
+/// # Errors
+/// TPC0584 without a model, TPC0585, TPC0586, TPC0588 or TPC0592 where something does not fit, TPC0405 for a bare header.
+pub(super) fn bind(
+    named: &Named<'_>,
+    artefact: &Artefact,
+    devices: Option<&TargetDevices>,
+    options: &PlacementArgs,
+) -> Result<GgufFile, Failure> {
+    let told = |m: &Mismatch| {
+        let name = named.artefact.display().to_string();
+        let model = named.model_path(artefact);
+        let other = devices.filter(|_| m.field == "devices");
+        let of = (named.artefact, artefact.manifest());
+        m.diagnostic(
+            name,
+            command(of, Some(&model), other, options.topology_path()),
+        )
+    };
+    let refuse = |m: Mismatch| Failure::findings(vec![told(&m)]);
+    let found = mismatches(artefact)
+        .into_iter()
+        .chain(on_devices(artefact, devices))
+        .chain(in_memory(artefact, devices));
+    if let Some(m) = found.into_iter().next() {
+        return Err(refuse(m));
+    }
+    if let Some(file) = options.topology_bytes()? {
+        let other = of_topology(artefact, &file);
+        other.iter().for_each(|m| output::diagnostic(&told(m)));
+    }
+    let Some(file) = named.model(artefact)? else {
+        return Err(Failure::usage(not_there(named, artefact)));
+    };
+    if let Some(m) = of_model(artefact, &file) {
+        return Err(refuse(m));
+    }
+    input::with_data(file, &named.model_path(artefact))
+}
+
+/// The diagnostic of a model that is not there.
+fn not_there(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
+    let path = named.model_path(artefact);
+    let name = named.artefact.display().to_string();
+    let message = format!("its model is not beside it: there is no {}", path.display());
+    Diagnostic::new(&codes::NO_MODEL, name, message).help("give the model's file: --model PATH")
+}
+
+/// The note that an artefact was checked without its model.
+pub(super) fn without_model(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
+    let d = not_there(named, artefact);
+    Diagnostic {
+        code: &codes::UNCHECKED,
+        severity: codes::UNCHECKED.severity,
+        ..d
+    }
+}

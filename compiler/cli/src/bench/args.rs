@@ -1,0 +1,100 @@
+//! The arguments of `tpc bench`.
+
+use clap::ValueEnum;
+use tpc_diag::{Diagnostic, codes};
+
+use crate::args::PlacementArgs;
+use crate::execution::{ExecutionArgs, SubjectArgs};
+
+/// The most repetitions of a test.
+const MAX_REPETITIONS: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// A table.
+    #[value(alias = "text", alias = "md")]
+    Table,
+    /// An array of objects.
+    Json,
+    /// An object per line.
+    Jsonl,
+    /// Values with commas between.
+    Csv,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) subject: SubjectArgs,
+    /// Tokens of a prompt; a list makes a test of each, 0 leaves it out.
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "512"
+    )]
+    pub(super) n_prompt: Vec<usize>,
+    /// Tokens that are generated; a list makes a test of each, 0 leaves it out.
+    #[arg(
+        long,
+        short = 'n',
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "128"
+    )]
+    pub(super) n_gen: Vec<usize>,
+    /// A test of a prompt and of what is generated behind it, together; repeatable [-pg].
+    #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
+    pub(super) n_both: Vec<[usize; 2]>,
+    /// Tokens that the cache holds before; a list makes tests of each.
+    #[arg(
+        long,
+        short = 'd',
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "0"
+    )]
+    pub(super) n_depth: Vec<usize>,
+    /// How often each test is run.
+    #[arg(
+        long,
+        short,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
+    )]
+    pub(super) repetitions: u64,
+    /// Time each test without a run before.
+    #[arg(long)]
+    pub(super) no_warmup: bool,
+    /// Print the time of each kernel.
+    #[arg(long)]
+    pub(super) profile: bool,
+    /// Time another program in turn with this one, which prints its speeds as llama-bench does: each repetition is a round
+    /// of both.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
+    pub(super) compare: Option<String>,
+    /// The form of the result.
+    #[arg(
+        long,
+        short = 'o',
+        visible_alias = "output",
+        value_enum,
+        default_value = "table"
+    )]
+    pub(super) format: Format,
+    #[command(flatten)]
+    pub(super) engine: ExecutionArgs,
+    #[command(flatten)]
+    pub(super) placement: PlacementArgs,
+}
+
+/// Reads the tokens of a prompt and those behind it.
+fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
+    let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+    numbers.and_then(|n| n.try_into().ok()).ok_or_else(|| {
+        let message = format!("-pg must be two numbers of tokens, not `{text}`");
+        Diagnostic::new(&codes::COMMAND_LINE, "-pg", message).help("such as -pg 512,128")
+    })
+}

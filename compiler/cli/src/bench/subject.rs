@@ -1,0 +1,44 @@
+//! The subject of a measurement.
+
+use std::path::Path;
+
+use tpc_core::pipeline::ModelSize;
+use tpc_engine::{ExecutorKind, Loader, PreparedModel};
+
+/// The model that is measured, and the executor and devices that it runs on.
+pub(super) struct Subject {
+    /// The model's name.
+    pub(super) model: String,
+    /// Its file.
+    pub(super) file: String,
+    pub(super) size: ModelSize,
+    pub(super) backend: &'static str,
+    pub(super) devices: String,
+    pub(super) n_devices: usize,
+    pub(super) ubatch: usize,
+    /// Of keys and of values.
+    pub(super) cache_types: [String; 2],
+    pub(super) threads: usize,
+    pub(super) split_mode: String,
+}
+
+impl Subject {
+    /// Describes a model that is loaded from `path`.
+    pub(super) fn new(path: &Path, ready: &PreparedModel, loader: &Loader<'_>) -> Subject {
+        Subject {
+            model: ready.name.clone(),
+            file: path.display().to_string(),
+            size: ready.size,
+            backend: loader.executor.kind.name(),
+            devices: ready.devices.clone(),
+            n_devices: ready.n_devices(),
+            ubatch: loader.batch,
+            cache_types: ready.cache_types.clone(),
+            threads: match loader.executor.kind {
+                ExecutorKind::Reference => 1,
+                _ => loader.executor.threads,
+            },
+            split_mode: ready.split_mode.clone(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The model, the executor and the devices that a command line asks for.
+//!
+//! - `options` has the executor and the threads of the command line;
+//! - `subject` is what a command runs: a model that is planned now, or an artefact;
+//! - `limits` warns of contexts longer than those that a model was trained with.
+//!
+//! The steps are those of every command that runs a model: [`SubjectArgs::open`], a plan, [`load`].
+
+mod limits;
+mod options;
+mod subject;
+
+use std::path::Path;
+
+use tpc_core::pipeline::CompiledModel;
+use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
+use tpc_diag::{Diagnostic, codes};
+use tpc_engine::artefact::TargetDevices;
+use tpc_engine::devices::cards;
+use tpc_engine::{self as engine, AnySession, ExecutorKind, Loader};
+use tpc_gguf::GgufFile;
+use tpc_ir::DType;
+
+use crate::args::{Defaults, PlacementArgs};
+use crate::memory;
+use crate::output::{Console, Failure};
+use crate::progress::Progress;
+use crate::values::DeviceLists;
+pub(super) use limits::beyond_training;
+pub(super) use options::ExecutionArgs;
+pub(super) use subject::{Opened, SubjectArgs};
+
+/// The devices that the options name; none where they name none.
+pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Failure> {
+    if !args.names_a_machine() {
+        return Ok(None);
+    }
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
+    };
+    let placement = args.placement(defaults)?;
+    let (devices, topology) = (placement.devices, placement.topology);
+    Ok(Some(TargetDevices {
+        text: match args.devices() {
+            Some(Ok(lists)) => lists.text,
+            _ => String::new(),
+        },
+        kinds: devices.iter().map(|d| d.kind).collect(),
+        memory: (0..devices.len())
+            .map(|i| topology.device(i).usable_memory().map(|m| m as u64))
+            .collect(),
+    }))
+}
+
+/// The placement that the options ask for: one CPU device unless they name others. Emulated devices go by any name.
+pub(super) fn placement(
+    args: &PlacementArgs,
+    defaults: Defaults,
+    executor: ExecutorKind,
+) -> Result<Placement, Failure> {
+    let cure = "`--executor cuda` runs it on cards; without one, `--executor emulated-cuda` runs the same kernels slowly, and \
+                `--devices cpu` or `cpu,cpu` runs on the processor";
+    placement_for(args, defaults, executor, cure)
+}
+
+/// The same, with what to do where the devices are cards and the executor takes none.
+pub(super) fn placement_for(
+    args: &PlacementArgs,
+    defaults: Defaults,
+    executor: ExecutorKind,
+    cure: &str,
+) -> Result<Placement, Failure> {
+    let placement = match args.names_a_machine() {
+        true => args.placement(defaults)?,
+        false => {
+            let one = match executor {
+                ExecutorKind::Cuda => "cuda:0",
+                _ => "cpu",
+            };
+            let one = DeviceList::parse(one).map_err(Failure::usage)?;
+            args.placement_on(&one, defaults)?
+        }
+    };
+    let card = (placement.devices.iter())
+        .find(|d| matches!(d.kind, DeviceKind::Cuda(_)) || d.card.is_some());
+    match card {
+        Some(card) if !executor.takes_cards() => {
+            let message = format!(
+                "{} is a card, and the {} executor runs on the processor",
+                card.name,
+                executor.name()
+            );
+            let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
+            Err(Failure::usage(d.help(cure)))
+        }
+        _ => Ok(Placement {
+            storage: executor.target(),
+            ..placement
+        }),
+    }
+}
+
+/// Whether the devices are all cards: by their numbers, or by names that the cards of this machine have.
+pub(super) fn names_cards(args: &PlacementArgs) -> bool {
+    match args.devices() {
+        Some(Ok(DeviceLists { lists, .. })) => {
+            lists.iter().all(cards::are_cards) || lists.iter().all(cards::are_here)
+        }
+        _ => false,
+    }
+}
+
+/// Fails where a device is the processor.
+///
+/// # Errors
+/// TPC0401.
+pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {
+    let kinds: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
+    Ok(cards::no_processor(&kinds)?)
+}
+
+/// Plans a model, and proves the plan, with progress on a terminal.
+pub(super) fn plan(
+    name: &Path,
+    file: &GgufFile,
+    placement: &Placement,
+) -> Result<CompiledModel, Failure> {
+    let _progress = Progress::start(format!("planning {}", name.display()));
+    Ok(engine::plan(file, placement)?)
+}
+
+/// Loads a model, with progress on a terminal.
+///
+/// # Errors
+/// Returns the error of the engine.
+pub(super) fn load<'a>(
+    loader: Loader<'a>,
+    args: &ExecutionArgs,
+) -> Result<AnySession<'a>, Failure> {
+    let n = loader.file.header().tensors().len();
+    let progress = Progress::with_steps(format!("loading {}", loader.name.display()), n);
+    let session = loader.load(&Console {
+        progress: Some(&progress),
+        verbose: args.verbose(),
+    });
+    drop(progress);
+    memory::give_back();
+    Ok(session?)
+}

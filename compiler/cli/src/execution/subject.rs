@@ -1,0 +1,132 @@
+//! The subject of a command that runs a model: a model file, which is planned now, or an artefact, which was planned before.
+
+use std::path::{Path, PathBuf};
+
+use tpc_artefact::Artefact;
+use tpc_core::placement::Placement;
+use tpc_engine::{ExecutorKind, PreparedModel, artefact as fit, check_types, sequences};
+use tpc_gguf::GgufFile;
+
+use super::ExecutionArgs;
+use crate::args::PlacementArgs;
+use crate::artefact;
+use crate::input;
+use crate::output::Failure;
+
+/// A model or an artefact.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SubjectArgs {
+    /// A GGUF file with its data, any shard of one, or an artefact (.tpc).
+    model: PathBuf,
+    /// The model of an artefact; also as `--model FILE` [default: beside the artefact].
+    #[arg(value_name = "WEIGHTS.gguf")]
+    weights: Option<PathBuf>,
+}
+
+impl SubjectArgs {
+    /// The subject's name in messages.
+    pub(crate) fn path(&self) -> &Path {
+        artefact::named(&self.model, self.weights.as_deref())
+            .map_or(self.model.as_path(), |named| named.artefact)
+    }
+
+    /// Reads the artefact, or else asks for the placement, and opens the model.
+    ///
+    /// # Errors
+    /// When a file cannot be read, the two are not of one model, or placement options are given with an artefact.
+    pub(crate) fn open(
+        &self,
+        options: &PlacementArgs,
+        placement: impl FnOnce() -> Result<Placement, Failure>,
+    ) -> Result<Opened, Failure> {
+        let Some(named) = artefact::named(&self.model, self.weights.as_deref()) else {
+            artefact::no_second(self.weights.as_deref())?;
+            let placement = placement()?;
+            let file = input::open_whole(&self.model)?;
+            check_types(&file)?;
+            return Ok(Opened {
+                file: input::with_data(file, &self.model)?,
+                name: self.model.clone(),
+                devices: None,
+                source: Source::Model(Box::new(placement)),
+            });
+        };
+        let artefact = artefact::read(named.artefact)?;
+        artefact::options_are_free(named.files(), &artefact, options)?;
+        let file = artefact::bind(
+            &named,
+            &artefact,
+            super::devices(options)?.as_ref(),
+            options,
+        )?;
+        Ok(Opened {
+            file,
+            name: named.artefact.to_owned(),
+            devices: options.devices().and_then(Result::ok).map(|d| d.text),
+            source: Source::Artefact(Box::new(artefact)),
+        })
+    }
+}
+
+enum Source {
+    Model(Box<Placement>),
+    Artefact(Box<Artefact>),
+}
+
+/// A subject whose files are open.
+pub(crate) struct Opened {
+    /// The model's file.
+    pub(crate) file: GgufFile,
+    name: PathBuf,
+    /// The devices that an artefact is to be bound to, where that is said.
+    devices: Option<String>,
+    source: Source,
+}
+
+impl Opened {
+    /// Sets the context where nobody said it; an artefact has its own.
+    pub(crate) fn default_context(&mut self, cells: u64) {
+        if let Source::Model(placement) = &mut self.source {
+            placement.ctx_size = placement.ctx_size.or(Some(cells));
+        }
+    }
+
+    /// The number of sequences side by side: what was asked for, or what an artefact was made for.
+    pub(crate) fn sequences(&self) -> usize {
+        match &self.source {
+            Source::Model(placement) => usize::try_from(placement.parallel)
+                .unwrap_or(usize::MAX)
+                .max(1),
+            Source::Artefact(artefact) => sequences(artefact.program()).max(1),
+        }
+    }
+
+    /// What executes it: as said or else, of an artefact for cards, cards.
+    pub(crate) fn executor(&self, engine: &ExecutionArgs, otherwise: ExecutorKind) -> ExecutorKind {
+        match &self.source {
+            Source::Artefact(artefact)
+                if !engine.says_executor() && artefact.manifest().target.executor == fit::CUDA =>
+            {
+                ExecutorKind::Cuda
+            }
+            _ => otherwise,
+        }
+    }
+
+    /// Plans the model; an artefact is planned.
+    ///
+    /// # Errors
+    /// Those of planning.
+    pub(crate) fn plan(&self) -> Result<PreparedModel, Failure> {
+        match &self.source {
+            Source::Model(placement) => {
+                let compiled = super::plan(&self.name, &self.file, placement)?;
+                Ok(PreparedModel::of_plan(compiled, placement))
+            }
+            Source::Artefact(artefact) => Ok(PreparedModel::of_artefact(
+                artefact,
+                self.devices.as_deref(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A first word that is no subcommand.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Command;
+use tpc_diag::{Diagnostic, suggest};
+
+use super::words::{is_address, lookup, own, quoted, refused};
+
+/// The diagnostic of a first word that is no subcommand but something that one takes.
+pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
+    let line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
+    let line = line.join(" ");
+    if matches!(word, "-h" | "--help" | "-V" | "--version" | "help") {
+        return None;
+    }
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    if ["llama-", "llama.cpp", "ik_llama"]
+        .iter()
+        .any(|p| name.starts_with(p))
+    {
+        let message = format!("`{word}` is a program of llama.cpp, not a subcommand");
+        return Some(refused(
+            word,
+            message,
+            format!(
+                "tpc lint -- {line} says what that engine would do, and the tpc plan for the same"
+            ),
+        ));
+    }
+    let option = word.split('=').next().unwrap_or(word);
+    if word.starts_with('-') {
+        let known =
+            lookup(option).is_some() || program.get_subcommands().any(|c| own(c, option).is_some());
+        let help = match known {
+            true => format!("tpc plan {line}"),
+            false => "`tpc --help` lists the subcommands; options follow them".to_owned(),
+        };
+        return Some(refused(
+            word,
+            format!("a subcommand is missing before `{word}`"),
+            help,
+        ));
+    }
+    let model = is_address(word)
+        || word.contains(".gguf")
+        || word.ends_with(".jsonl")
+        || Path::new(word).is_file();
+    if model {
+        return Some(refused(
+            word,
+            format!("`{word}` is a model, and a subcommand is missing before it"),
+            format!("tpc plan {line}"),
+        ));
+    }
+    let names = program.get_subcommands().map(Command::get_name);
+    let meant = MEANT
+        .iter()
+        .find(|(w, _)| w.split_whitespace().any(|w| w == word));
+    let help = match (meant, suggest::nearest(word, names)) {
+        (Some((_, help)), _) => format!("{help}; `tpc --help` lists the subcommands"),
+        (None, Some(near)) => {
+            format!("did you mean `tpc {near}`? `tpc --help` lists the subcommands")
+        }
+        (None, None) => "`tpc --help` lists the subcommands".to_owned(),
+    };
+    Some(refused(
+        word,
+        format!("there is no subcommand `{word}`"),
+        help,
+    ))
+}
+
+/// Subcommands of other programs, and what does the same.
+const MEANT: &[(&str, &str)] = &[
+    (
+        "serve server api",
+        "tpc has no server; `tpc run MODEL` answers prompts, `--prompts FILE -np N` several side by side",
+    ),
+    (
+        "chat cli generate complete completion ask",
+        "`tpc run MODEL` is a chat, and with -p TEXT an answer",
+    ),
+    ("benchmark perf time", "`tpc bench MODEL` times a model"),
+    ("show info", "`tpc inspect MODEL` shows what is in a file"),
+    ("list ls gpus", "`tpc devices` lists cards"),
+    (
+        "perplexity ppl",
+        "`tpc eval` compares logits with those of a file",
+    ),
+    ("build", "`tpc compile MODEL -o OUT.tpc` makes an artefact"),
+    (
+        "split shard",
+        "`tpc plan MODEL --devices N` says how devices share a model",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_subcommand_has_a_near_one() {
+        let program = Command::new("tpc").subcommands(["run", "plan", "bench"].map(Command::new));
+        let help = |word: &str| {
+            let d = misplaced(word, &[word.into()], &program)?;
+            d.help.map(|h| h.to_string())
+        };
+        assert!(help("rnu").is_some_and(|h| h.contains("`tpc run`")));
+        assert!(help("serve").is_some_and(|h| h.contains("no server")));
+        assert!(help("qqqqqqqq").is_some_and(|h| h.contains("--help")));
+        assert_eq!(help("--help"), None);
+    }
+}

@@ -1,0 +1,473 @@
+//! What users of llama.cpp, ik_llama.cpp and others type, said in tpc's options.
+//!
+//! Arguments pass through here before they are parsed. An option that the subcommand has itself stays; one of another
+//! program is replaced by tpc's, left out with a note, or refused with what to say instead (`table`). An option that
+//! nobody has is refused with the nearest that somebody has.
+
+mod misplaced;
+mod repeated;
+mod running;
+mod short;
+mod table;
+mod words;
+
+use std::ffi::OsString;
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use clap::{Arg, ArgAction, Command};
+use tpc_diag::Diagnostic;
+use tpc_ggml::llama_cpp::Arity;
+
+use super::{codes, engine_memory_args};
+use misplaced::misplaced;
+use repeated::{Given, overridden};
+use running::Running;
+pub use short::normalise;
+use table::{Effect, FOREIGN_OPTIONS, ForeignOption, Translation};
+pub(super) use words::is_address;
+use words::{is_option, lookup, near, own, quoted, refused};
+
+/// Arguments in tpc's words.
+#[derive(Debug, Default)]
+pub(super) struct TranslatedLine {
+    /// The arguments for the parser.
+    pub(super) arguments: Vec<OsString>,
+    /// What was left out or said otherwise.
+    pub(super) notes: Vec<Diagnostic>,
+}
+
+/// Says the arguments of the program, the first of which is its own name, in the words of its subcommand.
+///
+/// # Errors
+/// TPC0400 for an option that is refused or unknown, or a model in the place of the subcommand.
+pub(super) fn translate(
+    arguments: Vec<OsString>,
+    program: &Command,
+) -> Result<TranslatedLine, Diagnostic> {
+    let Some(word) = arguments.get(1).and_then(|a| a.to_str()) else {
+        return Ok(TranslatedLine {
+            arguments,
+            ..TranslatedLine::default()
+        });
+    };
+    let Some(command) = program.find_subcommand(word) else {
+        return match misplaced(word, &arguments[1..], program) {
+            Some(d) => Err(d),
+            None => Ok(TranslatedLine {
+                arguments,
+                ..TranslatedLine::default()
+            }),
+        };
+    };
+    let mut arguments = arguments.into_iter();
+    let head: Vec<OsString> = arguments.by_ref().take(2).collect();
+    let mut said = translate_words(arguments.collect(), command)?;
+    said.arguments.splice(0..0, head);
+    Ok(said)
+}
+
+/// Says the words behind a subcommand in its options.
+///
+/// # Errors
+/// TPC0400 for an option that is refused or unknown.
+pub(super) fn translate_words(
+    words: Vec<OsString>,
+    command: &Command,
+) -> Result<TranslatedLine, Diagnostic> {
+    let mut reader = Reader {
+        command,
+        words: words.into_iter().peekable(),
+        said: TranslatedLine::default(),
+        ignored: Vec::new(),
+        undone: Vec::new(),
+        engine_memory: Vec::new(),
+        names_engine: false,
+        given: Vec::new(),
+        repository: None,
+        file: None,
+    };
+    reader.read()?;
+    Ok(reader.said)
+}
+
+/// Options of which llama-bench takes lists, and tpc has one value.
+const LISTED: [&str; 9] = [
+    "--ubatch-size",
+    "--batch-size",
+    "-b",
+    "--cache-type-k",
+    "--cache-type-v",
+    "--n-gpu-layers",
+    "--split-mode",
+    "--flash-attn",
+    "--no-kv-offload",
+];
+
+struct Reader<'c> {
+    command: &'c Command,
+    words: Peekable<IntoIter<OsString>>,
+    said: TranslatedLine,
+    /// Options without influence, as they were given, with the reason.
+    ignored: Vec<(String, &'static str)>,
+    /// Options that ask for what is not done.
+    undone: Vec<(String, &'static str)>,
+    /// Options for the memory of llama.cpp, as they were given.
+    engine_memory: Vec<String>,
+    /// Whether `--engine` was given.
+    names_engine: bool,
+    /// Options of the subcommand that have one value.
+    given: Vec<Given>,
+    repository: Option<String>,
+    file: Option<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<(), Diagnostic> {
+        while let Some(word) = self.words.next() {
+            if word == "--" {
+                self.said.arguments.push(word);
+                self.said.arguments.extend(self.words.by_ref());
+                break;
+            }
+            match word.to_str() {
+                Some(text) if text.len() > 1 && text.starts_with('-') => {
+                    self.option(text.to_owned())?;
+                }
+                _ => self.said.arguments.push(word),
+            }
+        }
+        let notes = overridden(&mut self.said.arguments, &self.given);
+        self.said.notes.extend(notes);
+        self.take_repository()?;
+        self.told();
+        Ok(())
+    }
+
+    /// An option, with its value if it has one.
+    fn option(&mut self, text: String) -> Result<(), Diagnostic> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (text.clone(), None),
+        };
+        let own = own(self.command, &name);
+        if self.command.get_name() == "bench" && self.is_switched(&name, value.as_deref())? {
+            return Ok(());
+        }
+        let foreign = lookup(&name).filter(|h| match h.effect {
+            // Where a subcommand has the option, only values by other names are at issue.
+            Effect::Translated(to, _) => to == name || own.is_none(),
+            _ => own.is_none(),
+        });
+        if let Some(foreign) = foreign.filter(|h| self.concerns(h)) {
+            return self.foreign(foreign, &name, value);
+        }
+        let takes =
+            own.is_some_and(|a| matches!(a.get_action(), ArgAction::Set | ArgAction::Append));
+        if own.is_none() && !self.is_cluster(&name) {
+            return Err(self.unknown(&name));
+        }
+        let start = self.said.arguments.len();
+        self.said.arguments.push(text.into());
+        // The value is no option, whatever it looks like.
+        if takes && value.is_none() {
+            let optional = own
+                .and_then(Arg::get_num_args)
+                .is_some_and(|n| n.min_values() == 0);
+            let taken = self.words.next_if(|w| !optional && !is_option(w));
+            self.said.arguments.extend(taken);
+        }
+        self.took(own, start);
+        Ok(())
+    }
+
+    /// Keeps where the words of an option stand, from `start` on.
+    fn took(&mut self, own: Option<&Arg>, start: usize) {
+        if own.is_some_and(|a| a.get_help_heading() == Some(engine_memory_args::HEADING)) {
+            let text = self.said.arguments[start..].join(" ".as_ref());
+            self.engine_memory.push(text.to_string_lossy().into_owned());
+        }
+        self.names_engine |= own.is_some_and(|a| a.get_long() == Some("engine"));
+        let words = start..self.said.arguments.len();
+        let given = own.and_then(|arg| Given::new(self.command, arg, words));
+        self.given.extend(given);
+    }
+
+    /// Reads what llama-bench writes behind options that are switches or have one value here: `-nkvo 1`, `-ub 16,32`. Says
+    /// whether nothing is left to do.
+    fn is_switched(&mut self, name: &str, value: Option<&str>) -> Result<bool, Diagnostic> {
+        let behind = value.is_none();
+        let next = self.words.peek().and_then(|w| w.to_str());
+        let value = value.or(next).unwrap_or_default().to_owned();
+        if LISTED.contains(&name) && value.contains(',') {
+            return Err(refused(
+                name,
+                format!("`{name} {value}` is a list, and tpc bench has one value of it at a time"),
+                format!(
+                    "for v in {}; do tpc bench … {name} $v; done",
+                    value.replace(',', " ")
+                ),
+            ));
+        }
+        if name != "--no-kv-offload" || !["0", "1"].contains(&value.as_str()) {
+            return Ok(false);
+        }
+        if behind {
+            self.words.next();
+        }
+        if value == "1" {
+            self.said.arguments.push(name.into());
+        }
+        Ok(true)
+    }
+
+    /// Whether the subcommand has what an option means.
+    fn concerns(&self, foreign: &ForeignOption) -> bool {
+        let plans = own(self.command, "--split-mode").is_some();
+        match foreign.effect {
+            Effect::Model | Effect::Repository | Effect::RepositoryFile => {
+                plans || self.command.get_arguments().any(|a| a.get_id() == "model")
+            }
+            _ => plans,
+        }
+    }
+
+    /// Letters of the subcommand in one word (`-vc4096`), or a negative number: the parser knows them.
+    fn is_cluster(&self, name: &str) -> bool {
+        let rest = name.trim_start_matches('-');
+        let first = rest.chars().next();
+        if name.starts_with("--") {
+            // Help is every command's.
+            return rest == "help" || own(self.command, "--split-mode").is_none();
+        }
+        let digits = rest
+            .chars()
+            .nth(1)
+            .is_none_or(|c| c.is_ascii_digit() || c == '=');
+        let letter =
+            first.is_some_and(|c| own(self.command, &format!("-{c}")).is_some() || c == 'h');
+        first.is_none_or(|c| c.is_ascii_digit() || c == '.')
+            || (letter && digits)
+            || own(self.command, "--split-mode").is_none()
+    }
+
+    fn unknown(&self, name: &str) -> Diagnostic {
+        let ours = self.command.get_arguments();
+        let ours: Vec<String> = ours
+            .filter_map(|a| Some(format!("--{}", a.get_long()?)))
+            .collect();
+        let short = short::SHORT.iter().map(|(s, _)| *s);
+        let own = near(name, ours.iter().map(String::as_str).chain(short));
+        let theirs = || near(name, FOREIGN_OPTIONS.iter().flat_map(ForeignOption::names));
+        let list = format!("`tpc {} --help` lists the options", self.command.get_name());
+        let help = match own.or_else(theirs) {
+            Some(near) => format!("did you mean {near}? {list}"),
+            None => list,
+        };
+        refused(name, format!("there is no option `{name}`"), help)
+    }
+
+    /// The value of another program's option.
+    fn value(
+        &mut self,
+        foreign: &ForeignOption,
+        name: &str,
+        given: Option<String>,
+    ) -> Result<String, Diagnostic> {
+        if let Some(value) = given {
+            return Ok(value);
+        }
+        let mut next = || {
+            let word = self.words.next_if(|w| !is_option(w) && w != "--");
+            word.map(|w| w.to_string_lossy().into_owned())
+        };
+        let value = match foreign.arity() {
+            Arity::Switch | Arity::NegatedSwitch => None,
+            Arity::One => next(),
+            Arity::Two => next().and_then(|a| Some(format!("{a} {}", next()?))),
+            Arity::OnOffAuto => {
+                let known = ["on", "off", "auto", "0", "1", "true", "false"];
+                let word = self.words.next_if(|w| known.iter().any(|k| w == k));
+                word.map(|w| w.to_string_lossy().into_owned())
+            }
+        };
+        let needed = matches!(foreign.arity(), Arity::One | Arity::Two)
+            && !matches!(
+                foreign.effect,
+                Effect::Ignored(_) | Effect::Unplanned(_) | Effect::Refused(..)
+            );
+        match value {
+            None if needed => Err(refused(
+                name,
+                format!("`{name}` needs a value"),
+                match foreign.effect {
+                    Effect::Repository => format!(
+                        "name a repository and a file of it: {name} USER/NAME -hff FILE.gguf"
+                    ),
+                    _ => format!("write {name} VALUE"),
+                },
+            )),
+            value => Ok(value.unwrap_or_default()),
+        }
+    }
+
+    fn foreign(
+        &mut self,
+        foreign: &ForeignOption,
+        name: &str,
+        given: Option<String>,
+    ) -> Result<(), Diagnostic> {
+        let value = self.value(foreign, name, given)?;
+        let shown = match value.is_empty() {
+            true => name.to_owned(),
+            false => format!("{name} {value}"),
+        };
+        match foreign.effect {
+            Effect::Model => self.said.arguments.push(value.into()),
+            Effect::Repository => self.repository = Some(value),
+            Effect::RepositoryFile => self.file = Some(value),
+            Effect::Means(option) => self.means(option, &value, &shown, None),
+            Effect::Translated(option, translation) => match translation(&value) {
+                Translation::Same => self.push(option, &value),
+                Translation::Other(value, why) => self.means(option, &value, &shown, Some(why)),
+                Translation::Dropped(why) => self.ignored.push((shown, why)),
+            },
+            Effect::Unplanned(_) if own(self.command, "--temp").is_some() => {
+                if let Some(why) = running::off(name, &value) {
+                    self.ignored.push((shown, why));
+                    return Ok(());
+                }
+                return Err(refused(
+                    name,
+                    format!(
+                        "`{shown}` would change the text, and tpc {} does not have it yet",
+                        self.command.get_name()
+                    ),
+                    "leave it out; `tpc run --help` lists the options",
+                ));
+            }
+            Effect::Ignored(why) | Effect::Unplanned(why) => {
+                match running::meaning(self.command.get_name(), name, why) {
+                    None => self.ignored.push((shown, why)),
+                    Some(Running::Same(why)) => self.ignored.push((shown, why)),
+                    Some(Running::Undone(why)) => self.undone.push((shown, why)),
+                }
+            }
+            Effect::Refused(what, cure) => {
+                return Err(refused(
+                    name,
+                    format!("`{shown}` is not tpc's: {what}"),
+                    cure,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, option: &str, value: &str) {
+        let start = self.said.arguments.len();
+        self.said.arguments.push(format!("{option}={value}").into());
+        self.took(own(self.command, option), start);
+    }
+
+    /// An option of tpc in the place of another, with a note; nothing where the subcommand does not have it.
+    fn means(&mut self, option: &'static str, value: &str, shown: &str, why: Option<&'static str>) {
+        if own(self.command, option).is_none() {
+            self.ignored
+                .push((shown.to_owned(), "this command has nothing like it"));
+            return;
+        }
+        let same = format!("{option} {}", quoted(value));
+        let message = match why {
+            Some(why) => format!("`{shown}` is read as `{same}`: {why}"),
+            None => format!("`{shown}` is read as `{same}`"),
+        };
+        let d = Diagnostic::new(&codes::READ_AS, shown, message);
+        self.said.notes.push(d.help(format!("write {same}")));
+        self.push(option, value);
+    }
+
+    /// Whether the subcommand needs a model's data on this machine, of which an address has the header alone.
+    fn reads_data(&self) -> bool {
+        ["run", "bench", "eval", "compile"].contains(&self.command.get_name())
+    }
+
+    /// The address of a file of a repository, if one was named.
+    fn take_repository(&mut self) -> Result<(), Diagnostic> {
+        let (repository, file) = (self.repository.take(), self.file.take());
+        let Some(repository) = repository else {
+            return match file {
+                Some(file) => Err(refused(
+                    "-hff",
+                    format!("`-hff {file}` names a file of no repository"),
+                    format!(
+                        "add -hf USER/NAME, or give the file: tpc {} {}",
+                        self.command.get_name(),
+                        quoted(&file)
+                    ),
+                )),
+                None => Ok(()),
+            };
+        };
+        let name = repository.split(':').next().unwrap_or_default();
+        let at = |file: &str| format!("https://huggingface.co/{name}/resolve/main/{file}");
+        match file {
+            Some(file) => {
+                self.said.arguments.push(at(&file).into());
+                Ok(())
+            }
+            None => {
+                let command = self.command.get_name();
+                let from = format!("https://huggingface.co/{name}/tree/main");
+                let help = match self.reads_data() {
+                    true => format!(
+                        "download a file of {from} and give its path: tpc {command} FILE.gguf; tpc plan takes its address: \
+                         tpc plan {}",
+                        at("FILE.gguf")
+                    ),
+                    false => format!(
+                        "take a file of {from} and give its address, of which only the header is read: tpc {command} {}; or \
+                         add -hff FILE.gguf",
+                        at("FILE.gguf")
+                    ),
+                };
+                let what = "names a repository, and tpc reads a file of it";
+                Err(refused("-hf", format!("`-hf {repository}` {what}"), help))
+            }
+        }
+    }
+
+    /// The notes about what has no influence, and about what is not done.
+    fn told(&mut self) {
+        if !self.names_engine {
+            let why = "the option counts with --engine llama.cpp alone";
+            let options = self.engine_memory.drain(..).map(|option| (option, why));
+            self.ignored.extend(options);
+        }
+        let help = "leave them out, or not: the result is the same";
+        self.said.notes.extend(note(&self.ignored, help));
+        let help = "leave them out: tpc does not do what they ask for";
+        self.said.notes.extend(note(&self.undone, help));
+    }
+}
+
+/// The note about some options with their reasons; none where there are none.
+fn note(options: &[(String, &'static str)], help: &str) -> Option<Diagnostic> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (shown, why) in options {
+        match reasons.iter_mut().find(|(w, _)| w == why) {
+            Some((_, options)) => options.push(shown),
+            None => reasons.push((why, vec![shown])),
+        }
+    }
+    let lines: Vec<String> = reasons
+        .iter()
+        .map(|(why, options)| format!("{}: {why}", options.join(", ")))
+        .collect();
+    let all: Vec<&str> = options.iter().map(|(shown, _)| shown.as_str()).collect();
+    let d = Diagnostic::new(&codes::NO_INFLUENCE, all.join(" "), lines.join("\n"));
+    (!options.is_empty()).then(|| d.help(help))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! Every entry of the table behaves as it says.
+
+use clap::{CommandFactory, Parser};
+use tpc_ggml::llama_cpp::OPTIONS;
+
+use super::*;
+use crate::args::PlacementArgs;
+
+/// A subcommand that plans.
+#[derive(Debug, Parser)]
+#[command(name = "plan")]
+struct Plan {
+    model: String,
+    #[arg(long, short)]
+    verbose: bool,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+fn say(line: &[&str]) -> Result<TranslatedLine, Diagnostic> {
+    let line = normalise(line.iter().map(OsString::from));
+    translate_words(line, &Plan::command())
+}
+
+fn text(said: &TranslatedLine) -> Vec<&str> {
+    said.arguments.iter().filter_map(|a| a.to_str()).collect()
+}
+
+/// A value that the entry takes.
+fn values(foreign: &ForeignOption, name: &'static str) -> Vec<&'static str> {
+    match foreign.arity() {
+        Arity::Switch | Arity::NegatedSwitch => vec![name],
+        Arity::One => vec![name, "7"],
+        Arity::Two => vec![name, "7", "8"],
+        Arity::OnOffAuto => vec![name, "on"],
+    }
+}
+
+#[test]
+fn every_entry_behaves() {
+    let command = Plan::command();
+    for foreign in FOREIGN_OPTIONS {
+        for name in foreign.names() {
+            let mut line = vec!["m.gguf"];
+            line.extend(values(foreign, name));
+            line.extend(["-c", "4096"]);
+            let said = say(&line);
+            let Effect::Refused(..) = foreign.effect else {
+                if matches!(foreign.effect, Effect::Repository | Effect::RepositoryFile) {
+                    let d = said.expect_err(name);
+                    assert!(
+                        d.help.is_some_and(|h| h.to_string().contains("tpc plan")),
+                        "{name}"
+                    );
+                    continue;
+                }
+                let said = said.unwrap_or_else(|d| panic!("{name}: {d}"));
+                let notes: Vec<&str> = said.notes.iter().map(|d| d.code.id).collect();
+                assert!(said.notes.iter().all(|d| d.help.is_some()), "{name}");
+                assert!(text(&said).ends_with(&["-c", "4096"]), "{name}: {said:?}");
+                match foreign.effect {
+                    Effect::Ignored(why) | Effect::Unplanned(why) => {
+                        assert_eq!(
+                            (text(&said), notes),
+                            (vec!["m.gguf", "-c", "4096"], vec!["TPC0420"]),
+                            "{name}"
+                        );
+                        assert!(said.notes[0].to_string().contains(why), "{name}");
+                    }
+                    Effect::Model => {
+                        assert_eq!(text(&said), ["m.gguf", "7", "-c", "4096"], "{name}");
+                    }
+                    // `--reserve` may not be there.
+                    Effect::Means(to) | Effect::Translated(to, _)
+                        if own(&command, to).is_some() =>
+                    {
+                        let put = text(&said).iter().any(|a| a.starts_with(to));
+                        assert!(put, "{name}: {said:?}");
+                    }
+                    _ => assert_eq!(notes, ["TPC0420"], "{name}"),
+                }
+                continue;
+            };
+            let d = said.expect_err(name);
+            assert_eq!((d.code.id, d.help.is_some()), ("TPC0400", true), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_spelling_has_one_entry() {
+    let mut seen = std::collections::BTreeSet::new();
+    for name in FOREIGN_OPTIONS.iter().flat_map(ForeignOption::names) {
+        assert!(name.starts_with('-') && seen.insert(name), "{name}");
+    }
+}
+
+#[test]
+fn every_option_of_llama_cpp_means_something() {
+    let command = Plan::command();
+    let known = |n: &str| {
+        own(&command, n).is_some()
+            || lookup(n).is_some()
+            || short::SHORT.iter().any(|(s, _)| *s == n)
+    };
+    let help = ["-h", "--help", "--version"];
+    for name in OPTIONS.iter().flat_map(|o| o.names) {
+        assert!(known(name) || help.contains(name), "{name} is in no table");
+    }
+    // And takes as many values here as there.
+    for spec in OPTIONS {
+        for foreign in spec.names.iter().filter_map(|n| lookup(n)) {
+            let count = |a: Arity| match a {
+                Arity::Switch | Arity::NegatedSwitch => 0,
+                Arity::One => 1,
+                Arity::Two => 2,
+                Arity::OnOffAuto => 3,
+            };
+            assert_eq!(
+                count(foreign.arity()),
+                count(spec.arity),
+                "{:?}",
+                spec.names
+            );
+        }
+    }
+}
+
+#[test]
+fn what_others_type() {
+    for (line, expected, codes) in [
+        (
+            &["-m", "a.gguf", "-t", "16", "-c", "8k"][..],
+            &["a.gguf", "-c", "8k"][..],
+            &["TPC0420"][..],
+        ),
+        (
+            &["a.gguf", "-sm", "graph"],
+            &["a.gguf", "--split-mode=tensor"],
+            &["TPC0421"],
+        ),
+        (
+            &["a.gguf", "-sm=row"],
+            &["a.gguf", "--split-mode=tensor"],
+            &["TPC0421"],
+        ),
+        (
+            &["a.gguf", "-sm", "layer"],
+            &["a.gguf", "--split-mode=layer"],
+            &[],
+        ),
+        (
+            &["a.gguf", "-dev", "CUDA0,CUDA1"],
+            &["a.gguf", "--devices=cuda:0,cuda:1"],
+            &["TPC0421"],
+        ),
+        (
+            &["a.gguf", "--device", "Vulkan0,Vulkan1"],
+            &["a.gguf", "--devices=2"],
+            &["TPC0421"],
+        ),
+        (&["a.gguf", "-np", "-1"], &["a.gguf"], &["TPC0420"]),
+        (
+            &["a.gguf", "-ngl", "-1", "-fa", "-fit", "off"],
+            &["a.gguf", "--n-gpu-layers", "-1", "--flash-attn"],
+            &["TPC0420"],
+        ),
+        (
+            &["a.gguf", "-ncffn", "2"],
+            &[
+                "a.gguf",
+                r"--override-tensor=blk\.(0|1)\.ffn_(up|down|gate)\.weight=CPU",
+            ],
+            &["TPC0421"],
+        ),
+        (
+            &["-hf", "u/n", "-hff", "f.gguf"],
+            &["https://huggingface.co/u/n/resolve/main/f.gguf"],
+            &[],
+        ),
+        (
+            &["a.gguf", "-ts", "-1,2"],
+            &["a.gguf", "--tensor-split", "-1,2"],
+            &[],
+        ),
+        (
+            &["a.gguf", "-ot", "a=CPU", "--", "-t"],
+            &["a.gguf", "--override-tensor", "a=CPU", "--", "-t"],
+            &[],
+        ),
+        (&["a.gguf", "-vc4096", "-c4096"], &["a.gguf", "-c4096"], &[]),
+    ] {
+        let said = say(line);
+        if line.contains(&"-vc4096") {
+            // A cluster of letters is rare enough to be a slip.
+            assert!(said.is_err());
+            continue;
+        }
+        let said = said.unwrap_or_else(|d| panic!("{line:?}: {d}"));
+        let notes: Vec<&str> = said.notes.iter().map(|d| d.code.id).collect();
+        assert_eq!(
+            (text(&said).as_slice(), notes.as_slice()),
+            (expected, codes),
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn slips_are_told_the_nearest() {
+    for (line, near) in [
+        (["a.gguf", "--devises"], "--devices"),
+        (["a.gguf", "-nlg"], "-ngl"),
+        (["a.gguf", "--thread"], "--threads"),
+        (["a.gguf", "--ctxsize"], "--ctx-size"),
+        (["a.gguf", "--no-mmapp"], "--no-mmap"),
+    ] {
+        let d = say(&line).expect_err(near);
+        let help = d.help.map(|h| h.to_string()).unwrap_or_default();
+        assert!(help.contains(near), "{line:?}: {help}");
+    }
+}
+
+/// The page of the book on the options of other programs.
+fn page() -> String {
+    let mut out = String::from(
+        "# Options of other programs\n\n\
+         <!-- Generated by compiler/cli/src/foreign. Rewrite with: TPC_BLESS=1 cargo test -p tpc --lib -->\n\n\
+         What users of llama.cpp, ik_llama.cpp and others type, and what it means to `tpc plan`, `verify`, `lint`, `dump`,\n\
+         `eval`, `run` and `bench`. An option that all of these have is not here. Nothing is left out in silence: TPC0420 says what has no influence,\n\
+         TPC0421 what was read as another option. `run` and `bench` say why it is nothing to them, and of which options what they ask for is not done.\n\n\
+         | option | what it means here |\n|---|---|\n",
+    );
+    let whole = crate::Cli::command();
+    let run = whole.find_subcommand("run").expect("a subcommand");
+    for foreign in FOREIGN_OPTIONS {
+        let names: Vec<String> = foreign.names().map(|n| format!("`{n}`")).collect();
+        let meaning = match foreign.effect {
+            Effect::Model => "the model: a file or an address".to_owned(),
+            Effect::Repository => "with `-hff FILE` the file of a repository of Hugging Face; without it, which file is asked".to_owned(),
+            Effect::RepositoryFile => "a file of the repository of `-hf`".to_owned(),
+            Effect::Means(to) => format!("`{to}`"),
+            Effect::Translated(to, _) if names.iter().any(|n| *n == format!("`{to}`")) => "values by other names are translated, such as `-sm row` and `-np -1`".to_owned(),
+            Effect::Translated(to, _) => format!("`{to}`, its value translated"),
+            Effect::Ignored(why) => format!("nothing: {why}"),
+            Effect::Unplanned(why) => {
+                let long = |n: &str| short::SHORT.iter().find(|(s, _)| *s == n).map(|(_, l)| *l);
+                let (has, not): (Vec<String>, Vec<String>) = names.into_iter().partition(|n| {
+                    let name = n.trim_matches('`');
+                    own(run, long(name).unwrap_or(name)).is_some()
+                });
+                for (names, of_run) in [(has, "`run` has it"), (not, "`run` refuses it")] {
+                    if !names.is_empty() {
+                        let names = names.join(" ");
+                        out.push_str(&format!("| {names} | nothing: {why}; {of_run} |\n"));
+                    }
+                }
+                continue;
+            }
+            Effect::Refused(what, cure) => format!("refused: {what}; {cure}"),
+        };
+        out.push_str(&format!(
+            "| {} | {} |\n",
+            names.join(" "),
+            meaning.replace('|', "\\|")
+        ));
+    }
+    out
+}
+
+#[test]
+fn the_page_of_options_is_up_to_date() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/options.md");
+    if std::env::var_os("TPC_BLESS").is_some_and(|v| v == "1") {
+        std::fs::write(path, page()).expect("the page can be written");
+        return;
+    }
+    let found = std::fs::read_to_string(path).expect("the page is there");
+    assert!(
+        found == page(),
+        "rewrite docs/src/options.md with TPC_BLESS=1 cargo test -p tpc --lib"
+    );
+}
+
+#[test]
+fn the_last_of_two_counts() {
+    let said = say(&["m.gguf", "-ngl", "3", "-ngl", "99", "-nkvo", "-nkvo"]).expect("options");
+    assert_eq!(
+        text(&said),
+        ["m.gguf", "--n-gpu-layers", "99", "--no-kv-offload"]
+    );
+    let notes: Vec<String> = said.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(notes, ["`--n-gpu-layers 99` overrides `--n-gpu-layers 3`"]);
+    // `tpc plan` compares contexts.
+    let said = say(&[
+        "m.gguf", "-c", "1", "-c", "2", "-ot", "a=CPU", "-ot", "b=CPU",
+    ]);
+    let said = said.expect("options");
+    assert_eq!((text(&said).len(), said.notes.len()), (9, 0));
+}

@@ -1,0 +1,193 @@
+//! `tpc rpc`: a device for any program of llama.cpp, by ggml's RPC protocol.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tpc_ir::DType;
+
+use crate::args::{Defaults, PlacementArgs};
+use crate::clients::{self, ANY_MEMORY};
+use crate::codes;
+use crate::execution::{self, ExecutionArgs};
+use crate::lint::{VerdictArgs, verdicts};
+use crate::output::{self, Console, Failure};
+use crate::plan;
+use tpc_core::placement::SplitMode;
+use tpc_core::units::{Unit, quantity};
+use tpc_diag::{Diagnostic, codes as common};
+use tpc_engine::ExecutorKind;
+use tpc_engine::rpc::{Executors, GraphDevice};
+use tpc_rpc::{Device, Limits, Server};
+
+/// The memory that devices of the processor are said to have.
+const MEMORY: u64 = 8 << 30;
+
+/// The port that programs of llama.cpp expect.
+const ADDRESS: &str = "127.0.0.1:50052";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Write the graphs of clients into this folder, and compute nothing; at the end, say what is to be said of them.
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+    /// The address to listen at; the port 0 is any that is free.
+    #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
+    listen: String,
+    /// The address to listen at without its port, as ggml-rpc-server takes it.
+    #[arg(long, short = 'H', value_name = "ADDR", conflicts_with = "listen")]
+    host: Option<String>,
+    /// The port to listen at.
+    #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
+    port: Option<u16>,
+    /// Listen at an address that other machines reach. The protocol has no authentication.
+    #[arg(long)]
+    allow_remote: bool,
+    /// The memory that clients are told of, such as `80 GiB` [default: 1 TiB for --capture, 8 GiB else].
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<u64>,
+    /// End when the clients are gone that computed a graph, instead of by Ctrl-C.
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    engine: ExecutionArgs,
+    #[command(flatten)]
+    verdict: VerdictArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+impl Args {
+    /// The address to listen at.
+    fn address(&self) -> String {
+        if self.host.is_none() && self.port.is_none() {
+            return self.listen.clone();
+        }
+        let (host, port) = ADDRESS.split_once(':').unwrap_or_default();
+        let host = self.host.as_deref().unwrap_or(host);
+        match self.port {
+            Some(port) => format!("{host}:{port}"),
+            None => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// Reads a number of bytes.
+fn memory(text: &str) -> Result<u64, Diagnostic> {
+    let wrong = |message: String| {
+        Diagnostic::new(&common::COMMAND_LINE, "--memory", message)
+            .help("write bytes with a unit, such as `--memory 80GiB`")
+    };
+    let bytes = quantity(text, Unit::Bytes).map_err(|e| wrong(e.message))?;
+    match (1.0..=ANY_MEMORY as f64 * 64.0).contains(&bytes) {
+        true => Ok(bytes as u64),
+        false => Err(wrong(format!("`{text}` is no memory of a device"))),
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.capture.is_none() && !args.placement.names_a_machine() {
+        let message = "`tpc rpc` is told neither to compute graphs nor to capture them";
+        let d = Diagnostic::new(&common::COMMAND_LINE, "rpc", message);
+        return Err(Failure::usage(d.help(
+            "--devices cpu,cpu computes them on these devices; --capture DIR writes them down and says what is to be said of them",
+        )));
+    }
+    if let Some(folder) = args.capture.as_ref().filter(|f| f.exists() && !f.is_dir()) {
+        let e = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+        return Err(Failure::file(folder, &e));
+    }
+    let address = clients::address(&args.address())?;
+    if !address.ip().is_loopback() {
+        let message = format!(
+            "{address} can be reached from other machines, and the protocol has no authentication"
+        );
+        if !args.allow_remote {
+            let d = Diagnostic::new(&codes::OPEN_SERVER, "--listen", message);
+            return Err(Failure::usage(d.help(
+                "listen at 127.0.0.1, or add --allow-remote in a network that you trust",
+            )));
+        }
+        output::diagnostic(&Diagnostic::milder(
+            &codes::OPEN_SERVER,
+            "--listen",
+            message,
+        ));
+    }
+    let memory = args.memory.unwrap_or(match args.capture {
+        Some(_) => ANY_MEMORY,
+        None => MEMORY,
+    });
+    let device = match args.capture {
+        Some(_) => None,
+        None => Some(computing(args)?),
+    };
+    let server = clients::listen(address, Limits::new(memory))?;
+    let address = server
+        .address()
+        .map_err(|e| Failure::write("address", &e))?;
+    output::result(&format!("listening on {address}\n"))?;
+    match (&args.capture, device) {
+        (Some(folder), _) => capture(args, &server, folder),
+        (None, Some(device)) => {
+            let graphs = device.graphs();
+            let device: Arc<dyn Device> = Arc::new(device);
+            let pressed = clients::interrupted();
+            clients::serve(&server, &device, &mut |count| {
+                let gone = args.once && count.open == 0 && graphs.load(Ordering::SeqCst) > 0;
+                gone || pressed.load(Ordering::SeqCst)
+            });
+            Ok(())
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+/// The devices that the options name.
+fn computing(args: &Args) -> Result<GraphDevice, Failure> {
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Tensor,
+    };
+    let kind = args.engine.executor(&args.placement, ExecutorKind::Cpu);
+    if kind == ExecutorKind::Reference {
+        let message = "the reference executor runs no graphs of clients";
+        let d = Diagnostic::new(&common::UNSUPPORTED_OPTION, "--executor", message);
+        return Err(Failure::usage(d.help("--executor cpu, or cuda for cards")));
+    }
+    let placement = execution::placement(&args.placement, defaults, kind)?;
+    if kind == ExecutorKind::Cuda {
+        execution::on_cards(&placement)?;
+    }
+    let options = args
+        .engine
+        .executor_options(kind, placement.devices.len())?;
+    let executors = Executors::new(options, &placement)?;
+    let console = Console {
+        progress: None,
+        verbose: args.engine.verbose(),
+    };
+    Ok(GraphDevice::new(placement, executors, Arc::new(console)))
+}
+
+/// Captures the graphs of clients, and says what is to be said of them.
+fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
+    let captures = clients::capture(server, args.once);
+    let paths = clients::write(&captures, folder)?;
+    let mut plans = Vec::new();
+    for path in &paths {
+        // What no plan can be made of is told with the findings.
+        plans.extend(plan::of_capture(path, &args.placement));
+    }
+    if args.verdict.is_text() {
+        for plan in &plans {
+            output::result(&plan::table(plan)?)?;
+        }
+    }
+    let in_object = if args.verdict.is_json() {
+        plans.as_slice()
+    } else {
+        &[]
+    };
+    verdicts(&paths, &args.verdict, &args.placement, in_object)
+}

@@ -1,0 +1,132 @@
+//! The arguments of `tpc run`.
+
+use std::path::PathBuf;
+
+use tpc_diag::{Diagnostic, codes};
+
+use super::kept::KeptArgs;
+use super::sampling::SamplingArgs;
+use crate::args::PlacementArgs;
+use crate::execution::{ExecutionArgs, SubjectArgs};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(super) subject: SubjectArgs,
+    /// The prompt [default: a chat; standard input, where that is no terminal]; repeatable, each with its own answer.
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(super) prompt: Vec<String>,
+    /// A file with a prompt per line, each with its own answer; `-np` of them are continued side by side.
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    pub(super) prompts: Option<PathBuf>,
+    /// A file with the prompt.
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["prompt", "prompts"])]
+    pub(super) file: Option<PathBuf>,
+    /// In -p, \n, \t, \r, \\, \', \" and \xHH are the characters that they stand for; without it they are themselves.
+    #[arg(long, short)]
+    pub(super) escape: bool,
+    /// In -p, a backslash is itself, as it is without --escape.
+    #[arg(long, conflicts_with = "escape")]
+    pub(super) no_escape: bool,
+    /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
+    #[arg(
+        long,
+        value_name = "1,2,3",
+        value_parser = token_ids,
+        allow_hyphen_values = true,
+        conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
+    )]
+    pub(super) tokens: Vec<TokenIds>,
+    /// The most tokens of an answer; -1 is as many as fit [default: 128; as many as fit of an answer to a message].
+    #[arg(
+        long,
+        short = 'n',
+        visible_alias = "predict",
+        value_name = "N",
+        value_parser = n_predict,
+        allow_hyphen_values = true
+    )]
+    pub(super) n_predict: Option<MaxTokens>,
+    /// What the model is told before the first message.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "raw"
+    )]
+    pub(super) system_prompt: Option<String>,
+    /// Continue the text as it is, without the file's chat template.
+    #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
+    pub(super) raw: bool,
+    /// Go on after tokens that end an answer.
+    #[arg(long)]
+    pub(super) ignore_eos: bool,
+    /// Where the context is full, forget the older half of the text, and go on.
+    #[arg(long)]
+    pub(super) context_shift: bool,
+    /// The first tokens that a context shift keeps; -1 is the prompt.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        value_parser = keep,
+        allow_hyphen_values = true
+    )]
+    pub(super) keep: Keep,
+    #[command(flatten)]
+    pub(super) kept: KeptArgs,
+    #[command(flatten)]
+    pub(super) sampling: SamplingArgs,
+    #[command(flatten)]
+    pub(super) engine: ExecutionArgs,
+    #[command(flatten)]
+    pub(super) placement: PlacementArgs,
+}
+
+/// A list of token ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TokenIds(pub(super) Vec<u32>);
+
+/// Reads a list of token ids.
+fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
+    let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
+    ids.map(TokenIds).map_err(|_| {
+        let message = format!("--tokens must be token ids, not `{text}`");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--tokens", message);
+        d.help("such as 1,2,3")
+    })
+}
+
+/// The most tokens of an answer; `None` for as many as fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MaxTokens(pub(super) Option<usize>);
+
+/// Reads the most tokens of an answer.
+fn n_predict(text: &str) -> Result<MaxTokens, Diagnostic> {
+    match text.parse::<i64>() {
+        Ok(-2 | -1) => Ok(MaxTokens(None)),
+        Ok(n) if n >= 0 => Ok(MaxTokens(usize::try_from(n).ok())),
+        _ => {
+            let message = format!("--n-predict must be a number of tokens, not `{text}`");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--n-predict", message);
+            Err(d.help("such as 128; -1 is as many as fit the context"))
+        }
+    }
+}
+
+/// The first tokens that stay; `None` for those of the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Keep(pub(super) Option<usize>);
+
+/// Reads the number of tokens that a context shift keeps.
+fn keep(text: &str) -> Result<Keep, Diagnostic> {
+    match text.parse::<i64>() {
+        Ok(-1) => Ok(Keep(None)),
+        Ok(n) if n >= 0 => Ok(Keep(usize::try_from(n).ok())),
+        _ => {
+            let message = format!("--keep must be a number of tokens, not `{text}`");
+            let d = Diagnostic::new(&codes::COMMAND_LINE, "--keep", message);
+            Err(d.help("such as 4; -1 is the prompt"))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The cells of KV caches: how many a context needs, and how sequences share them. Nothing else computes them.
+
+use tpc_ir::{CELL_BLOCK, Window, parts_cells};
+
+/// Cells of the KV caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSizes {
+    /// Of layers that attend to everything.
+    pub n_ctx: u64,
+    /// Of layers with a sliding window.
+    pub n_ctx_swa: u64,
+}
+
+impl CacheSizes {
+    /// The sizes for a context, of which each sequence has its part: layers with a window keep its tokens and a batch more per
+    /// sequence, in steps of 256 as the usual engine does.
+    pub fn new(n_ctx: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
+        let each = match parallel {
+            0 | 1 => n_ctx,
+            n => n_ctx / n,
+        };
+        let swa = window.map_or(each, |w| {
+            let cells = w.tokens().saturating_add(ubatch);
+            cells
+                .checked_next_multiple_of(256)
+                .unwrap_or(each)
+                .min(each)
+        });
+        CacheSizes {
+            n_ctx: parts_cells(each, parallel),
+            n_ctx_swa: parts_cells(swa, parallel),
+        }
+    }
+
+    /// Divides the cells among `sequences`. Each has the cells that it has alone with its part of the context. If the caches
+    /// were made for fewer sequences, all of them share all cells.
+    pub fn divide(self, window: Option<Window>, ubatch: u64, sequences: u64) -> SequenceCells {
+        let alone = |ctx_size: u64| CacheSizes::new(ctx_size, window, ubatch, 1).n_ctx_swa;
+        let block = CELL_BLOCK as u64;
+        let part = |cells: u64| cells / sequences.max(1) / block * block;
+        let (ctx_size, swa) = (part(self.n_ctx), alone(part(self.n_ctx)));
+        let fits = window.is_none() || swa <= part(self.n_ctx_swa);
+        match sequences {
+            2.. if ctx_size > 0 && fits => SequenceCells {
+                parts: sequences,
+                ctx_size,
+                swa,
+            },
+            n => SequenceCells {
+                parts: 1,
+                ctx_size: self.n_ctx / n.max(1),
+                swa: match n {
+                    0 | 1 => alone(self.n_ctx).min(self.n_ctx_swa),
+                    _ => self.n_ctx_swa,
+                },
+            },
+        }
+    }
+}
+
+/// The cells of one sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceCells {
+    /// The parts into which the cells are divided; 1 if all cells are for all sequences.
+    pub parts: u64,
+    /// The most tokens of a sequence.
+    pub ctx_size: u64,
+    /// Cells of a part in layers with a sliding window.
+    pub swa: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_has_the_cells_that_it_has_alone() {
+        let window = Some(Window::Sliding(100));
+        for (n_ctx, n) in [(1024, 1), (1024, 2), (4096, 3), (8192, 4)] {
+            let sizes = |n_ctx: u64, n: u64| CacheSizes::new(n_ctx, window, 64, n);
+            let cells = sizes(n_ctx, n).divide(window, 64, n);
+            assert_eq!(cells.parts, n);
+            assert!(cells.ctx_size >= n_ctx / n);
+            let alone = sizes(cells.ctx_size, 1).divide(window, 64, 1);
+            assert_eq!(SequenceCells { parts: n, ..alone }, cells, "{n_ctx} {n}");
+        }
+        let sizes = |n_ctx, n_ctx_swa| CacheSizes { n_ctx, n_ctx_swa };
+        // One sequence of a plan for four has all of the context, and a window's cells.
+        let one = sizes(8192, 4 * 256).divide(window, 64, 1);
+        assert_eq!((one.ctx_size, one.swa), (8192, 256));
+        // Caches that were made for fewer are shared.
+        assert_eq!(sizes(8192, 512).divide(window, 64, 4).parts, 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! The cards that the devices of a plan are bound to.
+
+use tpc_core::cards::{CardMatch, find, table};
+use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
+use tpc_cuda::{CudaDriver, DeviceMap, DriverError, cache_dir};
+use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
+use tpc_diag::{Diagnostic, codes};
+
+use crate::error::Error;
+
+/// The numbers of the cards for devices of these kinds: those that are named, and the first of the others for devices without a
+/// name. Several devices may be one card.
+pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
+    let named = |n: &u32| kinds.contains(&DeviceKind::Cuda(*n));
+    let mut others = (0..).filter(|n| !named(n));
+    let number = |kind: &DeviceKind| match kind {
+        DeviceKind::Cuda(n) => *n,
+        DeviceKind::Generic | DeviceKind::Cpu => others.next().unwrap_or(u32::MAX),
+    };
+    kinds.iter().map(number).collect()
+}
+
+/// The kinds of the devices that a list names; of as many without a name where only a topology file knows the names.
+pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
+    let read = parse_devices(list).ok().filter(|d| d.len() == count);
+    match read {
+        Some(devices) => devices.iter().map(|d| d.kind).collect(),
+        None => vec![DeviceKind::Generic; count],
+    }
+}
+
+/// Whether every device of a list is a card by its number.
+pub fn are_cards(list: &DeviceList) -> bool {
+    let cuda = |d: &DeviceItem| matches!(d, DeviceItem::Cuda(_));
+    matches!(list, DeviceList::Named(items) if items.iter().all(cuda))
+}
+
+/// Whether a list names cards by their names, and they are the first cards of this machine.
+pub fn are_here(list: &DeviceList) -> bool {
+    if !matches!(list, DeviceList::Named(_)) {
+        return false;
+    }
+    let Ok(machine) = Machine::of(list) else {
+        return false;
+    };
+    let asked: Option<Vec<String>> = machine.devices.into_iter().map(|d| d.card).collect();
+    let present = || -> Option<Vec<String>> {
+        let cards = tpc_cuda::cards().ok()?;
+        Some(cards.iter().map(|c| card_of(&c.name)).collect())
+    };
+    asked.is_some_and(|asked| present().is_some_and(|cards| cards.starts_with(&asked)))
+}
+
+/// The card that the driver's name means; the name itself where it is none of the table.
+fn card_of(name: &str) -> String {
+    match find(name, &[], table()) {
+        CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.name.clone(),
+        CardMatch::Several(_) | CardMatch::Unknown(_) => name.to_owned(),
+    }
+}
+
+/// A device of the processor is no card.
+///
+/// # Errors
+/// TPC0401.
+pub fn no_processor(kinds: &[DeviceKind]) -> Result<(), Error> {
+    match kinds.contains(&DeviceKind::Cpu) {
+        false => Ok(()),
+        true => {
+            let message = "cpu is no card, and the CUDA executor runs on cards";
+            let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
+            Err(Error::usage(d.help(
+                "--devices cuda:0, or a count for the first cards; weights stay on the host by -ngl, -ot or -cmoe",
+            )))
+        }
+    }
+}
+
+/// The cards of those numbers.
+///
+/// # Errors
+/// Where there is no driver, or no such card.
+pub fn real(kinds: &[DeviceKind]) -> Result<DeviceMap<CudaDriver>, DriverError> {
+    let numbers = numbers(kinds);
+    DeviceMap::new(CudaDriver::new(&numbers, cache_dir("cubins")?)?, &numbers)
+}
+
+/// As many emulated devices as there are cards among them.
+///
+/// # Errors
+/// Where there is no compiler.
+pub fn emulated(
+    kinds: &[DeviceKind],
+    build: Build,
+) -> Result<DeviceMap<EmulatedDriver>, DriverError> {
+    let numbers = numbers(kinds);
+    let mut cards = numbers.clone();
+    cards.sort_unstable();
+    cards.dedup();
+    let at = |n: &u32| cards.iter().position(|c| c == n).unwrap_or(0) as u32;
+    let places: Vec<u32> = numbers.iter().map(at).collect();
+    let driver = EmulatedDriver::new(EmulatedOptions {
+        devices: cards.len(),
+        build,
+        ..EmulatedOptions::default()
+    })?;
+    DeviceMap::new(driver, &places)
+}
+
+/// Returns a line per pair of cards that do not reach each other's memory.
+pub(crate) fn exchange_through_host(pairs: &[(u32, u32)]) -> Vec<String> {
+    let pairs = pairs.iter().filter(|(a, b)| a < b);
+    let line = |(reader, owner): &(u32, u32)| {
+        format!(
+            "cuda:{reader} and cuda:{owner} do not reach each other's memory: they exchange through memory of the host"
+        )
+    };
+    pairs.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DeviceKind::{Cuda, Generic};
+
+    #[test]
+    fn devices_without_a_number_take_the_first_cards() {
+        assert_eq!(numbers(&[Generic; 3]), [0, 1, 2]);
+        assert_eq!(numbers(&[Cuda(0), Cuda(0)]), [0, 0]);
+        assert_eq!(numbers(&[Cuda(3), Cuda(1)]), [3, 1]);
+        assert_eq!(numbers(&[Generic, Cuda(0), Generic]), [1, 0, 2]);
+    }
+
+    #[test]
+    fn names_of_a_topology_file_are_devices_without_a_number() {
+        assert_eq!(kinds("cuda:2,cuda:0", 2), [Cuda(2), Cuda(0)]);
+        assert_eq!(kinds("left,right", 2), [Generic; 2]);
+        assert_eq!(kinds("2", 2), [Generic; 2]);
+        assert_eq!(kinds("", 1), [Generic]);
+    }
+}

@@ -1,0 +1,86 @@
+//! The part of a session that generation uses.
+
+use tpc_runtime::{Batch, ExecError, Executor, Session, Tensor};
+
+/// Decodes batches of several sequences. A [`Session`] does; tests have a model that is a function of the text.
+pub trait Decoder {
+    /// Decodes a batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`, which stay until the next step.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::step`].
+    fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError>;
+
+    /// Drafts further tokens for the last batch.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::draft_step`].
+    fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError>;
+
+    /// Returns the number of blocks that draft.
+    fn n_drafts(&self) -> usize;
+
+    /// Removes a sequence.
+    fn remove_sequence(&mut self, seq: u32);
+
+    /// Returns the number of tokens of a sequence.
+    fn next_position(&self, seq: u32) -> u64;
+
+    /// Returns whether a sequence can go back to its first `pos` tokens.
+    fn can_truncate(&self, seq: u32, pos: u64) -> bool;
+
+    /// Removes the tokens of a sequence from position `pos` on.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::truncate`].
+    fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError>;
+
+    /// Keeps what a sequence needs to go back to where it is.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::checkpoint`].
+    fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError>;
+
+    /// Removes `n` tokens of a sequence from position `from` on, and moves those behind them up.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::shift`].
+    fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError>;
+}
+
+impl<E: Executor + ?Sized> Decoder for Session<E> {
+    fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
+        Session::step(self, batch)
+    }
+
+    fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
+        Session::draft_step(self, next)
+    }
+
+    fn n_drafts(&self) -> usize {
+        Session::n_drafts(self)
+    }
+
+    fn remove_sequence(&mut self, seq: u32) {
+        Session::remove_sequence(self, seq);
+    }
+
+    fn next_position(&self, seq: u32) -> u64 {
+        Session::next_position(self, seq)
+    }
+
+    fn can_truncate(&self, seq: u32, pos: u64) -> bool {
+        Session::can_truncate(self, seq, pos)
+    }
+
+    fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError> {
+        Session::truncate(self, seq, pos)
+    }
+
+    fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError> {
+        Session::checkpoint(self, seq)
+    }
+
+    fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
+        Session::shift(self, seq, from, n)
+    }
+}

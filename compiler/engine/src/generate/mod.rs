@@ -1,0 +1,27 @@
+//! Generation of text.
+//!
+//! - `prompt` makes token ids of a text, a conversation, or a list of ids;
+//! - a `slot` is a sequence with its answer, and a `sink` receives the answer's tokens;
+//! - `generator` decodes all slots together, on a `decoder`;
+//! - `conversation` continues a chat in a slot, also beyond the context;
+//! - `speed` counts tokens and times.
+
+mod conversation;
+mod decoder;
+mod generator;
+mod prompt;
+mod sink;
+mod slot;
+mod speed;
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+mod tests;
+
+pub use conversation::Conversation;
+pub use decoder::Decoder;
+pub use generator::{Buffers, Generator, PromptOrigin, WhenFull, context_full, fits};
+pub use prompt::Prompter;
+pub use sink::TokenSink;
+pub use slot::{BatchShare, DraftVerdict, End, Frontier, Slot};
+pub use speed::{Rate, Speed, Step};

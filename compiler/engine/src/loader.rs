@@ -1,0 +1,121 @@
+//! Loads a prepared model into an executor: a session.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tpc_diag::{Diagnostic, codes};
+use tpc_gguf::GgufFile;
+use tpc_ir::program::Program;
+use tpc_ir::program::verify::{ProgramError, verify};
+use tpc_ir::{Verified, stage};
+use tpc_runtime::{ExecError, Executor, Interpreter, Options, Session, SessionConfig};
+
+use crate::devices::cards;
+use crate::error::{Error, execution_diagnostic};
+use crate::executor::{ExecutorKind, ExecutorOptions};
+use crate::observer::Observer;
+use crate::prepared::{Code, PreparedModel, lay_out};
+use crate::weights::FileWeights;
+
+/// A session on any executor.
+pub type AnySession<'a> = Session<dyn Executor + 'a>;
+
+/// The parts of a session.
+#[derive(Clone, Copy)]
+pub struct Loader<'a> {
+    /// The model's name in messages.
+    pub name: &'a Path,
+    /// The file with the weights.
+    pub file: &'a GgufFile,
+    /// The programs.
+    pub model: &'a PreparedModel,
+    /// The most cells of a cache that are used; the plan may have more.
+    pub ctx_size: usize,
+    /// The most tokens of a batch.
+    pub batch: usize,
+    /// The most tokens of a batch whose logits are asked for.
+    pub outputs: usize,
+    /// The number of sequences.
+    pub sequences: usize,
+    /// What executes the programs.
+    pub executor: ExecutorOptions,
+}
+
+impl<'a> Loader<'a> {
+    /// Returns the most tokens of a sequence.
+    pub fn sequence_ctx_size(&self) -> usize {
+        let cells = self.model.cells(self.ctx_size, self.sequences);
+        usize::try_from(cells.ctx_size).unwrap_or(usize::MAX)
+    }
+
+    /// Loads the model with its weights.
+    ///
+    /// # Errors
+    /// Returns an error if the program does not verify, memory does not suffice, or an op has no kernel.
+    pub fn load(self, observer: &dyn Observer) -> Result<AnySession<'a>, Error> {
+        let weights = FileWeights {
+            file: self.file,
+            observer,
+        };
+        let config = (self.model).session_config(self.ctx_size, self.sequences);
+        self.model.check_executor(self.executor.kind)?;
+        if self.executor.kind == ExecutorKind::Reference {
+            let graph = match &self.model.code {
+                Code::Planned(programs) => programs,
+                Code::Program(program) => &program.graph,
+            };
+            let interpreter = Interpreter::new(graph, &weights, Options::default())?;
+            let executor: Box<dyn Executor + 'a> = Box::new(interpreter);
+            return Ok(Session::with_executor(executor, config)?);
+        }
+        if self.executor.kind == ExecutorKind::Cuda {
+            cards::no_processor(&self.model.kinds)?;
+        }
+        let program = match &self.model.code {
+            Code::Planned(programs) => self.assembled(programs, &config)?,
+            Code::Program(program) => Arc::clone(program),
+        };
+        let PreparedModel {
+            kinds, prebuilt, ..
+        } = self.model;
+        let loaded = self.executor.load(program, &weights, kinds, prebuilt);
+        let session = loaded.and_then(|loaded| {
+            for line in cards::exchange_through_host(&loaded.no_peer_access) {
+                observer.detail(&line);
+            }
+            Session::with_executor(loaded.executor, config)
+        });
+        session.map_err(|e| match &e {
+            // The caches are the largest part of what is too large.
+            ExecError::Size { .. } if self.executor.kind == ExecutorKind::Cpu => {
+                let SessionConfig { n_ctx, .. } = config;
+                let cure = format!("a smaller context, -c, which is {n_ctx} now; or batch, -ub");
+                Error::findings(vec![execution_diagnostic(&e).help(cure)])
+            }
+            _ => Error::from(e),
+        })
+    }
+
+    /// Lays out the program of a plan for the executor, and verifies it.
+    fn assembled(
+        &self,
+        programs: &Verified<stage::Programs>,
+        config: &SessionConfig,
+    ) -> Result<Arc<Program>, Error> {
+        let sizes = [self.batch, self.outputs];
+        let program = lay_out(programs, config, sizes, self.executor.kind.target())?;
+        verify(&program).map_err(|errors| self.refused(&errors))?;
+        Ok(Arc::new(program))
+    }
+
+    /// Returns the error of a program that the verifier rejects: a fault of tpc's own.
+    fn refused(&self, errors: &[ProgramError]) -> Error {
+        let name = self.name.display().to_string();
+        let diagnostic = |e: &ProgramError| {
+            Diagnostic::new(&codes::UNVERIFIED_PLAN, &name, format!("{}: {e}", e.code)).help(
+                "this is a fault of tpc; please report it; --executor reference runs the model",
+            )
+        };
+        Error::findings(errors.iter().take(8).map(diagnostic).collect())
+    }
+}

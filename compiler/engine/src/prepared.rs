@@ -1,0 +1,308 @@
+//! A model with its programs: planned now, or read from an artefact.
+
+use std::sync::Arc;
+
+use tpc_artefact::Artefact;
+use tpc_core::foreign_types::ForeignTypes;
+use tpc_core::pipeline::{CacheSizes, CompiledModel, ModelSize, SequenceCells, compile};
+use tpc_core::placement::{DeviceKind, Placement, spell_devices};
+use tpc_cuda::executor::PrebuiltCode;
+use tpc_diag::{Diagnostic, codes};
+use tpc_gguf::GgufFile;
+use tpc_ir::op::InputKind;
+use tpc_ir::program::{Program, Target};
+use tpc_ir::{Graph, Op, Output, Symbol, Verified, Window, stage};
+use tpc_passes::assemble;
+use tpc_runtime::{ExecError, SessionConfig};
+
+use crate::batch_shapes;
+use crate::devices::cards;
+use crate::error::Error;
+use crate::executor::ExecutorKind;
+
+/// The code of a prepared model.
+pub(crate) enum Code {
+    /// Graphs that were planned now. They become a program for the batches that are asked for. The plan and its proof
+    /// are dropped: they take no memory beside the weights.
+    Planned(Box<Verified<stage::Programs>>),
+    /// A program, for the batches that it has. It was verified when it was read.
+    Program(Arc<Program>),
+}
+
+/// A model with its programs, ready to be loaded.
+pub struct PreparedModel {
+    pub(crate) code: Code,
+    /// The model's name.
+    pub name: String,
+    /// The size of its file.
+    pub size: ModelSize,
+    /// The split mode that was planned.
+    pub split_mode: String,
+    /// Its devices as `--devices` spells them.
+    pub devices: String,
+    /// The types of the caches of keys and of values.
+    pub cache_types: [String; 2],
+    /// The kind of each device.
+    pub(crate) kinds: Vec<DeviceKind>,
+    /// The executor that an artefact is for.
+    executor: Option<String>,
+    /// The kernels of an artefact.
+    pub(crate) prebuilt: PrebuiltCode,
+    /// Entries of the vocabulary.
+    pub n_vocab: usize,
+    /// The number of further tokens that it drafts.
+    pub n_draft: usize,
+    /// Whether tokens attend to later ones too, and a batch holds whole sequences.
+    pub bidirectional: bool,
+    /// Whether layers have recurrent states, which forget no single token.
+    pub recurrent: bool,
+    /// The window of the layers that have one.
+    window: Option<Window>,
+    caches: CacheSizes,
+    /// The most tokens of a batch.
+    pub ubatch: usize,
+    /// The most tokens of a batch whose logits are asked for, if a program has decided it.
+    pub outputs: Option<usize>,
+}
+
+/// Returns an error if a tensor of the file has a type for which tpc has no kernels.
+///
+/// # Errors
+/// TPC0412.
+pub fn check_types(file: &GgufFile) -> Result<(), Error> {
+    match ForeignTypes::of_file(file.header()) {
+        Some(foreign) => Err(Error::findings(vec![foreign.refusal()])),
+        None => Ok(()),
+    }
+}
+
+/// Plans a model and proves the plan.
+///
+/// # Errors
+/// Returns the findings of planning, and an error if the plan is not proved.
+pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Error> {
+    let compiled = compile(file, placement).map_err(Error::from_diagnostics)?;
+    match compiled.proof_error() {
+        Some(d) => Err(Error::from_diagnostics(vec![d])),
+        None => Ok(compiled),
+    }
+}
+
+/// Returns the devices of a list of options.
+fn devices_of(words: &[String]) -> String {
+    let at = words.iter().position(|w| w == "--devices");
+    let list = at.and_then(|i| words.get(i + 1));
+    list.cloned().unwrap_or_default()
+}
+
+/// Returns the number of sequences that a program has states for.
+pub fn sequences(program: &Program) -> usize {
+    let shape = program.shapes.last();
+    shape.map_or(1, |s| count(s.most.get(Symbol::NSeqMax)))
+}
+
+fn count(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// Returns whether a graph has an input.
+fn has_input(graph: &Graph, kind: &InputKind) -> bool {
+    let is_it = |op: &Op| matches!(op, Op::Input(i) if i.kind == *kind);
+    graph.insts().any(|(_, i)| is_it(&i.op))
+}
+
+/// Returns whether tokens attend to later ones too.
+fn bidirectional(graph: &Graph) -> bool {
+    has_input(graph, &InputKind::MaskBatch)
+}
+
+/// Returns whether layers have recurrent states.
+fn recurrent(graph: &Graph) -> bool {
+    has_input(graph, &InputKind::StateCells)
+}
+
+/// Returns the kernels of an artefact, by their source.
+fn prebuilt(artefact: &Artefact) -> PrebuiltCode {
+    let mut out = PrebuiltCode::default();
+    for module in artefact.kernels() {
+        let record = &module.record;
+        let code = Arc::clone(&module.code);
+        out.add(*record.source.bytes(), &record.target, code);
+    }
+    out
+}
+
+impl PreparedModel {
+    /// Returns the number of its devices.
+    pub const fn n_devices(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Returns the cells of one of `sequences`, if at most `ctx_size` cells of a planned cache are used. A program has as many
+    /// as it has.
+    pub(crate) fn cells(&self, ctx_size: usize, sequences: usize) -> SequenceCells {
+        let caches = self.caches_for(ctx_size);
+        caches.divide(self.window, self.ubatch as u64, sequences as u64)
+    }
+
+    /// Returns the configuration of a session.
+    pub(crate) fn session_config(&self, ctx_size: usize, sequences: usize) -> SessionConfig {
+        let caches = self.caches_for(ctx_size);
+        let states = match &self.code {
+            Code::Planned(_) => sequences,
+            Code::Program(program) => self::sequences(program),
+        };
+        let cells = self.cells(ctx_size, sequences);
+        batch_shapes::config(
+            [caches.n_ctx, caches.n_ctx_swa].map(count),
+            self.window,
+            states,
+        )
+        .with_parts(count(cells.parts), count(cells.swa))
+    }
+
+    fn caches_for(&self, ctx_size: usize) -> CacheSizes {
+        let used = |planned: u64| match self.code {
+            Code::Planned(_) => planned.min(ctx_size as u64),
+            Code::Program(_) => planned,
+        };
+        CacheSizes {
+            n_ctx: used(self.caches.n_ctx),
+            n_ctx_swa: used(self.caches.n_ctx_swa),
+        }
+    }
+
+    /// Returns an error if an artefact is for another executor: its weights are stored otherwise.
+    ///
+    /// # Errors
+    /// TPC0401.
+    pub(crate) fn check_executor(&self, executor: ExecutorKind) -> Result<(), Error> {
+        let (Some(made), Some(asked)) = (&self.executor, executor.in_artefacts()) else {
+            return Ok(());
+        };
+        if made == asked {
+            return Ok(());
+        }
+        let message = format!(
+            "the artefact is for {made}, and the {} executor stores weights otherwise",
+            executor.name()
+        );
+        let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--executor", message);
+        Err(Error::usage(d.help(format!(
+            "leave it out, or compile the model with --target {asked}"
+        ))))
+    }
+
+    /// Plans a model, and prepares it.
+    ///
+    /// # Errors
+    /// Returns the findings of [`plan`].
+    pub fn of_file(file: &GgufFile, placement: &Placement) -> Result<PreparedModel, Error> {
+        Ok(PreparedModel::of_plan(plan(file, placement)?, placement))
+    }
+
+    /// Prepares a plan.
+    pub fn of_plan(compiled: CompiledModel, placement: &Placement) -> PreparedModel {
+        let summary = &compiled.model.summary;
+        PreparedModel {
+            name: summary.name.clone(),
+            size: compiled.size,
+            split_mode: compiled.mode.name().to_owned(),
+            devices: spell_devices(&placement.devices),
+            cache_types: [placement.cache_type_k, placement.cache_type_v].map(|t| t.to_string()),
+            kinds: placement.devices.iter().map(|d| d.kind).collect(),
+            executor: None,
+            prebuilt: PrebuiltCode::default(),
+            n_vocab: count(summary.n_vocab),
+            n_draft: count(summary.n_draft),
+            bidirectional: bidirectional(&compiled.model.graph),
+            recurrent: recurrent(&compiled.model.graph),
+            window: summary.window,
+            caches: compiled.caches,
+            ubatch: count(placement.ubatch_size),
+            outputs: None,
+            code: Code::Planned(Box::new(compiled.programs)),
+        }
+    }
+
+    /// Prepares an artefact, which is to be bound to `devices`; to those for which it was compiled if that is `None`.
+    pub fn of_artefact(artefact: &Artefact, devices: Option<&str>) -> PreparedModel {
+        let (manifest, program) = (artefact.manifest(), artefact.program());
+        let planned = devices_of(&manifest.options.words);
+        let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
+        let drafts =
+            |o: &&Output| matches!(o, Output::Named(name, _) if name.starts_with("draft_logits"));
+        let logits = program.graph.outputs.iter().find_map(|o| match o {
+            Output::Named(name, v) if name == "logits" => {
+                program.graph.value(*v).ty.dims[0].as_const()
+            }
+            _ => None,
+        });
+        PreparedModel {
+            name: manifest.model.name.clone(),
+            size: ModelSize {
+                params: manifest.model.params,
+                bytes: manifest.model.bytes,
+            },
+            split_mode: manifest.options.split_mode.clone(),
+            cache_types: [
+                &manifest.options.caches.type_k,
+                &manifest.options.caches.type_v,
+            ]
+            .map(String::clone),
+            kinds: cards::kinds(devices.unwrap_or(&planned), manifest.devices.len()),
+            devices: planned,
+            executor: Some(manifest.target.executor.clone()),
+            prebuilt: prebuilt(artefact),
+            n_vocab: count(logits.unwrap_or(0)),
+            n_draft: program.graph.outputs.iter().filter(drafts).count(),
+            bidirectional: bidirectional(&program.graph),
+            recurrent: recurrent(&program.graph),
+            window: manifest.model.window.map(Window::from),
+            caches: CacheSizes {
+                n_ctx: most.get(Symbol::NCtx),
+                n_ctx_swa: most.get(Symbol::NCtxSwa),
+            },
+            ubatch: count(most.get(Symbol::NTokens)),
+            outputs: Some(count(most.get(Symbol::NOutputs))),
+            code: Code::Program(Arc::new(program.clone())),
+        }
+    }
+}
+
+/// Lays out the program of a plan on a target, for batches of one token and of up to `tokens`, of which at most `outputs` have
+/// logits. The program is not verified.
+pub(crate) fn lay_out(
+    programs: &Verified<stage::Programs>,
+    config: &SessionConfig,
+    [tokens, outputs]: [usize; 2],
+    target: &dyn Target,
+) -> Result<Program, Error> {
+    // A batch has no more tokens than the context has cells, and memory for more would be in vain.
+    let shapes = batch_shapes::shapes(config, tokens.min(config.n_ctx), outputs);
+    assemble(programs, &shapes, target).map_err(|e| {
+        Error::from(ExecError::Size {
+            what: e.to_string(),
+        })
+    })
+}
+
+/// The tokens of an artefact's batch whose logits can be asked for; one per sequence, if these are more.
+const OUTPUTS: usize = 16;
+
+/// Lays out the program of a plan for whatever batches come: of as many tokens and sequences as the placement says.
+///
+/// # Errors
+/// Returns an error if sizes overflow.
+pub fn program(
+    compiled: &CompiledModel,
+    placement: &Placement,
+    target: &dyn Target,
+) -> Result<Program, Error> {
+    let (tokens, sequences) = (count(placement.ubatch_size), count(placement.parallel));
+    let caches = compiled.caches;
+    let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
+    let config = batch_shapes::config(cells, compiled.model.summary.window, sequences);
+    let outputs = OUTPUTS.max(sequences).min(tokens);
+    lay_out(&compiled.programs, &config, [tokens, outputs], target)
+}

@@ -1,0 +1,18 @@
+//! Refusals of a client's graphs.
+
+use tpc_diag::Diagnostic;
+use tpc_rpc::Refusal;
+
+use crate::codes;
+
+fn refusal(d: Diagnostic) -> Refusal {
+    Refusal::Device(Box::new(d))
+}
+
+/// A graph that cannot be run, for this reason.
+pub(super) fn cannot(what: &str) -> Refusal {
+    let message = format!("the graph of a client cannot be run: {what}");
+    refusal(Diagnostic::new(&codes::CANNOT_RUN, "client", message).help(
+        "`tpc rpc --capture DIR` writes the graph down, and `tpc lint --graph` says more of it",
+    ))
+}

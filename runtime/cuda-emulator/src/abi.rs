@@ -1,0 +1,156 @@
+//! What the engine and compiled kernels share: the layouts of `shim.h`.
+
+use std::ffi::{CStr, c_char, c_void};
+
+/// The bytes of a stack, a power of two: stacks are aligned to it.
+pub(super) const STACK: usize = 64 << 10;
+/// The bytes at the upper end of a stack that tell of its thread.
+pub(super) const HEAD: usize = 512;
+/// The bytes that a lane of a warp may publish.
+pub(super) const SLOT: usize = 64;
+
+/// A place in the source that waits, and what it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawSite {
+    what: *const c_char,
+    file: *const c_char,
+    line: u32,
+}
+
+/// The text of a C string that lives as long as its module.
+///
+/// # Safety
+/// The pointer is null or that of a string with an end.
+unsafe fn text(s: *const c_char) -> String {
+    match s.is_null() {
+        true => String::new(),
+        // SAFETY: the caller says so.
+        false => unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned(),
+    }
+}
+
+impl RawSite {
+    /// What waits.
+    pub(super) fn what(&self) -> String {
+        // SAFETY: sites come from the shim, with strings of the module's image.
+        unsafe { text(self.what) }
+    }
+
+    /// The file and the line.
+    pub(super) fn at(&self) -> String {
+        // SAFETY: as above.
+        format!("{}:{}", unsafe { text(self.file) }, self.line)
+    }
+
+    /// Whether both are the same place.
+    pub(super) fn same(&self, other: &RawSite) -> bool {
+        self.line == other.line
+            && (self.file == other.file || self.at() == other.at())
+            && (self.what == other.what || self.what() == other.what())
+    }
+}
+
+/// A declaration of shared memory.
+#[repr(C)]
+pub(super) struct RawShared {
+    pub(super) bytes: u32,
+    line: u32,
+    name: *const c_char,
+    file: *const c_char,
+}
+
+impl RawShared {
+    /// The name and where it is declared.
+    pub(super) fn name(&self) -> String {
+        // SAFETY: declarations come from the shim, with strings of the module's image.
+        let (name, file) = unsafe { (text(self.name), text(self.file)) };
+        format!("{name} ({file}:{})", self.line)
+    }
+}
+
+/// What a kernel's threads know of their block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockHead {
+    pub(super) index: [u32; 3],
+    pub(super) threads: [u32; 3],
+    pub(super) blocks: [u32; 3],
+    pub(super) dynamic_bytes: u32,
+    pub(super) dynamic: *mut u8,
+}
+
+/// What a thread knows of itself.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadHead {
+    pub(super) index: [u32; 3],
+    pub(super) linear: u32,
+    pub(super) lane: u32,
+    pub(super) warp: u32,
+    pub(super) block: *mut c_void,
+    pub(super) engine: *mut c_void,
+    pub(super) head: BlockHead,
+    // What follows is the engine's.
+    pub(super) run: unsafe extern "C" fn(*const *const c_void),
+    pub(super) arguments: *const *const c_void,
+}
+
+/// What a lane has published.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+pub(super) struct Slot(pub(super) [u8; SLOT]);
+
+/// Combines what lanes have published, in place.
+pub(super) type Reduce = unsafe extern "C" fn(*mut Slot, u32);
+
+/// A kernel as a module declares it.
+#[repr(C)]
+pub(super) struct RawKernel {
+    count: u32,
+    pub(super) bound: u32,
+    sizes: *const u32,
+    pub(super) run: unsafe extern "C" fn(*const *const c_void),
+}
+
+impl RawKernel {
+    /// The bytes of each argument.
+    pub(super) fn sizes(&self) -> &[u32] {
+        // SAFETY: the shim declares as many sizes as it counts.
+        unsafe { std::slice::from_raw_parts(self.sizes, self.count as usize) }
+    }
+}
+
+/// The kinds of accesses, as bits.
+pub(super) mod kind {
+    pub(crate) const LOAD: u32 = 1;
+    pub(crate) const STORE: u32 = 2;
+    pub(crate) const ACQUIRE: u32 = 4;
+    pub(crate) const RELEASE: u32 = 8;
+    pub(crate) const SYSTEM: u32 = 16;
+    pub(crate) const UNALIGNED: u32 = 32;
+}
+
+type Thread = *mut ThreadHead;
+type Site = *const RawSite;
+type Address = *const c_void;
+
+/// The calls that kernels make.
+#[repr(C)]
+pub(super) struct Calls {
+    pub(super) barrier: unsafe extern "C" fn(Thread, u32, Site) -> u32,
+    pub(super) collective:
+        unsafe extern "C" fn(Thread, u32, Address, u32, Option<Reduce>, Site) -> *const Slot,
+    pub(super) shared: unsafe extern "C" fn(Thread, *const RawShared) -> *mut u8,
+    pub(super) pause: unsafe extern "C" fn(Thread, Site),
+    pub(super) atomic: unsafe extern "C" fn(Thread, Address, u32, u32, Address, Site),
+    pub(super) fence: unsafe extern "C" fn(Thread, u32),
+    pub(super) copy: unsafe extern "C" fn(Thread, *mut c_void, Address, Address),
+    pub(super) copies_commit: unsafe extern "C" fn(Thread),
+    pub(super) copies_wait: unsafe extern "C" fn(Thread, u32),
+    pub(super) dependents: unsafe extern "C" fn(Thread),
+    pub(super) dependencies: unsafe extern "C" fn(Thread, Site),
+    pub(super) trap: unsafe extern "C" fn(Thread, Site),
+    pub(super) access: unsafe extern "C" fn(Thread, Address, u32, u32, Address),
+    pub(super) misaligned: unsafe extern "C" fn(Thread, Site, Address, u32),
+}

@@ -1,0 +1,456 @@
+//! What kernels call while they run. Each runs on the stack of a thread, and may leave it.
+
+use std::ffi::c_void;
+
+use tpc_cuda::FaultKind;
+
+use super::abi::{Calls, RawShared, RawSite, Reduce, SLOT, Slot, ThreadHead, kind};
+use super::block::Block;
+use super::checked::Access;
+use super::checks::{Actor, Checks};
+use super::copies::{copies_commit, copies_wait, copy};
+use super::engine::Engine;
+use super::fault::{RawFault, Where};
+use super::fiber::switch;
+
+/// The table that every module is given.
+pub(super) const CALLS: Calls = Calls {
+    barrier,
+    collective,
+    shared,
+    pause,
+    atomic,
+    fence,
+    copy,
+    copies_commit,
+    copies_wait,
+    dependents,
+    dependencies,
+    trap,
+    access,
+    misaligned,
+};
+
+pub(super) type Thread = *mut ThreadHead;
+
+/// The thread, its block and the engine.
+///
+/// # Safety
+/// The thread runs now: nothing else uses the block or the engine until it leaves itself.
+#[inline]
+pub(super) unsafe fn of<'a>(thread: Thread) -> (&'a ThreadHead, &'a mut Block, &'a mut Engine) {
+    // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
+    unsafe {
+        let head = &*thread;
+        (head, &mut *head.block.cast(), &mut *head.engine.cast())
+    }
+}
+
+/// Leaves the thread, which goes on when the engine comes back to it.
+///
+/// # Safety
+/// As for [`of`]; no reference to the block or the engine is used after it.
+unsafe fn leave(thread: Thread) {
+    // SAFETY: the caller says so.
+    let (head, block, engine) = unsafe { of(thread) };
+    let save = &raw mut block.fibers[head.linear as usize].sp;
+    let load = engine.sp;
+    // SAFETY: the engine has left itself to run this thread.
+    unsafe { switch(save, load) };
+}
+
+/// Where a thread begins.
+pub(super) extern "C" fn thread_main() -> ! {
+    let mark = 0_u8;
+    let stack = (&raw const mark) as usize & !(super::abi::STACK - 1);
+    let thread = super::fiber::head(stack as *mut u8);
+    // SAFETY: `run_lane` wrote the head of this stack.
+    unsafe {
+        let head = *thread;
+        (head.run)(head.arguments);
+        let (head, block, engine) = of(thread);
+        let warp = head.warp as usize;
+        block.fibers[head.linear as usize].ended = true;
+        block.alive -= 1;
+        block.warps[warp].alive &= !(1 << head.lane);
+        engine.events += 1;
+        if block.release()
+            && let Some(clocks) = &mut block.clocks
+        {
+            clocks.barrier();
+        }
+        for i in 0..block.warps[warp].collectives.len() {
+            complete(block, warp, i, None);
+        }
+        leave(thread);
+    }
+    // Nobody comes back to a thread that has ended.
+    std::process::abort()
+}
+
+/// Stops the graph at a fault. The thread does not go on.
+///
+/// # Safety
+/// As for [`of`].
+unsafe fn fail(
+    thread: Thread,
+    kind: FaultKind,
+    at: Where,
+    other: Option<Where>,
+    what: String,
+) -> ! {
+    // SAFETY: the caller says so.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        engine.fault = Some(RawFault {
+            kind,
+            node: block.node,
+            block: block.head.index,
+            thread: head.index,
+            at,
+            other,
+            what,
+        });
+        leave(thread);
+    }
+    // Nobody comes back to it.
+    std::process::abort()
+}
+
+unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -> u32 {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        let site = *site;
+        if let Some(first) = block.barrier.filter(|first| !first.same(&site)) {
+            let what = format!(
+                "this thread comes to {}, others of its block wait in {} at {{}}: all must come to the same place",
+                site.what(),
+                first.what()
+            );
+            let other = Some(Where::Named(first.at()));
+            fail(
+                thread,
+                FaultKind::Divergence,
+                Where::Named(site.at()),
+                other,
+                what,
+            );
+        }
+        let generation = block.generation & 1;
+        block.brought[generation] += value;
+        block.arrived += 1;
+        if block.release() {
+            engine.events += 1;
+            if let Some(clocks) = &mut block.clocks {
+                clocks.barrier();
+            }
+        } else {
+            block.barrier = Some(site);
+            block.warps[head.warp as usize].at_barrier |= 1 << head.lane;
+            block.fibers[head.linear as usize].site = Some(site);
+            leave(thread);
+        }
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = None;
+        block.brought[generation]
+    }
+}
+
+/// Ends what lanes do together when all have arrived that live; `last` is the lane that goes on by itself.
+fn complete(
+    block: &mut Block,
+    warp: usize,
+    at: usize,
+    last: Option<(u32, Option<Reduce>)>,
+) -> bool {
+    let w = &mut block.warps[warp];
+    let c = &mut w.collectives[at];
+    let needed = c.mask & w.alive;
+    if c.arrived == 0 || c.arrived & needed != needed {
+        return false;
+    }
+    if let Some((_, Some(reduce))) = last {
+        // SAFETY: the slots of this generation, of which `arrived` are written.
+        unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
+    }
+    // Only this orders memory: lanes that read each other's registers may still be elsewhere with theirs.
+    let orders = c.site.is_some_and(|s| s.what() == "__syncwarp");
+    if let Some(clocks) = block.clocks.as_mut().filter(|_| orders) {
+        clocks.warp(warp, c.arrived & needed);
+    }
+    let own = last.map_or(0, |(lane, _)| 1 << lane);
+    w.ready |= c.arrived & needed & !own;
+    c.arrived = 0;
+    c.generation += 1;
+    c.site = None;
+    true
+}
+
+unsafe extern "C" fn collective(
+    thread: Thread,
+    mask: u32,
+    value: *const c_void,
+    bytes: u32,
+    reduce: Option<Reduce>,
+    site: *const RawSite,
+) -> *const Slot {
+    // SAFETY: the thread runs; the value and the site are on its stack.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        let (site, warp, lane) = (*site, head.warp as usize, head.lane);
+        if mask >> lane & 1 == 0 {
+            let what = format!(
+                "lane {lane} calls {} with the mask {mask:#x}, which lacks it",
+                site.what()
+            );
+            fail(
+                thread,
+                FaultKind::Divergence,
+                Where::Named(site.at()),
+                None,
+                what,
+            );
+        }
+        let at = block.warps[warp].collective(mask);
+        let c = &mut block.warps[warp].collectives[at];
+        if let Some(first) = c.site.filter(|first| !first.same(&site)) {
+            let what = format!(
+                "this lane comes to {}, others of its warp wait in {} at {{}}: all must come to the same place",
+                site.what(),
+                first.what()
+            );
+            let other = Some(Where::Named(first.at()));
+            fail(
+                thread,
+                FaultKind::Divergence,
+                Where::Named(site.at()),
+                other,
+                what,
+            );
+        }
+        c.site = Some(site);
+        let generation = c.generation & 1;
+        let slot = &mut c.slots[generation][lane as usize];
+        let n = (bytes as usize).min(SLOT);
+        std::ptr::copy_nonoverlapping(value.cast::<u8>(), slot.0.as_mut_ptr(), n);
+        c.arrived |= 1 << lane;
+        if complete(block, warp, at, Some((lane, reduce))) {
+            engine.events += 1;
+        } else {
+            block.fibers[head.linear as usize].site = Some(site);
+            leave(thread);
+        }
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = None;
+        block.warps[warp].collectives[at].slots[generation].as_ptr()
+    }
+}
+
+unsafe extern "C" fn shared(thread: Thread, site: *const RawShared) -> *mut u8 {
+    // SAFETY: the thread runs; declarations live as long as the module.
+    unsafe {
+        let (_, block, _) = of(thread);
+        if let Some(at) = block.shared(site) {
+            return at;
+        }
+        let what = format!(
+            "{} needs {} bytes beyond {}: a block has {}",
+            (*site).name(),
+            (*site).bytes,
+            block.shared_bytes(),
+            super::engine::DECLARED
+        );
+        fail(
+            thread,
+            FaultKind::Resources,
+            Where::Named((*site).name()),
+            None,
+            what,
+        )
+    }
+}
+
+/// Lets others run.
+///
+/// # Safety
+/// As for [`of`].
+unsafe fn spin(thread: Thread, site: RawSite) {
+    // SAFETY: the caller says so.
+    unsafe {
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = Some(site);
+        block.warps[head.warp as usize].spinning |= 1 << head.lane;
+        leave(thread);
+        let (head, block, _) = of(thread);
+        block.fibers[head.linear as usize].site = None;
+    }
+}
+
+unsafe extern "C" fn pause(thread: Thread, site: *const RawSite) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe { spin(thread, *site) };
+}
+
+/// The checks look at an access; the thread stops where something is wrong.
+///
+/// # Safety
+/// As for [`of`].
+pub(super) unsafe fn look(thread: Thread, access: &Access, at: Option<Where>) {
+    // SAFETY: the caller says so.
+    unsafe {
+        let (head, block, engine) = of(thread);
+        if let Err(wrong) = engine.look(block, head, access) {
+            let (kind, what, other) = *wrong;
+            let code = Where::Code {
+                node: block.node,
+                pc: access.pc,
+            };
+            fail(thread, kind, at.unwrap_or(code), other, what);
+        }
+    }
+}
+
+unsafe extern "C" fn atomic(
+    thread: Thread,
+    address: *const c_void,
+    bytes: u32,
+    of_kind: u32,
+    pc: *const c_void,
+    site: *const RawSite,
+) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let watched = of(thread).2.watch.is_some();
+        if watched {
+            let access = Access {
+                address: address as usize,
+                bytes: bytes as usize,
+                kind: of_kind,
+                pc: pc as usize,
+                atomic: 1 + u8::from(of_kind & kind::SYSTEM != 0),
+            };
+            look(thread, &access, Some(Where::Named((*site).at())));
+        }
+        if of_kind & kind::STORE != 0 {
+            let engine = of(thread).2;
+            engine.events += 1;
+            // Before what others may see, they may be further or not.
+            if engine.random.below(4) == 0 {
+                spin(thread, *site);
+            }
+            of(thread).2.events += 1;
+        } else {
+            // A flag that is as it was when this thread looked last: others must run to change it.
+            let now = match bytes {
+                8 => address.cast::<u64>().read_volatile(),
+                _ => u64::from(address.cast::<u32>().read_volatile()),
+            };
+            let (head, block, _) = of(thread);
+            let fiber = &mut block.fibers[head.linear as usize];
+            let seen = (address as usize, now);
+            if std::mem::replace(&mut fiber.flag, seen) == seen {
+                spin(thread, *site);
+            }
+        }
+        let (head, block, engine) = of(thread);
+        if let (Some(watch), Some(clocks)) = (&mut engine.watch, &mut block.clocks) {
+            let device = watch.device_of(block.node, &*engine.graph);
+            let mut actor = Actor {
+                node: block.node,
+                device,
+                thread: Some((clocks, head.linear as usize)),
+            };
+            watch.checks.atomic(&mut actor, address as usize, of_kind);
+        }
+    }
+}
+
+unsafe extern "C" fn fence(thread: Thread, scope: u32) {
+    // SAFETY: the thread runs.
+    unsafe {
+        let (head, block, _) = of(thread);
+        if let Some(clocks) = &mut block.clocks {
+            Checks::fence(clocks, head.linear as usize, scope);
+        }
+    }
+}
+
+unsafe extern "C" fn dependents(thread: Thread) {
+    // SAFETY: the thread runs.
+    unsafe {
+        let (_, block, engine) = of(thread);
+        engine.trigger(block);
+    }
+}
+
+unsafe extern "C" fn dependencies(thread: Thread, site: *const RawSite) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        loop {
+            let (head, block, engine) = of(thread);
+            let before = &engine.node(block.node).programmatic;
+            if before.iter().all(|&n| engine.nodes[n].over) {
+                if let Some(clocks) = &mut block.clocks {
+                    Checks::ended(clocks, head.linear as usize, before);
+                }
+                engine.nodes[block.node].waited = true;
+                return;
+            }
+            block.waiting += 1;
+            spin(thread, *site);
+            of(thread).1.waiting -= 1;
+        }
+    }
+}
+
+unsafe extern "C" fn trap(thread: Thread, site: *const RawSite) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let at = Where::Named((*site).at());
+        fail(
+            thread,
+            FaultKind::Trap,
+            at,
+            None,
+            "the kernel stopped itself".into(),
+        )
+    }
+}
+
+unsafe extern "C" fn access(
+    thread: Thread,
+    address: *const c_void,
+    bytes: u32,
+    of: u32,
+    pc: *const c_void,
+) {
+    let access = Access {
+        address: address as usize,
+        bytes: bytes as usize,
+        kind: of,
+        pc: pc as usize,
+        atomic: 0,
+    };
+    // SAFETY: the thread runs.
+    unsafe { look(thread, &access, None) };
+}
+
+unsafe extern "C" fn misaligned(
+    thread: Thread,
+    site: *const RawSite,
+    address: *const c_void,
+    to: u32,
+) {
+    // SAFETY: the thread runs; sites are on its stack.
+    unsafe {
+        let what = format!("the address {address:?} is no multiple of {to}");
+        fail(
+            thread,
+            FaultKind::Misaligned,
+            Where::Named((*site).at()),
+            None,
+            what,
+        )
+    }
+}

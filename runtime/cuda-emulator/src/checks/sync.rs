@@ -1,0 +1,71 @@
+//! Flags and fences.
+
+use super::known::Known;
+use super::{Actor, BlockClocks, Checks};
+use crate::abi::kind;
+
+impl Checks {
+    /// Notes what an atomic makes known and learns. Its access is noted apart.
+    pub(crate) fn atomic(&mut self, actor: &mut Actor<'_>, address: usize, of: u32) {
+        let device = actor.device;
+        let Some((clocks, thread)) = &mut actor.thread else {
+            return;
+        };
+        let (stores, loads) = (of & kind::STORE != 0, of & kind::LOAD != 0);
+        let scope = 1 + u32::from(of & kind::SYSTEM != 0);
+        if loads && let Some(flag) = self.flags.get(&address) {
+            let both = scope.min(flag.scope);
+            let reaches =
+                flag.instance == clocks.instance || both > 1 || both == 1 && flag.device == device;
+            match (reaches, of & kind::ACQUIRE != 0) {
+                (true, true) => clocks.learn(*thread, &flag.known),
+                (true, false) => {
+                    clocks.busy = true;
+                    let pending = &mut clocks.threads[*thread].pending;
+                    pending.get_or_insert_default().join(&flag.known);
+                }
+                (false, _) => {}
+            }
+        }
+        if !stores {
+            return;
+        }
+        let told = match of & kind::RELEASE != 0 {
+            true => Some((clocks.snapshot(*thread), scope)),
+            false => clocks.threads[*thread].fenced.as_deref().cloned(),
+        };
+        let flag = self.flags.entry(address).or_default();
+        if !loads {
+            // A plain store ends what others released here; an update goes on with it.
+            flag.known = Known::default();
+        }
+        if let Some((known, scope)) = told {
+            flag.scope = match flag.known.is_empty() {
+                true => scope,
+                false => scope.min(flag.scope),
+            };
+            flag.known.join(&known);
+            (flag.device, flag.instance) = (device, clocks.instance);
+            clocks.threads[*thread].advance();
+        }
+    }
+
+    /// A thread's fence: 0 for its block, 1 for its device, 2 for the system.
+    pub(crate) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
+        if let Some(pending) = clocks.threads[thread].pending.take() {
+            clocks.learn(thread, &pending);
+        }
+        let known = clocks.snapshot(thread);
+        clocks.threads[thread].fenced = Some(Box::new((known, scope)));
+        clocks.threads[thread].advance();
+    }
+
+    /// A thread has waited for the end of nodes.
+    pub(crate) fn ended(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
+        let known = Known {
+            nodes: nodes.iter().copied().collect(),
+            ..Known::default()
+        };
+        clocks.learn(thread, &known);
+    }
+}

@@ -1,0 +1,238 @@
+//! The host's C++ compiler, and what it compiled before.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest, Sha256};
+use tpc_cuda::DriverError;
+use tpc_cuda::kernels::PRELUDE;
+
+/// How kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// To run fast: a fault of a kernel shows in its results, or ends the process.
+    Plain,
+    /// To find faults: every load and store is checked.
+    Checked,
+}
+
+/// A C++ compiler.
+#[derive(Clone, Debug)]
+pub(super) struct Compiler {
+    program: String,
+    version: String,
+    cache: PathBuf,
+}
+
+/// What is missing, and how to get it.
+fn none(tried: &[String]) -> DriverError {
+    DriverError::NoCompiler {
+        what: format!(
+            "emulated devices need a C++20 compiler (GCC 11, Clang 14 or later), and none of {} runs; install one (`apt \
+             install g++`, `dnf install gcc-c++`) or name one by the variable CXX",
+            tried.join(", ")
+        ),
+    }
+}
+
+impl Compiler {
+    /// The compiler that the variable `CXX` names, or else the first of the usual ones that runs. What it compiles is kept
+    /// in the folder.
+    pub(super) fn find(cache: PathBuf) -> Result<Compiler, DriverError> {
+        let named = std::env::var("CXX").ok().filter(|n| !n.is_empty());
+        let usual = ["c++", "g++", "clang++"].map(str::to_owned);
+        let tried: Vec<String> = named.into_iter().chain(usual).collect();
+        let found = tried.iter().find_map(|program| {
+            let out = Command::new(program).arg("--version").output().ok()?;
+            let version = String::from_utf8_lossy(&out.stdout).into_owned();
+            let program = program.clone();
+            out.status.success().then_some((program, version))
+        });
+        let (program, version) = found.ok_or_else(|| none(&tried))?;
+        Ok(Compiler {
+            program,
+            version,
+            cache,
+        })
+    }
+
+    fn flags(build: Build) -> Vec<&'static str> {
+        let mut flags = vec![
+            "-std=c++20",
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-fno-strict-aliasing",
+            "-ffp-contract=off",
+            "-fno-math-errno",
+            "-fno-stack-protector",
+            "-gdwarf-4",
+            "-g1",
+            "-w",
+        ];
+        #[cfg(target_arch = "x86_64")]
+        if ["avx2", "fma", "bmi2", "f16c"].iter().all(|f| has(f)) {
+            flags.push("-march=x86-64-v3");
+        }
+        match build {
+            Build::Plain => flags.push("-O2"),
+            Build::Checked => flags.extend([
+                "-O1",
+                "-DSHIM_CHECKED",
+                "-fno-tree-vectorize",
+                "-fsanitize=thread,alignment",
+            ]),
+        }
+        flags
+    }
+
+    /// What stands before every module.
+    fn head() -> String {
+        let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
+        let parts = [
+            (line("shim.h"), include_str!("shim.h")),
+            (line("twins.h"), include_str!("twins.h")),
+            (
+                "\n#ifdef SHIM_CHECKED".to_owned() + &line("hooks.h"),
+                include_str!("hooks.h"),
+            ),
+            ("\n#endif".to_owned() + &line("prelude.cuh"), PRELUDE),
+        ];
+        parts
+            .iter()
+            .flat_map(|(head, text)| [head.as_str(), *text])
+            .collect()
+    }
+
+    /// The text of a module behind that.
+    fn text(name: &str, source: &str) -> String {
+        let forbidden = |c: char| c.is_control() || c == '"' || c == '\\';
+        let name = name.replace(forbidden, "_");
+        format!("#line 1 \"{name}.cu\"\n{source}")
+    }
+
+    /// The key of what these parts make.
+    fn key(&self, parts: &[&str]) -> String {
+        let mut hash = Sha256::new();
+        for part in [self.program.as_str(), &self.version].iter().chain(parts) {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// A file of the cache, written by `write` unless it is there. Others may write the same: each writes a file of its own,
+    /// and the last to be renamed stays.
+    fn kept(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> Result<(), DriverError>,
+    ) -> Result<PathBuf, DriverError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let path = self.cache.join(name);
+        if path.is_file() {
+            return Ok(path);
+        }
+        std::fs::create_dir_all(&self.cache).map_err(io(&self.cache))?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let own = self
+            .cache
+            .join(format!("{}.{number}.{name}", std::process::id()));
+        let result = write(&own);
+        let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io(&path)));
+        // It is there only where something failed.
+        let _ = std::fs::remove_file(&own);
+        result.map(|()| path)
+    }
+
+    /// The file of what stands before every module. Beside it lies the same in the form that the compiler reads fastest, if it
+    /// has one.
+    fn headed(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
+        let head = Self::head();
+        let key = self.key(&["head", &flags.join(" "), &head]);
+        let path = self.kept(&format!("{key}.h"), |own| {
+            std::fs::write(own, &head).map_err(io(own))
+        })?;
+        let ready = self.kept(&format!("{key}.h.gch"), |own| {
+            let mut command = Command::new(&self.program);
+            command
+                .args(flags)
+                .args(["-x", "c++-header"])
+                .arg(&path)
+                .arg("-o")
+                .arg(own);
+            self.run(&mut command, "what stands before all")
+        });
+        // Without it the text is read.
+        drop(ready);
+        Ok(path)
+    }
+
+    fn run(&self, command: &mut Command, module: &str) -> Result<(), DriverError> {
+        let out = command.output().map_err(io(Path::new(&self.program)))?;
+        match out.status.success() {
+            true => Ok(()),
+            false => Err(DriverError::Compile {
+                module: module.to_owned(),
+                log: String::from_utf8_lossy(&out.stderr).into_owned(),
+            }),
+        }
+    }
+
+    /// The shared object of a module, compiled unless it was before.
+    pub(super) fn compile(
+        &self,
+        name: &str,
+        source: &str,
+        build: Build,
+    ) -> Result<PathBuf, DriverError> {
+        let text = Self::text(name, source);
+        let flags = Self::flags(build);
+        let key = self.key(&[&flags.join(" "), &Self::head(), &text]);
+        self.kept(&format!("{key}.so"), |whole| {
+            let head = self.headed(&flags)?;
+            let [source, half] = ["cpp", "o"].map(|e| whole.with_extension(e));
+            std::fs::write(&source, &text).map_err(io(&source))?;
+            let mut command = Command::new(&self.program);
+            command
+                .args(&flags)
+                .arg("-include")
+                .arg(&head)
+                .arg("-c")
+                .arg(&source);
+            let result = self.run(command.arg("-o").arg(&half), name);
+            // Linked without the sanitizers' libraries: what they would supply is in the shim.
+            let mut command = Command::new(&self.program);
+            command
+                .arg("-shared")
+                .arg(&half)
+                .arg("-o")
+                .arg(whole)
+                .arg("-lm");
+            let result = result.and_then(|()| self.run(&mut command, name));
+            for file in [&source, &half] {
+                let _ = std::fs::remove_file(file);
+            }
+            result
+        })
+    }
+}
+
+/// The error of a file.
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
+    let what = path.display().to_string();
+    move |cause| DriverError::Io { what, cause }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has(feature: &str) -> bool {
+    match feature {
+        "avx2" => is_x86_feature_detected!("avx2"),
+        "fma" => is_x86_feature_detected!("fma"),
+        "bmi2" => is_x86_feature_detected!("bmi2"),
+        "f16c" => is_x86_feature_detected!("f16c"),
+        _ => false,
+    }
+}

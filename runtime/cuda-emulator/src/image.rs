@@ -1,0 +1,121 @@
+//! A module that the host's compiler made.
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libloading::Library;
+use tpc_cuda::{Args, DriverError};
+
+use super::abi::{Calls, RawKernel};
+use super::calls::CALLS;
+use super::engine::addresses;
+
+/// A loaded module.
+pub(super) struct Image {
+    name: String,
+    path: PathBuf,
+    library: Library,
+    /// The addresses of its code and data.
+    pub(super) range: std::ops::Range<usize>,
+}
+
+/// A kernel with its arguments.
+pub(super) struct Kernel {
+    pub(super) run: unsafe extern "C" fn(*const *const c_void),
+    pub(super) arguments: Vec<*const c_void>,
+}
+
+impl Image {
+    /// Loads a module.
+    pub(super) fn load(name: &str, path: &Path) -> Result<Image, DriverError> {
+        let failed = |e: libloading::Error| DriverError::Driver {
+            what: format!("loading {}", path.display()),
+            error: e.to_string(),
+        };
+        // SAFETY: the file was made by the compiler from the shim and the module. It has no initialisers but those of tables.
+        let library = unsafe { Library::new(path) }.map_err(failed)?;
+        // SAFETY: the shim declares both with these types. It is zero until it is written.
+        let range = unsafe {
+            let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
+            // A module may be loaded twice, and run elsewhere.
+            if (*calls).cast::<usize>().read() == 0 {
+                (*calls).write(CALLS);
+            }
+            let image = library
+                .get::<*const [usize; 2]>(b"tpc_image\0")
+                .map_err(failed)?;
+            let [from, to] = (*image).read();
+            from..to
+        };
+        Ok(Image {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            library,
+            range,
+        })
+    }
+
+    fn raw(&self, name: &str) -> Result<&RawKernel, DriverError> {
+        let symbol = format!("tpc_kernel_{name}\0");
+        // SAFETY: the shim declares what has such a name with this type; it lives as long as the library.
+        let found = unsafe {
+            self.library
+                .get::<*const RawKernel>(symbol.as_bytes())
+                .map(|k| &**k)
+        };
+        found.map_err(|_| DriverError::NoFunction {
+            module: self.name.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Whether it has a kernel of that name.
+    pub(super) fn has(&self, name: &str) -> Result<(), DriverError> {
+        self.raw(name).map(|_| ())
+    }
+
+    /// A kernel for a launch of so many threads a block. The arguments must stay where they are.
+    pub(super) fn kernel(
+        &self,
+        name: &str,
+        args: &Args,
+        threads: u64,
+    ) -> Result<Kernel, DriverError> {
+        let raw = self.raw(name)?;
+        let malformed = |what: String| Err(DriverError::Malformed { what });
+        let given: Vec<usize> = args.iter().map(<[u8]>::len).collect();
+        let wanted: Vec<usize> = raw.sizes().iter().map(|&n| n as usize).collect();
+        if given != wanted {
+            return malformed(format!(
+                "kernel {name} takes arguments of {wanted:?} bytes: {given:?} are given"
+            ));
+        }
+        if threads > u64::from(raw.bound) {
+            return malformed(format!(
+                "kernel {name} takes {} threads a block: {threads} are given",
+                raw.bound
+            ));
+        }
+        Ok(Kernel {
+            run: raw.run,
+            arguments: addresses(args),
+        })
+    }
+
+    /// The file and the line of an address of code, from the tools that come with compilers.
+    pub(super) fn line(&self, pc: usize) -> Option<String> {
+        // A return address is that of the next instruction.
+        let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
+        let ask = |program: &str, more: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(more).arg("-e").arg(&self.path).arg(&offset);
+            let out = command.output().ok().filter(|o| o.status.success())?;
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            let line = text.lines().next()?.split(" (").next()?.trim();
+            let file = line.rsplit('/').next()?;
+            (!file.starts_with('?')).then(|| file.to_owned())
+        };
+        ask("addr2line", &[]).or_else(|| ask("llvm-symbolizer", &["--output-style=GNU"]))
+    }
+}

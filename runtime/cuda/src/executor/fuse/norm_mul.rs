@@ -1,0 +1,194 @@
+//! A norm times a tensor, with what makes the rows that it takes: sums, also over devices, norms before it, experts' results times their
+//! weights.
+
+use tpc_ir::op::BinaryKind;
+use tpc_ir::{Inst, InstData, Op, Value};
+
+use super::FusedLaunch;
+use super::matcher::{DefWalker, Matcher, is_binary};
+use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERTS, RowSource};
+
+/// The most devices whose parts are added where they are normalised.
+const DEVICES: usize = 8;
+
+/// A norm of the set times a tensor: the norm, and the tensor.
+fn scaled<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
+    if !is_binary(data, BinaryKind::Mul) {
+        return None;
+    }
+    let (norm, by) = matcher.inner(data)?;
+    let rows = matches!(norm.op, Op::Norm(_))
+        && matcher.dims(norm.results[0]) == matcher.dims(data.results[0]);
+    (rows && matcher.is_float(by) && matcher.are_f32(&[data.results[0]])).then_some((norm, by))
+}
+
+/// What the set makes of rows, whose operands are put to the others.
+fn rows(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Option<RowSource> {
+    let Some(data) = matcher.of(v) else {
+        operands.push(v);
+        return matcher.is_float(v).then_some(RowSource::Tensor);
+    };
+    if !matcher.are_f32(&[v]) {
+        return None;
+    }
+    match &data.op {
+        Op::Binary(op) if op.kind == BinaryKind::Add => {
+            let [a, b] = *data.operands.as_slice() else {
+                return None;
+            };
+            let (inner, other) = match matcher.inner(data) {
+                Some((_, other)) => (if other == a { b } else { a }, other),
+                None => (a, b),
+            };
+            let of = rows(matcher, inner, operands)?;
+            operands.push(other);
+            let whole = matcher.dims(inner) == matcher.dims(v) && matcher.is_float(other);
+            (whole && matcher.of(other).is_none()).then(|| RowSource::Add(Box::new(of)))
+        }
+        Op::Binary(_) => {
+            let (norm, by) = scaled(matcher, data)?;
+            let Op::Norm(op) = &norm.op else { return None };
+            let x = norm.operands[0];
+            let of = rows(matcher, x, operands)?;
+            operands.push(by);
+            let plain = matches!(of, RowSource::Tensor | RowSource::AllReduce(_));
+            let same = matcher.dims(v) == matcher.dims(data.results[0])
+                && !(matcher.of(x).is_some() && matcher.is_kept(x));
+            (plain && same).then(|| RowSource::Norm(op.clone(), Box::new(of)))
+        }
+        Op::AllReduce(_) => {
+            let width = matcher.dims(v)[0].as_const();
+            let fits = width.is_some_and(|n| n <= MAX_ALL_REDUCE_WIDTH as u64);
+            operands.extend(&data.operands);
+            let parts = matcher.are_f32(&data.operands) && data.operands.len() <= DEVICES;
+            (fits && parts && data.results.contains(&v))
+                .then_some(RowSource::AllReduce(data.operands.len()))
+        }
+        Op::Sum(op) if op.axis == 1 => mixed(matcher, v, data, operands),
+        _ => None,
+    }
+}
+
+/// Parts times factors, added up along axis 1.
+fn mixed(
+    matcher: &Matcher<'_>,
+    v: Value,
+    sum: &InstData,
+    operands: &mut Vec<Value>,
+) -> Option<RowSource> {
+    let product = matcher.of(sum.operands[0])?;
+    let [parts, by] = *product.operands.as_slice() else {
+        return None;
+    };
+    let whole =
+        is_binary(product, BinaryKind::Mul) && matcher.of(parts).or(matcher.of(by)).is_none();
+    let [n, k, tokens, one] = matcher.dims(parts);
+    let few = k.as_const().is_some_and(|k| k <= MAX_ROUTED_EXPERTS);
+    // The rows of the result are those of tokens.
+    let [m, b, c, d] = matcher.dims(v);
+    let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
+    operands.extend([parts, by]);
+    let same = matcher.dims(parts) == matcher.dims(product.results[0]);
+    let fits = whole && few && rows && same && one.is_one() && d.is_one();
+    (fits && matcher.is_float(parts) && matcher.is_float(by)).then_some(RowSource::WeightedSum)
+}
+
+pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
+    let last = matcher.last()?;
+    let result = *last.results.first()?;
+    let mut operands = Vec::new();
+    if let Some((norm, by)) = scaled(matcher, last) {
+        let Op::Norm(op) = &norm.op else { return None };
+        let x = norm.operands[0];
+        let of = rows(matcher, x, &mut operands)?;
+        operands.push(by);
+        let kept = matcher.of(x).is_some() && matcher.is_kept(x);
+        let (kept, mut results) = match kept {
+            true => (KeepInput::Yes, vec![x]),
+            false => (KeepInput::No, Vec::new()),
+        };
+        results.push(result);
+        return Some(FusedLaunch {
+            fused: FusedOp::NormMul(op.clone(), of, kept),
+            operands,
+            terms: None,
+            results,
+        });
+    }
+    let of = rows(matcher, result, &mut operands)?;
+    Some(FusedLaunch {
+        fused: FusedOp::MulSumAdd(of),
+        operands,
+        terms: None,
+        results: vec![result],
+    })
+}
+
+/// The sets that end with a sum: with what is added, with one of them, or alone.
+fn before(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
+    let (sum, data, mut views) = defs.of(v);
+    views.push(sum);
+    if !is_binary(data, BinaryKind::Add) {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for operand in &data.operands {
+        let made = made(defs, *operand);
+        if !made.is_empty() {
+            out.push([views.clone(), made].concat());
+        }
+    }
+    out.push(views);
+    out
+}
+
+/// A norm times a tensor, or parts times factors, added up.
+fn made(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
+    let (inst, data, mut out) = defs.of(v);
+    out.push(inst);
+    let under = match &data.op {
+        Op::Sum(_) => [data.operands[0]].to_vec(),
+        Op::Binary(op) if op.kind == BinaryKind::Mul => data.operands.to_vec(),
+        _ => return Vec::new(),
+    };
+    let summed = matches!(data.op, Op::Sum(_));
+    let found = under
+        .into_iter()
+        .map(|v| defs.graph().value(v).def.0)
+        .find(|i| {
+            let op = &defs.graph().inst(*i).op;
+            match summed {
+                true => is_binary(defs.graph().inst(*i), BinaryKind::Mul),
+                false => matches!(op, Op::Norm(_)),
+            }
+        });
+    match found {
+        Some(under) => [out, vec![under]].concat(),
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
+    let (mut long, mut sums, mut short) = (Vec::new(), Vec::new(), Vec::new());
+    for (inst, data) in defs.graph().insts() {
+        if is_binary(data, BinaryKind::Mul) {
+            let norm = data.operands.iter().map(|v| defs.graph().value(*v).def.0);
+            for norm in norm.filter(|i| matches!(defs.graph().inst(*i).op, Op::Norm(_))) {
+                let own = vec![norm, inst];
+                let before = before(defs, defs.graph().inst(norm).operands[0]);
+                long.extend(before.into_iter().map(|b| [b, own.clone()].concat()));
+                short.push(own);
+            }
+        }
+        if is_binary(data, BinaryKind::Add) {
+            let before = before(defs, data.results[0]);
+            sums.extend(before.into_iter().filter(|s| s.len() > 1));
+        }
+        if matches!(data.op, Op::Sum(_)) {
+            short.push(made(defs, data.results[0]));
+        }
+    }
+    long.extend(sums);
+    long.extend(short);
+    long
+}

@@ -1,0 +1,60 @@
+//! The ops that the host runs within graphs.
+
+use tpc_cpu::host::HostedOps;
+use tpc_cpu::{CpuOptions, KernelError, View};
+use tpc_ir::Bindings;
+use tpc_ir::program::Program;
+use tpc_runtime::ExecError;
+
+use super::launches::{LaunchTask, Launches};
+use super::memory::{Arenas, DeviceView};
+use super::options::CudaOptions;
+
+/// The ops of the host, with threads that run them.
+#[derive(Debug)]
+pub(super) struct HostLaunches {
+    pub(super) ops: HostedOps,
+    views: Vec<Vec<View>>,
+}
+
+impl HostLaunches {
+    pub(super) fn new(
+        program: &Program,
+        launches: &Launches,
+        arenas: &Arenas,
+        options: CudaOptions,
+    ) -> Result<HostLaunches, ExecError> {
+        let cpu = CpuOptions {
+            options: options.options,
+            ..CpuOptions::with_threads(options.threads)
+        };
+        let first_byte = |arena| arenas.address(arena) as *mut u8;
+        let ops = HostedOps::new(program, &launches.hosted, &first_byte, cpu)?;
+        let views = vec![Vec::new(); launches.hosted.len()];
+        Ok(HostLaunches { ops, views })
+    }
+
+    /// The views of a batch of these sizes.
+    pub(super) fn set(
+        &mut self,
+        launches: &Launches,
+        slots: &[DeviceView],
+        sizes: &Bindings,
+    ) -> Result<(), ExecError> {
+        for task in launches.tasks.iter().flatten() {
+            if let LaunchTask::Host { op, slots: range } = task {
+                let views = slots[range.clone()].iter().map(DeviceView::on_host);
+                self.views[*op] = views.collect();
+            }
+        }
+        self.ops.resize(sizes)
+    }
+
+    /// Runs an op on the views of the batch.
+    #[allow(unsafe_code)]
+    pub(super) fn run(&mut self, op: usize) -> Result<(), KernelError> {
+        // SAFETY: the verifier has found every view inside its arena, which is memory of the host, and the steps that meet in
+        // memory in an order, which the edges of the graph keep.
+        unsafe { self.ops.run(op, &self.views[op]) }
+    }
+}

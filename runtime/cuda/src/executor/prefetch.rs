@@ -1,0 +1,75 @@
+//! The weights that launches ask for before the launches that read them: while a device adds up what others give and normalises it, most of
+//! it would be idle.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::program::{Program, Step, StoredFormat};
+use tpc_ir::{Launch, Place, Value};
+
+use super::fuse::{FusedLaunch, Role};
+use super::roles::{format_of, roles};
+use crate::kernels::FusedOp;
+
+/// Per launch at a place, the weight that the next launch there reads.
+#[derive(Debug, Default)]
+pub(super) struct PrefetchPlan(BTreeMap<(Launch, Place), Value>);
+
+impl PrefetchPlan {
+    pub(super) fn new(program: &Program) -> PrefetchPlan {
+        let mut out = BTreeMap::new();
+        for queue in program.phases.iter().flat_map(|phase| &phase.queues) {
+            let mut before: Option<Launch> = None;
+            for step in &queue.steps {
+                let Step::Launch(launch) = *step else {
+                    continue;
+                };
+                let own = own(program, launch, queue.place);
+                if let (Some(before), Some(weight)) =
+                    (before, own.as_ref().and_then(|t| weight(program, t)))
+                {
+                    out.insert((before, queue.place), weight);
+                }
+                let able = matches!(
+                    own,
+                    Some(FusedLaunch {
+                        fused: FusedOp::NormMul(..),
+                        ..
+                    })
+                );
+                before = able.then_some(launch);
+            }
+        }
+        PrefetchPlan(out)
+    }
+
+    /// The weight that a launch at a place asks for.
+    pub(super) fn of(&self, launch: Launch, place: Place) -> Option<Value> {
+        self.0.get(&(launch, place)).copied()
+    }
+}
+
+/// What a launch does at a place, where that is one kernel of several ops.
+fn own(program: &Program, launch: Launch, place: Place) -> Option<FusedLaunch> {
+    let own = roles(program, launch)?
+        .into_iter()
+        .find(|(at, _)| *at == place);
+    match own {
+        Some((_, Role::Fused(fused))) => Some(fused),
+        Some((_, Role::Share)) | None => None,
+    }
+}
+
+/// The first weight in planes that a product reads, whatever it multiplies; those of experts are not known yet.
+fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
+    let known = matches!(
+        fused.fused,
+        FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_)
+    );
+    let planes = |v: &&Value| format_of(program, **v) == StoredFormat::Planes;
+    fused
+        .operands
+        .iter()
+        .filter(|_| known)
+        .find(planes)
+        .copied()
+}

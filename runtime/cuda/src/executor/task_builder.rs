@@ -1,0 +1,316 @@
+//! Builds the tasks of launches: which kernels run at which place, on which values.
+
+use std::collections::BTreeMap;
+
+use tpc_cpu::host::{most, work};
+use tpc_ir::program::Program;
+use tpc_ir::{Launch, Op, Place, Value};
+use tpc_runtime::ExecError;
+
+use super::fuse::{FusedLaunch, Role};
+use super::place::{device, device_index};
+use super::prefetch::PrefetchPlan;
+use super::roles::roles;
+use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
+use super::term_slot::TermSlot;
+use super::terms::{TermsPlan, in_terms};
+
+/// Asks whether the kernels of a device reach the memory of another.
+pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
+
+/// Makes the tasks of launches.
+#[derive(Default)]
+pub(super) struct TaskBuilder {
+    terms: TermsPlan,
+    prefetch: PrefetchPlan,
+    /// The staging buffers, by their participants.
+    known: BTreeMap<Vec<usize>, usize>,
+    pub(super) staging: Vec<StagingBuffer>,
+}
+
+impl TaskBuilder {
+    /// For the launches of a program.
+    pub(super) fn new(program: &Program) -> Result<TaskBuilder, ExecError> {
+        Ok(TaskBuilder {
+            terms: TermsPlan::new(program)?,
+            prefetch: PrefetchPlan::new(program),
+            ..TaskBuilder::default()
+        })
+    }
+
+    /// The tasks of a launch.
+    pub(super) fn tasks(
+        &mut self,
+        program: &Program,
+        launch: Launch,
+        reach: &mut Reach<'_>,
+    ) -> Result<Vec<Task>, ExecError> {
+        if let Some(roles) = roles(program, launch) {
+            return match roles.as_slice() {
+                [(_, Role::Fused(fused))] => Ok(vec![self.fused_task(program, launch, fused)?]),
+                _ => self.collective_tasks(program, launch, &roles, reach),
+            };
+        }
+        let (op, operands, results) = work(program, launch)?;
+        if op.is_collective() {
+            let places = results
+                .iter()
+                .map(|v| (program.graph.value(*v).place, Role::Share));
+            return self.collective_tasks(program, launch, &places.collect::<Vec<_>>(), reach);
+        }
+        let to = match program.launch(launch).places.as_slice() {
+            [place] => device(*place)?.map(|d| d.0 as usize),
+            _ => return Err(malformed("it has several places")),
+        };
+        let Op::Copy(_) = op else {
+            return Ok(vec![self.op_task(
+                program,
+                (launch, to),
+                (op, operands, results),
+            )]);
+        };
+        let from = device_index(program, operands[0])?;
+        if let (Some(from), Some(to)) = (from, to)
+            && from != to
+            && !reach(from, to)?
+        {
+            let part = self.staging_part(program, &[from, to], (0, operands[0]))?;
+            return Ok(vec![
+                copy_task(from, 0, Binding::own(operands[0]), part),
+                copy_task(to, 1, part, Binding::own(results[0])),
+            ]);
+        }
+        // Devices push what they copy; the host's memory is in reach of all.
+        let place = from.or(to);
+        Ok(vec![self.op_task(
+            program,
+            (launch, place),
+            (op, operands, results),
+        )])
+    }
+
+    /// The task of several ops.
+    fn fused_task(
+        &self,
+        program: &Program,
+        launch: Launch,
+        fused: &FusedLaunch,
+    ) -> Result<Task, ExecError> {
+        let place = device_index(program, fused.results[0])?;
+        let here = program.graph.value(fused.results[0]).place;
+        let mut operands: Vec<Binding> = fused.operands.iter().map(|v| Binding::own(*v)).collect();
+        let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
+        // What is updated elsewhere is copied first.
+        let mut ops = Vec::new();
+        for inst in program.launch(launch).covers() {
+            let data = program.graph.inst(*inst);
+            ops.extend(update_copy(
+                program,
+                &data.op,
+                data.operands[0],
+                data.results[0],
+            ));
+        }
+        if let Some(at) = fused.terms {
+            let x = fused.operands[at];
+            let (half, there) = self.terms.read((launch, here));
+            operands[at] = Binding::terms(x, half);
+            if !there {
+                ops.push(terms_kernel(x, half));
+            }
+        }
+        if let (Some((_, half)), Some(made)) =
+            (self.terms.made((launch, here)), fused.results.last())
+        {
+            results.push(Binding::terms(*made, half));
+        }
+        operands.extend(self.prefetch.of(launch, here).map(Binding::own));
+        ops.push(TaskKernel {
+            op: KernelOp::Fused(fused.fused.clone()),
+            operands,
+            results,
+        });
+        Ok(Task {
+            place,
+            stage: 0,
+            ops,
+        })
+    }
+
+    /// An op on one place. A device copies first what it updates elsewhere, and takes apart the activations that it multiplies with
+    /// weights in planes.
+    fn op_task(
+        &self,
+        program: &Program,
+        (launch, place): (Launch, Option<usize>),
+        (op, operands, results): (Op, Vec<Value>, Vec<Value>),
+    ) -> Task {
+        let mut reads: Vec<Binding> = operands.iter().map(|v| Binding::own(*v)).collect();
+        let here = (launch, program.graph.value(results[0]).place);
+        let mut results: Vec<Binding> = results.iter().map(|v| Binding::own(*v)).collect();
+        let mut ops = Vec::new();
+        if place.is_some() {
+            let first = reads.first().map(|r| r.value);
+            let moved = first.and_then(|from| update_copy(program, &op, from, results[0].value));
+            if let Some(copy) = moved {
+                ops.push(copy);
+                reads[0] = results[0];
+            }
+            if let Some(x) = in_terms(program, &op, &operands) {
+                let (half, there) = self.terms.read(here);
+                reads[1] = Binding::terms(x, half);
+                if !there {
+                    ops.push(terms_kernel(x, half));
+                }
+            }
+            if let Some((x, half)) = self.terms.made(here) {
+                results.push(Binding::terms(x, half));
+            }
+        }
+        ops.push(TaskKernel {
+            op: KernelOp::Op(op),
+            operands: reads,
+            results,
+        });
+        Task {
+            place,
+            stage: 0,
+            ops,
+        }
+    }
+
+    /// The tasks of a launch in which devices meet: of each participant one, or two where some memory is out of reach.
+    fn collective_tasks(
+        &mut self,
+        program: &Program,
+        launch: Launch,
+        roles: &[(Place, Role)],
+        reach: &mut Reach<'_>,
+    ) -> Result<Vec<Task>, ExecError> {
+        let collective = program.launch(launch).covers().first();
+        let collective = collective.ok_or_else(|| malformed("it covers no collective"))?;
+        let data = program.graph.inst(*collective);
+        let (seen, mut out) = self.exchange(program, &data.operands, reach)?;
+        for (rank, (place, role)) in roles.iter().enumerate() {
+            let mut task = match role {
+                Role::Share => Task {
+                    place: device(*place)?.map(|d| d.0 as usize),
+                    stage: 1,
+                    ops: vec![TaskKernel {
+                        op: KernelOp::CollectivePart(data.op.clone(), rank),
+                        operands: seen.clone(),
+                        results: vec![Binding::own(data.results[rank])],
+                    }],
+                },
+                Role::Fused(fused) => self.fused_task(program, launch, fused)?,
+            };
+            task.stage = 1;
+            let operands = task.ops.iter_mut().flat_map(|op| &mut op.operands);
+            for operand in operands.filter(|o| o.memory == MemoryKind::Own) {
+                let staged = seen.iter().find(|s| s.value == operand.value);
+                *operand = staged.copied().unwrap_or(*operand);
+            }
+            out.push(task);
+        }
+        Ok(out)
+    }
+
+    /// Where all devices see what each gives, and the copies by which it comes there.
+    fn exchange(
+        &mut self,
+        program: &Program,
+        given: &[Value],
+        reach: &mut Reach<'_>,
+    ) -> Result<(Vec<Binding>, Vec<Task>), ExecError> {
+        let mut places = Vec::new();
+        for value in given {
+            let place = device_index(program, *value)?;
+            places.push(place.ok_or_else(|| malformed("the host takes part in it"))?);
+        }
+        let mut reached = true;
+        for (reader, owner) in places
+            .iter()
+            .flat_map(|a| places.iter().map(move |b| (*a, *b)))
+        {
+            reached &= reader == owner || reach(reader, owner)?;
+        }
+        let mut copies = Vec::new();
+        let mut seen: Vec<Binding> = given.iter().map(|v| Binding::own(*v)).collect();
+        if !reached {
+            for (part, seen) in seen.iter_mut().enumerate() {
+                let staged = self.staging_part(program, &places, (part, seen.value))?;
+                copies.push(copy_task(places[part], 0, *seen, staged));
+                *seen = staged;
+            }
+        }
+        Ok((seen, copies))
+    }
+
+    /// The value in its part of the staging buffer of these participants, which has room for the largest batch.
+    fn staging_part(
+        &mut self,
+        program: &Program,
+        participants: &[usize],
+        (part, value): (usize, Value),
+    ) -> Result<Binding, ExecError> {
+        let next = self.staging.len();
+        let buffer = *self.known.entry(participants.to_vec()).or_insert(next);
+        if buffer == next {
+            self.staging.push(StagingBuffer::default());
+        }
+        let staging = &mut self.staging[buffer];
+        staging.parts = participants.len();
+        for shape in &program.shapes {
+            let [n, rest @ ..] = most(program, value, &shape.most)?;
+            let row = program.graph.value(value).ty.dtype.bytes(n as u64);
+            let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
+            let bytes = row
+                .zip(rows)
+                .and_then(|(row, rows)| rows.checked_mul(row as usize));
+            let bytes = bytes.ok_or_else(|| ExecError::Size {
+                what: format!("of {value}"),
+            })?;
+            staging.bytes = staging.bytes.max(bytes.next_multiple_of(256));
+        }
+        Ok(Binding {
+            value,
+            memory: MemoryKind::Staging(StagingPart { buffer, part }),
+        })
+    }
+}
+
+/// A copy by a device.
+fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
+    Task {
+        place: Some(place),
+        stage,
+        ops: vec![copy_kernel(from, to)],
+    }
+}
+
+fn copy_kernel(from: Binding, to: Binding) -> TaskKernel {
+    TaskKernel {
+        op: KernelOp::Op(Op::Copy(tpc_ir::op::Copy)),
+        operands: vec![from],
+        results: vec![to],
+    }
+}
+
+/// The copy of what an op updates, where the result lies elsewhere.
+fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<TaskKernel> {
+    let moved = op.is_update() && program.home(from) != program.home(to);
+    moved.then(|| copy_kernel(Binding::own(from), Binding::own(to)))
+}
+
+/// The kernel that takes activations apart.
+fn terms_kernel(x: Value, half: TermSlot) -> TaskKernel {
+    TaskKernel {
+        op: KernelOp::Terms,
+        operands: vec![Binding::own(x)],
+        results: vec![Binding::terms(x, half)],
+    }
+}
+
+fn malformed(what: &str) -> ExecError {
+    ExecError::Malformed { what: what.into() }
+}

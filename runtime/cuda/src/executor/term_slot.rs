@@ -1,0 +1,22 @@
+//! The two slots of a device for quantised activations.
+
+/// One of the two slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TermSlot {
+    First,
+    Second,
+}
+
+impl TermSlot {
+    pub(super) const fn other(self) -> TermSlot {
+        match self {
+            TermSlot::First => TermSlot::Second,
+            TermSlot::Second => TermSlot::First,
+        }
+    }
+
+    /// Its number.
+    pub(super) const fn number(self) -> u64 {
+        self as u64
+    }
+}

@@ -1,0 +1,58 @@
+//! Selects the kernel of `flash_attn`: by the number of tokens and the types of the cache.
+
+use tpc_ir::op::FlashAttn;
+
+use super::attention::{Attention, FAMILY};
+use super::flash_decode::{self, FlashDecode};
+use super::flash_prefill::FlashPrefill;
+use super::kernel::{GRID, Geometry, Request, Selection, kernel};
+
+/// Cells that a warp takes before there are more warps.
+const CELLS: usize = 64;
+/// The most warps that share a token's head.
+const WARPS: usize = 8;
+
+/// How attention goes through the cells.
+///
+/// For up to [`flash_decode::TOKENS`] tokens and caches of types that are written, blocks share the cells of a KV head ([`FlashDecode`]). For more,
+/// and caches that f16 holds, a block has a tile of rows ([`FlashPrefill`]). What remains, and heads that do not fit in shared memory, has a
+/// block for each token and query head.
+enum AttentionKernel {
+    Decode(FlashDecode),
+    Prefill(FlashPrefill),
+    PerHead,
+}
+
+impl AttentionKernel {
+    fn select(a: &Attention<'_>) -> AttentionKernel {
+        match a.q.max_dims[1] <= flash_decode::TOKENS {
+            true => FlashDecode::of(a).map_or(AttentionKernel::PerHead, AttentionKernel::Decode),
+            false => FlashPrefill::of(a).map_or(AttentionKernel::PerHead, AttentionKernel::Prefill),
+        }
+    }
+}
+
+/// A second result is the terms of the first.
+pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selection {
+    let attention = Attention::new(op, request)?;
+    match AttentionKernel::select(&attention) {
+        AttentionKernel::Decode(kernel) => kernel.kernel(&attention),
+        AttentionKernel::Prefill(kernel) => kernel.kernel(&attention),
+        AttentionKernel::PerHead => per_head(&attention),
+    }
+}
+
+/// A block for each token and query head: of any sizes and types.
+fn per_head(a: &Attention<'_>) -> Selection {
+    let params = a.with_slopes(a.params().u32(0))?;
+    let [dk, tokens, heads, streams] = a.q.max_dims;
+    let warps = a.k.max_dims[1].div_ceil(CELLS).clamp(1, WARPS);
+    let floats = dk + warps * (32 + 2 + a.v.max_dims[0]);
+    let units = tokens.saturating_mul(heads).saturating_mul(streams);
+    let geometry = Geometry {
+        grid: [units.clamp(1, GRID * 1024) as u32, 1, 1],
+        threads: 32 * warps as u32,
+        shared_bytes: u32::try_from(4 * floats).map_err(|_| "its heads are too wide")?,
+    };
+    kernel(a.instance(FAMILY, "flash_attn"), params, geometry)
+}

@@ -1,0 +1,139 @@
+//! Attention of few tokens: blocks share the cells of a KV head.
+//!
+//! A block has a chunk of cells for up to eight rows, which are tokens with query heads that share the KV head; so a decode step reads
+//! the cache once for each eight rows of a group. Chunks begin at fixed cells, and nothing that is done for a row depends on the others:
+//! a token has the same bits alone and with others, whatever cells are behind those that it sees.
+
+use super::attention::{Attention, FAMILY};
+use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
+use super::writable;
+
+/// The most tokens of a batch whose cells are shared so.
+pub(super) const TOKENS: usize = 8;
+
+/// Cells of a chunk, and threads of a block.
+const CHUNK: usize = 128;
+/// Chunks that are joined at once.
+const FAN: usize = 16;
+/// Tiles of rows in shared memory: that which is read, and those that come.
+const STAGES: usize = 3;
+/// The most bytes of a tile.
+const TILE: usize = 9600;
+/// The least bytes of all tiles: the blocks' values are added up there.
+const ROOM: usize = 8192;
+/// The most rows of a block.
+const ROWS: usize = 8;
+/// The most bytes of shared memory.
+const SHARED: usize = 48 << 10;
+/// The widest row of V: a thread has eight elements of it.
+const WIDEST: usize = 8 * CHUNK;
+
+/// Tiles of a cache.
+#[derive(Clone, Copy)]
+struct Tile {
+    cells: usize,
+    bytes: usize,
+    /// The lanes that copy a row.
+    lanes: usize,
+}
+
+impl Tile {
+    /// `None` where a row is too wide or of a type that caches do not have.
+    fn of(cache: &Tensor) -> Option<Tile> {
+        writable(cache.dtype).ok()?;
+        let row = usize::try_from(cache.dtype.bytes(cache.max_dims[0] as u64)?).ok()?;
+        let stride = (row + 30) / 16 * 16;
+        let cells = [32, 16, 8, 4].into_iter().find(|n| n * stride <= TILE)?;
+        Some(Tile {
+            cells,
+            bytes: cells * stride,
+            lanes: row.div_ceil(16).next_power_of_two().clamp(1, 32),
+        })
+    }
+}
+
+/// How the cells are shared.
+pub(super) struct FlashDecode {
+    keys: Tile,
+    values: Tile,
+    /// The rows of a block.
+    rows: usize,
+    /// The rows of a KV head.
+    of_head: usize,
+}
+
+impl FlashDecode {
+    /// `None` where no block has room for it.
+    pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
+        let [dk, tokens, heads, streams] = a.q.max_dims;
+        let kv_heads = a.k.max_dims[2];
+        if kv_heads > GRID || streams > GRID || a.v.max_dims[0] > WIDEST {
+            return None;
+        }
+        let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
+        let (keys, values) = (Tile::of(&a.k)?, Tile::of(&a.v)?);
+        let fits = |rows: &usize| {
+            let floats = rows * (dk.next_multiple_of(8) + CHUNK);
+            4 * floats + room(keys, values) <= SHARED
+        };
+        let most = of_head.clamp(1, ROWS).next_power_of_two();
+        let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
+        Some(FlashDecode {
+            keys,
+            values,
+            rows,
+            of_head,
+        })
+    }
+
+    pub(super) fn kernel(&self, a: &Attention<'_>) -> Selection {
+        let [dk, _, heads, streams] = a.q.max_dims;
+        let [_, cells, kv_heads, _] = a.k.max_dims;
+        let chunks = cells.div_ceil(CHUNK).max(1);
+        let tiles = self.of_head.div_ceil(self.rows).max(1);
+        let stage = self.keys.bytes.max(self.values.bytes);
+        let mut params = a.params();
+        for size in [
+            self.keys.cells,
+            self.values.cells,
+            self.keys.lanes,
+            self.values.lanes,
+            stage,
+        ] {
+            params = params.u32(size as u32);
+        }
+        let shared =
+            4 * self.rows * (dk.next_multiple_of(8) + CHUNK) + room(self.keys, self.values);
+        let blocks = chunks
+            .checked_mul(tiles)
+            .and_then(|n| u32::try_from(n).ok());
+        let blocks = blocks.filter(|n| *n <= u32::MAX / 2);
+        let geometry = Geometry {
+            grid: [
+                blocks.ok_or("it has too many cells")?,
+                kv_heads.max(1) as u32,
+                streams.max(1) as u32,
+            ],
+            threads: CHUNK as u32,
+            shared_bytes: shared as u32,
+        };
+        let units = (streams * kv_heads * tiles) as u64;
+        let rows = (streams * kv_heads * self.of_head) as u64;
+        debug_assert_eq!(rows, (streams * heads * a.q.max_dims[1]) as u64);
+        let of_row = 4 * (a.v.max_dims[0].next_multiple_of(4) + 2) as u64;
+        let scratch = Scratch {
+            counters: units * 4 * (chunks.div_ceil(FAN) as u64 + 1),
+            parts: (rows * chunks as u64).saturating_mul(of_row),
+        };
+        let rows_per_lane = if self.rows == ROWS { 2 } else { 3 };
+        let instance = a.instance(FAMILY, "flash_decode").with(self.rows);
+        let instance = instance.with_launch_bounds(CHUNK as u32, rows_per_lane);
+        let kernel = kernel(instance, a.with_slopes(params)?, geometry)?;
+        Ok(kernel.with_scratch(scratch))
+    }
+}
+
+/// The bytes of all tiles in shared memory.
+fn room(keys: Tile, values: Tile) -> usize {
+    (STAGES * keys.bytes.max(values.bytes)).max(ROOM)
+}

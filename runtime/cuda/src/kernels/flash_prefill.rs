@@ -1,0 +1,141 @@
+//! Attention of many tokens: by products of a warp, for the rows of a tile at once.
+//!
+//! A block has a tile of rows, which are tokens with query heads that share a KV head, and walks the cells in tiles: K and V are read
+//! once for 64 rows. Queries are two terms of f16, scaled by a power of two for each row; K, V and weights are f16. RowSource of quantised
+//! caches that go beyond f16 are scaled by a power of two each, which the scores and the weights take back. Tiles are at fixed cells,
+//! and nothing that is done for a row depends on the others.
+
+use tpc_ir::DType;
+
+use super::attention::Attention;
+use super::kernel::{GRID, Geometry, Selection, float, kernel};
+use super::source::Family;
+
+pub(super) const FAMILY: Family = Family {
+    name: "flash_prefill",
+    text: concat!(
+        include_str!("terms.cuh"),
+        "\n#line 1 \"cache.cuh\"\n",
+        include_str!("cache.cuh"),
+        "\n#line 1 \"flash_prefill.cu\"\n",
+        include_str!("flash_prefill.cu")
+    ),
+};
+
+/// RowSource of a block.
+const ROWS: usize = 64;
+/// Threads of a block.
+const THREADS: u32 = 128;
+/// The most bytes of shared memory that a block asks for: compute capability 7.5 has 64 KiB, of which it declares less than one.
+const SHARED: usize = 63 << 10;
+/// The least: results are put in order there, 36 floats of each row.
+const ORDERED: usize = ROWS * 36 * 4;
+
+/// What a block holds in registers: queries of so many times 16 elements, so many columns of V; and the cells of a tile.
+#[derive(Clone, Copy)]
+struct Shape {
+    steps: usize,
+    columns: usize,
+    cells: usize,
+}
+
+/// How the rows of a tile are computed.
+pub(super) struct FlashPrefill {
+    shape: Shape,
+    shared: usize,
+    /// The bytes of a row of K and of V.
+    rows: [usize; 2],
+    /// The tiles of a KV head.
+    tiles: usize,
+    /// The blocks that share the columns of V.
+    parts: usize,
+}
+
+impl FlashPrefill {
+    /// `None` where a type keeps more than f16 does, and where no block has room for it.
+    pub(super) fn of(a: &Attention<'_>) -> Option<FlashPrefill> {
+        let [dk, tokens, heads, streams] = a.q.max_dims;
+        let (kv_heads, dv) = (a.k.max_dims[2], a.v.max_dims[0]);
+        float(a.q.dtype).ok()?;
+        if !fits_f16(a.k.dtype) || !fits_f16(a.v.dtype) || kv_heads > GRID || streams > GRID {
+            return None;
+        }
+        let (steps, columns, cells) = match (dk, dv) {
+            (..=64, ..=64) => (4_usize, 64_usize, 32_usize),
+            (..=128, _) => (8, 128, 32),
+            (..=256, _) => (16, 64, 16),
+            _ => return None,
+        };
+        let row = |dtype: DType, n: usize| usize::try_from(dtype.bytes(n as u64)?).ok();
+        let rows = [row(a.k.dtype, dk)?, row(a.v.dtype, dv)?];
+        let raw: usize = rows.iter().map(|n| (n + 30) / 16 * 16).sum();
+        let keys = 2 * (16 * steps + 8);
+        let values = columns * (2 * cells + 16) + columns / 8 * 16;
+        // The second terms of queries for which registers have no room.
+        let low = if steps > 8 {
+            16 * steps * THREADS as usize
+        } else {
+            0
+        };
+        let shared = cells.checked_mul(raw + keys)?.checked_add(values + low)?;
+        let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
+        (shared <= SHARED).then_some(FlashPrefill {
+            shape: Shape {
+                steps,
+                columns,
+                cells,
+            },
+            shared: shared.max(ORDERED),
+            rows,
+            tiles: of_head.div_ceil(ROWS).max(1),
+            parts: dv.div_ceil(columns).max(1),
+        })
+    }
+
+    pub(super) fn kernel(&self, a: &Attention<'_>) -> Selection {
+        let lanes = |bytes: usize| bytes.div_ceil(16).next_power_of_two().clamp(1, 32);
+        let params = a
+            .params()
+            .u32(lanes(self.rows[0]) as u32)
+            .u32(lanes(self.rows[1]) as u32)
+            .u32(self.parts as u32);
+        let blocks = self.tiles.checked_mul(self.parts);
+        let blocks = blocks.and_then(|n| u32::try_from(n).ok());
+        let blocks = blocks.filter(|n| *n <= u32::MAX / 2);
+        let geometry = Geometry {
+            grid: [
+                blocks.ok_or("it has too many tokens")?,
+                a.k.max_dims[2].max(1) as u32,
+                a.q.max_dims[3].max(1) as u32,
+            ],
+            threads: THREADS,
+            shared_bytes: self.shared as u32,
+        };
+        let Shape {
+            steps,
+            columns,
+            cells,
+        } = self.shape;
+        let instance = a.instance(FAMILY, "flash_prefill");
+        let instance = instance.with(steps).with(columns).with(cells);
+        kernel(
+            instance.with_launch_bounds(THREADS, 2),
+            a.with_slopes(params)?,
+            geometry,
+        )
+    }
+}
+
+/// Whether elements of a cache are decoded to f16: as they are, or from codes of few bits.
+fn fits_f16(dtype: DType) -> bool {
+    matches!(
+        dtype,
+        DType::F16
+            | DType::Q8_0
+            | DType::Q4_0
+            | DType::Q4_1
+            | DType::Q5_0
+            | DType::Q5_1
+            | DType::Iq4Nl
+    )
+}

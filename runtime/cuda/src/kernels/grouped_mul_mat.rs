@@ -1,0 +1,59 @@
+//! Products of several weights with the same activations in one launch.
+
+use tpc_ir::DType;
+
+use super::kernel::{Geometry, OPERANDS, Request, Selection, float, kernel, real};
+use super::params::Params;
+use super::product::{THREADS, TILE, epilogue, geometry, instance_of, lanes, rows_per_lane};
+use super::source::{Arguments, tag};
+
+/// Of each product how many tensors are added to it.
+pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Selection {
+    let [q, rest @ ..] = request.operands else {
+        return Err(OPERANDS);
+    };
+    if request.results.len() != summands.len() {
+        return Err("it has another number of results");
+    }
+    let (columns, batches) = (q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
+    let tiles = columns > 1;
+    let (mut rest, mut blocks, mut params) = (rest, 0_u32, Params::new());
+    let mut parts = Vec::new();
+    for (n, y) in summands.iter().zip(request.results) {
+        let [a, behind @ ..] = rest else {
+            return Err(OPERANDS);
+        };
+        let (more, behind) = behind.split_at_checked(*n).ok_or(OPERANDS)?;
+        rest = behind;
+        float(y.dtype)?;
+        more.iter().try_for_each(|t| real(t.dtype))?;
+        let (rows, lanes, rows_per_lane) = (a.max_dims[1], lanes(a)?, rows_per_lane(a.max_dims[1]));
+        let each = match tiles {
+            true => TILE.0,
+            false => THREADS / lanes * rows_per_lane,
+        };
+        blocks += geometry((rows, each), 1, 1, THREADS).grid[0];
+        params = params.u32(lanes as u32).u32(blocks);
+        let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
+        let (planes, of) = (tag(a.dtype), epilogue(&types));
+        parts.push(format!(
+            "GroupedProduct<{planes}Planes, {of}, {}, {rows_per_lane}>",
+            tag(y.dtype)
+        ));
+    }
+    let (template, columns, threads) = match tiles {
+        true => ("grouped_tiles", columns.div_ceil(TILE.1), TILE.2),
+        false => ("grouped_columns", columns, THREADS),
+    };
+    let template = instance_of(template, Arguments::Params).with(parts.join(", "));
+    let template = match tiles {
+        true => template,
+        false => template.with_weight_prefetch(),
+    };
+    let all = geometry((1, 1), columns, batches, threads);
+    let geometry = Geometry {
+        grid: [blocks, all.grid[1], all.grid[2]],
+        ..all
+    };
+    kernel(template, params, geometry)
+}

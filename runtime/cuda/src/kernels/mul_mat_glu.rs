@@ -1,0 +1,106 @@
+//! Products that gate others.
+
+use tpc_ir::DType;
+use tpc_ir::op::{Glu, MulMatId};
+
+use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
+use super::pointwise;
+use super::product::{THREADS, TILE, epilogue, geometry, lanes, of_planes, product_params};
+use super::source::{Arguments, tag};
+
+/// Threads of a block that makes terms of its results, and the rows that it has at a time at least.
+const WITH_TERMS: (usize, usize) = (256, 32);
+
+/// The result, and whether there are terms of it.
+fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
+    let (y, terms) = match request.results {
+        [y] => (y, false),
+        [y, _] => (y, true),
+        _ => return Err("it has another number of results"),
+    };
+    float(y.dtype)?;
+    Ok((*y, terms))
+}
+
+/// The threads of a block that has columns of so many lanes, and the rows that it has at a time.
+fn shape(lanes: usize, terms: bool) -> (usize, usize) {
+    match terms {
+        true => (WITH_TERMS.0, (WITH_TERMS.0 / lanes).max(WITH_TERMS.1)),
+        false => (THREADS, THREADS / lanes),
+    }
+}
+
+/// The operands are two weights alike and the terms of the activations: the first product gates the second. Of one weight the first
+/// half of the rows gates the second.
+pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
+    let (gate, up, q) = match request.operands {
+        [gate, up, q] => (gate, Some(up), q),
+        [both, q] => (both, None, q),
+        _ => return Err(OPERANDS),
+    };
+    let (y, terms) = result(request)?;
+    if up.is_some_and(|up| up != gate) {
+        return Err("the weights differ");
+    }
+    let (function, numbers) = pointwise::gate(op, request.options);
+    let (lanes, rows) = (lanes(gate)?, y.max_dims[0]);
+    let params = product_params(numbers, lanes, None)?;
+    let batches = q.max_dims[2] * q.max_dims[3];
+    let (kind, geometry) = if q.max_dims[1] > 1 {
+        let (each, wide, threads) = TILE;
+        let each = if terms { WITH_TERMS.1 } else { each };
+        let columns = q.max_dims[1].div_ceil(wide);
+        (
+            "glu_tiles",
+            geometry((rows, each), columns, batches, threads),
+        )
+    } else {
+        let (threads, each) = shape(lanes, terms);
+        // Columns of all batches are counted together.
+        ("glu_columns", geometry((rows, each), batches, 1, threads))
+    };
+    let template = of_planes(kind, gate.dtype, &[], Arguments::Params);
+    let template = template.with(function).with(tag(y.dtype));
+    let template = template.with(u32::from(up.is_none()));
+    let template = template.with(u32::from(terms));
+    let template = match kind {
+        "glu_columns" => template.with_weight_prefetch(),
+        _ => template,
+    };
+    kernel(template, params, geometry)
+}
+
+/// The same of experts, which the fourth operand names. Behind it is what is added for each expert to the first product, and to the
+/// second.
+pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selection {
+    let [gate, up, _, ids, more @ ..] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let types: Vec<DType> = match more {
+        [] => Vec::new(),
+        [a, b] if a.dtype == b.dtype => vec![a.dtype],
+        _ => return Err(OPERANDS),
+    };
+    types.iter().try_for_each(|t| real(*t))?;
+    let (y, terms) = result(request)?;
+    if gate != up {
+        return Err("the weights differ");
+    }
+    index(ids.dtype)?;
+    let (function, numbers) = pointwise::gate(op, request.options);
+    let lanes = lanes(gate)?;
+    let params = product_params(numbers, lanes, of.window)?;
+    let (threads, each) = shape(lanes, terms);
+    let template = of_planes("glu_experts", gate.dtype, &[], Arguments::Faults);
+    let template = template.with(epilogue(&types));
+    let template = template
+        .with(function)
+        .with(tag(ids.dtype))
+        .with(tag(y.dtype));
+    let entries = ids.max_dims[0] * ids.max_dims[1];
+    kernel(
+        template.with(u32::from(terms)),
+        params,
+        geometry((gate.max_dims[1], each), entries, 1, threads),
+    )
+}

@@ -1,0 +1,53 @@
+// Products of the experts of a token, times their weights, added up in the order of slots: a block has rows of all of them at once.
+
+struct SumExpertsParams {
+    ProductParams product;
+    u32 each; // groups of rows that a block has at once
+};
+
+// `E` adds what its tensors have for the expert along axis 1, `M` what its have for the result. `x` has a column for each slot, or one.
+// Tokens lie along axis 1 of the result, or along axis 2.
+template <class P, class E, class M, class I, class W, class Y, int R>
+DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
+    SHARED(float, parts, 128 * R);
+    const View a = v[0], q = v[1], ids = v[2], w = v[3 + E::OPERANDS], y = v[4 + E::OPERANDS + M::OPERANDS];
+    const SumExpertsParams p = *(const SumExpertsParams*)params;
+    u32 lanes = p.product.lanes, lane = threadIdx.x % lanes, team = threadIdx.x / lanes, slot = team / p.each;
+    u32 slots = ids.ne[0], pairs = pairs_of(a), rows = a.ne[1], once = p.each * R;
+    for (u32 token = blockIdx.y; token < ids.ne[1]; token += gridDim.y) {
+        u64 expert = 0;
+        // Threads beyond the last slot only take part where all must.
+        bool told = blockIdx.x == 0 && lane == 0 && team % p.each == 0;
+        bool real = slot < slots && is_chosen<I>(a, ids, p.product, slot, token, told, fault, launch, &expert);
+        const u8* column = real ? row_of(q, slot % q.ne[1], token, 0) : nullptr;
+        Column of_expert = {(u32)expert, 0, 0}, of_token = {y.ne[1] == 1 ? 0 : token, y.ne[1] == 1 ? token : 0, 0};
+        for (u32 first = blockIdx.x * once; first < rows; first += gridDim.x * once) {
+            u32 mine = first + team % p.each * R;
+            PlaneRow at[R];
+            float sums[R];
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                at[r] = plane_row<P>(a, (real ? expert : 0) * rows + min(mine + r, rows - 1));
+                sums[r] = 0.0f;
+            }
+            if (real) add_pairs<P, R>(at, pairs, column, lanes, sums);
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                float sum = lanes_sum(sums[r], lanes);
+                u32 row = min(mine + r, rows - 1);
+                if (slot >= slots || lane != 0) continue;
+                float part = real ? E::of(v + 3, sum, row, of_expert) : 0.0f;
+                parts[team * R + r] = part * element<W>(w, row_of(w, slot % w.ne[1], token % w.ne[2], 0), row % w.ne[0]);
+            }
+            __syncthreads();
+            u32 row = first + threadIdx.x;
+            if (threadIdx.x < once && row < rows) {
+                float sum = 0.0f;
+                for (u32 s = 0; s < slots; s++) sum += parts[s * once + threadIdx.x];
+                sum = M::of(v + 4 + E::OPERANDS, sum, row, of_token);
+                Y::put(row_of(y, of_token.c, of_token.i2, 0) + (u64)row * y.nb[0], &sum);
+            }
+            __syncthreads();
+        }
+    }
+}

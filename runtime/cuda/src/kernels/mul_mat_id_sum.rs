@@ -1,0 +1,73 @@
+//! Products of experts, times their weights, added up over the experts of a token.
+
+use tpc_ir::DType;
+use tpc_ir::op::MulMatId;
+
+use super::kernel::{OPERANDS, Request, Selection, index, kernel, real};
+use super::params::Params;
+use super::product::{
+    THREADS, epilogue, geometry, lanes, of_planes, product_params, rows_per_lane,
+};
+use super::source::{Arguments, tag};
+
+/// The most experts of a token: each has a team of up to 32 lanes in a block, whose threads have up to 128 registers.
+pub const MAX_SUMMED_EXPERTS: u64 = 15;
+
+/// Whether experts have something that is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpertBias {
+    /// A tensor has it.
+    Present,
+    /// Nothing.
+    Absent,
+}
+
+/// The operands are the weight in planes, the terms of the activations, the experts' numbers, what is added for each expert, the weights
+/// of the experts, and so many tensors that are added to the sum.
+pub(super) fn mul_mat_id_sum(
+    op: &MulMatId,
+    (biased, more): (ExpertBias, usize),
+    request: &Request<'_>,
+) -> Selection {
+    let [a, _, ids, rest @ ..] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let biases = usize::from(biased == ExpertBias::Present);
+    let (bias, rest) = rest.split_at_checked(biases).ok_or(OPERANDS)?;
+    let [by, added_to @ ..] = rest else {
+        return Err(OPERANDS);
+    };
+    if added_to.len() != more {
+        return Err(OPERANDS);
+    }
+    let y = request.real_result()?;
+    index(ids.dtype)?;
+    request.operands[3..]
+        .iter()
+        .try_for_each(|t| real(t.dtype))?;
+    let (slots, tokens) = (ids.max_dims[0], ids.max_dims[1]);
+    if slots > MAX_SUMMED_EXPERTS as usize {
+        return Err("a token has too many experts");
+    }
+    let (rows, lanes) = (a.max_dims[1], lanes(a)?);
+    let rows_per_lane = rows_per_lane(rows);
+    // Teams of lanes: of each slot as many as make up a block.
+    let each = (THREADS / (lanes * slots.max(1))).max(1);
+    let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
+    let types =
+        |tensors: &[super::Tensor]| -> Vec<DType> { tensors.iter().map(|t| t.dtype).collect() };
+    let template = of_planes("sum_experts", a.dtype, &[], Arguments::Faults);
+    let template = template
+        .with(epilogue(&types(bias)))
+        .with(epilogue(&types(added_to)))
+        .with(tag(ids.dtype))
+        .with(tag(by.dtype))
+        .with(tag(y.dtype))
+        .with(rows_per_lane);
+    let params = product_params(Params::new(), lanes, op.window)?;
+    kernel(
+        template,
+        params.u32(each as u32),
+        geometry((rows, each * rows_per_lane), tokens, 1, threads),
+    )
+}
