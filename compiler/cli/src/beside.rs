@@ -88,7 +88,7 @@ impl BesideArgs {
             let mut draft = Draft::of(file);
             [draft.cache_type_k, draft.cache_type_v] = caches;
             draft.gpu_layers = given(&self.gpu_layers_draft)?.and_then(|GpuLayers(n)| n);
-            draft.cells = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
+            draft.ctx_size = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
             draft.devices = match self.device_draft.as_deref() {
                 None => None,
                 Some("none") => Some(Vec::new()),
@@ -178,7 +178,7 @@ pub(crate) fn of_line(line: &CommandLine) -> Request {
             cache_type_k: kind("-ctkd", d.cache_type_k.as_ref()),
             cache_type_v: kind("-ctvd", d.cache_type_v.as_ref()),
             gpu_layers: d.gpu_layers,
-            cells: d.cells,
+            ctx_size: d.ctx_size,
             devices: d.devices,
             file: d.file,
         }),

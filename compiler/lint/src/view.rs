@@ -32,7 +32,7 @@ pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
         // Learned positions suffice for it, however few there are.
-        n_ctx: 1,
+        ctx_size: 1,
         drafting: Drafting::None,
     };
     tpc_models::lower(file.header(), &options).ok()

@@ -259,9 +259,9 @@ fn milder(advice: &Advice) -> Option<Placement> {
             kept: kept + 1,
             all,
         },
-        Change::Context { asked, cells } if cells + CELLS < asked => Change::Context {
+        Change::Context { asked, ctx_size } if ctx_size + CELLS < asked => Change::Context {
             asked,
-            cells: cells + CELLS,
+            ctx_size: ctx_size + CELLS,
         },
         _ => return None,
     };

@@ -209,7 +209,9 @@ impl<'a> Checked<'a> {
             ]),
             // Other programs make their contexts of their tests.
             Change::Context { .. } | Change::Sequences { .. } if !is_general => None,
-            Change::Context { cells, .. } => one(&[Setting::Context], "-c", cells.to_string()),
+            Change::Context { ctx_size, .. } => {
+                one(&[Setting::CtxSize], "-c", ctx_size.to_string())
+            }
             Change::Sequences { count, .. } => one(&[Setting::Parallel], "-np", count.to_string()),
             Change::Batch(n) => one(&[Setting::Ubatch], "-ub", n.to_string()),
         }

@@ -48,7 +48,7 @@ pub enum Change {
         /// What was asked for.
         asked: u64,
         /// What it is now.
-        cells: u64,
+        ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
@@ -73,7 +73,7 @@ impl Change {
             Change::GpuLayers { kept, .. } => to.n_gpu_layers = Some(*kept),
             Change::KvOnHost => to.kv_on_host = true,
             Change::Caches { types, .. } => [to.cache_type_k, to.cache_type_v] = *types,
-            Change::Context { cells, .. } => to.ctx_size = Some(*cells),
+            Change::Context { ctx_size, .. } => to.ctx_size = Some(*ctx_size),
             Change::Sequences { count, .. } => to.parallel = *count,
             Change::Batch(n) => to.ubatch_size = *n,
         }
@@ -98,7 +98,7 @@ impl fmt::Display for Change {
             Change::GpuLayers { kept, .. } => write!(f, "-ngl {kept}"),
             Change::KvOnHost => f.write_str("-nkvo"),
             Change::Caches { types: [k, v], .. } => write!(f, "-ctk {k} -ctv {v}"),
-            Change::Context { cells, .. } => write!(f, "-c {cells}"),
+            Change::Context { ctx_size, .. } => write!(f, "-c {ctx_size}"),
             Change::Sequences { count, .. } => write!(f, "-np {count}"),
             Change::Batch(n) => write!(f, "-ub {n}"),
         }

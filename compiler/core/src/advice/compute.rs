@@ -45,6 +45,6 @@ impl Compute {
 
     /// Bytes at a point, before they are corrected.
     pub(super) fn bytes(self, point: &Point) -> f64 {
-        (self.per_token + self.per_cell * point.cells as f64) * point.ubatch as f64
+        (self.per_token + self.per_cell * point.ctx_size as f64) * point.ubatch as f64
     }
 }

@@ -54,7 +54,7 @@ impl Search<'_> {
         let reserve = 2 * (costs.draft + costs.proof);
         let mut sketches: Vec<Option<Sketch>> = vec![None; self.space.ways.len()];
         if let Some(own) = own {
-            let depth = self.space.depth(self.space.cells);
+            let depth = self.space.depth(self.space.ctx_size);
             sketches[own] = Some(compiled.sketched(depth));
         }
         let needed: Vec<usize> = [first, plain]

@@ -103,7 +103,7 @@ impl Leaves {
     /// What is stored for so many cells, sequences and tokens per batch.
     pub(super) fn load(&self, point: &Point, devices: usize) -> Load {
         let batch = crate::pipeline::memory_batch_of(
-            point.cells,
+            point.ctx_size,
             self.window,
             point.ubatch,
             point.parallel,

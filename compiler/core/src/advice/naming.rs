@@ -121,13 +121,13 @@ impl Search<'_> {
             } else {
                 0
             },
-            cells: *space
+            ctx_size: *space
                 .contexts(Class {
                     context: true,
                     ..Class::default()
                 })
                 .last()
-                .unwrap_or(&space.cells),
+                .unwrap_or(&space.ctx_size),
             parallel: 1,
             ubatch: *space.batches().last().unwrap_or(&space.base.ubatch_size),
         };
@@ -144,7 +144,7 @@ impl Search<'_> {
             }
         }
         let mut seen = BTreeSet::new();
-        points.retain(|p| seen.insert((space.offload(p), p.cells)));
+        points.retain(|p| seen.insert((space.offload(p), p.ctx_size)));
         // At least one is drafted, so that the advice is never empty.
         let most = self.effort.left() / self.costs[0].draft.max(1);
         points.truncate(usize::try_from(most).unwrap_or(SHORT).clamp(1, SHORT));

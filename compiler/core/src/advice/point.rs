@@ -44,7 +44,7 @@ pub(super) struct Point {
     pub(super) level: u64,
     /// The types of the caches, by position: 0 for those that were asked for.
     pub(super) caches: usize,
-    pub(super) cells: u64,
+    pub(super) ctx_size: u64,
     pub(super) parallel: u64,
     pub(super) ubatch: u64,
 }

@@ -110,7 +110,7 @@ impl<'a> Search<'a> {
         let space = Space {
             filled: purpose == Purpose::Fit && base.depth == 0,
             base,
-            cells: compiled.caches.n_ctx,
+            ctx_size: compiled.caches.n_ctx,
             n_block,
             has_experts: first.has_experts(),
             has_caches: first.has_caches(),
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
             chain,
             level: self.space.first_level(chain),
             caches: 0,
-            cells: self.space.cells,
+            ctx_size: self.space.ctx_size,
             parallel: self.space.base.parallel,
             ubatch: self.space.base.ubatch_size,
         }
@@ -170,12 +170,12 @@ impl<'a> Search<'a> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
         for caches in space.cache_levels(class) {
-            for cells in space.contexts(class) {
+            for ctx_size in space.contexts(class) {
                 for parallel in space.sequences(class) {
                     for ubatch in space.batches() {
                         let point = Point {
                             caches,
-                            cells,
+                            ctx_size,
                             parallel,
                             ubatch,
                             ..self.origin(0)
@@ -338,11 +338,11 @@ impl<'a> Search<'a> {
         let mut out = Point { level, ..*point };
         if class.context {
             let fits = |steps: u64| {
-                let cells = (steps * CELLS).min(self.space.cells - 1);
-                let larger = Point { cells, ..out };
+                let ctx_size = (steps * CELLS).min(self.space.ctx_size - 1);
+                let larger = Point { ctx_size, ..out };
                 self.fits(known, &larger, &load(&larger))
             };
-            let (mut low, mut high) = (out.cells / CELLS, (self.space.cells - 1) / CELLS);
+            let (mut low, mut high) = (out.ctx_size / CELLS, (self.space.ctx_size - 1) / CELLS);
             while low < high {
                 let middle = high - (high - low) / 2;
                 if fits(middle) {
@@ -351,7 +351,7 @@ impl<'a> Search<'a> {
                     high = middle - 1;
                 }
             }
-            out.cells = out.cells.max(low * CELLS);
+            out.ctx_size = out.ctx_size.max(low * CELLS);
         }
         Some(out)
     }
@@ -419,10 +419,10 @@ fn refused_on_host(
 
 /// Whether a point has about as much context as another.
 pub(super) fn has_as_much(a: &Point, b: &Point) -> bool {
-    a.cells as f64 >= b.cells as f64 * AS_MUCH
+    a.ctx_size as f64 >= b.ctx_size as f64 * AS_MUCH
 }
 
 /// Whether a point gives up less than another like it.
 pub(super) fn milder(a: &Point, b: &Point) -> bool {
-    (a.level, std::cmp::Reverse(a.cells)) < (b.level, std::cmp::Reverse(b.cells))
+    (a.level, std::cmp::Reverse(a.ctx_size)) < (b.level, std::cmp::Reverse(b.ctx_size))
 }

@@ -31,7 +31,7 @@ const LEAST_BATCH: u64 = 32;
 pub(super) struct Space<'a> {
     pub(super) base: &'a Placement,
     /// The cells that were asked for, or the model's.
-    pub(super) cells: u64,
+    pub(super) ctx_size: u64,
     pub(super) n_block: u64,
     pub(super) has_experts: bool,
     pub(super) has_caches: bool,
@@ -160,13 +160,13 @@ impl Space<'_> {
     /// The contexts of a class: the one asked for, or the powers of two below it.
     pub(super) fn contexts(&self, class: Class) -> Vec<u64> {
         if !class.context {
-            return vec![self.cells];
+            return vec![self.ctx_size];
         }
-        let least = LEAST_CELLS.min(self.cells / 2).max(1);
-        let mut at = self.cells.next_power_of_two() / 2;
+        let least = LEAST_CELLS.min(self.ctx_size / 2).max(1);
+        let mut at = self.ctx_size.next_power_of_two() / 2;
         let mut out = Vec::new();
         while at >= least {
-            if at < self.cells {
+            if at < self.ctx_size {
                 out.push(at);
             }
             at /= 2;
@@ -201,7 +201,7 @@ impl Space<'_> {
     /// The class of a point.
     pub(super) fn class(&self, point: &Point) -> Class {
         Class {
-            context: point.cells < self.cells,
+            context: point.ctx_size < self.ctx_size,
             caches: point.caches > 0,
             sequences: point.parallel < self.base.parallel,
         }
@@ -244,9 +244,9 @@ impl Space<'_> {
             let (asked, types) = (self.caches[0], self.caches[point.caches]);
             out.push(Change::Caches { asked, types });
         }
-        if point.cells != self.cells {
-            let (asked, cells) = (self.cells, point.cells);
-            out.push(Change::Context { asked, cells });
+        if point.ctx_size != self.ctx_size {
+            let (asked, ctx_size) = (self.ctx_size, point.ctx_size);
+            out.push(Change::Context { asked, ctx_size });
         }
         if point.parallel != base.parallel {
             let (asked, count) = (base.parallel, point.parallel);
@@ -265,14 +265,14 @@ impl Space<'_> {
             out.tensor_split = None;
         }
         changes.iter().for_each(|c| c.apply(&mut out));
-        out.depth = self.depth(point.cells);
+        out.depth = self.depth(point.ctx_size);
         out
     }
 
     /// The depth at which speeds are estimated for a context.
-    pub(super) fn depth(&self, cells: u64) -> u64 {
+    pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
-            true => (self.cells / FILLED).min(cells),
+            true => (self.ctx_size / FILLED).min(ctx_size),
             false => self.base.depth,
         }
     }

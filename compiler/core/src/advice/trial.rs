@@ -309,7 +309,7 @@ impl Search<'_> {
                 best = Some(found);
             }
             let restart = Point {
-                cells: start.cells.min(at.cells),
+                ctx_size: start.ctx_size.min(at.ctx_size),
                 ..*start
             };
             let next = self.mildest(class, &known, &restart);
@@ -323,8 +323,8 @@ impl Search<'_> {
                 },
                 _ if fits => break,
                 // The bound is wrong about this one: a little more than it says.
-                _ if class.context && at.cells > 2 * CELLS && step == 1 => Point {
-                    cells: (at.cells - at.cells / 16) / CELLS * CELLS,
+                _ if class.context && at.ctx_size > 2 * CELLS && step == 1 => Point {
+                    ctx_size: (at.ctx_size - at.ctx_size / 16) / CELLS * CELLS,
                     ..at
                 },
                 _ if at.level < last => Point {

@@ -63,7 +63,7 @@ impl PlanInput {
             model: &self.model.graph,
             placement,
             of: &self.model,
-            cells: self.asked,
+            ctx_size: self.ctx_size,
             batch,
             memory: self.memory(placement),
             budget: &budget,
@@ -99,7 +99,7 @@ impl PlanInput {
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
         let memory = self.memory(placement);
         let found =
-            engine_memory::footprints(&self.model, placement, &strategy.request, self.asked);
+            engine_memory::footprints(&self.model, placement, &strategy.request, self.ctx_size);
         let memory = match found {
             Some(found) => memory.with_footprints(found),
             None => memory,
@@ -136,7 +136,7 @@ impl PlanInput {
             &self.model,
             placement,
             request,
-            self.asked,
+            self.ctx_size,
         ))
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Fitting<'a> {
     pub(super) placement: &'a Placement,
     /// The model with the facts of its header.
     pub(super) of: &'a Model,
-    /// Cells of the caches that are asked for.
-    pub(super) cells: u64,
+    /// The context size that is asked for.
+    pub(super) ctx_size: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
     pub(super) memory: Memory,
@@ -179,7 +179,7 @@ impl Fitting<'_> {
 
     fn assess(&self, request: PlanRequest, division: Division) -> Attempt {
         let memory = self.memory.of_others();
-        let found = engine_memory::footprints(self.of, self.placement, &request, self.cells);
+        let found = engine_memory::footprints(self.of, self.placement, &request, self.ctx_size);
         let memory = match found {
             Some(found) => memory.with_footprints(found),
             None => memory,

@@ -39,7 +39,7 @@ pub struct PlanInput {
     /// Sizes of the caches.
     pub caches: CacheSizes,
     /// The context that is asked for, which engines divide into cells in ways of their own.
-    pub asked: u64,
+    pub ctx_size: u64,
     /// The size of the model.
     pub size: ModelSize,
 }
@@ -97,14 +97,14 @@ impl PlanInput {
     }
 }
 
-/// The batch that memory is sized for, with caches of so many cells: the largest of a prompt.
+/// The batch that memory is sized for, with caches for this context: the largest of a prompt.
 pub(crate) fn memory_batch_of(
-    cells: u64,
+    ctx_size: u64,
     window: Option<Window>,
     ubatch: u64,
     parallel: u64,
 ) -> Bindings {
-    let caches = CacheSizes::new(cells, window, ubatch, parallel);
+    let caches = CacheSizes::new(ctx_size, window, ubatch, parallel);
     let workload = Workload::new(caches.n_ctx, caches.n_ctx_swa, ubatch, parallel);
     memory_batch(&workload, caches)
 }
@@ -115,7 +115,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diag
     let mut options = LowerOptions {
         cache_type_k: placement.cache_type_k,
         cache_type_v: placement.cache_type_v,
-        n_ctx: placement.ctx_size.unwrap_or(0),
+        ctx_size: placement.ctx_size.unwrap_or(0),
         drafting: placement.drafting,
     };
     if placement.ctx_size.is_none() {
@@ -127,15 +127,15 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diag
         let trained = metadata
             .get_u64(&format!("{arch}.context_length"))
             .map_err(|e| one(e.into()))?;
-        options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
+        options.ctx_size = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
     }
-    in_range(options.n_ctx, placement)?;
+    in_range(options.ctx_size, placement)?;
     let LoweredModel { graph, summary } =
         tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
     let geometry = Geometry::new(header, Some(&graph));
     let graph = Verified::new(graph).map_err(invalid)?;
     let caches = CacheSizes::new(
-        options.n_ctx,
+        options.ctx_size,
         summary.window,
         placement.ubatch_size,
         placement.parallel,
@@ -147,7 +147,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diag
             geometry,
         },
         caches,
-        asked: options.n_ctx,
+        ctx_size: options.ctx_size,
         size: ModelSize::of_file(file),
     })
 }
@@ -156,8 +156,8 @@ fn of_capture(
     captured: &CapturedGraph,
     placement: &Placement,
 ) -> Result<PlanInput, Vec<Diagnostic>> {
-    let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
-    in_range(n_ctx, placement)?;
+    let ctx_size = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
+    in_range(ctx_size, placement)?;
     if placement.drafting != Drafting::None {
         let reason = "it is planned as it was captured".to_owned();
         let arch = CAPTURE;
@@ -173,7 +173,7 @@ fn of_capture(
         ignored_drafts: None,
         n_embd: 0,
         n_vocab: 0,
-        n_ctx_train: n_ctx,
+        n_ctx_train: ctx_size,
         stretch: None,
         window: None,
         unused: Vec::new(),
@@ -181,8 +181,8 @@ fn of_capture(
     };
     // What was captured has the cells that it has.
     let caches = CacheSizes {
-        n_ctx,
-        n_ctx_swa: n_ctx,
+        n_ctx: ctx_size,
+        n_ctx_swa: ctx_size,
     };
     Ok(PlanInput {
         model: Model {
@@ -191,14 +191,14 @@ fn of_capture(
             geometry: Geometry::default(),
         },
         caches,
-        asked: n_ctx,
+        ctx_size,
         size,
     })
 }
 
-fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
+fn in_range(ctx_size: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
     for (option, n) in [
-        ("--ctx-size", n_ctx),
+        ("--ctx-size", ctx_size),
         ("--ubatch-size", placement.ubatch_size),
         ("--parallel", placement.parallel),
     ] {

@@ -99,7 +99,7 @@ pub struct Placement {
     pub cache_type_k: DType,
     /// Element type of the V cache.
     pub cache_type_v: DType,
-    /// Cells of the KV cache; `None` for the model's context.
+    /// The context size: the tokens of all sequences together; `None` for the model's context.
     pub ctx_size: Option<u64>,
     /// The context that an engine's options make of the model's, where they scale the rotation.
     pub stretch: Option<Stretch>,

@@ -30,8 +30,8 @@ pub struct DraftFile {
     pub cache_type_v: Option<String>,
     /// Its layers on the devices; `None` for all, or what llama.cpp chooses.
     pub gpu_layers: Option<u64>,
-    /// The cells of its context, where the line says it: builds that have no such option take the model's.
-    pub cells: Option<u64>,
+    /// Its context size, where the line says it: builds that have no such option take the model's.
+    pub ctx_size: Option<u64>,
     /// The positions of its devices, where the line lists them; none for the host.
     pub devices: Option<Vec<usize>>,
 }
@@ -92,7 +92,7 @@ impl CommandLine {
             cache_type_k: value(CACHE_K),
             cache_type_v: value(CACHE_V),
             gpu_layers: value(LAYERS).and_then(|n| n.trim().parse().ok()),
-            cells: value(CELLS)
+            ctx_size: value(CELLS)
                 .and_then(|n| n.trim().parse().ok())
                 .filter(|&n| n > 0),
             devices,

@@ -293,7 +293,7 @@ mod tests {
                     -fa on -c 8192 -sm tensor -ot a=CPU -ot b=CPU --port 80 --frobnicate 3 --jinja";
         let line = read(line).expect("a line");
         assert_eq!(line.value(Setting::Model), Some("x.gguf"));
-        assert_eq!(line.count(Setting::Context), Some(8192));
+        assert_eq!(line.count(Setting::CtxSize), Some(8192));
         assert!(line.is_off(Setting::KvOffload) && line.splits_tensors());
         assert_eq!(line.value(Setting::FlashAttention), Some("on"));
         assert_eq!(line.all(Setting::Override).count(), 2);
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(
             read("llama-server -c 8k")
                 .expect("a line")
-                .count(Setting::Context),
+                .count(Setting::CtxSize),
             Some(8192)
         );
     }
@@ -393,7 +393,7 @@ mod tests {
             (None, None)
         );
         assert_eq!(
-            (line.value(Setting::Ubatch), line.value(Setting::Context)),
+            (line.value(Setting::Ubatch), line.value(Setting::CtxSize)),
             (Some("1"), Some("8192"))
         );
         let graph = line

@@ -7,8 +7,8 @@ use super::programs::{Maker, Program};
 /// The context of a command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Cells of the KV cache; `None` for the model's context.
-    pub cells: Option<u64>,
+    /// The context size, of all sequences together; `None` for the model's.
+    pub ctx_size: Option<u64>,
     /// Sequences; `None` where nothing says.
     pub sequences: Option<u64>,
 }
@@ -45,19 +45,19 @@ impl CommandLine {
         let count = |setting| self.count(setting).filter(|&n| n > 0);
         match self.kind {
             Program::General => Context {
-                cells: count(Setting::Context),
+                ctx_size: count(Setting::CtxSize),
                 sequences: count(Setting::Parallel),
             },
             Program::Bench => Context {
-                cells: Some(self.largest_test().max(1)),
+                ctx_size: Some(self.largest_test().max(1)),
                 sequences: None,
             },
             Program::Chunks => {
-                let cells = count(Setting::Context).unwrap_or(512);
-                let several = self.count(Setting::Batch).unwrap_or(2048) / cells;
+                let ctx_size = count(Setting::CtxSize).unwrap_or(512);
+                let several = self.count(Setting::Batch).unwrap_or(2048) / ctx_size;
                 let sequences = several.max(1);
                 Context {
-                    cells: Some(sequences.saturating_mul(cells)),
+                    ctx_size: Some(sequences.saturating_mul(ctx_size)),
                     sequences: Some(sequences),
                 }
             }
@@ -106,7 +106,7 @@ impl CommandLine {
             // With `-c 0` the whole context is asked for.
             context: self.kind == Program::General
                 && self.maker == Maker::LlamaCpp
-                && !given(Setting::Context),
+                && !given(Setting::CtxSize),
             layers: layers.is_none_or(|l| matches!(l, "auto" | "-1"))
                 && !placed.into_iter().any(given)
                 && self.value(Setting::SplitMode) != Some("row"),
@@ -122,8 +122,11 @@ mod tests {
     #[test]
     fn each_program_has_its_context() {
         let of = |line| {
-            let Context { cells, sequences } = read(line).context();
-            (cells, sequences)
+            let Context {
+                ctx_size,
+                sequences,
+            } = read(line).context();
+            (ctx_size, sequences)
         };
         assert_eq!(of("llama-server"), (None, None));
         assert_eq!(of("llama-server -c 0 -np -1"), (None, None));

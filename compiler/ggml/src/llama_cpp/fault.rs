@@ -216,7 +216,7 @@ pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Opt
             Some(Fault::stops(&given.spelling, word, takes))
         }
         Setting::NCpuMoe | Setting::NCpuFfn => whole(0, "a number of layers, at least 0"),
-        Setting::Context => whole(0, "a number of tokens; 0 is the model's context"),
+        Setting::CtxSize => whole(0, "a number of tokens; 0 is the model's context"),
         Setting::Batch | Setting::Ubatch => whole(0, "a number of tokens"),
         Setting::Parallel
         | Setting::MainGpu

@@ -272,9 +272,9 @@ mod tests {
         };
         let fit = value("ik_llama-server --fit -c 4096", S::Fit);
         assert_eq!(fit.as_deref(), Some("on"));
-        let context = value("ik_llama-server --fit -c 4096", S::Context);
+        let context = value("ik_llama-server --fit -c 4096", S::CtxSize);
         assert_eq!(context.as_deref(), Some("4096"));
-        let context = value("ik_llama-server --context-shift -c 4096", S::Context);
+        let context = value("ik_llama-server --context-shift -c 4096", S::CtxSize);
         assert_eq!(context.as_deref(), Some("4096"));
         let drafts = value(
             "ik_llama-server --spec-type mtp:n_max=2,p_min=0.5",

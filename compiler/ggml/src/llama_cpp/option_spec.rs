@@ -7,8 +7,8 @@ pub enum Setting {
     Model,
     /// A model that is downloaded.
     Remote,
-    /// Cells of the KV cache.
-    Context,
+    /// The context size.
+    CtxSize,
     /// Tokens per logical batch.
     Batch,
     /// Tokens per physical batch, which is computed at once.

@@ -24,7 +24,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     HF_REPO,
     HF_FILE,
     DOCKER_REPO,
-    option(S::Context, One, "LLAMA_ARG_CTX_SIZE", &["-c", "--ctx-size"]),
+    option(S::CtxSize, One, "LLAMA_ARG_CTX_SIZE", &["-c", "--ctx-size"]),
     BATCH,
     option(
         S::Ubatch,

@@ -125,7 +125,7 @@ impl TpcCommand {
         }
         // A context of 0 is the model's, and -1 sequences are chosen by the server: tpc's defaults.
         let context = line.context();
-        for (n, option) in [(context.cells, "-c"), (context.sequences, "-np")] {
+        for (n, option) in [(context.ctx_size, "-c"), (context.sequences, "-np")] {
             if let Some(n) = n {
                 put(&[option, &n.to_string()]);
             }

@@ -59,9 +59,9 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     let Some(learned) = b.optional(name, &sizes, TensorRole::Embedding, form.positions)? else {
         return Ok(x);
     };
-    if cx.options.n_ctx > n_positions.n {
+    if cx.options.ctx_size > n_positions.n {
         return Err(ArchError::ContextTooLong {
-            found: cx.options.n_ctx,
+            found: cx.options.ctx_size,
             limit: n_positions.n,
             key: format!("{}.{}", cx.arch.name, n_positions.from),
         });

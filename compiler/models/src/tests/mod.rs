@@ -28,7 +28,7 @@ use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 const OPTIONS: LowerOptions = LowerOptions {
     cache_type_k: DType::F16,
     cache_type_v: DType::F16,
-    n_ctx: 512,
+    ctx_size: 512,
     drafting: Drafting::None,
 };
 
@@ -68,7 +68,7 @@ fn goldens() -> Vec<(String, Header)> {
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
-        n_ctx: learned.map_or(OPTIONS.n_ctx, |t| t.ne[1]),
+        ctx_size: learned.map_or(OPTIONS.ctx_size, |t| t.ne[1]),
         ..OPTIONS
     }
 }

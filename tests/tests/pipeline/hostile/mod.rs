@@ -158,7 +158,7 @@ impl Model {
         let options = LowerOptions {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
-            n_ctx: 64,
+            ctx_size: 64,
             drafting: Drafting::None,
         };
         let Ok(list) = expected_tensors(header.metadata(), &options, |_| true) else {

@@ -58,13 +58,13 @@ struct PlacedModel<'a> {
     places: Places<'a>,
 }
 
-/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The caches
-/// have `cells` cells.
+/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The
+/// caches are for a context of `ctx_size` tokens.
 pub(crate) fn footprints(
     model: &Model,
     placement: &Placement,
     request: &PlanRequest,
-    cells: u64,
+    ctx_size: u64,
 ) -> Option<BTreeMap<Place, Footprint>> {
     let facts = facts(placement)?;
     if model.summary.arch == CAPTURE {
@@ -95,7 +95,7 @@ pub(crate) fn footprints(
             states_on_host: placement.kv_on_host,
         },
     };
-    let slots = Slots::new(facts, placement, model.summary.window, cells);
+    let slots = Slots::new(facts, placement, model.summary.window, ctx_size);
     let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
     out.insert(Place::Host, Footprint::default());
     for d in 0..request.devices.len() {

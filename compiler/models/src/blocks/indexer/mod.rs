@@ -40,7 +40,7 @@ pub(super) fn mask(
         return Ok(None);
     };
     if let Some(limit) = hp.dense_up_to {
-        let found = cx.model.options.n_ctx;
+        let found = cx.model.options.ctx_size;
         if found > limit {
             let arch = cx.model.arch.name;
             return Err(ArchError::HeadsSelect { arch, found, limit });
