@@ -9,7 +9,7 @@ use tpc_engine::artefact::{
     Mismatch, STORAGE_FORMATS, TargetDevices, command, in_memory, mismatches, of_model,
     of_topology, on_devices,
 };
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_gguf::GgufFile;
 
 use crate::args::PlacementArgs;
@@ -105,7 +105,7 @@ pub(super) fn options_are_free(
         .options
         .words
         .iter()
-        .map(|w| quoted(w))
+        .map(|w| quote(w))
         .collect();
     let message = format!(
         "{name} was compiled with {}; placement options cannot change that",

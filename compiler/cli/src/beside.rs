@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::output::Failure;
 use crate::values::{self, GpuLayers, Parsed};
-use tpc_core::beside::{Adapter, Beside, Draft, Projector, Request, count};
+use tpc_core::beside::{Adapter, Draft, ExtraFileMemory, Projector, Request, count};
 use tpc_core::placement::{Placement, parse_cache_type};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::llama_cpp::CommandLine;
@@ -14,7 +14,7 @@ use tpc_models::Drafting;
 
 /// The files that `tpc plan` counts in addition to the model.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
+#[command(next_help_heading = "ExtraFileMemory the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
     /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
@@ -88,7 +88,7 @@ impl BesideArgs {
             let mut draft = Draft::of(file);
             [draft.cache_type_k, draft.cache_type_v] = caches;
             draft.gpu_layers = given(&self.gpu_layers_draft)?.and_then(|GpuLayers(n)| n);
-            draft.cells = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
+            draft.ctx_size = given(&self.ctx_size_draft)?.filter(|&n| n > 0);
             draft.devices = match self.device_draft.as_deref() {
                 None => None,
                 Some("none") => Some(Vec::new()),
@@ -156,10 +156,10 @@ impl BesideArgs {
 /// The placement with the memory of the files of a request that can be read.
 pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile) -> Placement {
     let open = |file: &str| GgufFile::open(file).ok();
-    let beside: Vec<Beside> = count(request, model, &placement, &open);
+    let beside: Vec<ExtraFileMemory> = count(request, model, &placement, &open);
     match beside.is_empty() {
         true => placement,
-        false => placement.beside(beside),
+        false => placement.with_files(beside),
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn of_line(line: &CommandLine) -> Request {
             cache_type_k: kind("-ctkd", d.cache_type_k.as_ref()),
             cache_type_v: kind("-ctvd", d.cache_type_v.as_ref()),
             gpu_layers: d.gpu_layers,
-            cells: d.cells,
+            ctx_size: d.ctx_size,
             devices: d.devices,
             file: d.file,
         }),

@@ -12,7 +12,7 @@ use super::args::PlacementArgs;
 use super::artefact;
 use super::output::{self, Failure};
 use super::source::{Source, SourceArgs};
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::report::{LayerRange, render_dot, render_factors, render_rewriting};
 use tpc_diag::{Diagnostic, codes};
 
@@ -37,7 +37,7 @@ enum Stage {
 
 impl Stage {
     /// The graph of the stage, if it is one.
-    fn graph(self, compiled: &Compiled) -> Option<&Graph> {
+    fn graph(self, compiled: &CompiledModel) -> Option<&Graph> {
         match self {
             Stage::Model => Some(&compiled.model.graph),
             Stage::Placed => Some(&compiled.planned.graph),
@@ -92,7 +92,7 @@ pub(super) struct Args {
 
 /// The program for batches of one token and for the largest ones, weights stored as the devices store them; as in the file
 /// where it is not said what devices these are.
-fn program(compiled: &Compiled, storage: &dyn Target) -> Result<Program, Failure> {
+fn program(compiled: &CompiledModel, storage: &dyn Target) -> Result<Program, Failure> {
     assemble(&compiled.programs, &compiled.batch_shapes(), storage).map_err(|e| {
         let help = "ask for a shorter context (-c) or smaller batches (-ub)";
         Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, "program", e.to_string()).help(help))

@@ -12,8 +12,8 @@ use super::codes;
 use super::input::{self, Model, Place};
 use super::output::Failure;
 use super::progress::Progress;
-use tpc_core::advice::{Advisor, Limits, Vet};
-use tpc_core::pipeline::{Compiled, Origin, compile, compile_capture};
+use tpc_core::advice::{AdviceCheck, Advisor, Limits};
+use tpc_core::pipeline::{CompiledModel, Origin, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Severity, codes as common};
@@ -52,7 +52,7 @@ impl Opened {
 
 /// A verified plan, with facts about its source.
 pub(super) struct Source {
-    pub(super) compiled: Compiled,
+    pub(super) compiled: CompiledModel,
     /// What was planned.
     opened: Opened,
     /// Notes of a capture, or on how a model was found.
@@ -75,7 +75,7 @@ pub(super) enum Unproved {
 impl Source {
     /// The plan, if it is proved or a warning suffices.
     pub(super) fn proved(mut self, unproved: Unproved) -> Result<Source, Failure> {
-        match (self.compiled.unproved(), unproved) {
+        match (self.compiled.proof_error(), unproved) {
             (None, _) => {}
             (Some(d), Unproved::Warning) => self.notes.push(Diagnostic {
                 severity: Severity::Warning,
@@ -129,7 +129,7 @@ pub(super) struct Cures<'a> {
     pub(super) engine: Engine,
     /// Whether nobody gave the placement's shares.
     pub(super) implied_shares: bool,
-    pub(super) vet: &'a Vet<'a>,
+    pub(super) vet: &'a AdviceCheck<'a>,
 }
 
 /// The longest capture that is read, in bytes.

@@ -21,7 +21,7 @@ impl Unit {
     }
 
     /// `what` people mean who write a small number `n`.
-    fn meant(self, n: &str) -> String {
+    fn likely_unit(self, n: &str) -> String {
         match self {
             Unit::Bytes => format!("\"{n} GB\" ({n}e9 bytes) or \"{n} GiB\""),
             Unit::BytesPerSecond => format!("\"{n} GB/s\", or {n}e9"),
@@ -76,7 +76,7 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
         if n > 0.0 && n < FORGOTTEN {
             return Err(NoQuantity {
                 message: format!("{number} is {number} {}", unit.plural()),
-                cure: format!("write {}", unit.meant(number)),
+                cure: format!("write {}", unit.likely_unit(number)),
             });
         }
         return Ok(n);

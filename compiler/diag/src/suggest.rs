@@ -6,16 +6,16 @@ use strsim::osa_distance;
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    within(found, names, |name| 1 + name.len() / 4)
+    nearest_within(found, names, |name| 1 + name.len() / 4)
 }
 
 /// The nearest of `codes`, if it is one edit away: most of what codes have is the same in all.
 pub fn nearest_code<'a>(found: &str, codes: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    within(found, codes, |_| 1)
+    nearest_within(found, codes, |_| 1)
 }
 
 /// The nearest of `names`, if it is at most so many edits away.
-fn within<'a>(
+fn nearest_within<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,
     most: fn(&str) -> usize,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tpc_artefact::Artefact;
 use tpc_core::foreign_types::ForeignTypes;
-use tpc_core::pipeline::{CacheSizes, Compiled, ModelSize, SequenceCells, compile};
+use tpc_core::pipeline::{CacheSizes, CompiledModel, ModelSize, SequenceCells, compile};
 use tpc_core::placement::{DeviceKind, Placement, spell_devices};
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_diag::{Diagnostic, codes};
@@ -80,9 +80,9 @@ pub fn check_types(file: &GgufFile) -> Result<(), Error> {
 ///
 /// # Errors
 /// Returns the findings of planning, and an error if the plan is not proved.
-pub fn plan(file: &GgufFile, placement: &Placement) -> Result<Compiled, Error> {
+pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Error> {
     let compiled = compile(file, placement).map_err(Error::from_diagnostics)?;
-    match compiled.unproved() {
+    match compiled.proof_error() {
         Some(d) => Err(Error::from_diagnostics(vec![d])),
         None => Ok(compiled),
     }
@@ -202,7 +202,7 @@ impl PreparedModel {
     }
 
     /// Prepares a plan.
-    pub fn of_plan(compiled: Compiled, placement: &Placement) -> PreparedModel {
+    pub fn of_plan(compiled: CompiledModel, placement: &Placement) -> PreparedModel {
         let summary = &compiled.model.summary;
         PreparedModel {
             name: summary.name.clone(),
@@ -295,7 +295,7 @@ const OUTPUTS: usize = 16;
 /// # Errors
 /// Returns an error if sizes overflow.
 pub fn program(
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     placement: &Placement,
     target: &dyn Target,
 ) -> Result<Program, Error> {

@@ -28,7 +28,7 @@ fn wrong(text: &str, what: &str, help: &str) -> Diagnostic {
 }
 
 /// A part of an address with blanks and letters beyond ASCII escaped.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
@@ -64,7 +64,7 @@ impl Address {
             }
         };
         let (rest, query) = match rest.split_once('?') {
-            Some((rest, query)) => (rest, Some(escaped(query))),
+            Some((rest, query)) => (rest, Some(escape(query))),
             None => (rest, None),
         };
         let (authority, path) = match rest.find('/') {
@@ -72,7 +72,7 @@ impl Address {
             None => (rest, ""),
         };
         let (user, host) = match authority.rsplit_once('@') {
-            Some((user, host)) => (Some(escaped(user)), host),
+            Some((user, host)) => (Some(escape(user)), host),
             None => (None, authority),
         };
         let well_formed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
@@ -84,7 +84,7 @@ impl Address {
             secure,
             user,
             host: host.to_ascii_lowercase(),
-            path: escaped(path),
+            path: escape(path),
             query,
         };
         address.of_file(text)
@@ -180,7 +180,7 @@ impl Address {
     }
 
     /// The address for messages: without what may be secret.
-    pub fn shown(&self) -> String {
+    pub fn display_name(&self) -> String {
         format!("{}://{}{}", self.scheme(), self.host, self.path)
     }
 
@@ -188,13 +188,13 @@ impl Address {
     pub(super) fn sibling(&self, name: &str) -> Address {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         Address {
-            path: format!("{folder}/{}", escaped(name)),
+            path: format!("{folder}/{}", escape(name)),
             ..self.clone()
         }
     }
 
     /// The address that a redirect from here leads to; `None` for one that is not followed.
-    pub(super) fn redirected(&self, location: &str) -> Option<Address> {
+    pub(super) fn redirect_target(&self, location: &str) -> Option<Address> {
         let location = location.trim();
         let absolute = if location.contains("://") {
             location.to_owned()
@@ -214,7 +214,7 @@ impl Address {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, rest) = rest.split_at(end);
         let (path, query) = match rest.split_once('?') {
-            Some((path, query)) => (path, Some(escaped(query))),
+            Some((path, query)) => (path, Some(escape(query))),
             None => (rest, None),
         };
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
@@ -222,7 +222,7 @@ impl Address {
         let path = if path.is_empty() {
             "/".to_owned()
         } else {
-            escaped(path)
+            escape(path)
         };
         (followed && !host.is_empty() && host.chars().all(well_formed)).then(|| Address {
             secure: scheme == "https",
@@ -266,7 +266,7 @@ mod tests {
                 "{text}"
             );
         }
-        let secret = Address::parse("https://u:p@h.org/b.gguf?sig=1").map(|a| a.shown());
+        let secret = Address::parse("https://u:p@h.org/b.gguf?sig=1").map(|a| a.display_name());
         assert_eq!(secret, Ok("https://h.org/b.gguf".to_owned()));
     }
 
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn redirects() {
         let from = Address::parse("https://u:p@h.org/a/b.gguf?q=1").expect("an address");
-        let to = |location: &str| from.redirected(location).map(|a| a.request());
+        let to = |location: &str| from.redirect_target(location).map(|a| a.request());
         assert_eq!(
             to("https://x.org/c?s=2"),
             Some("https://x.org/c?s=2".to_owned())
@@ -314,8 +314,8 @@ mod tests {
             assert_eq!(to(refused), None, "{refused}");
         }
         let plain = Address::parse("http://h.org/a").expect("an address");
-        assert!(plain.redirected("http://x.org/c").is_some());
-        assert!(plain.redirected("https://x.org/c").is_some());
+        assert!(plain.redirect_target("http://x.org/c").is_some());
+        assert!(plain.redirect_target("https://x.org/c").is_some());
         assert_eq!(
             from.sibling("n.gguf").request(),
             "https://u:p@h.org/a/n.gguf?q=1"

@@ -122,7 +122,7 @@ impl Client {
             let Some(location) = location.and_then(|l| l.to_str().ok()) else {
                 return Err(refused(address, "a redirect says not where to".to_owned()));
             };
-            at = at.redirected(location).ok_or_else(|| {
+            at = at.redirect_target(location).ok_or_else(|| {
                 let place: String = location
                     .split('?')
                     .next()
@@ -134,7 +134,7 @@ impl Client {
                     address,
                     format!(
                         "it redirects to `{place}`, which is not followed from {}",
-                        at.shown()
+                        at.display_name()
                     ),
                 )
             })?;
@@ -149,7 +149,7 @@ impl Client {
     fn ask(&self, at: &Address, first: u64, len: u64) -> Result<Answer, Diagnostic> {
         let left = self.limits.whole.saturating_sub(self.begun.elapsed());
         if left.is_zero() {
-            return Err(self.failed(at, &Error::Timeout(Timeout::Global)));
+            return Err(self.connection_error(at, &Error::Timeout(Timeout::Global)));
         }
         let last = first.saturating_add(len).saturating_sub(1);
         let mut request = self
@@ -161,7 +161,7 @@ impl Client {
         }
         let response = request.config().timeout_global(Some(left)).build().call();
         Ok(Answer {
-            response: response.map_err(|e| self.failed(at, &e))?,
+            response: response.map_err(|e| self.connection_error(at, &e))?,
             from: at.clone(),
         })
     }
@@ -176,13 +176,13 @@ impl Client {
     }
 
     /// The diagnostic of an error of the connection.
-    pub(super) fn failed(&self, at: &Address, e: &Error) -> Diagnostic {
+    pub(super) fn connection_error(&self, at: &Address, e: &Error) -> Diagnostic {
         status::no_answer(at, e, &self.limits)
     }
 }
 
 fn refused(address: &Address, what: String) -> Diagnostic {
-    let d = Diagnostic::new(&codes::REDIRECT, address.shown(), what);
+    let d = Diagnostic::new(&codes::REDIRECT, address.display_name(), what);
     d.help("give the address where the file is, or download it and plan the file")
 }
 

@@ -87,7 +87,7 @@ impl HttpFile {
     fn new(client: Rc<Client>, address: Address) -> HttpFile {
         HttpFile {
             client,
-            name: address.shown(),
+            name: address.display_name(),
             at: address.clone(),
             given: address,
             len: None,
@@ -106,10 +106,10 @@ impl HttpFile {
     fn broken(&self, e: &io::Error, got: u64) -> Diagnostic {
         let inner = e.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         match inner {
-            Some(timeout @ Error::Timeout(_)) => self.client.failed(&self.at, timeout),
+            Some(timeout @ Error::Timeout(_)) => self.client.connection_error(&self.at, timeout),
             _ if e.kind() == io::ErrorKind::TimedOut => self
                 .client
-                .failed(&self.at, &Error::Timeout(ureq::Timeout::PerRead)),
+                .connection_error(&self.at, &Error::Timeout(ureq::Timeout::PerRead)),
             _ => self.wrong(format!("the answer breaks off after {got} bytes: {e}")),
         }
     }

@@ -63,7 +63,7 @@ pub(super) fn refusal(
             "check the address, or download the file and plan it".to_owned(),
         ),
     };
-    Diagnostic::new(&codes::REFUSED, at.shown(), message).help(help)
+    Diagnostic::new(&codes::REFUSED, at.display_name(), message).help(help)
 }
 
 /// The diagnostic of a connection that failed.
@@ -71,7 +71,7 @@ pub(super) fn no_answer(at: &Address, e: &Error, limits: &Limits) -> Diagnostic 
     let host = &at.host;
     let by_hand = format!(
         "fetch the beginning of the file elsewhere and plan that: curl -L -r 0-33554431 -o head.gguf {}",
-        at.shown()
+        at.display_name()
     );
     let (message, help) = match e {
         Error::HostNotFound => (
@@ -101,5 +101,5 @@ pub(super) fn no_answer(at: &Address, e: &Error, limits: &Limits) -> Diagnostic 
             format!("check the address and the connection (HTTPS_PROXY is honoured), or {by_hand}"),
         ),
     };
-    Diagnostic::new(&codes::NO_ANSWER, at.shown(), message).help(help)
+    Diagnostic::new(&codes::NO_ANSWER, at.display_name(), message).help(help)
 }

@@ -111,7 +111,7 @@ pub enum GgufErrorKind {
         block: u64,
         found: u64,
     },
-    #[error("unknown tensor type {found}{}", retired(*.found))]
+    #[error("unknown tensor type {found}{}", retired_type(*.found))]
     UnknownTensorType { found: u32 },
     #[error("data offset {found}: expected a multiple of the alignment, {alignment}")]
     MisalignedOffset { found: u64, alignment: u64 },
@@ -205,7 +205,7 @@ fn more(numbers: &[u32]) -> &'static str {
     }
 }
 
-fn retired(id: u32) -> &'static str {
+fn retired_type(id: u32) -> &'static str {
     match id {
         4 | 5 => " (q4_2 and q4_3, withdrawn in 2023)",
         36 => " (iq4_nl_4_4, withdrawn, or i2_s of Microsoft's BitNet)",

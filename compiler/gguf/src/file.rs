@@ -25,7 +25,7 @@ pub struct GgufFile {
     header: Header,
     shards: Vec<Shard>,
     has_data: bool,
-    missing: Vec<Missing>,
+    missing: Vec<MissingData>,
 }
 
 /// One file of a model.
@@ -41,7 +41,7 @@ pub struct Shard {
 
 /// The tensor data that a file lacks, since its download or copy was not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingData {
     /// The file.
     pub path: PathBuf,
     /// Tensors of which data are missing.
@@ -125,7 +125,7 @@ impl Shard {
     }
 
     /// A shard whose header was read from elsewhere.
-    fn elsewhere(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
+    fn open_remote(source: &mut dyn RangeSource) -> Result<(Shard, Header), Diagnostic> {
         let (header, file_len) = range::read_header(source)?;
         let shard = Shard {
             path: PathBuf::from(source.name()),
@@ -138,7 +138,7 @@ impl Shard {
     }
 
     /// The data that the file lacks, `tensors` being those that it should have.
-    fn missing<'t>(&self, tensors: impl Iterator<Item = &'t TensorInfo>) -> Option<Missing> {
+    fn missing<'t>(&self, tensors: impl Iterator<Item = &'t TensorInfo>) -> Option<MissingData> {
         let (mut count, mut first, mut whole) = (0, None, 0);
         for t in tensors {
             whole = whole.max(t.end());
@@ -147,7 +147,7 @@ impl Shard {
                 first = first.or(Some(&t.name));
             }
         }
-        Some(Missing {
+        Some(MissingData {
             path: self.path.clone(),
             tensors: count,
             first: first?.clone(),
@@ -223,10 +223,10 @@ impl GgufFile {
     /// The source's own, and those of [`GgufFile::open`].
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
-        let given = Shard::elsewhere(source)?;
+        let given = Shard::open_remote(source)?;
         let mut sibling = |name: &str, _: u32| {
             let mut sibling = source.sibling(name)?;
-            Shard::elsewhere(sibling.as_mut())
+            Shard::open_remote(sibling.as_mut())
         };
         let mut out: GgufFile = GgufFile::join(&path, given, Data::Whole, &mut sibling)?;
         // How long it is may be known, though nothing of its data is read.
@@ -304,7 +304,7 @@ impl GgufFile {
     }
 
     /// The files that lack data of tensors, of a model that was opened unfinished.
-    pub fn missing(&self) -> &[Missing] {
+    pub fn missing(&self) -> &[MissingData] {
         &self.missing
     }
 
@@ -431,7 +431,7 @@ fn missing_shards(path: &Path, count: u32) -> GgufError {
 }
 
 /// The data that the shards lack: of each that has some, and of those without where others have.
-fn missing(shards: &[Shard], header: &Header) -> Vec<Missing> {
+fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     if !shards.iter().any(Shard::goes_on) {
         return Vec::new();
     }

@@ -46,7 +46,7 @@ mod tests;
 pub use codes::CODES;
 pub use cursor::Endianness;
 pub use error::{GgufError, GgufErrorKind, StringDefect, Subject};
-pub use file::{GgufFile, Missing, Shard};
+pub use file::{GgufFile, MissingData, Shard};
 pub use header::{Header, TensorInfo};
 pub use metadata::{Entry, Metadata};
 pub use parser::{DEFAULT_ALIGNMENT, MAX_HEADER_BYTES, parse};

@@ -21,13 +21,13 @@ use tpc_ir::Code;
 
 pub use configs::{NARROW, SHARES};
 pub use files::{UNEVEN, is_uneven};
-pub use merge::{Finding, merged, numbers};
+pub use merge::{Finding, merge, numbers};
 pub use plans::{CAPACITY, CHOSEN_MODE};
 pub use policy::Policy;
 pub use view::{Capture, Command, File, Plan, graph_of};
 
 use tpc_core::advice::{Advice, Advisor};
-use tpc_core::pipeline::{Compiled, tensor_failures};
+use tpc_core::pipeline::{CompiledModel, tensor_failures};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_ggml::llama_cpp::{CommandLine, RopeOptions};
@@ -61,7 +61,7 @@ pub struct Lint {
 impl Lint {
     /// A finding about the entity of this name.
     fn finding(&'static self, name: impl Into<Name>, message: impl Into<Message>) -> Diagnostic {
-        Diagnostic::new(&self.code, self.named(name.into()), message)
+        Diagnostic::new(&self.code, self.entity(name.into()), message)
     }
 
     /// A finding of a harmless case, which the code declares milder.
@@ -70,14 +70,14 @@ impl Lint {
         name: impl Into<Name>,
         message: impl Into<Message>,
     ) -> Diagnostic {
-        Diagnostic::milder(&self.code, self.named(name.into()), message)
+        Diagnostic::milder(&self.code, self.entity(name.into()), message)
     }
 
     /// The entity of this name. Tensors and ops have their layers by their names.
-    fn named(&self, name: Name) -> Entity {
+    fn entity(&self, name: Name) -> Entity {
         let kind = self.entity;
         let name = match kind {
-            EntityKind::Tensor | EntityKind::Op => view::layered(&name.to_string()),
+            EntityKind::Tensor | EntityKind::Op => view::layer_name(&name.to_string()),
             EntityKind::Key
             | EntityKind::Option
             | EntityKind::Device
@@ -217,7 +217,7 @@ pub fn lint_servers(placement: &Placement) -> Option<Diagnostic> {
 }
 
 /// The report of a plan with the findings of the lints, and their verdict.
-pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
+pub fn plan_report(path: &str, placement: &Placement, compiled: &CompiledModel) -> PlanReport {
     report_with(path, placement, compiled, None)
 }
 
@@ -226,14 +226,14 @@ pub fn plan_report(path: &str, placement: &Placement, compiled: &Compiled) -> Pl
 pub fn plan_report_with_advice(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     advisor: &Advisor<'_>,
 ) -> PlanReport {
     report_with(path, placement, compiled, Some(advisor))
 }
 
 /// The reasons why the engine that a plan is for fails on it: a plan that splits tensors as nobody else chose.
-fn engine_findings(placement: &Placement, compiled: &Compiled) -> Vec<Diagnostic> {
+fn engine_findings(placement: &Placement, compiled: &CompiledModel) -> Vec<Diagnostic> {
     if !compiled.mode.splits_tensors() {
         return Vec::new();
     }
@@ -253,7 +253,7 @@ fn engine_findings(placement: &Placement, compiled: &Compiled) -> Vec<Diagnostic
 fn report_with(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     advisor: Option<&Advisor<'_>>,
 ) -> PlanReport {
     let mut report = PlanReport::new(path, placement, compiled);

@@ -147,7 +147,7 @@ pub fn numbers(all: &[u32]) -> String {
 }
 
 /// Diagnostics that are alike but for the layer, as one finding each, in the order of the first.
-pub fn merged(found: Vec<Diagnostic>) -> Vec<Finding> {
+pub fn merge(found: Vec<Diagnostic>) -> Vec<Finding> {
     let mut out: Vec<Finding> = Vec::new();
     let mut known = BTreeMap::new();
     for d in found {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn layers_make_one_finding() {
         let found = (0..80).map(|l| warning(tensor(l), message!("{} is odd", tensor(l))));
-        let found = merged(found.collect());
+        let found = merge(found.collect());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].count, found[0].layers.len()), (80, 80));
         let message = found[0].message();
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn other_numbers_tell_findings_apart() {
         let result = |l| Name::of_layer("Qcur-", l, "");
-        let found = merged(vec![
+        let found = merge(vec![
             warning(tensor(0), message!("needs {} blocks", 4_u64)),
             warning(tensor(1), message!("needs {} blocks", 5_u64)),
             warning(result(3), "x"),
@@ -231,7 +231,7 @@ mod tests {
             Message::from("split by layer 43.44 ms"),
             message!("split by layer {} ms", Quantity("43.44")),
         ] {
-            let found = merged(vec![warning(Name::plain("plan"), message)]);
+            let found = merge(vec![warning(Name::plain("plan"), message)]);
             assert_eq!(found[0].layers, [0_u32; 0]);
             assert_eq!(found[0].message(), "split by layer 43.44 ms");
         }
@@ -242,7 +242,7 @@ mod tests {
         let mut all = Vec::new();
         for n in [2, 3, 5] {
             let d = warning(Name::plain("plan"), message!("{} copies", n));
-            Finding::join(&mut all, n, merged(vec![d.clone(), d]));
+            Finding::join(&mut all, n, merge(vec![d.clone(), d]));
         }
         assert_eq!(all.len(), 1);
         let message = all[0].message();
@@ -257,7 +257,7 @@ mod tests {
                 Name::plain("plan"),
                 message!("{} copies of {}", n / 4, 7_u64),
             );
-            Finding::join(&mut all, n, merged(vec![d]));
+            Finding::join(&mut all, n, merge(vec![d]));
         }
         assert_eq!(all.len(), 1);
         let message = all[0].message();
@@ -269,7 +269,7 @@ mod tests {
         let mut all = Vec::new();
         for n in [2, 3] {
             let d = warning(Name::plain("plan"), "it does not fit").help(message!("-c {}", n));
-            Finding::join(&mut all, n, merged(vec![d]));
+            Finding::join(&mut all, n, merge(vec![d]));
         }
         assert_eq!(all.len(), 2);
         assert_eq!(all[1].message(), "it does not fit [3 devices]");

@@ -89,7 +89,7 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::merged;
+    use super::super::merge;
     use super::*;
 
     static WARNING: Code = Code::warning("TPC0301", "a warning", "A sample.");
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn denied_and_allowed() {
         let found = || {
-            merged(vec![
+            merge(vec![
                 Diagnostic::new(&WARNING, "a", "a"),
                 Diagnostic::new(&NOTE, "b", "b"),
             ])

@@ -6,16 +6,16 @@ use tpc_ir::text::PrintedGraph;
 use tpc_ir::{DType, Graph, Inst, Op};
 
 use tpc_core::advice::{Advice, Counsel};
-use tpc_core::pipeline::{Compiled, is_on_host};
+use tpc_core::pipeline::{CompiledModel, is_on_host};
 use tpc_core::placement::Placement;
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Excerpt, Name};
 use tpc_ggml::capture::{CapturedGraph, Record};
-use tpc_ggml::engines::{Backend, Build, Devices, Geometry, Predicted, SplitUse};
+use tpc_ggml::engines::{Backend, Build, Devices, Geometry, Prediction, SplitUse};
 use tpc_ggml::llama_cpp::{CommandLine, Setting};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
-use tpc_models::{Drafting, LowerOptions, Lowered};
+use tpc_models::{Drafting, LowerOptions, LoweredModel};
 
 /// A model file as lints see it.
 #[derive(Clone, Copy)]
@@ -23,16 +23,16 @@ pub struct File<'a> {
     /// The file.
     pub file: &'a GgufFile,
     /// Its graph, where its architecture is known and its tensors make a model.
-    pub model: Option<&'a Lowered>,
+    pub model: Option<&'a LoweredModel>,
 }
 
 /// The graph of a file as its lints see it: of the model alone, with plain caches; `None` where there is none.
-pub fn graph_of(file: &GgufFile) -> Option<Lowered> {
+pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
     let options = LowerOptions {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
         // Learned positions suffice for it, however few there are.
-        n_ctx: 1,
+        ctx_size: 1,
         drafting: Drafting::None,
     };
     tpc_models::lower(file.header(), &options).ok()
@@ -87,7 +87,7 @@ impl<'a> File<'a> {
 }
 
 /// The name of a tensor or an op, which may have a layer.
-pub(crate) fn layered(name: &str) -> Name {
+pub(crate) fn layer_name(name: &str) -> Name {
     TensorName::parse(name).into()
 }
 
@@ -119,7 +119,7 @@ impl Capture<'_> {
     }
 
     /// The owners of memory that some op writes to.
-    pub fn written(&self) -> BTreeSet<usize> {
+    pub fn written_memory(&self) -> BTreeSet<usize> {
         let writes = self.records.iter().filter(|r| r.writes() && !r.is_empty());
         writes.map(|r| r.root).collect()
     }
@@ -143,7 +143,7 @@ impl Capture<'_> {
     }
 
     /// The origin of a record's first operand: the record behind its views and these ops.
-    pub fn behind<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
+    pub fn origin_of<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
         let mut at = record;
         loop {
             let source = &self.records[at.src.first().copied().flatten()?];
@@ -166,7 +166,7 @@ impl Capture<'_> {
     }
 
     /// Adds the graph's text to a diagnostic about a line of the capture, with a label.
-    pub fn shown(&self, d: Diagnostic, label: &str) -> Diagnostic {
+    pub fn with_excerpt(&self, d: Diagnostic, label: &str) -> Diagnostic {
         match d.line.and_then(|line| self.inst_at(line.get() as usize)) {
             Some(inst) => {
                 let labels = [(inst, label.to_owned())];
@@ -178,7 +178,7 @@ impl Capture<'_> {
 
     /// The same of a record.
     pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
-        self.shown(d.line(record.line), label)
+        self.with_excerpt(d.line(record.line), label)
     }
 
     /// The name of a record, or its line where it has none.
@@ -197,7 +197,7 @@ pub struct Plan<'a> {
     /// The placement that the user asked for.
     pub placement: &'a Placement,
     /// The plan.
-    pub compiled: &'a Compiled,
+    pub compiled: &'a CompiledModel,
     /// Its numbers.
     pub report: &'a PlanReport,
     /// What to do where the model does not fit; `None` where it does, or nobody waits for the search.
@@ -251,7 +251,7 @@ impl Command<'_> {
     }
 
     /// The reasons why a split of tensors fails, the one that ends the run first.
-    pub fn failures(&self) -> Vec<Predicted> {
+    pub fn failures(&self) -> Vec<Prediction> {
         let graph = self.file.model.map(|m| &m.graph);
         let geometry = Geometry::new(self.file.header(), graph);
         let placement = self.placement;

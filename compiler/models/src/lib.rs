@@ -66,5 +66,5 @@ pub use lowering::lower;
 pub use options::{Drafting, LowerOptions};
 pub use source::{ExpectedTensor, TensorRole, WeightForms};
 pub use stretch::{RopeScaling, Stretch};
-pub use summary::{IgnoredDrafts, Lowered, Summary};
+pub use summary::{IgnoredDrafts, LoweredModel, Summary};
 pub use towers::Tower;

@@ -4,7 +4,7 @@ use tpc_ir::{Dim, Graph, Symbol, Value};
 
 use super::blocks::builder::Builder;
 use super::blocks::context::{Context, LayerContext};
-use super::blocks::layer::Beside;
+use super::blocks::layer::LayerInputs;
 use super::blocks::{embedding, head, hyper, layer, nextn, norm, per_layer, residual};
 use super::description::Arch;
 use super::error::ArchError;
@@ -13,7 +13,7 @@ use super::hparams::{HParams, Join, LayerHParams, Loops, Stacks};
 use super::options::LowerOptions;
 use super::source::{FileTensors, TensorRole, TensorSource};
 use super::stretch::RopeScaling;
-use super::summary::{Lowered, Summary};
+use super::summary::{LoweredModel, Summary};
 use tpc_gguf::Header;
 
 /// The graph of the model that a header describes.
@@ -21,7 +21,7 @@ use tpc_gguf::Header;
 /// # Errors
 ///
 /// The architecture is unknown, or the metadata and tensors do not make a model of it.
-pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchError> {
+pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, ArchError> {
     let metadata = header.metadata();
     let arch = find(metadata.require_str("general.architecture")?)?;
     let hparams = HParams::read(arch, metadata, Some(header), options.drafting)?;
@@ -45,10 +45,10 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<Lowered, ArchErr
         n_ctx_train: hparams.n_ctx_train,
         stretch: RopeScaling::read(metadata, arch.name).of_context(),
         window: hparams.window,
-        unused: tensors.unused(),
-        ignored: tensors.ignored(),
+        unused: tensors.unused_tensors(),
+        ignored: tensors.ignored_tensors(),
     };
-    Ok(Lowered { graph, summary })
+    Ok(LoweredModel { graph, summary })
 }
 
 /// The graph of a model with these hyper-parameters and the tensors of `source`.
@@ -66,12 +66,12 @@ pub(super) fn assemble(
     let name = hparams.name.as_deref().unwrap_or(arch.name);
     let mut b = Builder::new(name, batch_tokens(arch), source);
     let mut x = embedding::embedding(&mut b, &model)?;
-    let beside = Beside {
+    let beside = LayerInputs {
         per_layer: per_layer::inputs(&mut b, &model, x)?,
         first: Some(x),
     };
     if let Join::Hyper(hp) = &hparams.join {
-        x = hyper::begin(&mut b, &model, hp, x)?;
+        x = hyper::start_streams(&mut b, &model, hp, x)?;
     }
     x = match hparams.loops {
         Loops::Counted { count, normed } => {
@@ -88,8 +88,10 @@ pub(super) fn assemble(
     };
     b.enter(None);
     match &hparams.join {
-        Join::Attended { .. } => x = residual::mixed(&mut b, &model, "output_res_score", x)?,
-        Join::Hyper(hp) => x = hyper::end(&mut b, &model, hp, x)?,
+        Join::AttentionResiduals { .. } => {
+            x = residual::mix_streams(&mut b, &model, "output_res_score", x)?
+        }
+        Join::Hyper(hp) => x = hyper::merge_streams(&mut b, &model, hp, x)?,
         Join::Sequential | Join::FromNorms | Join::Parallel | Join::ByFfnNorm => {}
     }
     let logits = head::logits(&mut b, &model, x)?;
@@ -102,7 +104,7 @@ pub(super) fn assemble(
 fn run_layers(
     b: &mut Builder<'_>,
     model: Context<'_>,
-    beside: Beside,
+    beside: LayerInputs,
     layers: &[LayerHParams],
     mut x: Value,
 ) -> Result<Value, ArchError> {
@@ -118,12 +120,12 @@ fn run_layers(
 fn stacks(
     b: &mut Builder<'_>,
     model: Context<'_>,
-    beside: Beside,
+    beside: LayerInputs,
     form: Stacks,
     x: Value,
 ) -> Result<Value, ArchError> {
     let start = b.tensor_name("hrm", "z_l_init");
-    let start = b.required(&start, &[model.hparams.embd()], TensorRole::Embedding)?;
+    let start = b.require(&start, &[model.hparams.embd()], TensorRole::Embedding)?;
     let [mut low, mut high] = [start, x];
     let runs = model.hparams.layers.chunks(form.layers);
     let last = runs.len().saturating_sub(1);
@@ -156,7 +158,7 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
             x = nextn::first_hidden(b, &cx, form, x)?;
         }
         let y = nextn::input(b, &cx, draft, x)?;
-        let y = layer::layer(b, &cx, Beside::default(), y)?;
+        let y = layer::layer(b, &cx, LayerInputs::default(), y)?;
         let output = nextn::output(b, &cx, form, y)?;
         x = output.hidden;
         let name = match draft {

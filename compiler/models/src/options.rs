@@ -9,8 +9,8 @@ pub struct LowerOptions {
     pub cache_type_k: DType,
     /// Element type of the cache of values.
     pub cache_type_v: DType,
-    /// The longest context of a sequence, in tokens.
-    pub n_ctx: u64,
+    /// The context size in tokens. The code calls it `ctx_size` everywhere; caches have a number of cells that follows from it.
+    pub ctx_size: u64,
     /// The source of draft tokens.
     pub drafting: Drafting,
 }

@@ -24,7 +24,7 @@ impl Size {
     ///
     /// # Errors
     /// [`ArchError::Overflow`]
-    pub(crate) fn checked(n: u64, from: &'static str) -> Result<Size, ArchError> {
+    pub(crate) fn try_new(n: u64, from: &'static str) -> Result<Size, ArchError> {
         Size::product(1, n, from)
     }
 

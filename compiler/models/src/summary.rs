@@ -6,7 +6,7 @@ use super::stretch::Stretch;
 
 /// A lowered model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lowered {
+pub struct LoweredModel {
     /// The model on one place.
     pub graph: Graph,
     /// The facts that reports show.

@@ -7,8 +7,8 @@ use super::difference::{TOLERANCE, first_difference};
 use super::feed::{Answer, Feed};
 use super::{need, weights};
 use tpc_core::golden::{Distance, distance};
-use tpc_core::pipeline::Compiled;
-use tpc_core::shrink::{self, Shrunk};
+use tpc_core::pipeline::CompiledModel;
+use tpc_core::shrink::{self, ShrunkModel};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::{Budget, BudgetExceeded};
 
@@ -31,7 +31,7 @@ pub struct Agreement {
 ///
 /// # Errors
 /// TPC0392 where no small sizes fit its ops.
-pub fn shrink(compiled: &Compiled) -> Result<Shrunk, Diagnostic> {
+pub fn shrink(compiled: &CompiledModel) -> Result<ShrunkModel, Diagnostic> {
     shrink::shrink(compiled, &can_quantise)
 }
 
@@ -40,7 +40,7 @@ pub fn shrink(compiled: &Compiled) -> Result<Shrunk, Diagnostic> {
 /// # Errors
 /// TPC0392 when the model cannot be run, TPC0394 when the programs answer something else, TPC0395 when running it takes
 /// more than a command may spend.
-pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
+pub fn compare(shrunk: &ShrunkModel, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
     compare_within(shrunk, feed, &Budget::new(feed.limits()))
 }
 
@@ -50,7 +50,7 @@ pub fn compare(shrunk: &Shrunk, feed: &Feed) -> Result<Agreement, Box<Diagnostic
 /// # Errors
 /// Those of [`compare`].
 pub fn compare_within(
-    shrunk: &Shrunk,
+    shrunk: &ShrunkModel,
     feed: &Feed,
     budget: &Budget,
 ) -> Result<Agreement, Box<Diagnostic>> {
@@ -110,7 +110,7 @@ pub fn compare_within(
     Ok(out)
 }
 
-fn too_large(shrunk: &Shrunk, e: &BudgetExceeded) -> Box<Diagnostic> {
+fn too_large(shrunk: &ShrunkModel, e: &BudgetExceeded) -> Box<Diagnostic> {
     let value = e.at.as_ref().map(|at| at.value.clone());
     let entity = value.filter(|v| !v.is_empty());
     let entity = entity.unwrap_or_else(|| shrunk.model.name.clone());
@@ -119,7 +119,7 @@ fn too_large(shrunk: &Shrunk, e: &BudgetExceeded) -> Box<Diagnostic> {
     ))
 }
 
-fn cannot_run(shrunk: &Shrunk, why: &str) -> Box<Diagnostic> {
+fn cannot_run(shrunk: &ShrunkModel, why: &str) -> Box<Diagnostic> {
     let message = format!("the small model cannot be run: {why}");
     Box::new(
         Diagnostic::new(&codes::CANNOT_SHRINK, &shrunk.model.name, message)

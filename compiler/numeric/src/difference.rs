@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use tpc_core::golden::distance;
-use tpc_core::shrink::Shrunk;
+use tpc_core::shrink::ShrunkModel;
 use tpc_ir::{
     Budget, BudgetExceeded, Graph, Interval, Place, RANK, Resource, Sharding, Unreduced, Value,
 };
@@ -64,12 +64,12 @@ type ModelTensors = HashMap<(Value, usize), Tensor>;
 /// When the budget does not allow to run both again, to keep all values of the model, and to compare the programs' with
 /// them.
 pub(super) fn first_difference(
-    shrunk: &Shrunk,
+    shrunk: &ShrunkModel,
     feed: &Feed,
     weights: &MemoryWeights,
     budget: &Budget,
 ) -> Result<Option<Difference>, BudgetExceeded> {
-    let Shrunk {
+    let ShrunkModel {
         model,
         sharded,
         programs,
@@ -108,7 +108,7 @@ fn turn(times: &mut HashMap<Value, usize>, v: Value) -> usize {
 
 /// A search for the first value that differs.
 struct Search<'a> {
-    shrunk: &'a Shrunk,
+    shrunk: &'a ShrunkModel,
     of_model: BTreeMap<&'a str, Vec<Value>>,
     held: BTreeMap<&'a str, Vec<Value>>,
     seen: ModelTensors,
@@ -132,7 +132,7 @@ impl Search<'_> {
 
     /// Compares a value of the programs, unless one before it differs.
     fn judge(&mut self, v: Value, turn: usize, t: &Tensor) {
-        let Shrunk {
+        let ShrunkModel {
             sharded, programs, ..
         } = self.shrunk;
         let data = programs.value(v);
@@ -167,7 +167,7 @@ impl Search<'_> {
                 if let Some(part) = part(whole, sharding, sharded, rank)
                     && part.len() == own.len()
                 {
-                    let d = apart(&part, &own);
+                    let d = nmse(&part, &own);
                     best = Some(best.map_or(d, |b| b.min(d)));
                 }
             }
@@ -194,7 +194,7 @@ fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
 }
 
 /// The error (NMSE) of tensors that may have infinite numbers, as masks do.
-fn apart(want: &[f64], got: &[f64]) -> f64 {
+fn nmse(want: &[f64], got: &[f64]) -> f64 {
     let differ = |&(a, b): &(f64, f64)| a.is_finite() || a != b;
     let pairs = want.iter().copied().zip(got.iter().copied());
     let pairs: Vec<(f64, f64)> = pairs.filter(differ).collect();

@@ -91,7 +91,7 @@ impl Feed {
     ) -> Result<Vec<Answer>, ExecError> {
         match self {
             Feed::Tokens(window) => tokens(graph, weights, *window, observe),
-            Feed::Captured(batch) => captured(graph, weights, batch, observe),
+            Feed::Captured(batch) => capture_run(graph, weights, batch, observe),
         }
     }
 }
@@ -154,7 +154,7 @@ fn tokens<S: Executable>(
     Ok(out)
 }
 
-fn captured<S: Executable>(
+fn capture_run<S: Executable>(
     graph: &Verified<S>,
     weights: &MemoryWeights,
     batch: &[(Symbol, u64)],

@@ -24,7 +24,7 @@ pub(super) fn element_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
         TensorRole::Embedding | TensorRole::Output | TensorRole::Matrix | TensorRole::Experts => {
             match spec.file_type {
                 FileType::Uniform(t) => t,
-                FileType::Mixed => mixed(spec, tensor),
+                FileType::Mixed => mixed_type(spec, tensor),
                 FileType::Mxfp4Moe if tensor.role == TensorRole::Experts => DType::Mxfp4,
                 FileType::Mxfp4Moe => DType::Q8_0,
             }
@@ -37,7 +37,7 @@ pub(super) fn element_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     whole_blocks(preferred, tensor.ne[0])
 }
 /// The element type in a file of type `Q4_K_M`, by the rules of `llama-quantize`.
-fn mixed(spec: &Spec, tensor: &ExpectedTensor) -> DType {
+fn mixed_type(spec: &Spec, tensor: &ExpectedTensor) -> DType {
     let is = |s: &str| tensor.name.contains(s);
     match tensor.role {
         TensorRole::Output => DType::Q6K,

@@ -146,7 +146,7 @@ fn tensors(
     let options = LowerOptions {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
-        n_ctx: 1,
+        ctx_size: 1,
         drafting: match spec.drafts {
             0 => Drafting::None,
             _ => Drafting::Mtp,

@@ -301,7 +301,7 @@ impl<'a> KeyValues<'a> {
         let count = self.size("experts", 0, MAX_SIZE)?.filter(|&n| n > 0);
         let used = self.size("experts_used", 1, MAX_SIZE)?;
         let (count, fallback) = match (&arch.ffn.experts, count) {
-            (ExpertsOfArch::Never, Some(n)) => {
+            (ExpertsOfArch::None, Some(n)) => {
                 let message = format!("experts={n}, but {} has no experts", arch.name);
                 return Err(invalid("experts", message).help("remove it"));
             }
@@ -331,7 +331,7 @@ impl<'a> KeyValues<'a> {
             return Ok(FileType::Mixed);
         };
         FileType::from_name(text).ok_or_else(|| {
-            let known: Vec<&str> = FileType::allowed().map(tpc_ir::DType::name).collect();
+            let known: Vec<&str> = FileType::allowed_types().map(tpc_ir::DType::name).collect();
             let help = format!("known types: {} mixed mxfp4_moe", known.join(" "));
             invalid(
                 "type",

@@ -58,7 +58,7 @@ fn every_preset_is_a_model_that_uses_all_its_tensors() {
         let options = LowerOptions {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
-            n_ctx: 64,
+            ctx_size: 64,
             drafting: Drafting::None,
         };
         let lowered = lower(model.header(), &options).unwrap();

@@ -15,7 +15,7 @@ pub enum FileType {
 
 impl FileType {
     /// The element types of weights: all but integers, f64 and those of intermediate results.
-    pub fn allowed() -> impl Iterator<Item = DType> {
+    pub fn allowed_types() -> impl Iterator<Item = DType> {
         let intermediate = [DType::F64, DType::Q8_1, DType::Q8K];
         DType::ALL
             .iter()
@@ -29,7 +29,7 @@ impl FileType {
             "mixed" | "q4_k_m" => Some(FileType::Mixed),
             "mxfp4_moe" => Some(FileType::Mxfp4Moe),
             _ => DType::from_name(name)
-                .filter(|&t| FileType::allowed().any(|a| a == t))
+                .filter(|&t| FileType::allowed_types().any(|a| a == t))
                 .map(FileType::Uniform),
         }
     }
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_type_of_every_name_is_that_name() {
-        for t in FileType::allowed() {
+        for t in FileType::allowed_types() {
             assert_eq!(FileType::from_name(t.name()), Some(FileType::Uniform(t)));
         }
         for bad in ["i32", "q8_1", "f64", "", "mixe"] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::{Placement, parse_devices};
 use tpc_gguf::GgufFile;
 use tpc_ir::text;
@@ -30,7 +30,7 @@ fn header(file: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-fn planned(path: &Path) -> Compiled {
+fn planned(path: &Path) -> CompiledModel {
     let devices = parse_devices("8").unwrap_or_else(|d| panic!("{d}"));
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     compile(&file, &Placement::on(devices)).unwrap_or_else(|d| panic!("{}", d[0]))

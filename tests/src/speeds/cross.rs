@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
-use tpc_core::calibration::{BandTable, CellKey, Seen};
+use tpc_core::calibration::{BandTable, CellKey, ObservedError};
 use tpc_passes::machine::Engine;
 
 use super::fit::Profiles;
@@ -79,12 +79,12 @@ pub fn held_out(cases: &[Case], start: Profiles, tell: &mut dyn FnMut(usize)) ->
 }
 
 /// The errors of decoding, by kind.
-pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<Seen> {
+pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<ObservedError> {
     let by_id: BTreeMap<u64, &Case> = cases.iter().map(|c| (c.row.id, c)).collect();
     let decoding = held.iter().filter(|h| h.phase == Phase::Decode);
     let each = decoding.filter_map(|h| {
         let c = by_id.get(&h.id)?;
-        Some(Seen {
+        Some(ObservedError {
             key: key(c),
             source: c.row.source.clone(),
             // Errors are kept with three digits, as the file has them.
@@ -95,11 +95,14 @@ pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<Seen> {
 }
 
 /// How many errors are inside the band that all other sources give, and how many there are; with a choice of rows.
-pub fn coverage(seen: &[Seen], counts: impl Fn(&Seen, bool) -> bool) -> (usize, usize) {
+pub fn coverage(
+    seen: &[ObservedError],
+    counts: impl Fn(&ObservedError, bool) -> bool,
+) -> (usize, usize) {
     let sources: BTreeSet<&str> = seen.iter().map(|s| s.source.as_str()).collect();
     let (mut inside, mut all) = (0, 0);
     for source in sources {
-        let (own, others): (Vec<Seen>, Vec<Seen>) =
+        let (own, others): (Vec<ObservedError>, Vec<ObservedError>) =
             seen.iter().cloned().partition(|s| s.source == source);
         let table = BandTable::new(&others);
         for s in own {

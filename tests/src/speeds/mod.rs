@@ -12,7 +12,7 @@ use rows::Row;
 use tpc_core::pipeline::{Origin, Outline, ways};
 use tpc_core::placement::SplitMode;
 use tpc_gguf::GgufFile;
-use tpc_ir::{DType, Symbol};
+use tpc_ir::DType;
 use tpc_passes::machine::{EngineProfile, Topology};
 use tpc_passes::plan::Bill;
 use tpc_synth::{Model, Spec};
@@ -146,17 +146,8 @@ pub fn cases(rows: Vec<Row>) -> Vec<Case> {
         let outline = Rc::clone(outline);
         let mut bill = |tokens: u64, cells: u64| {
             let key = format!("{key} {tokens} {cells}");
-            let bill = bills.entry(key).or_insert_with(|| {
-                let workload = &outline.request.workload;
-                let batch = match tokens {
-                    1 => workload.decode,
-                    _ => workload.prefill,
-                };
-                let batch = batch
-                    .with(Symbol::NTokens, tokens)
-                    .with(Symbol::NSeqTokens, tokens);
-                Rc::new(outline.bill(&outline.request.at_depth(batch, cells)))
-            });
+            let bill = bills.entry(key);
+            let bill = bill.or_insert_with(|| Rc::new(outline.bill_of_batch(tokens, cells)));
             Rc::clone(bill)
         };
         let decode = bill(1, row.decode_depth + 1);

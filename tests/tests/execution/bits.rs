@@ -80,7 +80,7 @@ fn even_shares_have_the_bits_of_one_device() {
 #[test]
 fn each_type_of_weights_has_the_bits_that_are_promised() {
     let mut kept = Vec::new();
-    for dtype in FileType::allowed() {
+    for dtype in FileType::allowed_types() {
         let spec = format!(
             "llama:layers=1,embd=512,heads=4,kv_heads=4,ff=1024,vocab=32,type={}",
             dtype.name()

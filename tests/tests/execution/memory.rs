@@ -1,6 +1,6 @@
 //! The bytes of a plan are those of the arenas of its program.
 
-use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::Placement;
 use tpc_core::report::{DeviceReport, PlanReport};
 use tpc_gguf::GgufFile;
@@ -12,7 +12,7 @@ use tpc_tests::{Sweep, goldens, headers};
 use crate::support::{WAYS, name, placed};
 
 /// Where the report of a plan and the arenas of its program differ; `None` where they are the same.
-fn difference(placement: &Placement, compiled: &Compiled) -> Option<String> {
+fn difference(placement: &Placement, compiled: &CompiledModel) -> Option<String> {
     let shapes = compiled.batch_shapes();
     let program = match assemble(&compiled.programs, &shapes, placement.storage) {
         Ok(program) => program,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tpc_core::golden::Golden;
-use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_gguf::GgufFile;
@@ -80,7 +80,7 @@ pub(crate) fn placed(devices: usize, way: &str) -> Placement {
 }
 
 /// A model file with its plan.
-pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, Compiled) {
+pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, CompiledModel) {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let compiled = compile(&file, placement)
         .unwrap_or_else(|d| panic!("{}: {} {}", path.display(), d[0].code, d[0]));
@@ -125,7 +125,7 @@ impl Assembled {
 }
 
 /// A session of one sequence that holds `n` tokens.
-pub(crate) fn config(compiled: &Compiled, n: usize) -> SessionConfig {
+pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     let config = SessionConfig::new(n);
     match compiled.model.summary.window {
         Some(window) => config.with_window(window, n),
@@ -140,7 +140,7 @@ pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {
 
 /// A session of a planned model on the CPU, for batches of up to `least` and of up to `most` tokens.
 pub(crate) fn cpu_session(
-    (file, compiled): &(GgufFile, Compiled),
+    (file, compiled): &(GgufFile, CompiledModel),
     config: SessionConfig,
     [least, most]: [usize; 2],
     options: CpuOptions,

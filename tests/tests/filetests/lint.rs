@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_core::pipeline::{Compiled, compile, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
@@ -60,7 +60,7 @@ pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph) -> Outcome {
 /// The lines whose values are divided otherwise than expected.
 fn shardings(
     case: &Case,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     line_of: &dyn Fn(&str) -> Option<usize>,
 ) -> Failures {
     // What a line of the text defines keeps its name; its copies and sums are transfers.

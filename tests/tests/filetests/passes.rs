@@ -1,6 +1,6 @@
 //! The passes, each on the graph of the stage before it.
 
-use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::SplitMode;
 use tpc_core::report::render_factors;
 use tpc_ggml::capture::CapturedGraph;
@@ -30,7 +30,7 @@ pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
     })
 }
 
-fn compiled(case: &Case, parsed: &ParsedGraph) -> Result<Compiled, String> {
+fn compiled(case: &Case, parsed: &ParsedGraph) -> Result<CompiledModel, String> {
     let placement = tpc::placement(&case.options, DType::F16, SplitMode::Tensor)
         .map_err(|d| format!("`; options`: {}", d[0]))?;
     compile_capture(&captured(parsed)?, &placement)

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use tpc_core::advice::{Advice, Advisor, Change, Counsel, Limits};
-use tpc_core::pipeline::{Compiled, Origin};
+use tpc_core::pipeline::{CompiledModel, Origin};
 use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Severity};
@@ -81,7 +81,7 @@ fn header(name: &str) -> Option<GgufFile> {
 }
 
 /// What a search finds for a model that must not fit.
-fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (Compiled, Counsel) {
+fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel, Counsel) {
     let compiled = super::support::compiled(file, base).expect("the model is planned");
     assert!(!compiled.fits(), "the model fits");
     let advisor = Advisor {
@@ -110,7 +110,7 @@ fn replaced(words: &[String], options: &str) -> Vec<String> {
 }
 
 /// The plan of a model under these options, as the command line reads them.
-fn planned(file: &GgufFile, words: &[String]) -> Compiled {
+fn planned(file: &GgufFile, words: &[String]) -> CompiledModel {
     let placement = tpc::placement(words, DType::F16, SplitMode::Auto);
     let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
     super::support::compiled(file, &placement).unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
@@ -182,7 +182,7 @@ fn needed(file: &GgufFile, base: &Placement) -> f64 {
     total.expect("a device") as f64
 }
 
-fn report(file: &GgufFile, placement: &Placement, limits: Limits) -> (Compiled, PlanReport) {
+fn report(file: &GgufFile, placement: &Placement, limits: Limits) -> (CompiledModel, PlanReport) {
     let compiled = super::support::compiled(file, placement).expect("the model is planned");
     let advisor = Advisor {
         origin: Origin::File(file),
@@ -259,9 +259,9 @@ fn milder(advice: &Advice) -> Option<Placement> {
             kept: kept + 1,
             all,
         },
-        Change::Context { asked, cells } if cells + CELLS < asked => Change::Context {
+        Change::Context { asked, ctx_size } if ctx_size + CELLS < asked => Change::Context {
             asked,
-            cells: cells + CELLS,
+            ctx_size: ctx_size + CELLS,
         },
         _ => return None,
     };

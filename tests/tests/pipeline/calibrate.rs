@@ -1,6 +1,6 @@
 //! `--calibrate`: the forms of measurements, the fit, and the estimates that follow.
 
-use tpc_core::calibration::{Calibrated, calibrate, read};
+use tpc_core::calibration::{CalibrationFit, calibrate, read};
 use tpc_core::pipeline::Origin;
 use tpc_core::placement::{DeviceList, Machine, Placement, SplitMode};
 use tpc_gguf::GgufFile;
@@ -24,7 +24,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"))
 }
 
-fn calibrated(model: &GgufFile, name: &str) -> Calibrated {
+fn calibrated(model: &GgufFile, name: &str) -> CalibrationFit {
     let reading = read(name, &file(name)).unwrap_or_else(|d| panic!("{name}: {d:?}"));
     calibrate(name, reading, Origin::File(model), &placement())
         .unwrap_or_else(|d| panic!("{name}: {d:?}"))

@@ -1,6 +1,6 @@
 //! What crosses the links per token: no more than must.
 
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
 use tpc_ir::{Bindings, Graph, InstData, Op, Place, Value};
 use tpc_passes::footprint::traffic;
@@ -9,7 +9,7 @@ use tpc_tests::{goldens, headers};
 use super::support::{placement, plan};
 
 /// The plan of a header on two devices, and a plain plan to compare with.
-fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[Compiled; 2]> {
+fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]> {
     let path = headers()
         .into_iter()
         .find(|p| p.to_string_lossy().contains(name))?;
@@ -25,9 +25,9 @@ fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[Compiled; 2]> {
 
 /// Values that change places per token, and bytes that enter the copies of the programs (where each device fetches or
 /// sends its part), beyond those of the plain plan, in layers.
-fn beyond([asked, plain]: &[Compiled; 2]) -> (u64, u64) {
+fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
     let batch = asked.decode_batch();
-    let count = |c: &Compiled| {
+    let count = |c: &CompiledModel| {
         let copies = |g: &Graph| -> Vec<Value> {
             let copy = |i: &InstData| matches!(i.op, Op::Copy(_)) && i.layer.is_some();
             let copies = g.insts().filter(|(_, i)| copy(i));

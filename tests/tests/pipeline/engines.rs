@@ -80,7 +80,7 @@ fn geometry(spec: &str) -> Geometry {
     let options = LowerOptions {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
-        n_ctx: 64,
+        ctx_size: 64,
         drafting: Drafting::None,
     };
     let lowered = tpc_models::lower(model.header(), &options).ok();

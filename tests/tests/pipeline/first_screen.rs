@@ -35,7 +35,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The plan of a header under these options.
-fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::Compiled) {
+fn planned(header: &Path, options: &str) -> (Placement, tpc_core::pipeline::CompiledModel) {
     let file = GgufFile::open(header).expect("a header");
     let placement = tpc::placement(&words(options), DType::F16, SplitMode::Auto);
     let placement = placement.expect("the options are known");

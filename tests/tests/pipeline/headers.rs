@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::report::PlanReport;
 use tpc_ggml::capture;
 use tpc_ir::budget::Limits;
@@ -13,7 +13,7 @@ use tpc_tests::{captures, headers};
 use super::support::{placement, plan, round_trip};
 
 /// Bytes of the file's tensors that the graph uses.
-fn used_bytes(compiled: &Compiled, report: &PlanReport) -> u64 {
+fn used_bytes(compiled: &CompiledModel, report: &PlanReport) -> u64 {
     assert!(
         compiled.model.summary.unused.is_empty(),
         "{:?}",
@@ -23,7 +23,7 @@ fn used_bytes(compiled: &Compiled, report: &PlanReport) -> u64 {
 }
 
 /// Number of times each weight byte of the file is held, counted index by index.
-fn bytes_by_tensor(compiled: &Compiled) -> BTreeMap<String, u64> {
+fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     let mut out = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {
         if let Op::Weight(w) = &inst.op {
@@ -41,7 +41,7 @@ fn bytes_by_tensor(compiled: &Compiled) -> BTreeMap<String, u64> {
 
 /// All-reduces from the first layer on. The last layer's second one may be done after the rows of the batch that are
 /// wanted have been taken, so it counts wherever it is.
-fn reductions(compiled: &Compiled) -> usize {
+fn reductions(compiled: &CompiledModel) -> usize {
     let insts = || compiled.sharded.insts().map(|(_, i)| i);
     let first = insts().position(|i| i.layer.is_some()).unwrap_or(0);
     insts()

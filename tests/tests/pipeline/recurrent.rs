@@ -1,7 +1,7 @@
 //! Models with recurrent states: how tokens are cut into batches, and what other sequences a batch has, must not matter.
 
 use tpc_core::golden::distance;
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_gguf::GgufFile;
 use tpc_ir::Op;
 use tpc_ir::op::InputKind;
@@ -17,7 +17,7 @@ const AGAINST_ONE_BATCH: f64 = 1e-10;
 struct Model {
     name: String,
     file: GgufFile,
-    compiled: Compiled,
+    compiled: CompiledModel,
     tokens: Vec<u32>,
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tpc_core::golden::Golden;
-use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::{Placement, parse_devices};
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
@@ -42,7 +42,7 @@ pub(crate) fn placement(devices: usize) -> Placement {
 }
 
 /// Opens and plans; `None` for architectures that are not lowered yet.
-pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Compiled)> {
+pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, CompiledModel)> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     match compiled(&file, placement) {
         Ok(compiled) => Some((file, compiled)),
@@ -55,7 +55,7 @@ pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, Comp
 pub(crate) fn compiled(
     file: &GgufFile,
     placement: &Placement,
-) -> Result<Compiled, Vec<Diagnostic>> {
+) -> Result<CompiledModel, Vec<Diagnostic>> {
     let compiled = compile(file, placement)?;
     if let Err(r) = &compiled.proof {
         panic!(
@@ -70,7 +70,7 @@ pub(crate) fn compiled(
 pub(crate) fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     tokens: &[u32],
 ) -> Vec<f64> {
     let mut config = SessionConfig::new(tokens.len());

@@ -9,7 +9,7 @@ use tpc_ir::stage::Executable;
 use tpc_tests::Sweep;
 
 use tpc_core::golden::distance;
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{Placement, parse_tensor_split};
 use tpc_gguf::GgufFile;
 use tpc_ir::factor::Var;
@@ -99,7 +99,7 @@ fn shares(devices: usize, split: &[f64]) -> Placement {
     }
 }
 
-pub(super) fn planned(file: &GgufFile, placement: &Placement) -> Compiled {
+pub(super) fn planned(file: &GgufFile, placement: &Placement) -> CompiledModel {
     let compiled = super::support::compiled(file, placement)
         .unwrap_or_else(|d| panic!("{}: {}", d[0].code, d[0]));
     round_trip(&compiled.model.graph);
@@ -116,7 +116,7 @@ fn tokens(n: u32, vocab: u32) -> Vec<u32> {
 fn session<'g, S: Executable>(
     graph: &'g Verified<S>,
     file: &GgufFile,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     n_ctx: usize,
     n_ctx_swa: usize,
 ) -> ReferenceSession<'g> {
@@ -133,7 +133,7 @@ fn decode(session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
 }
 
 /// A prompt, then three more tokens one by one.
-fn run<S: Executable>(graph: &Verified<S>, file: &GgufFile, compiled: &Compiled) -> Vec<f64> {
+fn run<S: Executable>(graph: &Verified<S>, file: &GgufFile, compiled: &CompiledModel) -> Vec<f64> {
     let vocab = compiled.model.summary.n_vocab as u32;
     let tokens = tokens(7, vocab);
     let mut session = session(graph, file, compiled, 8, 8);
@@ -162,12 +162,12 @@ fn sharding<'g>(graph: &'g Graph, tensor: &str) -> &'g Sharding {
 }
 
 /// The axis along which a weight is split.
-fn split_axis(compiled: &Compiled, tensor: &str) -> Option<usize> {
+fn split_axis(compiled: &CompiledModel, tensor: &str) -> Option<usize> {
     let axes = &sharding(&compiled.sharded, tensor).axes;
     axes.iter().position(Option::is_some)
 }
 
-fn assert_split(what: &str, compiled: &Compiled, expected: &[(&str, Option<usize>)]) {
+fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<usize>)]) {
     for (stem, axis) in expected {
         for layer in 0..compiled.model.summary.n_layer {
             let tensor = format!("blk.{layer}.{stem}.weight");
@@ -180,7 +180,12 @@ fn assert_split(what: &str, compiled: &Compiled, expected: &[(&str, Option<usize
 /// The plan that divides the axis that `first` names, the factors of the other weights' rows (heads, widths, vocabulary)
 /// if that is compatible, and never the model width. Of several candidates to divide a factor it takes number `way`,
 /// modulo their number.
-fn divided(file: &GgufFile, placement: &Placement, first: (&str, usize), way: usize) -> Compiled {
+fn divided(
+    file: &GgufFile,
+    placement: &Placement,
+    first: (&str, usize),
+    way: usize,
+) -> CompiledModel {
     let mut compiled = planned(file, placement);
     let graph = &compiled.planned.graph;
     let (factors, analysis) = (&compiled.planned.factors, &compiled.planned.analysis);

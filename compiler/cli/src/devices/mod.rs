@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::output::{self, Failure};
 use present::{Gpu, Present, present};
-use tpc_core::cards::{Card, Found, find, table};
+use tpc_core::cards::{Card, CardMatch, find, table};
 use tpc_core::format::{bytes, wrapped};
 use tpc_core::report::{CardReport, render_card, render_cards};
 use tpc_diag::{Diagnostic, codes, suggest};
@@ -93,14 +93,14 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
         cards.filter(|c| names.contains(&c.name.as_str())).collect()
     };
     match find(name, &[], known) {
-        Found::Card(card) => Ok(vec![card]),
-        Found::Meant { card, others } => {
+        CardMatch::Card(card) => Ok(vec![card]),
+        CardMatch::Meant { card, others } => {
             let mut out: Vec<&Card> = vec![card];
             out.extend(all(&others) as Vec<&Card>);
             Ok(out)
         }
-        Found::Several(names) => Ok(all(&names)),
-        Found::Unknown(near) => {
+        CardMatch::Several(names) => Ok(all(&names)),
+        CardMatch::Unknown(near) => {
             let message = format!("there is no card `{}`", suggest::shorten(name));
             let near = match near.as_slice() {
                 [] => String::new(),

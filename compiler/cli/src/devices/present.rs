@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tpc_core::cards::{Card, Found, find, short_name, table};
+use tpc_core::cards::{Card, CardMatch, find, short_name, table};
 use tpc_core::format::printable;
 use tpc_cuda::DeviceInfo;
 
@@ -133,8 +133,8 @@ fn differs(gpu: &Gpu) -> Option<String> {
 
 fn card_named(name: &str) -> Option<&'static Card> {
     match find(name, &[], table()) {
-        Found::Card(card) | Found::Meant { card, .. } => Some(card),
-        Found::Several(_) | Found::Unknown(_) => None,
+        CardMatch::Card(card) | CardMatch::Meant { card, .. } => Some(card),
+        CardMatch::Several(_) | CardMatch::Unknown(_) => None,
     }
 }
 

@@ -12,7 +12,7 @@ mod subject;
 
 use std::path::Path;
 
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{DeviceKind, DeviceList, Placement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 use tpc_engine::artefact::TargetDevices;
@@ -125,7 +125,7 @@ pub(super) fn plan(
     name: &Path,
     file: &GgufFile,
     placement: &Placement,
-) -> Result<Compiled, Failure> {
+) -> Result<CompiledModel, Failure> {
     let _progress = Progress::start(format!("planning {}", name.display()));
     Ok(engine::plan(file, placement)?)
 }

@@ -281,7 +281,7 @@ impl Reader<'_> {
             let word = self.words.next_if(|w| !is_option(w) && w != "--");
             word.map(|w| w.to_string_lossy().into_owned())
         };
-        let value = match foreign.arity {
+        let value = match foreign.arity() {
             Arity::Switch | Arity::NegatedSwitch => None,
             Arity::One => next(),
             Arity::Two => next().and_then(|a| Some(format!("{a} {}", next()?))),
@@ -291,7 +291,7 @@ impl Reader<'_> {
                 word.map(|w| w.to_string_lossy().into_owned())
             }
         };
-        let needed = matches!(foreign.arity, Arity::One | Arity::Two)
+        let needed = matches!(foreign.arity(), Arity::One | Arity::Two)
             && !matches!(
                 foreign.effect,
                 Effect::Ignored(_) | Effect::Unplanned(_) | Effect::Refused(..)

@@ -2,7 +2,8 @@
 //!
 //! An option that a subcommand has itself is the subcommand's; these are what remains. Adding one is a line.
 
-use tpc_ggml::llama_cpp::Arity::{self, NegatedSwitch, OnOffAuto, One, Switch, Two};
+use tpc_ggml::llama_cpp::Arity::{self, One, Switch};
+use tpc_ggml::llama_cpp::{OptionSpec, Setting, groups};
 
 /// What an option of another program means here.
 #[derive(Clone, Copy, Debug)]
@@ -36,29 +37,38 @@ pub(super) enum Translation {
     Dropped(&'static str),
 }
 
-/// An option of another program.
+/// Options of other programs that mean the same here.
 #[derive(Debug)]
 pub(super) struct ForeignOption {
-    /// Its spellings, or those of options alike, with blanks between.
-    names: &'static str,
-    /// Its arguments.
-    pub(super) arity: Arity,
-    /// What it means here.
+    /// The options, with as many values each; one at least.
+    options: &'static [OptionSpec],
+    /// What they mean here.
     pub(super) effect: Effect,
 }
 
 impl ForeignOption {
-    /// Its spellings.
+    /// Their spellings.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.names.split_whitespace()
+        self.options.iter().flat_map(|o| o.names).copied()
+    }
+
+    /// Their arguments.
+    pub(super) fn arity(&self) -> Arity {
+        self.options[0].arity
     }
 }
 
-const fn foreign(effect: Effect, arity: Arity, names: &'static str) -> ForeignOption {
-    ForeignOption {
+const fn foreign(effect: Effect, options: &'static [OptionSpec]) -> ForeignOption {
+    ForeignOption { options, effect }
+}
+
+/// Spellings that llama.cpp's programs do not have, or that alone mean something else than their option.
+const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
+    OptionSpec {
         names,
+        env: "",
         arity,
-        effect,
+        setting: Setting::Other,
     }
 }
 
@@ -84,387 +94,289 @@ const UNIFIED: &str = "-c is the cells of all sequences together, each of which 
 /// Every option that other programs have and tpc has not, and those of tpc whose values have other names there.
 pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     // llama.cpp: what is planned.
-    foreign(Model, One, "-m --model -mu --model-url"),
-    foreign(Repository, One, "-hf -hfr --hf-repo"),
-    foreign(RepositoryFile, One, "-hff --hf-file"),
+    foreign(Model, &[groups::MODEL, groups::MODEL_URL]),
+    foreign(Repository, &[groups::HF_REPO]),
+    foreign(RepositoryFile, &[groups::HF_FILE]),
     foreign(
         Refused(
             "Docker's registry is not read",
             "download the model, and give its file: tpc plan MODEL.gguf",
         ),
-        One,
-        "-dr --docker-repo",
+        &[groups::DOCKER_REPO],
     ),
     foreign(
         Refused(
             "the file is planned as it is",
             "write the change into a copy with llama.cpp's gguf_set_metadata.py, and plan that",
         ),
-        One,
-        "--override-kv",
+        &[groups::OVERRIDE_KV],
     ),
-    foreign(Translated("--split-mode", split_mode), One, "--split-mode"),
-    foreign(Translated("--parallel", parallel), One, "--parallel"),
-    foreign(Translated("--devices", devices), One, "-dev --device"),
     foreign(
-        Translated("--reserve", mebibytes),
-        One,
-        "-fitt --fit-target",
+        Translated("--split-mode", split_mode),
+        &[named(One, &["--split-mode"])],
     ),
+    foreign(
+        Translated("--parallel", parallel),
+        &[named(One, &["--parallel"])],
+    ),
+    foreign(Translated("--devices", devices), &[groups::DEVICE]),
+    foreign(Translated("--reserve", mebibytes), &[groups::FIT_TARGET]),
     foreign(
         Translated("--override-tensor", dense_on_host),
-        One,
-        "-ncffn --n-cpu-ffn",
+        &[groups::N_CPU_FFN],
     ),
     foreign(
         Means("--ctx-size"),
-        One,
-        "-ctx --n-ctx --n_ctx --ctx --context --context-size --context-length --max-model-len --max-seq-len",
+        &[named(
+            One,
+            &[
+                "-ctx",
+                "--n-ctx",
+                "--n_ctx",
+                "--ctx",
+                "--context",
+                "--context-size",
+                "--context-length",
+                "--max-model-len",
+                "--max-seq-len",
+            ],
+        )],
     ),
     foreign(
         Means("--n-gpu-layers"),
-        One,
-        "--n_gpu_layers --num-gpu-layers --gpulayers",
+        &[named(
+            One,
+            &["--n_gpu_layers", "--num-gpu-layers", "--gpulayers"],
+        )],
     ),
     foreign(
         Ignored("the cache is on the devices anyway; -nkvo keeps it on the host"),
-        Switch,
-        "-kvo --kv-offload",
+        &[groups::KV_OFFLOAD],
     ),
     foreign(
         Ignored(
             "a batch is computed in parts of --ubatch-size tokens, which decide memory and speed",
         ),
-        One,
-        "-b --batch-size",
+        &[groups::BATCH],
     ),
-    foreign(Ignored(FITTING), OnOffAuto, "-fit --fit"),
-    foreign(Ignored(FITTING), Switch, "--no-fit -no-fit"),
-    foreign(Ignored(FITTING), One, "-fitc --fit-ctx"),
-    foreign(Ignored(UNIFIED), Switch, "-no-kvu --no-kv-unified"),
-    foreign(Ignored(UNIFIED), One, "--kv-unified-per-slot"),
+    foreign(Ignored(FITTING), &[groups::FIT]),
+    foreign(Ignored(FITTING), &[named(Switch, &["--no-fit", "-no-fit"])]),
+    foreign(Ignored(FITTING), &[groups::FIT_CTX]),
+    foreign(Ignored(UNIFIED), &[groups::SPLIT_CACHE]),
+    foreign(Ignored(UNIFIED), &[groups::CELLS_PER_SLOT]),
     foreign(
         Ignored(DRAFTING),
-        One,
-        "-md --model-draft --spec-draft-model -hfd -hfrd --hf-repo-draft --spec-draft-hf",
+        &[groups::DRAFT_MODEL, groups::DRAFT_HF_REPO],
     ),
-    foreign(
-        Ignored(DRAFTING),
-        One,
-        "-devd --device-draft --spec-draft-device -ngld --gpu-layers-draft --n-gpu-layers-draft \
-         --spec-draft-ngl -cd --ctx-size-draft",
-    ),
-    foreign(
-        Ignored(DRAFTING),
-        One,
-        "-otd --override-tensor-draft --spec-draft-override-tensor -ncmoed --n-cpu-moe-draft \
-         --spec-draft-n-cpu-moe --spec-draft-ncmoe",
-    ),
-    foreign(
-        Ignored(DRAFTING),
-        Switch,
-        "-cmoed --cpu-moe-draft --spec-draft-cpu-moe",
-    ),
-    foreign(
-        Means("--spec-draft-n-max"),
-        One,
-        "--draft --draft-n --draft-max",
-    ),
+    foreign(Ignored(DRAFTING), &[groups::DRAFT_PLACEMENT]),
+    foreign(Ignored(DRAFTING), &[groups::DRAFT_OVERRIDES]),
+    foreign(Ignored(DRAFTING), &[groups::DRAFT_CPU_MOE]),
+    foreign(Means("--spec-draft-n-max"), &[groups::DRAFT_MAX]),
     foreign(
         Ignored("how many tokens are drafted at least, and how sure of them, changes no memory"),
-        One,
-        "--draft-min --draft-n-min --spec-draft-n-min \
-         --spec-draft-n-ubatch --draft-p-split --spec-draft-p-split --draft-p-min --spec-draft-p-min --spec-draft-sampling",
+        &[groups::DRAFT_THRESHOLDS],
     ),
     foreign(
         Ignored(
             "how tokens are drafted is not planned; --spec-type draft-mtp plans the file's blocks",
         ),
-        Switch,
-        "--spec-default --spec-draft-backend-sampling --no-spec-draft-backend-sampling",
+        &[groups::DRAFT_DEFAULTS],
     ),
     foreign(
         Ignored("drafts from the text before take no memory of the devices"),
-        One,
-        "--spec-ngram-mod-n-min --spec-ngram-mod-n-max --spec-ngram-mod-n-match --spec-ngram-simple-size-n \
-         --spec-ngram-simple-size-m --spec-ngram-simple-min-hits --spec-ngram-map-k-size-n \
-         --spec-ngram-map-k-size-m --spec-ngram-map-k-min-hits -lcs --lookup-cache-static -lcd \
-         --lookup-cache-dynamic",
+        &[groups::NGRAM_DRAFTS],
     ),
     foreign(
         Unplanned(BESIDE),
-        One,
-        "-mm --mmproj -mmu --mmproj-url --lora --lora-scaled --lora-base --control-vector \
-         --control-vector-scaled",
+        &[
+            groups::MMPROJ,
+            groups::MMPROJ_URL,
+            groups::ADAPTERS,
+            named(One, &["--lora-base"]),
+        ],
     ),
-    foreign(Unplanned(BESIDE), Two, "--control-vector-layer-range"),
-    foreign(
-        Unplanned(BESIDE),
-        Switch,
-        "--mmproj-auto --no-mmproj --no-mmproj-auto --mmproj-offload --no-mmproj-offload \
-         --lora-init-without-apply",
-    ),
-    foreign(
-        Unplanned(BESIDE),
-        One,
-        "-mmdev --mmproj-device --image-min-tokens --image-max-tokens --mtmd-batch-max-tokens --video-fps \
-         --video-timestamp-interval --video-ffmpeg-dir",
-    ),
+    foreign(Unplanned(BESIDE), &[groups::CONTROL_VECTOR_RANGE]),
+    foreign(Unplanned(BESIDE), &[groups::MMPROJ_SWITCHES]),
+    foreign(Unplanned(BESIDE), &[groups::MMPROJ_SETTINGS]),
     foreign(
         Unplanned(POSITIONS),
-        One,
-        "--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor \
-         --yarn-attn-factor --yarn-beta-slow --yarn-beta-fast -gan --grp-attn-n -gaw --grp-attn-w",
+        &[
+            groups::ROPE_SCALING,
+            groups::ROPE_SCALE,
+            groups::ROPE_FREQ_BASE,
+            groups::ROPE_FREQ_SCALE,
+            groups::YARN_ORIG_CTX,
+            groups::YARN_EXT_FACTOR,
+            groups::YARN_ATTN_FACTOR,
+            groups::YARN_BETA_SLOW,
+            groups::YARN_BETA_FAST,
+            groups::GROUP_ATTENTION,
+        ],
     ),
     foreign(
         Refused(
             "options have no list of devices",
             "`tpc devices` lists the cards that tpc knows, and those of this machine",
         ),
-        Switch,
-        "--list-devices",
+        &[groups::LIST_DEVICES],
     ),
     foreign(
         Ignored("tensors on the host are worked on there"),
-        Switch,
-        "--op-offload --no-op-offload -nopo",
+        &[groups::OP_OFFLOAD, named(Switch, &["-nopo"])],
     ),
     // llama.cpp: what a plan does not depend on.
-    foreign(
-        Ignored(THREADS),
-        One,
-        "-t --threads -tb --threads-batch -td --threads-draft --spec-draft-threads -tbd --threads-batch-draft \
-         --spec-draft-threads-batch --threads-http",
-    ),
-    foreign(
-        Ignored(THREADS),
-        One,
-        "-C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll -Cb --cpu-mask-batch -Crb --cpu-range-batch \
-         --cpu-strict-batch --prio-batch --poll-batch --numa",
-    ),
-    foreign(Ignored(LENGTH), One, "-n --predict --n-predict --keep"),
+    foreign(Ignored(THREADS), &[groups::THREADS]),
+    foreign(Ignored(THREADS), &[groups::THREAD_PLACEMENT]),
+    foreign(Ignored(LENGTH), &[groups::LENGTH]),
     foreign(
         Ignored(LOADING),
-        Switch,
-        "--mlock --mmap --no-mmap -nr --repack --no-repack --no-host --check-tensors --warmup --no-warmup \
-         --offline -dio --direct-io -ndio --no-direct-io",
+        &[
+            groups::LOADING_SWITCHES,
+            named(Switch, &["-dio", "--direct-io", "-ndio", "--no-direct-io"]),
+        ],
     ),
-    foreign(
-        Ignored(LOADING),
-        One,
-        "-lm --load-mode -lzm --lazy-mode -hft --hf-token",
-    ),
+    foreign(Ignored(LOADING), &[groups::LOADING]),
     foreign(
         Unplanned(SAMPLING),
-        One,
-        "-s --seed --samplers --sampler-seq --sampling-seq --temp --temperature --top-k --top-p --min-p \
-         --top-nsigma --top-n-sigma --xtc-probability --xtc-threshold --typical --typical-p --tfs",
+        &[groups::SAMPLERS, groups::IK_SAMPLERS],
     ),
-    foreign(
-        Unplanned(SAMPLING),
-        One,
-        "--repeat-last-n --repeat-penalty --presence-penalty --frequency-penalty --dry-multiplier --dry-base \
-         --dry-allowed-length --dry-penalty-last-n --dry-sequence-breaker --adaptive-target --adaptive-decay \
-         --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias",
-    ),
-    foreign(
-        Unplanned(SAMPLING),
-        One,
-        "--grammar --grammar-file -j --json-schema -jf --json-schema-file",
-    ),
-    foreign(
-        Unplanned(SAMPLING),
-        Switch,
-        "--ignore-eos -bs --backend-sampling",
-    ),
-    foreign(
-        Unplanned(CHAT),
-        One,
-        "-p --prompt -f --file -bf --binary-file -sys --system-prompt -sysf --system-prompt-file --image \
-         --audio --in-prefix --in-suffix -r --reverse-prompt --chat-template --chat-template-file \
-         --chat-template-kwargs",
-    ),
-    foreign(
-        Unplanned(CHAT),
-        One,
-        "--reasoning-format --reasoning-effort --reasoning-budget --reasoning-budget-message",
-    ),
-    foreign(Ignored(CHAT), OnOffAuto, "-rea --reasoning -co --color"),
-    foreign(
-        Ignored(CHAT),
-        Switch,
-        "--jinja --no-jinja -e --escape --no-escape -sp --special --spm-infill -cnv --conversation -no-cnv \
-         --no-conversation -st --single-turn -i --interactive -if --interactive-first -mli --multiline-input \
-         --simple-io --no-display-prompt --display-prompt --reasoning-preserve \
-         --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing --prefill-assistant \
-         --no-prefill-assistant",
-    ),
-    foreign(
-        Ignored(SERVER),
-        One,
-        "-a --alias --tags --host --port --path --cors-origins --cors-methods --cors-headers --api-prefix \
-         --ui-config --webui-config --ui-config-file --webui-config-file --tools --tools-runtime \
-         --mcp-servers-config --mcp-servers-json --api-key --api-key-file --ssl-key-file --ssl-cert-file -to \
-         --timeout --sse-ping-interval --slot-save-path --media-path --models-dir --models-preset \
-         --models-max --models-memory-margin --connect-code -sps --slot-prompt-similarity --sleep-idle-seconds --pooling --embd-normalize",
-    ),
-    foreign(
-        Ignored(SERVER),
-        Switch,
-        "--reuse-port --connect --cors-credentials --no-cors-credentials --ui-mcp-proxy --webui-mcp-proxy \
-         --no-ui-mcp-proxy --no-webui-mcp-proxy -ag --agent -no-ag --no-agent --ui --webui --no-ui --no-webui \
-         --embedding --embeddings --rerank --reranking --metrics --props --slots --no-slots --models-autoload \
-         --no-models-autoload -cb --cont-batching -nocb --no-cont-batching --context-shift --no-context-shift",
-    ),
+    foreign(Unplanned(SAMPLING), &[groups::PENALTIES]),
+    foreign(Unplanned(SAMPLING), &[groups::GRAMMAR]),
+    foreign(Unplanned(SAMPLING), &[groups::SAMPLING_SWITCHES]),
+    foreign(Unplanned(CHAT), &[groups::PROMPT]),
+    foreign(Unplanned(CHAT), &[groups::REASONING]),
+    foreign(Ignored(CHAT), &[groups::CHAT_MODES]),
+    foreign(Ignored(CHAT), &[groups::CHAT_SWITCHES]),
+    foreign(Ignored(SERVER), &[groups::SERVER]),
+    foreign(Ignored(SERVER), &[groups::SERVER_SWITCHES]),
+    foreign(Ignored(CACHED), &[groups::PROMPT_CACHE]),
     foreign(
         Ignored(CACHED),
-        One,
-        "--cache-reuse -cram --cache-ram -ctxcp --ctx-checkpoints --swa-checkpoints -cms \
-         --checkpoint-min-step --prompt-cache -dt --defrag-thold",
+        &[groups::PROMPT_CACHE_SWITCHES, groups::PROMPT_CACHE_FILE],
     ),
-    foreign(
-        Ignored(CACHED),
-        Switch,
-        "--cache-prompt --no-cache-prompt --cache-idle-slots --no-cache-idle-slots --prompt-cache-all \
-         --prompt-cache-ro",
-    ),
+    foreign(Ignored(LOGS), &[groups::LOGS]),
+    foreign(Ignored(LOGS), &[groups::LOG_COLORS]),
     foreign(
         Ignored(LOGS),
-        One,
-        "--log-file -lv --verbosity --log-verbosity --log-prompts-dir",
-    ),
-    foreign(Ignored(LOGS), OnOffAuto, "--log-colors"),
-    foreign(
-        Ignored(LOGS),
-        Switch,
-        "--log-disable --log-jsonl --no-log-jsonl --log-verbose --log-prefix --no-log-prefix --log-timestamps \
-         --no-log-timestamps --progress --perf --no-perf --show-timings --no-show-timings",
+        &[groups::LOG_SWITCHES, groups::BENCH_PROGRESS],
     ),
     foreign(
         Refused(
             "options do not ask questions of llama.cpp here",
             "`tpc --help` and `tpc COMMAND --help` say what tpc takes",
         ),
-        Switch,
-        "--usage -cl --cache-list --completion-bash",
+        &[groups::QUESTIONS],
     ),
     // llama-bench.
-    foreign(Ignored(LOADING), One, "-mmp"),
+    foreign(Ignored(LOADING), &[groups::BENCH_MMAP]),
     foreign(
         Ignored("logits are computed of the last token, embeddings of none"),
-        One,
-        "-embd",
+        &[groups::BENCH_EMBEDDINGS],
     ),
     foreign(
         Ignored("results go to standard output alone, and messages to standard error"),
-        One,
-        "-oe --output-err",
+        &[groups::BENCH_STDERR],
     ),
     foreign(
         Ignored("a test follows the one before at once"),
-        One,
-        "--delay",
+        &[groups::BENCH_DELAY],
     ),
     // ik_llama.cpp.
     foreign(
         Ignored(
             "`-sm auto` weighs groups of devices of every size itself; for N devices in all: --devices N",
         ),
-        One,
-        "--max-gpu -mgpu",
+        &[groups::IK_MAX_GPU],
     ),
-    foreign(
-        Ignored(SCHEDULE),
-        Switch,
-        "-sas --scheduler-async -fmoe --fused-moe -no-fmoe --no-fused-moe -gr --graph-reuse -no-gr \
-         --no-graph-reuse -ger --grouped-expert-routing -no-ooae --no-offload-only-active-experts -ooae \
-         --offload-only-active-experts -no-fug --no-fused-up-gate -no-mmad --no-fused-mul-multiadd -smf16 \
-         --split-mode-f16 -smf32 --split-mode-f32 -smgs --split-mode-graph-scheduling",
-    ),
-    foreign(
-        Ignored(SCHEDULE),
-        One,
-        "-amb --attention-max-batch -cuda --cuda-params -op --offload-policy -grt --graph-reduce-type",
-    ),
+    foreign(Ignored(SCHEDULE), &[groups::IK_GRAPH_SWITCHES]),
+    foreign(Ignored(SCHEDULE), &[groups::IK_GRAPH]),
     foreign(
         Ignored(
             "the file says whether attention has a latent cache; tpc keeps that cache as it is",
         ),
-        One,
-        "-mla --mla-use --mla-attn",
+        &[groups::IK_MLA],
     ),
     foreign(
         Ignored("every expert that the router draws is computed"),
-        One,
-        "-ser --smart-expert-reduction",
+        &[groups::IK_EXPERT_REDUCTION],
     ),
     foreign(
         Ignored("tensors keep the file's types and form"),
-        Switch,
-        "-rtr --run-time-repack -muge --merge-up-gate-experts -mqkv --merge-qkv",
+        &[groups::IK_MERGING],
     ),
     foreign(
         Ignored("keys and values that are quantised are rotated anyway"),
-        Switch,
-        "-khad --k-cache-hadamard -vhad --v-cache-hadamard",
+        &[groups::IK_CACHE_ROTATION],
     ),
-    foreign(NO_FLASH, NegatedSwitch, "-no-fa --no-flash-attn"),
+    foreign(NO_FLASH, &[groups::IK_NO_FLASH_ATTENTION]),
     // vLLM, SGLang, LM Studio, Ollama.
     foreign(
         Refused(
             "vLLM's parallelism is tpc's number of devices and split mode",
             "say --devices N -sm tensor",
         ),
-        One,
-        "-tp --tp --tp-size --tensor-parallel-size",
+        &[named(
+            One,
+            &["-tp", "--tp", "--tp-size", "--tensor-parallel-size"],
+        )],
     ),
     foreign(
         Refused(
             "vLLM's parallelism is tpc's number of devices and split mode",
             "say --devices N -sm layer",
         ),
-        One,
-        "-pp --pp --pp-size --pipeline-parallel-size",
+        &[named(
+            One,
+            &["-pp", "--pp", "--pp-size", "--pipeline-parallel-size"],
+        )],
     ),
     foreign(
         Refused(
             "the number of devices has another name",
             "say --devices N, such as --devices 2, or name them: --devices 2x3090",
         ),
-        One,
-        "--gpus --gpu --num-gpus --n-gpus --num-devices --gpu-count",
+        &[named(
+            One,
+            &[
+                "--gpus",
+                "--gpu",
+                "--num-gpus",
+                "--n-gpus",
+                "--num-devices",
+                "--gpu-count",
+            ],
+        )],
     ),
     foreign(
         Refused(
             "tpc counts bytes, not shares of a memory",
             "keep some of each device free with --reserve BYTES, such as --reserve 2G",
         ),
-        One,
-        "--gpu-memory-utilization --mem-fraction-static",
+        &[named(
+            One,
+            &["--gpu-memory-utilization", "--mem-fraction-static"],
+        )],
     ),
     foreign(
         Refused(
             "keys and values have a type each",
             "say -ctk TYPE -ctv TYPE, such as -ctk q8_0 -ctv q8_0",
         ),
-        One,
-        "--kv-cache-dtype --cache-type -ct",
+        &[named(One, &["--kv-cache-dtype", "--cache-type", "-ct"])],
     ),
     foreign(
         Refused(
             "answers end where the model ends them, or after -n tokens",
             "leave it out, or say -n N",
         ),
-        One,
-        "--stop",
+        &[named(One, &["--stop"])],
     ),
     foreign(
         Refused(
             "a GGUF file is quantised as it is",
             "plan the file of the quantisation that you want",
         ),
-        One,
-        "--quantization --dtype --quant",
+        &[named(One, &["--quantization", "--dtype", "--quant"])],
     ),
 ];
 

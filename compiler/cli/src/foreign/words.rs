@@ -22,7 +22,7 @@ pub(crate) fn is_address(word: &str) -> bool {
 }
 
 pub(super) fn quoted(word: &str) -> String {
-    tpc_ggml::llama_cpp::quoted(word)
+    tpc_ggml::llama_cpp::quote(word)
 }
 
 /// The entry of a spelling.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tpc_diag::{Diagnostic, suggest};
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_gguf::{GgufError, GgufErrorKind, GgufFile, SplitName};
 
 use super::{Place, codes};
@@ -86,7 +86,7 @@ fn listed(paths: &[PathBuf]) -> String {
     let shown: Vec<String> = paths
         .iter()
         .take(MAX_LISTED)
-        .map(|p| quoted(&p.display().to_string()))
+        .map(|p| quote(&p.display().to_string()))
         .collect();
     match paths.len() > MAX_LISTED {
         true => format!("{} and {} more", shown.join(", "), paths.len() - MAX_LISTED),
@@ -106,7 +106,7 @@ fn in_folder(folder: &Path) -> Result<Place, Failure> {
         let d = Diagnostic::new(&codes::CHOSEN, folder.display().to_string(), message);
         let note = d.help(format!(
             "give the file: {}",
-            quoted(&model.display().to_string())
+            quote(&model.display().to_string())
         ));
         return Ok(Place::Local(model.clone(), Some(note)));
     }
@@ -124,7 +124,7 @@ fn in_folder(folder: &Path) -> Result<Place, Failure> {
             (false, _) => format!("give one of the models in it: {}", listed(&below)),
             (true, true) => format!(
                 "it holds safetensors: convert them with python convert_hf_to_gguf.py {} (of llama.cpp)",
-                quoted(&folder.display().to_string())
+                quote(&folder.display().to_string())
             ),
             (true, false) => "there is no .gguf file in it: give the path of one".to_owned(),
         }
@@ -175,7 +175,7 @@ fn cure(path: &Path) -> String {
         }
         return format!(
             "check the path: there is no folder {}",
-            quoted(&folder.display().to_string())
+            quote(&folder.display().to_string())
         );
     }
     let wanted = name(path);
@@ -185,7 +185,7 @@ fn cure(path: &Path) -> String {
     if let Some(part) = here.iter().find(|p| begun.contains(&name(p))) {
         return format!(
             "its download is not finished; its header may be: give {}",
-            quoted(&part.display().to_string())
+            quote(&part.display().to_string())
         );
     }
     let stem = wanted.strip_suffix(".gguf").unwrap_or(&wanted).to_owned();
@@ -193,7 +193,7 @@ fn cure(path: &Path) -> String {
         name(p) == format!("{stem}.gguf") || SplitName::of_path(p).is_some_and(|s| s.prefix == stem)
     };
     if let Some(model) = here.iter().find(of_model) {
-        return format!("give {}", quoted(&model.display().to_string()));
+        return format!("give {}", quote(&model.display().to_string()));
     }
     let models: Vec<PathBuf> = here
         .into_iter()
@@ -203,7 +203,7 @@ fn cure(path: &Path) -> String {
     if let Some(near) = suggest::nearest(&wanted, names.iter().map(String::as_str)) {
         return format!(
             "did you mean {}?",
-            quoted(&folder.join(near).display().to_string())
+            quote(&folder.join(near).display().to_string())
         );
     }
     match models.is_empty() {
@@ -255,13 +255,13 @@ fn slip(text: &str) -> Option<String> {
     if text.contains('\\') && !cfg!(windows) {
         return Some(format!(
             "folders are separated by `/` here: {}",
-            quoted(&text.replace('\\', "/"))
+            quote(&text.replace('\\', "/"))
         ));
     }
     if text.trim() != text {
         return Some(format!(
             "the path begins or ends with a blank: {}",
-            quoted(text.trim())
+            quote(text.trim())
         ));
     }
     None

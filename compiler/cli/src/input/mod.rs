@@ -61,7 +61,7 @@ pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
 pub(super) fn shown(word: &Path) -> String {
     let address = word.to_str().filter(|t| is_address(t));
     match address.and_then(|t| Address::parse(t).ok()) {
-        Some(address) => address.shown(),
+        Some(address) => address.display_name(),
         None => word.display().to_string(),
     }
 }
@@ -71,7 +71,8 @@ pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     let (path, note) = match locate(word)? {
         Place::Local(path, note) => (path, note),
         Place::Web(address) => {
-            let _progress = Progress::start(format!("reading the header of {}", address.shown()));
+            let _progress =
+                Progress::start(format!("reading the header of {}", address.display_name()));
             let file = web::open(address)?;
             let notes = file.missing().iter().map(unfinished).collect();
             return Ok(Model { file, notes });
@@ -89,7 +90,11 @@ pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
         Place::Local(path, _) => GgufFile::open(&path).map_err(|e| local::unreadable(&path, e)),
         Place::Web(address) => {
             let message = "only the header is read by address, and the data are needed here";
-            let d = Diagnostic::new(&tpc_diag::codes::NO_TENSOR_DATA, address.shown(), message);
+            let d = Diagnostic::new(
+                &tpc_diag::codes::NO_TENSOR_DATA,
+                address.display_name(),
+                message,
+            );
             Err(Failure::usage(d.help("download the file and give its path; plan, verify, lint and inspect take an address")))
         }
     }
@@ -133,7 +138,7 @@ fn is_compiled(word: &Path) -> Diagnostic {
 }
 
 /// The note on a file that lacks data.
-fn unfinished(missing: &tpc_gguf::Missing) -> Diagnostic {
+fn unfinished(missing: &tpc_gguf::MissingData) -> Diagnostic {
     let name = missing.path.display().to_string();
     let message = format!(
         "{} of {} are missing: the data of {} tensors, from {} on; the header is whole, and is all that planning needs",

@@ -10,7 +10,7 @@ use tpc_diag::{Diagnostic, Severity};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::{
     Arity, Buffer, CommandLine, Maker, OPTIONS, OptionSpec, ParsedOption, Program, Setting,
-    TpcCommand, buffer, position, quoted,
+    TpcCommand, buffer, position, quote,
 };
 use tpc_lint::{Command, File, lint_command};
 use tpc_passes::machine::Engine;
@@ -140,7 +140,7 @@ impl<'a> Checked<'a> {
                     (Program::Bench, "-nkvo") => Some("1".to_owned()),
                     _ => (spec.arity == Arity::One).then(|| value.clone()),
                 };
-                words.extend(shown.map(|shown| quoted(&shown)));
+                words.extend(shown.map(|shown| quote(&shown)));
                 line.options.push(ParsedOption {
                     spec,
                     spelling: name,
@@ -209,7 +209,9 @@ impl<'a> Checked<'a> {
             ]),
             // Other programs make their contexts of their tests.
             Change::Context { .. } | Change::Sequences { .. } if !is_general => None,
-            Change::Context { cells, .. } => one(&[Setting::Context], "-c", cells.to_string()),
+            Change::Context { ctx_size, .. } => {
+                one(&[Setting::CtxSize], "-c", ctx_size.to_string())
+            }
             Change::Sequences { count, .. } => one(&[Setting::Parallel], "-np", count.to_string()),
             Change::Batch(n) => one(&[Setting::Ubatch], "-ub", n.to_string()),
         }

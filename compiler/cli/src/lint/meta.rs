@@ -10,7 +10,7 @@ use tpc_core::placement::{Placement, Target};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::Record;
 use tpc_ggml::meta::{self, Setup};
-use tpc_lint::{Finding, merged};
+use tpc_lint::{Finding, merge};
 
 /// The ops of a capture that the engine would refuse or compute wrongly with this placement and these types of the K and
 /// the V cache; without one, a cache has the capture's type.
@@ -34,7 +34,7 @@ pub(super) fn findings(
     let mut setup = setup(&captured.records, placement)?;
     setup.architecture = architecture.map(str::to_owned);
     [setup.cache_type_k, setup.cache_type_v] = cache_types;
-    Ok(merged(meta::diagnose(&captured.records, &setup)))
+    Ok(merge(meta::diagnose(&captured.records, &setup)))
 }
 
 /// The engine's configuration for this placement.

@@ -33,9 +33,9 @@ use tpc_gguf::GgufFile;
 use tpc_lint::format::EngineFacts;
 use tpc_lint::{
     Capture, Command, File, Finding, Policy, for_llama_cpp, graph_of, lint_command, lint_file,
-    lint_graph, merged,
+    lint_graph, merge,
 };
-use tpc_models::Lowered;
+use tpc_models::LoweredModel;
 
 /// The findings of all plans, and their numbers of devices.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Findings {
 /// A model's file, and its graph if it has one.
 struct Opened<'s> {
     file: &'s GgufFile,
-    model: Option<Lowered>,
+    model: Option<LoweredModel>,
 }
 
 impl Opened<'_> {
@@ -105,7 +105,7 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     };
     let notes = captured.notes.iter();
     let mut out: Vec<Diagnostic> = notes
-        .map(|d| graph.shown(d.clone(), "what it became"))
+        .map(|d| graph.with_excerpt(d.clone(), "what it became"))
         .collect();
     out.extend(lint_graph(&graph));
     Ok(out)
@@ -132,7 +132,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
             false => d,
         }));
         of_source.extend(opened.iter().flat_map(|o| lint_file(&o.view())));
-        found.findings = merged(of_source);
+        found.findings = merge(of_source);
     }
     let defaults = subject.source.defaults();
     for list in subject.devices.clone().map_err(Failure::usage)?.lists {
@@ -172,7 +172,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                 let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;
                 let chunks = subject.line.as_ref().is_some_and(chunks);
                 found.retain(|d| !chunks || d.code != tpc_lint::NARROW);
-                merged(notes.into_iter().chain(found).collect())
+                merge(notes.into_iter().chain(found).collect())
             }
         };
         Finding::join(&mut found.findings, placement.devices.len(), here);
@@ -254,7 +254,7 @@ fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         Maker::LlamaCpp => for_llama_cpp(found),
         Maker::IkLlamaCpp => found,
     };
-    let fitted = line.fitted();
+    let fitted = line.fitted_settings();
     if !fitted.any() || line.maker == Maker::IkLlamaCpp {
         return found;
     }
@@ -364,7 +364,7 @@ fn check(
     let status = failed.as_ref().map(|f| f.status);
     if let Some(f) = failed {
         // Reasons why a file or an option is unusable cannot be allowed.
-        findings.extend(merged(f.diagnostics));
+        findings.extend(merge(f.diagnostics));
     }
     let label = subject.line.as_ref().map(|l| l.label.as_str());
     let label = label.filter(|l| !l.is_empty());

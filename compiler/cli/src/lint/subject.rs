@@ -13,7 +13,7 @@ use tpc_core::beside::Request;
 use tpc_core::placement::{DeviceList, Placement, SplitMode, shares};
 use tpc_diag::{Diagnostic, codes, message};
 use tpc_ggml::engines::{Backend, Build};
-use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, quoted};
+use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, quote};
 
 /// The model or capture, with the options that apply to it.
 pub(super) struct Subject {
@@ -172,7 +172,7 @@ fn without_model(line: &CommandLine) -> Diagnostic {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let message = message!("unknown llama.cpp option `{}`: the program stops", word);
         let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);
-        return d.help(message!("write {} {}", name, quoted(value)));
+        return d.help(message!("write {} {}", name, quote(value)));
     }
     let message = "the command line names no model file";
     let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);

@@ -7,11 +7,11 @@ use super::{Args, Job};
 use crate::input;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
-use tpc_core::calibration::{Calibrated, LogBuffer, MAX_BYTES, calibrate, read};
+use tpc_core::calibration::{CalibrationFit, LogBuffer, MAX_BYTES, calibrate, read};
 use tpc_core::format::{bytes, printable};
 use tpc_core::pipeline::Origin;
 use tpc_core::placement::Placement;
-use tpc_core::placement::described;
+use tpc_core::placement::describe;
 use tpc_core::topology::with_calibration;
 use tpc_diag::{Diagnostic, codes};
 
@@ -51,7 +51,7 @@ pub(super) fn apply(
 }
 
 /// What was fitted, by how many rows, and how well it reproduces them.
-fn note(name: &str, found: &Calibrated, buffers: &[LogBuffer], further: usize) -> Diagnostic {
+fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usize) -> Diagnostic {
     let c = &found.calibration;
     let factors = [
         ("reading", c.bandwidth),
@@ -108,7 +108,7 @@ fn write(target: &Path, job: &Job, placement: &Placement) -> Result<(), Failure>
     let given = job.placement.topology_bytes()?;
     let text = match given {
         Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        None => described(placement),
+        None => describe(placement),
     };
     let text = with_calibration(&text, calibration).map_err(|e| {
         let name = target.display().to_string();

@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::output::{self, Failure};
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::report::{
-    Compared, Detail, PlanDiff, PlanReport, page, refusal_page, render, render_comparison,
+    ComparedPlan, Detail, PlanDiff, PlanReport, page, refusal_page, render, render_comparison,
     render_diff,
 };
 use tpc_diag::{Diagnostic, codes};
@@ -66,7 +66,7 @@ impl Format {
     }
 
     /// Several plans in this format: a table, or an array of what each prints by itself.
-    pub(super) fn several(self, all: &[Compared<'_>]) -> Result<String, Failure> {
+    pub(super) fn several(self, all: &[ComparedPlan<'_>]) -> Result<String, Failure> {
         let each = || -> Vec<Either<'_>> {
             let all = all.iter().map(|c| match c.plan {
                 Ok(plan) => Either::Plan(plan),
@@ -109,7 +109,7 @@ impl Format {
 pub(super) fn write_page(
     file: &Path,
     report: &PlanReport,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
 ) -> Result<(), Failure> {
     let html = serialised(page(report, compiled))?;
     output::replace(file, html.as_bytes())

@@ -6,7 +6,7 @@ use super::formats::{Format, write_page, write_refusal_page};
 use super::{Args, Job, calibrate, earlier};
 use crate::output::{self, Failure};
 use crate::source::{Source, Unproved};
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::Placement;
 use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
@@ -34,7 +34,7 @@ impl Plan {
         let source = job.source.compile(&placement)?.proved(unproved)?;
         let mut explained = Vec::new();
         for name in &args.why {
-            let Compiled { planned, model, .. } = &source.compiled;
+            let CompiledModel { planned, model, .. } = &source.compiled;
             let named = values(&planned.graph, &model.graph, &source.lines, name);
             for v in named.map_err(Failure::usage)? {
                 if !explained.contains(&v) {

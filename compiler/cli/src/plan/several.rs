@@ -4,7 +4,7 @@ use super::one::{Plan, Search, has_errors};
 use super::{Args, Job};
 use crate::output::{self, Failure};
 use tpc_core::format::span;
-use tpc_core::report::{Compared, PlanReport};
+use tpc_core::report::{ComparedPlan, PlanReport};
 use tpc_diag::{Diagnostic, Severity, codes};
 
 /// What came of a job.
@@ -29,8 +29,8 @@ impl Outcome {
         }
     }
 
-    fn compared(&self) -> Compared<'_> {
-        Compared {
+    fn compared(&self) -> ComparedPlan<'_> {
+        ComparedPlan {
             path: &self.path,
             devices: &self.devices,
             plan: match &self.plan {
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, jobs: &[Job]) -> Result<(), Failure> {
         return Err(alone(option));
     }
     let outcomes: Vec<Outcome> = jobs.iter().map(|job| Outcome::of(args, job)).collect();
-    let compared: Vec<Compared<'_>> = outcomes.iter().map(Outcome::compared).collect();
+    let compared: Vec<ComparedPlan<'_>> = outcomes.iter().map(Outcome::compared).collect();
     output::result(&args.format.several(&compared)?)?;
     told(&outcomes).iter().for_each(output::diagnostic);
     match outcomes.iter().map(Outcome::status).max() {

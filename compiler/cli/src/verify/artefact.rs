@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use tpc_artefact::{Artefact, WindowRecord, codes};
-use tpc_core::pipeline::{Origin, Prepared};
+use tpc_core::pipeline::{Origin, PlanInput};
 use tpc_core::placement::{Placement, parse_spec_type};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_gguf::GgufFile;
@@ -113,7 +113,7 @@ fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
         drafting: parse_spec_type(&options.drafting).map_err(|d| vec![d])?,
         ..Placement::on(Vec::new())
     };
-    let Prepared { model, .. } = Origin::File(file).prepare(&placement)?;
+    let PlanInput { model, .. } = Origin::File(file).prepare(&placement)?;
     let window = model.summary.window.map(WindowRecord::from);
     if window != manifest.model.window {
         let shown =

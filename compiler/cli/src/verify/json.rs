@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::NumericCheck;
-use tpc_core::pipeline::Compiled;
-use tpc_core::shrink::{Resized, Shrunk};
+use tpc_core::pipeline::CompiledModel;
+use tpc_core::shrink::{ResizedAxis, ShrunkModel};
 use tpc_diag::Diagnostic;
 use tpc_numeric::Agreement;
 
@@ -77,7 +77,7 @@ impl<'a> Report<'a> {
     pub(super) fn new(
         path: &'a str,
         verdict: &'static str,
-        compiled: &'a Compiled,
+        compiled: &'a CompiledModel,
         check: Option<&'a NumericCheck>,
         diagnostics: &'a [Diagnostic],
     ) -> Report<'a> {
@@ -100,7 +100,7 @@ impl<'a> Report<'a> {
 
 impl<'a> Numeric<'a> {
     fn new(check: &'a NumericCheck) -> Numeric<'a> {
-        let Shrunk {
+        let ShrunkModel {
             layers,
             sizes,
             types,
@@ -110,7 +110,7 @@ impl<'a> Numeric<'a> {
             layer: *layer,
             stands_for: all,
         };
-        let size = |r: &'a Resized| Size {
+        let size = |r: &'a ResizedAxis| Size {
             tensor: &r.tensor,
             axis: r.axis,
             from: r.from,

@@ -11,7 +11,7 @@ use crate::artefact::{named, no_second};
 use crate::output::{self, Failure, Format};
 use crate::progress::Progress;
 use crate::source::{Source, SourceArgs};
-use tpc_core::shrink::Shrunk;
+use tpc_core::shrink::ShrunkModel;
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::plan_report;
 use tpc_numeric::{self as numeric, Agreement, Feed};
@@ -38,7 +38,7 @@ pub(super) struct Args {
 
 /// A small model of the plan, and how its programs agree with it.
 struct NumericCheck {
-    shrunk: Shrunk,
+    shrunk: ShrunkModel,
     /// `None` where the check failed.
     agreement: Option<Agreement>,
 }
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let compiled = &source.compiled;
     let mut found: Vec<Diagnostic> = Vec::new();
     found.extend(args.source.notes());
-    found.extend(compiled.unproved());
+    found.extend(compiled.proof_error());
     // The proof is silent on options without effect; the plan's warnings name them.
     let findings = plan_report(&path, &placement, compiled).diagnostics;
     let warnings = findings.into_iter();

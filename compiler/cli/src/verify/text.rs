@@ -7,8 +7,8 @@ use tpc_ir::{Device, Place, Value};
 use tpc_passes::prove::{self, Proof};
 
 use super::NumericCheck;
-use tpc_core::pipeline::Compiled;
-use tpc_core::shrink::Resized;
+use tpc_core::pipeline::CompiledModel;
+use tpc_core::shrink::ResizedAxis;
 
 /// The amount of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Detail {
 }
 
 /// The proof: the programs that it is about, its size, and the rules that it used.
-pub(super) fn proof(compiled: &Compiled, proof: &Proof, detail: Detail) -> String {
+pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> String {
     let mut out = format!(
         "proved: {} computes what the model says\n\n",
         compiled.model.summary.name
@@ -56,7 +56,7 @@ pub(super) fn proof(compiled: &Compiled, proof: &Proof, detail: Detail) -> Strin
 }
 
 /// The number of ops of a place's program, and that of its copies and collectives.
-fn program_size(compiled: &Compiled, place: Place) -> (usize, usize) {
+fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     let programs = &compiled.programs;
     let here = |v: &Value| programs.value(*v).place == place;
     let (mut ops, mut moves) = (0, 0);
@@ -117,7 +117,7 @@ struct SizeRow {
 }
 
 /// The sizes that changed, axes of the same size and parts in one line.
-fn size_table(sizes: &[Resized], detail: Detail) -> String {
+fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     let mut rows: Vec<SizeRow> = Vec::new();
     for r in sizes {
         let change = format!("{} -> {}", r.from, r.to);

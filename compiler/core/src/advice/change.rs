@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_ir::DType;
 
 use crate::placement::{HostExperts, Override, Placement, SplitMode};
@@ -48,7 +48,7 @@ pub enum Change {
         /// What was asked for.
         asked: u64,
         /// What it is now.
-        cells: u64,
+        ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
@@ -73,7 +73,7 @@ impl Change {
             Change::GpuLayers { kept, .. } => to.n_gpu_layers = Some(*kept),
             Change::KvOnHost => to.kv_on_host = true,
             Change::Caches { types, .. } => [to.cache_type_k, to.cache_type_v] = *types,
-            Change::Context { cells, .. } => to.ctx_size = Some(*cells),
+            Change::Context { ctx_size, .. } => to.ctx_size = Some(*ctx_size),
             Change::Sequences { count, .. } => to.parallel = *count,
             Change::Batch(n) => to.ubatch_size = *n,
         }
@@ -90,7 +90,7 @@ impl fmt::Display for Change {
                 write!(f, "-ts {}", shown.join(","))
             }
             Change::Overrides { all, .. } => {
-                let words = |o: &Override| format!("-ot {}", quoted(&o.words()));
+                let words = |o: &Override| format!("-ot {}", quote(&o.words()));
                 let words: Vec<String> = all.iter().map(words).collect();
                 f.write_str(&words.join(" "))
             }
@@ -98,7 +98,7 @@ impl fmt::Display for Change {
             Change::GpuLayers { kept, .. } => write!(f, "-ngl {kept}"),
             Change::KvOnHost => f.write_str("-nkvo"),
             Change::Caches { types: [k, v], .. } => write!(f, "-ctk {k} -ctv {v}"),
-            Change::Context { cells, .. } => write!(f, "-c {cells}"),
+            Change::Context { ctx_size, .. } => write!(f, "-c {ctx_size}"),
             Change::Sequences { count, .. } => write!(f, "-np {count}"),
             Change::Batch(n) => write!(f, "-ub {n}"),
         }

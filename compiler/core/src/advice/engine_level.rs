@@ -4,14 +4,14 @@
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
 
-use super::bound::Known;
+use super::point::Point;
 use super::search::Search;
-use super::space::Point;
+use super::way_profile::WayProfile;
 
 impl Search<'_> {
     /// The point, with as much more on the host as its engine's count needs. The point itself where tpc's count serves, or
     /// where nothing on the host suffices.
-    pub(super) fn by_engine(&self, known: &Known, point: Point) -> Point {
+    pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
         let fits = |level: u64| self.engine_fits(known, &at(level));
         if fits(point.level).unwrap_or(true) {
@@ -39,7 +39,7 @@ impl Search<'_> {
     }
 
     /// Whether a point fits by its engine's count; `None` where tpc's count serves.
-    fn engine_fits(&self, known: &Known, point: &Point) -> Option<bool> {
+    fn engine_fits(&self, known: &WayProfile, point: &Point) -> Option<bool> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);
         crate::pipeline::engine_memory::facts(&placement)?;

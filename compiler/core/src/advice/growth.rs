@@ -1,9 +1,9 @@
 //! How many devices of the same kind suffice.
 
-use super::Advisor;
+use super::advisor::Advisor;
 use super::bound::in_order;
 use super::effort::{Costs, Effort};
-use crate::pipeline::{Stored, in_parallel};
+use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
@@ -30,7 +30,7 @@ pub struct Growth {
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
-    (units, taken): (&[Stored], f64),
+    (units, taken): (&[StoredBytes], f64),
     (insts, layers): (usize, u64),
     effort: &mut Effort,
 ) -> Option<Growth> {
@@ -52,7 +52,7 @@ pub(super) fn growth(
     let tried = in_parallel(counts, |n| {
         let placement = Placement {
             split_mode: mode,
-            ..grown(base, n)
+            ..extend(base, n)
         };
         let prepared = advisor.origin.prepare(&placement).ok()?;
         let draft = prepared.draft(&placement).ok()?;
@@ -68,7 +68,7 @@ pub(super) fn growth(
 }
 
 /// The placement on so many devices.
-pub(super) fn grown(base: &Placement, n: usize) -> Placement {
+pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
     let own = base.devices.len();
@@ -103,14 +103,14 @@ pub(super) fn grown(base: &Placement, n: usize) -> Placement {
 }
 
 /// Whether so many devices can suffice, by what is stored: each holds what it can of consecutive layers, or a part of all.
-fn suffice(base: &Placement, n: usize, units: &[Stored], taken: f64) -> bool {
-    let grown = grown(base, n);
+fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
+    let grown = extend(base, n);
     let room = |d: usize| {
         let usable = grown.topology.device(d).usable_memory();
         usable.map_or(f64::INFINITY, |m| (m - taken).max(0.0))
     };
     if base.split_mode == SplitMode::Tensor {
-        let stored: f64 = units.iter().map(Stored::total).sum();
+        let stored: f64 = units.iter().map(StoredBytes::total).sum();
         return stored <= (0..n).map(room).sum::<f64>();
     }
     in_order(units, n, &|d, stored| stored.total() <= room(d))

@@ -1,10 +1,13 @@
 //! What a search learns before it tries anything: what the plan that was asked for tells, and sketches of other ways.
 
-use super::bound::{Extremes, Known, Times};
+use super::bound::Extremes;
+use super::point::{Chain, OffloadOrder, Point};
 use super::search::{Purpose, Search};
-use super::shares::{Shared, Shares};
-use super::space::{Chain, Edits, First, Point};
-use crate::pipeline::{Compiled, Sketch, in_parallel};
+use super::shares::{SharedWay, Shares};
+use super::space::Edits;
+use super::times::Times;
+use super::way_profile::WayProfile;
+use crate::pipeline::{CompiledModel, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
 /// Times with everything of a sort on the host, as multiples of the time without, where there is no work left for sketches.
@@ -20,7 +23,7 @@ impl Search<'_> {
     }
 
     /// The way of a plan, if the plan is one of the points of the search.
-    fn way_of(&self, compiled: &Compiled, purpose: Purpose) -> Option<usize> {
+    fn way_of(&self, compiled: &CompiledModel, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
         if purpose == Purpose::Speed && (!nothing || base.kv_on_host) {
@@ -29,7 +32,7 @@ impl Search<'_> {
         if !self.space.keeps_host {
             return None;
         }
-        let is_own = |w: &Shared| {
+        let is_own = |w: &SharedWay| {
             w.way.mode == compiled.mode
                 && w.shares == Shares::Asked
                 && w.way.main_device() == compiled.main_device()
@@ -38,7 +41,7 @@ impl Search<'_> {
     }
 
     /// Learns how fast each way is and what its devices hold, and how slow it is with all of each sort on the host.
-    pub(super) fn learn(&mut self, compiled: &Compiled, purpose: Purpose) -> Option<()> {
+    pub(super) fn learn(&mut self, compiled: &CompiledModel, purpose: Purpose) -> Option<()> {
         let own = self.way_of(compiled, purpose);
         let plain = own.filter(|&way| self.is_whole(way)).or_else(|| {
             let all = 0..self.space.ways.len();
@@ -51,7 +54,7 @@ impl Search<'_> {
         let reserve = 2 * (costs.draft + costs.proof);
         let mut sketches: Vec<Option<Sketch>> = vec![None; self.space.ways.len()];
         if let Some(own) = own {
-            let depth = self.space.depth(self.space.cells);
+            let depth = self.space.depth(self.space.ctx_size);
             sketches[own] = Some(compiled.sketched(depth));
         }
         let needed: Vec<usize> = [first, plain]
@@ -84,7 +87,7 @@ impl Search<'_> {
         let at = self.origin(plain);
         let layers = self.space.n_block + 1;
         let before = match at.chain.first {
-            First::Experts => self.space.n_block,
+            OffloadOrder::Experts => self.space.n_block,
             _ => 0,
         };
         let kv = Chain {
@@ -149,25 +152,25 @@ impl Search<'_> {
         &mut self,
         sketches: &[Option<Sketch>],
         none: Times,
-        compiled: Option<&Compiled>,
+        compiled: Option<&CompiledModel>,
     ) {
         let devices = self.space.base.devices.len();
         let same = |way: usize| {
             let stages = &self.space.ways[way].way;
             (self.space.ways.iter()).position(|w| w.way == *stages && w.shares == Shares::Asked)
         };
-        let mut known: Vec<Option<Known>> = Vec::new();
+        let mut known: Vec<Option<WayProfile>> = Vec::new();
         for way in 0..sketches.len() {
             let shared = &self.space.ways[way];
             let alike = || same(way).and_then(|w| sketches[w].as_ref());
             let found = match (&sketches[way], shared.shares == Shares::Counted) {
-                (Some(sketch), _) => Some(Known::of(sketch, shared, devices)),
+                (Some(sketch), _) => Some(WayProfile::of(sketch, shared, devices)),
                 (None, true) => Some(alike().map_or_else(
-                    || Known::whole(devices, none),
-                    |sketch| Known::of(sketch, shared, devices),
+                    || WayProfile::whole(devices, none),
+                    |sketch| WayProfile::of(sketch, shared, devices),
                 )),
                 (None, false) if shared.way.mode == SplitMode::Layer => {
-                    Some(Known::whole(devices, none))
+                    Some(WayProfile::whole(devices, none))
                 }
                 (None, false) => None,
             };

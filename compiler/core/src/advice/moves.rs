@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::Op;
 
-use super::bound::Load;
-use crate::pipeline::Prepared;
+use super::load::Load;
+use crate::pipeline::PlanInput;
 use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 
 /// One layer that goes to the host.
@@ -77,7 +77,7 @@ fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Opt
 
 impl Moves {
     /// The moves for a model under a placement.
-    pub(super) fn new(prepared: &Prepared, base: &Placement) -> Moves {
+    pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Moves {
         if base.overrides.is_empty() {
             return Moves::default();
         }
@@ -108,14 +108,14 @@ impl Moves {
                 false => pinned.into_iter().rev().collect(),
             };
             let found = order.into_iter().filter_map(|l| {
-                out.unpinned(base, device, l, of_layer.get(&l).map_or(&[], Vec::as_slice))
+                out.unpin(base, device, l, of_layer.get(&l).map_or(&[], Vec::as_slice))
             });
             let found: Vec<Move> = found.collect();
             out.all.extend(found);
         }
         let mut grown: Vec<Move> = layers
             .iter()
-            .filter_map(|&l| out.grown(base, l, of_layer.get(&l)?))
+            .filter_map(|&l| out.grow(base, l, of_layer.get(&l)?))
             .collect();
         let on_host: BTreeSet<u64> = out.on_host(base);
         let distance = |m: &Move| on_host.iter().map(|l| l.abs_diff(m.layer)).min();
@@ -159,7 +159,7 @@ impl Moves {
     }
 
     /// The move of a layer whose weights are pinned to a device.
-    fn unpinned(
+    fn unpin(
         &self,
         base: &Placement,
         device: usize,
@@ -197,7 +197,7 @@ impl Moves {
     }
 
     /// The move of a layer that no override places: the host's patterns gain it.
-    fn grown(&self, base: &Placement, layer: u64, weights: &[&Weight<'_>]) -> Option<Move> {
+    fn grow(&self, base: &Placement, layer: u64, weights: &[&Weight<'_>]) -> Option<Move> {
         let mut out = Move {
             layer,
             pinned: vec![0.0; base.devices.len()],
@@ -221,7 +221,7 @@ impl Moves {
     }
 
     /// The overrides after these moves; `None` if a pattern cannot be written.
-    pub(super) fn edited(&self, base: &Placement, moves: &[&Move]) -> Option<Vec<Override>> {
+    pub(super) fn edit(&self, base: &Placement, moves: &[&Move]) -> Option<Vec<Override>> {
         let mut out = Vec::new();
         for (i, o) in base.overrides.iter().enumerate() {
             let of = |set: fn(&Move) -> &BTreeSet<usize>| -> BTreeSet<u64> {
@@ -249,7 +249,7 @@ impl Moves {
 }
 
 /// The weights of the layers, with the first override that matches each.
-fn weights<'p>(prepared: &'p Prepared, base: &Placement) -> Vec<Weight<'p>> {
+fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     let graph = &prepared.model.graph;
     let experts = prepared.experts();
     let batch = prepared.memory_batch(base);

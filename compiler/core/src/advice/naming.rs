@@ -7,10 +7,10 @@ use tpc_passes::footprint::Footprint;
 
 use super::change::Change;
 use super::class::Class;
+use super::point::{Chain, Point};
 use super::price::{Advice, Shortfall, price};
 use super::search::{FASTER, Search, has_as_much};
-use super::space::{Chain, Point};
-use super::trial::{Found, Trying};
+use super::trial::{DraftEffort, TrialResult};
 use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;
 
@@ -21,10 +21,10 @@ const SHORT: usize = 12;
 
 impl Search<'_> {
     /// The drafts worth naming, proved: none that is slower than one that gives up less.
-    pub(super) fn name(&self, mut found: Vec<Found>) -> Vec<Advice> {
+    pub(super) fn name(&self, mut found: Vec<TrialResult>) -> Vec<Advice> {
         found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
-        let class = |f: &Found| self.space.class(&f.point);
-        let worth = |f: &Found| {
+        let class = |f: &TrialResult| self.space.class(&f.point);
+        let worth = |f: &TrialResult| {
             !found.iter().any(|other| {
                 other.changes != f.changes
                     && class(other).is_within(class(f))
@@ -34,7 +34,7 @@ impl Search<'_> {
             })
         };
         let keep: Vec<bool> = found.iter().map(worth).collect();
-        let mut kept: Vec<Found> = found
+        let mut kept: Vec<TrialResult> = found
             .into_iter()
             .zip(keep)
             .filter_map(|(f, k)| k.then_some(f))
@@ -47,7 +47,7 @@ impl Search<'_> {
         });
         kept.truncate(NAMED);
         let ranks: Vec<_> = kept.iter().map(|f| self.rank(f)).collect();
-        let proved = in_parallel(kept, |f| self.proved(f));
+        let proved = in_parallel(kept, |f| self.prove(f));
         let mut out: Vec<_> = ranks.into_iter().zip(proved).collect();
         out.sort_by(|(a, x), (b, y)| {
             let time = |a: &Option<Advice>| a.as_ref().map_or(f64::INFINITY, |a| a.us_per_token);
@@ -58,7 +58,7 @@ impl Search<'_> {
 
     /// The order in which advice is shown: what gives up nothing comes before what gives up context, precision or sequences; of
     /// the former, what moves nothing to the host in the mode that was asked for comes first.
-    fn rank(&self, found: &Found) -> (bool, bool) {
+    fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {
             Change::Shares(_) => false,
@@ -70,7 +70,7 @@ impl Search<'_> {
     }
 
     /// The advice of a draft; `None` where its plan is not proved, or the last check rejects it.
-    fn proved(&self, found: Found) -> Option<Advice> {
+    fn prove(&self, found: TrialResult) -> Option<Advice> {
         if !found.draft.fits() {
             return None;
         }
@@ -121,13 +121,13 @@ impl Search<'_> {
             } else {
                 0
             },
-            cells: *space
+            ctx_size: *space
                 .contexts(Class {
                     context: true,
                     ..Class::default()
                 })
                 .last()
-                .unwrap_or(&space.cells),
+                .unwrap_or(&space.ctx_size),
             parallel: 1,
             ubatch: *space.batches().last().unwrap_or(&space.base.ubatch_size),
         };
@@ -144,14 +144,14 @@ impl Search<'_> {
             }
         }
         let mut seen = BTreeSet::new();
-        points.retain(|p| seen.insert((space.offload(p), p.cells)));
+        points.retain(|p| seen.insert((space.offload(p), p.ctx_size)));
         // At least one is drafted, so that the advice is never empty.
         let most = self.effort.left() / self.costs[0].draft.max(1);
         points.truncate(usize::try_from(most).unwrap_or(SHORT).clamp(1, SHORT));
         self.effort
             .spend(points.len(), self.costs[0].draft * points.len() as u64);
         let found = in_parallel(points, |p| {
-            let found = self.draft(&self.bound.known[0], &p, Trying::Once)?;
+            let found = self.draft(&self.bound.known[0], &p, DraftEffort::Once)?;
             let (place, bytes) = lacks(&found)?;
             let words: Vec<String> = found.changes.iter().map(ToString::to_string).collect();
             Some(Shortfall {
@@ -165,7 +165,7 @@ impl Search<'_> {
 }
 
 /// The place that lacks most, and how much all of them lack.
-fn lacks(found: &Found) -> Option<(String, u64)> {
+fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();
     let bytes = |place: Place| prints.get(&place).map_or(0, Footprint::total);

@@ -114,8 +114,8 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
                     shown(asked)
                 ));
             }
-            Change::Context { asked, cells } => {
-                out.push(format!("context {cells} instead of {asked}"));
+            Change::Context { asked, ctx_size } => {
+                out.push(format!("context {ctx_size} instead of {asked}"));
             }
             Change::Sequences { asked, count } => {
                 out.push(format!("{count} sequences instead of {asked}"));
@@ -151,7 +151,7 @@ mod tests {
             Change::HostExperts(5),
             Change::Context {
                 asked: 131_072,
-                cells: 16_384,
+                ctx_size: 16_384,
             },
         ];
         let shown: Vec<String> = changes.iter().map(ToString::to_string).collect();

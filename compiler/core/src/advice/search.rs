@@ -4,17 +4,22 @@ use std::collections::BTreeSet;
 
 use tpc_passes::machine::Engine;
 
-use super::Advisor;
-use super::bound::{Bound, Compute, Known, Leaves, Load};
+use super::advisor::Advisor;
+use super::bound::Bound;
 use super::change::Change;
 use super::class::Class;
+use super::compute::Compute;
+use super::configuration::Configuration;
 use super::effort::{Costs, Effort};
 use super::growth::{self, Growth};
+use super::leaves::Leaves;
+use super::load::Load;
 use super::moves::Moves;
-use super::placed::Placed;
-use super::shares::{Shared, Shares, shared_ways};
-use super::space::{Chain, Edits, First, Offload, Point, Space};
-use crate::pipeline::{Compiled, in_parallel};
+use super::point::{Chain, Offload, OffloadOrder, Point};
+use super::shares::{SharedWay, Shares, shared_ways};
+use super::space::{Edits, Space};
+use super::way_profile::WayProfile;
+use crate::pipeline::{CompiledModel, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
 /// The part by which a point may be slower than the fastest of its class if it gives up less.
@@ -48,7 +53,7 @@ pub(super) struct Search<'a> {
 type OnHost = [bool; 3];
 
 /// A point with its estimated time per token.
-pub(super) type Timed = (Point, f64);
+pub(super) type TimedPoint = (Point, f64);
 
 /// The kinds of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +70,7 @@ impl<'a> Search<'a> {
     pub(super) fn new(
         advisor: &'a Advisor<'a>,
         base: &'a Placement,
-        compiled: &'a Compiled,
+        compiled: &'a CompiledModel,
         purpose: Purpose,
     ) -> Option<Search<'a>> {
         let caches = Space::cache_types(base);
@@ -97,7 +102,7 @@ impl<'a> Search<'a> {
             let tensor = ways.iter().find(|w| w.way.mode == SplitMode::Tensor);
             tensor.is_some_and(|w| prepared.refuses(engine, placement, &w.way))
         };
-        let refused = refused(engine, base, n_block, &refuses);
+        let refused = refused_on_host(engine, base, n_block, &refuses);
         if refused.contains(&[false; 3]) {
             ways.retain(|w| w.way.mode != SplitMode::Tensor);
         }
@@ -105,7 +110,7 @@ impl<'a> Search<'a> {
         let space = Space {
             filled: purpose == Purpose::Fit && base.depth == 0,
             base,
-            cells: compiled.caches.n_ctx,
+            ctx_size: compiled.caches.n_ctx,
             n_block,
             has_experts: first.has_experts(),
             has_caches: first.has_caches(),
@@ -121,7 +126,7 @@ impl<'a> Search<'a> {
             },
         };
         let insts = compiled.model.graph.insts().len();
-        let sharing = |w: &Shared| w.way.stages.iter().map(Vec::len).max().unwrap_or(1);
+        let sharing = |w: &SharedWay| w.way.stages.iter().map(Vec::len).max().unwrap_or(1);
         let devices = base.devices.len();
         let costs = space
             .ways
@@ -145,7 +150,7 @@ impl<'a> Search<'a> {
     /// The point that was asked for, divided by a way, with nothing on the host that need not stay there.
     pub(super) fn origin(&self, way: usize) -> Point {
         let chain = Chain {
-            first: self.space.usual(),
+            first: self.space.default_order(),
             kv: self.space.base.kv_on_host,
             all: false,
         };
@@ -154,23 +159,23 @@ impl<'a> Search<'a> {
             chain,
             level: self.space.first_level(chain),
             caches: 0,
-            cells: self.space.cells,
+            ctx_size: self.space.ctx_size,
             parallel: self.space.base.parallel,
             ubatch: self.space.base.ubatch_size,
         }
     }
 
     /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
-    pub(super) fn candidates(&self, class: Class) -> Vec<Timed> {
+    pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
         for caches in space.cache_levels(class) {
-            for cells in space.contexts(class) {
+            for ctx_size in space.contexts(class) {
                 for parallel in space.sequences(class) {
                     for ubatch in space.batches() {
                         let point = Point {
                             caches,
-                            cells,
+                            ctx_size,
                             parallel,
                             ubatch,
                             ..self.origin(0)
@@ -181,7 +186,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let mut out: Vec<Timed> = Vec::new();
+        let mut out: Vec<TimedPoint> = Vec::new();
         for way in 0..space.ways.len() {
             for chain in space.chains() {
                 let timed = |(point, load): &(Point, Load)| {
@@ -194,7 +199,7 @@ impl<'a> Search<'a> {
                     let point = Point { level, ..point };
                     Some((point, self.time(&point, load)))
                 };
-                let all: Vec<Timed> = loads.iter().filter_map(timed).collect();
+                let all: Vec<TimedPoint> = loads.iter().filter_map(timed).collect();
                 let least = all.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
                 // The loads are in order: the more precise and the larger come first.
                 out.extend(all.into_iter().find(|p| p.1 <= least * MILDER));
@@ -225,8 +230,13 @@ impl<'a> Search<'a> {
         times.per_token() * (1.0 + moved)
     }
 
-    fn placed<'b>(&'b self, known: &'b Known, point: &'b Point, load: &'b Load) -> Placed<'b> {
-        Placed {
+    fn configuration<'b>(
+        &'b self,
+        known: &'b WayProfile,
+        point: &'b Point,
+        load: &'b Load,
+    ) -> Configuration<'b> {
+        Configuration {
             known,
             shared: &self.space.ways[point.way],
             base: self.space.base,
@@ -238,58 +248,63 @@ impl<'a> Search<'a> {
 
     /// What a point stores after the moves of its layers, and the edits of the line that follow; `None` where it has fewer
     /// moves than it asks for.
-    fn settled(&self, known: &Known, point: &Point, load: &Load) -> Option<(Load, Edits)> {
-        let it = self.placed(known, point, load);
+    fn settle(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
+        let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
-        let (moves, load) = self.bound.moved(&it, &self.space.moves.all, n);
+        let (moves, load) = self.bound.move_layers(&it, &self.space.moves.all, n);
         if moves.len() < n {
             return None;
         }
         let overrides = self.space.overrides(&moves);
-        let now = Placed { load: &load, ..it };
+        let now = Configuration { load: &load, ..it };
         let shares = match &it.shared.shares {
             Shares::Asked => None,
             Shares::Given(shares) => Some(shares.clone()),
-            Shares::Counted => self.bound.counted(&now, self.drafting),
+            Shares::Counted => self.bound.count_layers(&now, self.drafting),
         };
         Some((load, Edits { shares, overrides }))
     }
 
     /// The changes that lead from the user's configuration to a point.
-    pub(super) fn changes(&self, known: &Known, point: &Point) -> Option<Vec<Change>> {
+    pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
-        let (_, edits) = self.settled(known, point, &load)?;
+        let (_, edits) = self.settle(known, point, &load)?;
         Some(self.space.changes(point, &edits))
     }
 
     /// What a point stores after the moves of its layers.
-    fn after_moves(&self, known: &Known, point: &Point, load: &Load) -> Option<Load> {
-        let it = self.placed(known, point, load);
+    fn after_moves(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<Load> {
+        let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
-        let (moves, load) = self.bound.moved(&it, &self.space.moves.all, n);
+        let (moves, load) = self.bound.move_layers(&it, &self.space.moves.all, n);
         (moves.len() == n).then_some(load)
     }
 
-    fn fits(&self, known: &Known, point: &Point, load: &Load) -> bool {
-        if point.chain.first != First::Moves {
-            return self.bound.fits(&self.placed(known, point, load));
+    fn fits(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
+        if point.chain.first != OffloadOrder::Moves {
+            return self.bound.fits(&self.configuration(known, point, load));
         }
         let load = self.after_moves(known, point, load);
-        load.is_some_and(|load| self.bound.fits(&self.placed(known, point, &load)))
+        load.is_some_and(|load| self.bound.fits(&self.configuration(known, point, &load)))
     }
 
-    fn fits_devices(&self, known: &Known, point: &Point, load: &Load) -> bool {
-        if point.chain.first != First::Moves {
-            return self.bound.fits_devices(&self.placed(known, point, load));
+    fn fits_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> bool {
+        if point.chain.first != OffloadOrder::Moves {
+            return self
+                .bound
+                .fits_devices(&self.configuration(known, point, load));
         }
         let load = self.after_moves(known, point, load);
-        load.is_some_and(|load| self.bound.fits_devices(&self.placed(known, point, &load)))
+        load.is_some_and(|load| {
+            self.bound
+                .fits_devices(&self.configuration(known, point, &load))
+        })
     }
 
     /// The least that has to go to the host by the bound; `None` where everything there does not help, or the engine refuses
     /// it.
-    fn least_level(&self, known: &Known, point: &Point, load: &Load) -> Option<u64> {
+    fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
         let at = Point { level, ..*point };
         (!self.is_refused(&at) && self.fits(known, &at, load)).then_some(level)
@@ -297,7 +312,7 @@ impl<'a> Search<'a> {
 
     /// The least that has to go to the host for the devices to have room by the bound, whatever the host has; the last level
     /// where they never have.
-    pub(super) fn level_of_devices(&self, known: &Known, point: &Point, load: &Load) -> u64 {
+    pub(super) fn level_of_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (self.space.first_level(point.chain).min(last), last);
         while low < high {
@@ -316,18 +331,18 @@ impl<'a> Search<'a> {
     }
 
     /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.
-    pub(super) fn mildest(&self, class: Class, known: &Known, point: &Point) -> Option<Point> {
+    pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
         let level = self.least_level(known, point, &load(point))?;
         let mut out = Point { level, ..*point };
         if class.context {
             let fits = |steps: u64| {
-                let cells = (steps * CELLS).min(self.space.cells - 1);
-                let larger = Point { cells, ..out };
+                let ctx_size = (steps * CELLS).min(self.space.ctx_size - 1);
+                let larger = Point { ctx_size, ..out };
                 self.fits(known, &larger, &load(&larger))
             };
-            let (mut low, mut high) = (out.cells / CELLS, (self.space.cells - 1) / CELLS);
+            let (mut low, mut high) = (out.ctx_size / CELLS, (self.space.ctx_size - 1) / CELLS);
             while low < high {
                 let middle = high - (high - low) / 2;
                 if fits(middle) {
@@ -336,7 +351,7 @@ impl<'a> Search<'a> {
                     high = middle - 1;
                 }
             }
-            out.cells = out.cells.max(low * CELLS);
+            out.ctx_size = out.ctx_size.max(low * CELLS);
         }
         Some(out)
     }
@@ -347,7 +362,7 @@ impl<'a> Search<'a> {
         let asked = self.origin(0);
         let load = self.leaves.first()?.load(&asked, base.devices.len());
         let all = self.space.n_block + 1;
-        let (units, _) = load.divided(Offload {
+        let (units, _) = load.divide(Offload {
             experts: base.host_experts.count(self.space.n_block),
             layers: base.n_gpu_layers.map_or(0, |kept| all.saturating_sub(kept)),
             kv: base.kv_on_host,
@@ -361,7 +376,7 @@ impl<'a> Search<'a> {
 }
 
 /// Whether the host holds what a plan gives it, as far as its memory is known.
-fn host_fits(base: &Placement, compiled: &Compiled) -> bool {
+fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     let prints = compiled.footprints();
     let host = prints
         .get(&tpc_ir::Place::Host)
@@ -371,7 +386,7 @@ fn host_fits(base: &Placement, compiled: &Compiled) -> bool {
 }
 
 /// What an engine refuses to have on the host while tensors are split; with nothing there, it refuses all.
-fn refused(
+fn refused_on_host(
     engine: Engine,
     base: &Placement,
     n_block: u64,
@@ -404,10 +419,10 @@ fn refused(
 
 /// Whether a point has about as much context as another.
 pub(super) fn has_as_much(a: &Point, b: &Point) -> bool {
-    a.cells as f64 >= b.cells as f64 * AS_MUCH
+    a.ctx_size as f64 >= b.ctx_size as f64 * AS_MUCH
 }
 
 /// Whether a point gives up less than another like it.
 pub(super) fn milder(a: &Point, b: &Point) -> bool {
-    (a.level, std::cmp::Reverse(a.cells)) < (b.level, std::cmp::Reverse(b.cells))
+    (a.level, std::cmp::Reverse(a.ctx_size)) < (b.level, std::cmp::Reverse(b.ctx_size))
 }

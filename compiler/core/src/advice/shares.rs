@@ -1,8 +1,8 @@
 //! The ways to divide a model with their shares: those that were asked for, others in proportion to memory, and layers counted
 //! until they fit.
 
-use super::bound::Rooms;
-use crate::pipeline::{Stored, Way, ways};
+use super::free_memory::FreeMemory;
+use crate::pipeline::{StoredBytes, Way, ways};
 use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, by_layers};
 
 /// The shares of a way to divide.
@@ -18,7 +18,7 @@ pub(super) enum Shares {
 
 /// A way to divide, with its shares.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedWay {
     pub(super) way: Way,
     pub(super) shares: Shares,
 }
@@ -26,7 +26,7 @@ pub(super) struct Shared {
 /// The ways to divide among the devices of a placement that have a word of their own, those of the mode that was asked for
 /// first. Groups in sequence have none: they are strategies of `auto` alone, which decides about them anew with every
 /// change.
-pub(super) fn shared_ways(base: &Placement) -> Vec<Shared> {
+pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {
         split_mode: SplitMode::Auto,
         ..base.clone()
@@ -50,11 +50,11 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<Shared> {
     }
     let is_asked = |way: &Way| way.mode == base.split_mode;
     all.sort_by_key(|way| !is_asked(way));
-    let plain = |way: &Way| Shared {
+    let plain = |way: &Way| SharedWay {
         way: way.clone(),
         shares: Shares::Asked,
     };
-    let mut out: Vec<Shared> = all.iter().map(plain).collect();
+    let mut out: Vec<SharedWay> = all.iter().map(plain).collect();
     for way in all {
         // Without proportions, layers are divided by bytes.
         let shares = match way.mode {
@@ -62,7 +62,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<Shared> {
             SplitMode::Tensor => by_memory(base).map(Shares::Given),
             _ => None,
         };
-        let shared = shares.map(|shares| Shared { way, shares });
+        let shared = shares.map(|shares| SharedWay { way, shares });
         out.extend(shared);
     }
     out
@@ -91,9 +91,9 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
 
 /// The layers of each device, the output counted as one, that fit what the devices have room for; of several the fullest
 /// device is as empty as can be. `drafting` are blocks behind the last layer that count as layers.
-pub(super) fn counted(
-    units: &[Stored],
-    rooms: &Rooms,
+pub(super) fn count_layers(
+    units: &[StoredBytes],
+    rooms: &FreeMemory,
     drafting: u64,
     holds: &dyn Fn(&[usize]) -> bool,
 ) -> Vec<f64> {

@@ -5,57 +5,9 @@ use tpc_ir::DType;
 use super::change::Change;
 use super::class::Class;
 use super::moves::{Move, Moves};
-use super::shares::Shared;
+use super::point::{Chain, Offload, OffloadOrder, Point};
+use super::shares::SharedWay;
 use crate::placement::{Override, Placement, SplitMode};
-
-/// The order in which more and more goes to the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Chain {
-    pub(super) first: First,
-    /// The caches are on the host.
-    pub(super) kv: bool,
-    /// Everything is there at once: a small model may be faster without any step from the host to a device.
-    pub(super) all: bool,
-}
-
-/// What goes to the host first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum First {
-    /// Layers that the user's own `-ot` moves, and nothing else.
-    Moves,
-    /// Experts, then whole layers.
-    Experts,
-    /// Whole layers.
-    Layers,
-}
-
-/// What is on the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Offload {
-    /// The experts of the first layers, so many of them.
-    pub(super) experts: u64,
-    /// The first layers, so many of them; the output counts as the last.
-    pub(super) layers: u64,
-    /// The caches.
-    pub(super) kv: bool,
-    /// Layers that edits of `-ot` move.
-    pub(super) moves: u64,
-}
-
-/// A configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Point {
-    /// The way to divide, by position.
-    pub(super) way: usize,
-    pub(super) chain: Chain,
-    /// The position in the chain: with each one more is on the host.
-    pub(super) level: u64,
-    /// The types of the caches, by position: 0 for those that were asked for.
-    pub(super) caches: usize,
-    pub(super) cells: u64,
-    pub(super) parallel: u64,
-    pub(super) ubatch: u64,
-}
 
 /// The edits of a configuration that follow from what it stores.
 #[derive(Clone, Debug, Default)]
@@ -79,11 +31,11 @@ const LEAST_BATCH: u64 = 32;
 pub(super) struct Space<'a> {
     pub(super) base: &'a Placement,
     /// The cells that were asked for, or the model's.
-    pub(super) cells: u64,
+    pub(super) ctx_size: u64,
     pub(super) n_block: u64,
     pub(super) has_experts: bool,
     pub(super) has_caches: bool,
-    pub(super) ways: Vec<Shared>,
+    pub(super) ways: Vec<SharedWay>,
     /// The types of the K and the V cache, those asked for first.
     pub(super) caches: Vec<[DType; 2]>,
     /// Whether speeds are those at a part of the context that was asked for, instead of those at depth 0.
@@ -123,7 +75,7 @@ impl Space<'_> {
     pub(super) fn chains(&self) -> Vec<Chain> {
         if self.is_pooled {
             return vec![Chain {
-                first: self.usual(),
+                first: self.default_order(),
                 kv: self.base.kv_on_host,
                 all: false,
             }];
@@ -132,9 +84,9 @@ impl Space<'_> {
             true => vec![false, true],
             false => vec![self.base.kv_on_host],
         };
-        let mut firsts = vec![self.usual()];
+        let mut firsts = vec![self.default_order()];
         if self.has_experts {
-            firsts.push(First::Layers);
+            firsts.push(OffloadOrder::Layers);
         }
         let pairs = kv
             .into_iter()
@@ -146,11 +98,11 @@ impl Space<'_> {
         };
         let kv = self.base.kv_on_host;
         let all = Chain {
-            first: First::Layers,
+            first: OffloadOrder::Layers,
             kv,
             all: true,
         };
-        let moves = (!self.moves.all.is_empty()).then_some((First::Moves, kv));
+        let moves = (!self.moves.all.is_empty()).then_some((OffloadOrder::Moves, kv));
         let moves = moves.map(chain);
         moves
             .into_iter()
@@ -160,10 +112,10 @@ impl Space<'_> {
     }
 
     /// What goes to the host first where nobody says otherwise.
-    pub(super) fn usual(&self) -> First {
+    pub(super) fn default_order(&self) -> OffloadOrder {
         match self.has_experts {
-            true => First::Experts,
-            false => First::Layers,
+            true => OffloadOrder::Experts,
+            false => OffloadOrder::Layers,
         }
     }
 
@@ -171,9 +123,9 @@ impl Space<'_> {
     pub(super) fn first_level(&self, chain: Chain) -> u64 {
         match chain.first {
             _ if chain.all => self.last_level(chain),
-            First::Moves => 0,
-            First::Experts => self.floor.experts,
-            First::Layers => self.floor.layers,
+            OffloadOrder::Moves => 0,
+            OffloadOrder::Experts => self.floor.experts,
+            OffloadOrder::Layers => self.floor.layers,
         }
     }
 
@@ -181,11 +133,11 @@ impl Space<'_> {
     pub(super) fn last_level(&self, chain: Chain) -> u64 {
         let layers = self.n_block + 1;
         match chain.first {
-            First::Experts if self.is_pooled => self.floor.experts,
-            First::Layers if self.is_pooled => self.floor.layers,
-            First::Moves => self.moves.all.len() as u64,
-            First::Experts => layers + self.n_block,
-            First::Layers => layers,
+            OffloadOrder::Experts if self.is_pooled => self.floor.experts,
+            OffloadOrder::Layers if self.is_pooled => self.floor.layers,
+            OffloadOrder::Moves => self.moves.all.len() as u64,
+            OffloadOrder::Experts => layers + self.n_block,
+            OffloadOrder::Layers => layers,
         }
     }
 
@@ -194,13 +146,13 @@ impl Space<'_> {
         let mut out = self.floor;
         out.kv = point.chain.kv;
         match point.chain.first {
-            First::Moves => out.moves = point.level,
-            First::Experts => {
+            OffloadOrder::Moves => out.moves = point.level,
+            OffloadOrder::Experts => {
                 out.experts = out.experts.max(point.level.min(self.n_block));
                 let behind = point.level.saturating_sub(self.n_block);
                 out.layers = out.layers.max(behind);
             }
-            First::Layers => out.layers = out.layers.max(point.level),
+            OffloadOrder::Layers => out.layers = out.layers.max(point.level),
         }
         out
     }
@@ -208,13 +160,13 @@ impl Space<'_> {
     /// The contexts of a class: the one asked for, or the powers of two below it.
     pub(super) fn contexts(&self, class: Class) -> Vec<u64> {
         if !class.context {
-            return vec![self.cells];
+            return vec![self.ctx_size];
         }
-        let least = LEAST_CELLS.min(self.cells / 2).max(1);
-        let mut at = self.cells.next_power_of_two() / 2;
+        let least = LEAST_CELLS.min(self.ctx_size / 2).max(1);
+        let mut at = self.ctx_size.next_power_of_two() / 2;
         let mut out = Vec::new();
         while at >= least {
-            if at < self.cells {
+            if at < self.ctx_size {
                 out.push(at);
             }
             at /= 2;
@@ -249,7 +201,7 @@ impl Space<'_> {
     /// The class of a point.
     pub(super) fn class(&self, point: &Point) -> Class {
         Class {
-            context: point.cells < self.cells,
+            context: point.ctx_size < self.ctx_size,
             caches: point.caches > 0,
             sequences: point.parallel < self.base.parallel,
         }
@@ -292,9 +244,9 @@ impl Space<'_> {
             let (asked, types) = (self.caches[0], self.caches[point.caches]);
             out.push(Change::Caches { asked, types });
         }
-        if point.cells != self.cells {
-            let (asked, cells) = (self.cells, point.cells);
-            out.push(Change::Context { asked, cells });
+        if point.ctx_size != self.ctx_size {
+            let (asked, ctx_size) = (self.ctx_size, point.ctx_size);
+            out.push(Change::Context { asked, ctx_size });
         }
         if point.parallel != base.parallel {
             let (asked, count) = (base.parallel, point.parallel);
@@ -313,14 +265,14 @@ impl Space<'_> {
             out.tensor_split = None;
         }
         changes.iter().for_each(|c| c.apply(&mut out));
-        out.depth = self.depth(point.cells);
+        out.depth = self.depth(point.ctx_size);
         out
     }
 
     /// The depth at which speeds are estimated for a context.
-    pub(super) fn depth(&self, cells: u64) -> u64 {
+    pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
-            true => (self.cells / FILLED).min(cells),
+            true => (self.ctx_size / FILLED).min(ctx_size),
             false => self.base.depth,
         }
     }
@@ -330,7 +282,7 @@ impl Space<'_> {
         if moves.is_empty() {
             return None;
         }
-        Some((self.moves.edited(self.base, moves)?, moves.len()))
+        Some((self.moves.edit(self.base, moves)?, moves.len()))
     }
 }
 

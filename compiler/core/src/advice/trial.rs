@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::bound::Known;
 use super::change::Change;
 use super::class::Class;
 use super::effort::Costs;
+use super::point::{Chain, Point};
 use super::price::{Advice, per_token};
-use super::search::{CELLS, FASTER, Search, Timed, has_as_much, milder};
-use super::space::{Chain, Point};
-use crate::pipeline::{Draft, Prepared, in_parallel};
+use super::search::{CELLS, FASTER, Search, TimedPoint, has_as_much, milder};
+use super::way_profile::WayProfile;
+use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
 /// The drafts that a full effort takes: memory is priced higher, then shares are shifted.
@@ -29,7 +29,7 @@ const MOVED: u64 = 4;
 
 /// How hard a draft tries to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trying {
+pub(super) enum DraftEffort {
     /// One plan, divided as its point says.
     Once,
     /// All that a plan for its placement tries.
@@ -37,7 +37,7 @@ pub(super) enum Trying {
 }
 
 /// The work that a class may still do.
-struct Allowed {
+struct WorkLimit {
     work: u64,
     drafts: u64,
     /// Plans that were made.
@@ -48,9 +48,9 @@ struct Allowed {
     short: bool,
 }
 
-impl Allowed {
-    fn new(work: u64) -> Allowed {
-        Allowed {
+impl WorkLimit {
+    fn new(work: u64) -> WorkLimit {
+        WorkLimit {
             work,
             drafts: DRAFTED,
             made: 0,
@@ -85,11 +85,11 @@ impl Allowed {
 }
 
 /// A draft that fits, with its point.
-pub(super) struct Found {
+pub(super) struct TrialResult {
     pub(super) point: Point,
     pub(super) changes: Vec<Change>,
     pub(super) placement: Placement,
-    pub(super) prepared: Prepared,
+    pub(super) prepared: PlanInput,
     pub(super) draft: Draft,
     pub(super) us_per_token: f64,
 }
@@ -99,12 +99,12 @@ impl Search<'_> {
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
         // Each class gets as much as is left for it, in rounds of as many as there are processors for.
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<TrialResult> = Vec::new();
         let mut rest = points.as_slice();
         while !rest.is_empty() {
             let each = self.effort.left() / rest.len() as u64;
             let mut n = rest.len().min(ROUND);
-            let dearest = |of: &[Timed]| of.first().map_or(0, |p| self.dear(p));
+            let dearest = |of: &[TimedPoint]| of.first().map_or(0, |p| self.work_of(p));
             let cost: u64 = rest[..n].iter().map(|(_, of)| dearest(of)).sum();
             if cost > self.effort.left() {
                 n = 1;
@@ -116,7 +116,7 @@ impl Search<'_> {
             }
             let (now, later) = rest.split_at(n);
             let tried = in_parallel(now.to_vec(), |(class, of)| {
-                let mut allowed = Allowed::new(each);
+                let mut allowed = WorkLimit::new(each);
                 let found = self.first_that_fits(class, &of, &mut allowed);
                 (found, allowed)
             });
@@ -137,13 +137,14 @@ impl Search<'_> {
 
     /// The points that each class begins with, in the mode that was asked for and, where these are faster by the bound, in
     /// others.
-    fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<Timed>)> {
+    fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<TimedPoint>)> {
         let asked = self.space.base.split_mode;
-        let mut points: Vec<(Class, Vec<Timed>)> = Vec::new();
+        let mut points: Vec<(Class, Vec<TimedPoint>)> = Vec::new();
         for &class in classes {
             let all = self.candidates(class);
-            let is_own = |(p, _): &Timed| self.space.ways[p.way].way.mode == asked;
-            let (own, others): (Vec<Timed>, Vec<Timed>) = all.into_iter().partition(is_own);
+            let is_own = |(p, _): &TimedPoint| self.space.ways[p.way].way.mode == asked;
+            let (own, others): (Vec<TimedPoint>, Vec<TimedPoint>) =
+                all.into_iter().partition(is_own);
             for best in [own, others] {
                 // A point clearly slower, by its bound, than one of another class that gives up less is
                 // not tried.
@@ -159,11 +160,14 @@ impl Search<'_> {
                 }
             }
         }
-        self.sketched(points)
+        self.sort_by_sketch(points)
     }
 
     /// These points in the order of their sketches, where there is work for sketches.
-    fn sketched(&mut self, mut points: Vec<(Class, Vec<Timed>)>) -> Vec<(Class, Vec<Timed>)> {
+    fn sort_by_sketch(
+        &mut self,
+        mut points: Vec<(Class, Vec<TimedPoint>)>,
+    ) -> Vec<(Class, Vec<TimedPoint>)> {
         let all = points.iter().flat_map(|(_, of)| of.iter().map(|p| p.0));
         let all: Vec<Point> = all.collect();
         let beside = self.effort.left() / SKETCHED * (SKETCHED - 1);
@@ -183,19 +187,24 @@ impl Search<'_> {
     }
 
     /// The work of a draft and a proof of a point.
-    fn dear(&self, (point, _): &Timed) -> u64 {
+    fn work_of(&self, (point, _): &TimedPoint) -> u64 {
         let costs = self.costs[point.way];
         costs.draft + costs.proof
     }
 
     /// A draft of a point, whether it fits or not.
-    pub(super) fn draft(&self, known: &Known, point: &Point, trying: Trying) -> Option<Found> {
+    pub(super) fn draft(
+        &self,
+        known: &WayProfile,
+        point: &Point,
+        trying: DraftEffort,
+    ) -> Option<TrialResult> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);
         let prepared = self.advisor.origin.prepare(&placement).ok()?;
         let draft = match trying {
-            Trying::Once => prepared.draft_once(&placement, &self.space.ways[point.way].way),
-            Trying::Full => prepared.draft(&placement),
+            DraftEffort::Once => prepared.draft_once(&placement, &self.space.ways[point.way].way),
+            DraftEffort::Full => prepared.draft(&placement),
         };
         let draft = draft.ok()?;
         (self.advisor.watch)();
@@ -206,7 +215,7 @@ impl Search<'_> {
         if draft.is_refused(&prepared, &asked) {
             return None;
         }
-        Some(Found {
+        Some(TrialResult {
             point: *point,
             us_per_token: per_token(draft.estimate()),
             changes,
@@ -220,18 +229,18 @@ impl Search<'_> {
     fn first_that_fits(
         &self,
         class: Class,
-        points: &[Timed],
-        allowed: &mut Allowed,
-    ) -> Option<Found> {
-        let mut best: Option<Found> = None;
+        points: &[TimedPoint],
+        allowed: &mut WorkLimit,
+    ) -> Option<TrialResult> {
+        let mut best: Option<TrialResult> = None;
         for (start, time) in points {
             // By the bound, the rest is slower than what is found.
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
-            let found = self.corrected(class, start, allowed);
+            let found = self.correct(class, start, allowed);
             let found = found.and_then(|f| self.with_caches_moved_back(f, allowed));
-            let faster = |f: &Found| {
+            let faster = |f: &TrialResult| {
                 best.as_ref()
                     .is_none_or(|b| f.us_per_token < b.us_per_token)
             };
@@ -244,7 +253,11 @@ impl Search<'_> {
 
     /// A draft whose caches are on the host, with its caches on the devices instead and a little more of the rest on the host,
     /// where that fits and is no slower. The bound is not exact enough to tell.
-    fn with_caches_moved_back(&self, found: Found, allowed: &mut Allowed) -> Option<Found> {
+    fn with_caches_moved_back(
+        &self,
+        found: TrialResult,
+        allowed: &mut WorkLimit,
+    ) -> Option<TrialResult> {
         if !found.point.chain.kv || self.space.base.kv_on_host {
             return Some(found);
         }
@@ -266,7 +279,7 @@ impl Search<'_> {
                 level,
                 ..point
             };
-            let moved = self.draft(known, &moved, Trying::Once);
+            let moved = self.draft(known, &moved, DraftEffort::Once);
             match moved.filter(|moved| moved.draft.fits()) {
                 Some(moved) if moved.us_per_token <= time * FASTER => return Some(moved),
                 Some(_) => break,
@@ -277,17 +290,17 @@ impl Search<'_> {
     }
 
     /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
-    fn corrected(&self, class: Class, start: &Point, allowed: &mut Allowed) -> Option<Found> {
+    fn correct(&self, class: Class, start: &Point, allowed: &mut WorkLimit) -> Option<TrialResult> {
         let costs = self.costs[start.way];
         let mut known = self.bound.known[start.way].clone();
-        let mut best: Option<Found> = None;
+        let mut best: Option<TrialResult> = None;
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.by_engine(&known, self.mildest(class, &known, start)?);
         let last = self.space.last_level(start.chain);
         // Where the bound is wrong again and again, steps grow.
         let mut step = 1;
         while tried.insert(at) && allowed.take_draft(costs) {
-            let Some(found) = self.draft(&known, &at, Trying::Once) else {
+            let Some(found) = self.draft(&known, &at, DraftEffort::Once) else {
                 break;
             };
             let fits = found.draft.fits();
@@ -296,7 +309,7 @@ impl Search<'_> {
                 best = Some(found);
             }
             let restart = Point {
-                cells: start.cells.min(at.cells),
+                ctx_size: start.ctx_size.min(at.ctx_size),
                 ..*start
             };
             let next = self.mildest(class, &known, &restart);
@@ -310,8 +323,8 @@ impl Search<'_> {
                 },
                 _ if fits => break,
                 // The bound is wrong about this one: a little more than it says.
-                _ if class.context && at.cells > 2 * CELLS && step == 1 => Point {
-                    cells: (at.cells - at.cells / 16) / CELLS * CELLS,
+                _ if class.context && at.ctx_size > 2 * CELLS && step == 1 => Point {
+                    ctx_size: (at.ctx_size - at.ctx_size / 16) / CELLS * CELLS,
                     ..at
                 },
                 _ if at.level < last => Point {
@@ -336,7 +349,7 @@ impl Search<'_> {
                 level: first,
                 ..*start
             };
-            let found = self.draft(&self.bound.known[start.way], &at, Trying::Full);
+            let found = self.draft(&self.bound.known[start.way], &at, DraftEffort::Full);
             if let Some(found) = found.filter(|f| f.draft.fits()) {
                 return Some(found);
             }
@@ -347,7 +360,7 @@ impl Search<'_> {
         }
         let known = &self.bound.known[start.way];
         let at = self.mildest(class, known, start)?;
-        let found = self.draft(known, &at, Trying::Full)?;
+        let found = self.draft(known, &at, DraftEffort::Full)?;
         found.draft.fits().then_some(found)
     }
 
@@ -361,16 +374,17 @@ impl Search<'_> {
 
     /// The drafts with less on the host, where the devices differ and shares that shift make room for it; of as many as the
     /// limits allow, the fastest first.
-    fn with_shares_shifted(&mut self, mut found: Vec<Found>) -> Vec<Found> {
+    fn with_shares_shifted(&mut self, mut found: Vec<TrialResult>) -> Vec<TrialResult> {
         if !self.space.devices_differ() {
             return found;
         }
         found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
-        let shifts = |f: &Found| {
+        let shifts = |f: &TrialResult| {
             let level = self.space.first_level(f.point.chain);
             self.may_shift(f.point.way) && f.point.level > level
         };
-        let (shifted, mut out): (Vec<Found>, Vec<Found>) = found.into_iter().partition(shifts);
+        let (shifted, mut out): (Vec<TrialResult>, Vec<TrialResult>) =
+            found.into_iter().partition(shifts);
         let mut taken = Vec::new();
         for f in shifted {
             let work = SHIFTED * FULL * self.costs[f.point.way].draft;
@@ -378,14 +392,14 @@ impl Search<'_> {
             taken.push((self.effort.take(plans, work), f));
         }
         out.extend(in_parallel(taken, |(is_taken, f)| match is_taken {
-            true => self.shifted(f),
+            true => self.shift_shares(f),
             false => f,
         }));
         out
     }
 
     /// The draft with the least on the host between nothing and its own.
-    fn shifted(&self, mut best: Found) -> Found {
+    fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);
         for _ in 0..SHIFTED {
@@ -397,7 +411,7 @@ impl Search<'_> {
                 level,
                 ..best.point
             };
-            let found = self.draft(known, &point, Trying::Full);
+            let found = self.draft(known, &point, DraftEffort::Full);
             match found.filter(|f| f.draft.fits()) {
                 Some(fits) => {
                     high = level;

@@ -3,7 +3,7 @@
 use tpc_gguf::GgufFile;
 
 use super::header::{Blocks, block, blocks};
-use super::{Adapter, Beside, Part};
+use super::{Adapter, ExtraFileMemory, Part};
 use crate::placement::{Placement, Target};
 
 /// The memory of an adapter of this model.
@@ -12,12 +12,12 @@ pub(super) fn adapter(
     file: &GgufFile,
     model: &GgufFile,
     placement: &Placement,
-) -> Beside {
+) -> ExtraFileMemory {
     let what = match adapter.is_control_vector {
         true => "control vector",
         false => "lora",
     };
-    let mut out = Beside::none(what, &adapter.file, placement.devices.len());
+    let mut out = ExtraFileMemory::none(what, &adapter.file, placement.devices.len());
     let places = Blocks::of(blocks(model), placement);
     for t in file.header().tensors() {
         let bytes = Part::weights(t.bytes);

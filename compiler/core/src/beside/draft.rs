@@ -6,7 +6,7 @@ use tpc_models::Drafting;
 use tpc_passes::footprint::Footprint;
 
 use super::header::{Blocks, Keys, block, blocks, cache, weights};
-use super::{Beside, Draft, Part};
+use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
@@ -16,14 +16,14 @@ pub(super) fn draft(
     file: &GgufFile,
     model: &GgufFile,
     placement: &Placement,
-) -> Beside {
-    let mut out = Beside::none("draft", &draft.file, placement.devices.len());
+) -> ExtraFileMemory {
+    let mut out = ExtraFileMemory::none("draft", &draft.file, placement.devices.len());
     let (own, positions) = own_placement(
         draft,
-        draft.cells.unwrap_or_else(|| cells(model, placement)),
+        draft.ctx_size.unwrap_or_else(|| ctx_size(model, placement)),
         placement,
     );
-    let (devices, host) = planned(file, &own).unwrap_or_else(|| by_header(file, &own));
+    let (devices, host) = planned_memory(file, &own).unwrap_or_else(|| by_header(file, &own));
     for (part, position) in devices.into_iter().zip(positions) {
         if let Some(device) = out.devices.get_mut(position) {
             *device = part;
@@ -34,20 +34,20 @@ pub(super) fn draft(
 }
 
 /// The cells of the model's context.
-fn cells(model: &GgufFile, placement: &Placement) -> u64 {
+fn ctx_size(model: &GgufFile, placement: &Placement) -> u64 {
     let trained = || Keys::of(model).number("context_length");
     placement.ctx_size.or_else(trained).unwrap_or(4096).max(1)
 }
 
 /// The placement of a draft, and the positions of its devices among the model's.
-fn own_placement(draft: &Draft, cells: u64, placement: &Placement) -> (Placement, Vec<usize>) {
+fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placement, Vec<usize>) {
     let mut out = Placement {
         overrides: Vec::new(),
         host_experts: HostExperts::NONE,
         n_gpu_layers: draft.gpu_layers,
         cache_type_k: draft.cache_type_k,
         cache_type_v: draft.cache_type_v,
-        ctx_size: Some(cells),
+        ctx_size: Some(ctx_size),
         drafting: Drafting::None,
         depth: 0,
         main_device: None,
@@ -96,7 +96,7 @@ fn own_placement(draft: &Draft, cells: u64, placement: &Placement) -> (Placement
 }
 
 /// The memory by a plan; `None` where tpc does not plan the file.
-fn planned(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
+fn planned_memory(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
     let prepared = Origin::File(file).prepare(placement).ok()?;
     let draft = prepared.draft(placement).ok()?;
     let prints = draft.footprints();
@@ -130,10 +130,10 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let places = Blocks::of(n, placement);
     let count = placement.devices.len();
     let (mut devices, mut host) = weights(file, &places, count);
-    let cells = placement.ctx_size.unwrap_or(0);
+    let ctx_size = placement.ctx_size.unwrap_or(0);
     let types = [placement.cache_type_k, placement.cache_type_v].map(tpc_ir::DType::element_bytes);
     for b in (0..n).filter(|&b| has_keys(file, b)) {
-        let kv = cache(file, b, cells, types);
+        let kv = cache(file, b, ctx_size, types);
         let part = |bytes| Part {
             kv: bytes,
             ..Part::default()

@@ -14,7 +14,7 @@ mod projector;
 mod request;
 mod vocabulary;
 
-pub use crate::placement::{Beside, Difference, Part};
+pub use crate::placement::{Difference, ExtraFileMemory, Part};
 pub use request::{Adapter, Draft, Projector, Request};
 pub use vocabulary::differs;
 
@@ -31,12 +31,12 @@ pub fn count(
     model: &GgufFile,
     placement: &Placement,
     open: Open<'_>,
-) -> Vec<Beside> {
+) -> Vec<ExtraFileMemory> {
     let mut out = Vec::new();
     if let Some(asked) = &request.draft
         && let Some(file) = open(&asked.file)
     {
-        out.push(Beside {
+        out.push(ExtraFileMemory {
             difference: differs(model, &file),
             words: Request {
                 draft: Some(asked.clone()),
@@ -49,7 +49,7 @@ pub fn count(
     if let Some(asked) = &request.projector
         && let Some(file) = open(&asked.file)
     {
-        out.push(Beside {
+        out.push(ExtraFileMemory {
             words: Request {
                 projector: Some(asked.clone()),
                 ..Request::default()
@@ -60,7 +60,7 @@ pub fn count(
     }
     for asked in &request.adapters {
         if let Some(file) = open(&asked.file) {
-            out.push(Beside {
+            out.push(ExtraFileMemory {
                 words: Request {
                     adapters: vec![asked.clone()],
                     ..Request::default()
@@ -76,7 +76,7 @@ pub fn count(
 impl Placement {
     /// The placement with the memory of these files taken from its devices and its host.
     #[must_use]
-    pub fn beside(mut self, beside: Vec<Beside>) -> Placement {
+    pub fn with_files(mut self, beside: Vec<ExtraFileMemory>) -> Placement {
         let n = self.devices.len();
         // The last profile holds for the devices beyond the list: each has bytes of its own now.
         let profiles = (0..n).map(|d| self.topology.device(d).clone());

@@ -2,7 +2,7 @@
 
 use tpc_gguf::GgufFile;
 
-use super::{Beside, Part, Projector};
+use super::{ExtraFileMemory, Part, Projector};
 use crate::placement::Placement;
 
 /// The patches of an image that llama.cpp reserves buffers for where the encoder takes images of any size: 46 by 46 tokens, each of
@@ -13,9 +13,13 @@ const PATCHES_OF_ANY_SIZE: u64 = 4 * 46 * 46;
 const FRAMES: u64 = 1500;
 
 /// The memory of an encoder: on the first device of the host's machine, or on the host.
-pub(super) fn projector(projector: &Projector, file: &GgufFile, placement: &Placement) -> Beside {
+pub(super) fn projector(
+    projector: &Projector,
+    file: &GgufFile,
+    placement: &Placement,
+) -> ExtraFileMemory {
     let n = placement.devices.len();
-    let mut out = Beside::none("mmproj", &projector.file, n);
+    let mut out = ExtraFileMemory::none("mmproj", &projector.file, n);
     let tensors = file.header().tensors().iter();
     let part = Part {
         weights: tensors.map(|t| t.bytes).fold(0, u64::saturating_add),

@@ -13,8 +13,8 @@ pub struct Draft {
     pub cache_type_v: DType,
     /// Its layers on the devices (`-ngld`); `None` for all.
     pub gpu_layers: Option<u64>,
-    /// The cells of its context (`-cd`); `None` for the model's.
-    pub cells: Option<u64>,
+    /// Its context size (`-cd`); `None` for the model's.
+    pub ctx_size: Option<u64>,
     /// The positions of its devices (`-devd`); `None` for the model's, an empty list for the host.
     pub devices: Option<Vec<usize>>,
 }
@@ -27,7 +27,7 @@ impl Draft {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
             gpu_layers: None,
-            cells: None,
+            ctx_size: None,
             devices: None,
         }
     }
@@ -84,7 +84,7 @@ impl Request {
             if let Some(n) = d.gpu_layers {
                 put(&["-ngld", &n.to_string()]);
             }
-            if let Some(n) = d.cells {
+            if let Some(n) = d.ctx_size {
                 put(&["-cd", &n.to_string()]);
             }
             if let Some(devices) = &d.devices {

@@ -25,9 +25,9 @@ pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
         list.ok().flatten().cloned()
     };
     match (tokens(model), tokens(draft)) {
-        (Some(model), Some(draft)) => compared(&model, &draft),
+        (Some(model), Some(draft)) => compare_tokens(&model, &draft),
         // A header without its tokens still says how many there are.
-        _ => counted(size(model)?, size(draft)?),
+        _ => compare_counts(size(model)?, size(draft)?),
     }
 }
 
@@ -40,16 +40,16 @@ fn size(file: &GgufFile) -> Option<usize> {
 }
 
 /// Numbers of tokens that differ by more than llama.cpp takes.
-fn counted(model: usize, draft: usize) -> Option<Difference> {
+fn compare_counts(model: usize, draft: usize) -> Option<Difference> {
     (model.abs_diff(draft) > MOST_MORE).then_some(Difference::Count(model, draft))
 }
 
-fn compared(model: &StrList, draft: &StrList) -> Option<Difference> {
+fn compare_tokens(model: &StrList, draft: &StrList) -> Option<Difference> {
     let (a, b) = (model.len(), draft.len());
     if a == 0 || b == 0 {
         return None;
     }
-    if let Some(differs) = counted(a, b) {
+    if let Some(differs) = compare_counts(a, b) {
         return Some(differs);
     }
     let mut pairs = model.iter().zip(draft.iter()).enumerate().skip(FIRST);
@@ -71,7 +71,7 @@ mod tests {
                 })
                 .collect()
         };
-        let of = |a: &StrList, b: &StrList| compared(a, b);
+        let of = |a: &StrList, b: &StrList| compare_tokens(a, b);
         assert_eq!(of(&list(1000, None), &list(1000, None)), None);
         assert_eq!(of(&list(1000, None), &list(1128, Some(3))), None);
         assert_eq!(of(&list(1000, None), &list(0, None)), None);

@@ -42,7 +42,7 @@ pub struct CellKey {
 pub struct Cell {
     /// The kind.
     pub key: CellKey,
-    /// Measured rows.
+    /// Measurement rows.
     pub rows: usize,
     /// Who published them: the number of sources.
     pub sources: usize,
@@ -54,7 +54,7 @@ pub struct Cell {
 
 /// An error that was seen on a row which the constants were not fitted on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct ObservedError {
     /// The kind of the row: every part is there.
     pub key: CellKey,
     /// Who published it.
@@ -128,8 +128,8 @@ pub fn band_of(errors: &[f64]) -> f64 {
 
 impl BandTable {
     /// The table of errors that were seen.
-    pub fn new(seen: &[Seen]) -> BandTable {
-        let mut groups: BTreeMap<CellKey, Vec<&Seen>> = BTreeMap::new();
+    pub fn new(seen: &[ObservedError]) -> BandTable {
+        let mut groups: BTreeMap<CellKey, Vec<&ObservedError>> = BTreeMap::new();
         for s in seen {
             let mut known = Vec::new();
             for key in s.key.wider() {
@@ -139,7 +139,7 @@ impl BandTable {
                 }
             }
         }
-        let cell = |(key, group): (CellKey, Vec<&Seen>)| {
+        let cell = |(key, group): (CellKey, Vec<&ObservedError>)| {
             let errors: Vec<f64> = group.iter().map(|s| s.error).collect();
             let mut sources: Vec<&str> = group.iter().map(|s| s.source.as_str()).collect();
             sources.sort_unstable();
@@ -194,12 +194,12 @@ impl BandTable {
         Band {
             error: wide.into_iter().fold(GUESS, f64::max),
             rows: self.rows(own),
-            not_calibrated_for: self.lacking(key),
+            not_calibrated_for: self.lacking_kinds(key),
         }
     }
 
     /// The kinds that have too few rows, in words: the widest that lacks them.
-    fn lacking(&self, key: CellKey) -> Vec<String> {
+    fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);
         let way = key.way.words();

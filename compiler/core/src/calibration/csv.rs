@@ -1,7 +1,8 @@
 //! llama-bench's `-o csv`.
 
-use super::measured::{Measured, Test};
-use super::reading::{BOTH, Reading, field};
+use super::fields::{BOTH, field};
+use super::measured::{Measurement, Test};
+use super::reading::Reading;
 
 /// The fields of a line, quotes taken off; two quotes within quotes are one.
 fn fields(line: &str) -> Vec<String> {
@@ -69,7 +70,7 @@ pub(super) fn row<'a>(
     pairs: impl Iterator<Item = (&'a str, &'a str)>,
     out: &mut Reading,
 ) {
-    let mut found = Measured::new(line, Test::Generation(0), 0.0);
+    let mut found = Measurement::new(line, Test::Generation(0), 0.0);
     let (mut prompt, mut generated, mut speed) = (None, None, None);
     for (name, value) in pairs {
         let number = || value.trim().parse::<u64>().ok();

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tpc_diag::{Diagnostic, codes};
-use tpc_ir::Symbol;
 use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine, EngineProfile, Topology};
 use tpc_passes::plan::Bill;
 
-use super::measured::{Measured, Test};
+use super::measured::{Measurement, Test};
 use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
@@ -26,7 +25,7 @@ const LEAST_RESIDUAL: f64 = 0.03;
 
 /// A row with its bill.
 struct Case {
-    row: Measured,
+    row: Measurement,
     bill: Rc<Bill>,
     /// Tokens of a batch, and the batches of a prompt.
     tokens: f64,
@@ -34,7 +33,7 @@ struct Case {
 }
 
 impl Case {
-    fn estimated(&self, topology: &Topology, profile: &EngineProfile) -> f64 {
+    fn estimate(&self, topology: &Topology, profile: &EngineProfile) -> f64 {
         let times = self.bill.times(topology, profile);
         match self.row.test {
             Test::Generation(_) => 1e6 / times.parts().total(),
@@ -43,7 +42,7 @@ impl Case {
     }
 
     fn error(&self, topology: &Topology, profile: &EngineProfile) -> f64 {
-        (self.estimated(topology, profile) / self.row.speed).ln()
+        (self.estimate(topology, profile) / self.row.speed).ln()
     }
 
     fn is_prompt(&self) -> bool {
@@ -53,9 +52,9 @@ impl Case {
 
 /// A row's speed by the profile, and by the calibration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reproduced {
+pub struct ReproducedRow {
     /// What was measured.
-    pub row: Measured,
+    pub row: Measurement,
     /// The estimate of the profile.
     pub before: f64,
     /// That of the calibrated one.
@@ -64,11 +63,11 @@ pub struct Reproduced {
 
 /// A machine that was fitted.
 #[derive(Clone, Debug)]
-pub struct Calibrated {
+pub struct CalibrationFit {
     /// Its factors.
     pub calibration: Calibration,
     /// The rows that were used.
-    pub rows: Vec<Reproduced>,
+    pub rows: Vec<ReproducedRow>,
     /// Rows and lines that were not, and why.
     pub left_out: Vec<Diagnostic>,
 }
@@ -97,7 +96,7 @@ pub fn calibrate(
     reading: Reading,
     origin: Origin<'_>,
     placement: &Placement,
-) -> Result<Calibrated, Vec<Diagnostic>> {
+) -> Result<CalibrationFit, Vec<Diagnostic>> {
     let engine = match placement.engine {
         Engine::Tpc => Engine::LlamaCpp,
         engine => engine,
@@ -135,15 +134,15 @@ pub fn calibrate(
         return Err(left_out);
     }
     let topology = planner.placement.topology;
-    let calibration = fitted(engine, &topology, &cases);
+    let calibration = fit(engine, &topology, &cases);
     let profile = EngineProfile::of(engine);
     let calibrated = calibration.apply_to(profile);
-    let rows = cases.into_iter().map(|c| Reproduced {
-        before: c.estimated(&topology, profile),
-        after: c.estimated(&topology, &calibrated),
+    let rows = cases.into_iter().map(|c| ReproducedRow {
+        before: c.estimate(&topology, profile),
+        after: c.estimate(&topology, &calibrated),
         row: c.row,
     });
-    Ok(Calibrated {
+    Ok(CalibrationFit {
         calibration,
         rows: rows.collect(),
         left_out,
@@ -160,14 +159,14 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn refuse(&self, row: &Measured, wrong: &str, cure: &str) -> Box<Diagnostic> {
+    fn refuse(&self, row: &Measurement, wrong: &str, cure: &str) -> Box<Diagnostic> {
         let message = format!("{}, line {}: {}: {wrong}", self.file, row.line, row.name());
         let d = Diagnostic::milder(&codes::CALIBRATION_FILE, self.file, message);
         Box::new(d.help(cure.to_owned()))
     }
 
     /// The placement that a row was measured with.
-    fn placement(&self, row: &Measured) -> Result<Placement, Box<Diagnostic>> {
+    fn placement(&self, row: &Measurement) -> Result<Placement, Box<Diagnostic>> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
         if let Some(devices) = row.devices.filter(|d| *d != n) {
@@ -210,7 +209,7 @@ impl Planner<'_> {
         Ok(p)
     }
 
-    fn case(&mut self, row: Measured) -> Result<Case, Box<Diagnostic>> {
+    fn case(&mut self, row: Measurement) -> Result<Case, Box<Diagnostic>> {
         if let Some(params) = row
             .params
             .filter(|p| (p / self.params - 1.0).abs() > SAME_MODEL)
@@ -231,24 +230,19 @@ impl Planner<'_> {
                 (n, tokens, row.depth + (n - tokens) / 2 + tokens)
             }
         };
-        let workload = &outline.request.workload;
-        let batch = match tokens {
-            1 => workload.decode,
-            _ => workload.prefill,
-        };
-        let batch = batch
-            .with(Symbol::NTokens, tokens)
-            .with(Symbol::NSeqTokens, tokens);
-        let bill = outline.bill(&outline.request.at_depth(batch, depth));
         Ok(Case {
-            bill: Rc::new(bill),
+            bill: Rc::new(outline.bill_of_batch(tokens, depth)),
             tokens: tokens as f64,
             batches: (prompt.min(2048) as f64 / tokens as f64).round().max(1.0),
             row,
         })
     }
 
-    fn outline(&mut self, row: &Measured, p: &Placement) -> Result<Rc<Outline>, Box<Diagnostic>> {
+    fn outline(
+        &mut self,
+        row: &Measurement,
+        p: &Placement,
+    ) -> Result<Rc<Outline>, Box<Diagnostic>> {
         let key = format!(
             "{:?} {:?} {:?} {} {:?} {:?} {:?} {:?}",
             p.split_mode,
@@ -305,7 +299,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
 }
 
 /// A search along each factor, with steps that halve: it needs no derivatives and gives the same on every machine.
-fn fitted(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
+fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
     let mut step = 0.32_f64;

@@ -1,6 +1,6 @@
 //! Logs of llama-server, llama-cli and others that print llama.cpp's timings.
 
-use super::measured::{Measured, Test};
+use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
 /// Whether a line is of a log rather than JSON: a time or a level stands in brackets.
@@ -41,10 +41,10 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
 
 impl State {
     fn facts(&mut self, line: &str) {
-        if let Some(text) = behind(line, "model params") {
+        if let Some(text) = text_after(line, "model params") {
             self.params = count(text);
         }
-        if let Some(text) = behind(line, "n_ubatch") {
+        if let Some(text) = text_after(line, "n_ubatch") {
             self.ubatch = number(text).map(|n| n as u64).filter(|n| *n > 0);
         }
         if line.contains("offloaded ")
@@ -63,7 +63,7 @@ impl State {
 }
 
 /// The text behind `name =`.
-fn behind<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+fn text_after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line.split(name).nth(1)?.trim_start();
     Some(rest.strip_prefix('=')?.trim_start())
 }
@@ -144,7 +144,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
         true => Test::Prompt(tokens),
         false => Test::Generation(tokens),
     };
-    let mut row = Measured::new(line_number, test, speed);
+    let mut row = Measurement::new(line_number, test, speed);
     row.depth = if of_prompt { 0 } else { state.prompt };
     row.params = state.params;
     row.gpu_layers = state.gpu_layers;

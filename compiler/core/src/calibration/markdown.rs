@@ -2,8 +2,9 @@
 
 use tpc_diag::suggest::shorten;
 
-use super::measured::{Measured, Test};
-use super::reading::{BOTH, Reading, field, test};
+use super::fields::{BOTH, field, test};
+use super::measured::{Measurement, Test};
+use super::reading::Reading;
 
 /// The cells of a row of a table; `None` of a line that is none.
 fn cells(line: &str) -> Option<Vec<&str>> {
@@ -42,7 +43,7 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
         let wrong = format!("{} cells, the header has {}", cells.len(), columns.len());
         return out.complain(file, line, &wrong, "copy the whole row");
     }
-    let mut found = Measured::new(line, Test::Generation(0), 0.0);
+    let mut found = Measurement::new(line, Test::Generation(0), 0.0);
     let (mut named, mut speed) = (None, None);
     for (column, cell) in columns.iter().zip(cells) {
         match column.as_str() {

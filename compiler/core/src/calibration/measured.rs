@@ -11,7 +11,7 @@ pub enum Test {
 
 /// One measured speed, with the options that its row states.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct Measurement {
     /// Its line in the file, from 1.
     pub line: usize,
     /// What is measured.
@@ -38,10 +38,10 @@ pub struct Measured {
     pub devices: Option<usize>,
 }
 
-impl Measured {
+impl Measurement {
     /// A row that states nothing but its test and speed.
-    pub const fn new(line: usize, test: Test, speed: f64) -> Measured {
-        Measured {
+    pub const fn new(line: usize, test: Test, speed: f64) -> Measurement {
+        Measurement {
             line,
             test,
             depth: 0,

@@ -50,11 +50,11 @@ fn csv_and_json_are_read() {
    "split_mode": "layer", "n_prompt": 0, "n_gen": 128, "n_depth": 0,
    "avg_ts": 140.5}
 ]"#;
-    let without_lines = |text: &str| -> Vec<Measured> {
+    let without_lines = |text: &str| -> Vec<Measurement> {
         let found = rows(text);
         assert!(found.complaints.is_empty(), "{:?}", found.complaints);
         let lines = found.rows.into_iter();
-        lines.map(|r| Measured { line: 0, ..r }).collect()
+        lines.map(|r| Measurement { line: 0, ..r }).collect()
     };
     assert_eq!(without_lines(csv), without_lines(json));
     let objects: Vec<serde_json::Value> = serde_json::from_str(json).expect("JSON");

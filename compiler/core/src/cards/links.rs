@@ -99,12 +99,12 @@ fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Found, find, table};
+    use super::super::{CardMatch, find, table};
     use super::*;
 
     fn card(name: &str) -> &'static Card {
         match find(name, &[], table()) {
-            Found::Card(c) | Found::Meant { card: c, .. } => c,
+            CardMatch::Card(c) | CardMatch::Meant { card: c, .. } => c,
             other => panic!("{name}: {other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use tpc_passes::machine::{DeviceProfile, MemoryKind, Processor};
 
 pub use class::class_of_name;
 pub use links::{apart_from, between_cards, host_link, most_common};
-pub use names::{Found, find, short_name};
+pub use names::{CardMatch, find, short_name};
 
 /// Bytes that plans leave to the driver's context and the engine's own buffers on a card where nobody says how many:
 /// 1 GiB, as llama.cpp's `--fit-target` has it.

@@ -8,7 +8,7 @@ use super::{Card, Table};
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found<'a> {
+pub enum CardMatch<'a> {
     /// A card.
     Card(&'a Card),
     /// The card that is most often meant by a name that others share.
@@ -79,7 +79,7 @@ fn without_leading(mut words: Vec<String>) -> Vec<String> {
 }
 
 /// A name without what is neither letter nor digit.
-fn squeezed(name: &str) -> String {
+fn squeeze(name: &str) -> String {
     let lower = name.to_lowercase();
     lower
         .chars()
@@ -89,16 +89,16 @@ fn squeezed(name: &str) -> String {
 
 /// A name by its words.
 fn whole(name: &str) -> String {
-    joined(&words(name))
+    join(&words(name))
 }
 
 /// A name by its words without those that lead.
 fn key(name: &str) -> String {
-    joined(&without_leading(words(name)))
+    join(&without_leading(words(name)))
 }
 
 /// The words as one, a memory size at the end spelt one way.
-fn joined(words: &[String]) -> String {
+fn join(words: &[String]) -> String {
     let text = words.concat();
     let stem = text.strip_suffix('g').or_else(|| text.strip_suffix("gib"));
     match stem.filter(|s| s.ends_with(|c: char| c.is_ascii_digit())) {
@@ -128,23 +128,23 @@ fn names(card: &Card) -> impl Iterator<Item = &str> {
 }
 
 /// The card of a name, first among `own`, then in the table.
-pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> Found<'a> {
+pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> {
     // No card has a longer name, and comparing it would take time that the input decides.
     if name.len() > 80 {
-        return Found::Unknown(Vec::new());
+        return CardMatch::Unknown(Vec::new());
     }
     let all = || own.iter().chain(&table.cards);
     let shared = table.several.iter().any(|n| key(n) == key(name));
-    let ways = [squeezed as fn(&str) -> String, whole, key];
+    let ways = [squeeze as fn(&str) -> String, whole, key];
     for compared in &ways[..if shared { 2 } else { 3 }] {
         let wanted = compared(name);
         // An own card stands before one of the table.
         if let Some(card) = all().find(|c| names(c).any(|n| compared(n) == wanted)) {
-            return Found::Card(card);
+            return CardMatch::Card(card);
         }
     }
     let wanted = without_leading(words(name));
-    let meant = table.meant.iter().find(|(n, _)| key(n) == joined(&wanted));
+    let meant = table.meant.iter().find(|(n, _)| key(n) == join(&wanted));
     let candidates: Vec<&Card> = all().filter(|c| has_words(c, &wanted)).collect();
     let others = |card: &Card| {
         let others = candidates.iter().filter(|c| c.name != card.name);
@@ -154,18 +154,18 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> Found<'a> {
         && let Some(card) = table.cards.iter().find(|c| c.name == *meant)
     {
         let others = others(card);
-        return Found::Meant { card, others };
+        return CardMatch::Meant { card, others };
     }
     let exact = candidates.iter().find(|c| is_with_memory(c, &wanted));
     match (exact, candidates.as_slice()) {
-        (Some(card), _) | (None, [card]) => Found::Card(card),
+        (Some(card), _) | (None, [card]) => CardMatch::Card(card),
         (None, []) => {
             // A memory that no card of the name has says nothing about the name.
             let model = wanted.iter().filter(|w| !w.ends_with("gb"));
             let model: Vec<String> = model.cloned().collect();
-            Found::Unknown(nearest(&joined(&model), own, table))
+            CardMatch::Unknown(nearest(&join(&model), own, table))
         }
-        (None, several) => Found::Several(several.iter().map(|c| c.name.as_str()).collect()),
+        (None, several) => CardMatch::Several(several.iter().map(|c| c.name.as_str()).collect()),
     }
 }
 
@@ -177,7 +177,7 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
         .filter(|w| memory.as_ref() != Some(w))
         .cloned()
         .collect();
-    rest.len() < wanted.len() && names(card).any(|n| key(n) == joined(&rest))
+    rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
 /// Whether a card's name, its aliases and its nominal memory have all these words, a number among them.
@@ -224,7 +224,7 @@ mod tests {
     use super::super::table;
     use super::*;
 
-    fn found(name: &str) -> Found<'static> {
+    fn found(name: &str) -> CardMatch<'static> {
         find(name, &[], table())
     }
 
@@ -238,13 +238,13 @@ mod tests {
                     n.replace(' ', "-"),
                     n.replace(' ', ""),
                 ] {
-                    assert_eq!(found(&spelt), Found::Card(c), "{spelt}");
+                    assert_eq!(found(&spelt), CardMatch::Card(c), "{spelt}");
                 }
             }
             let short = short_name(&c.name);
             assert!(!short.contains(' '), "{short}");
             match found(&short) {
-                Found::Card(f) => assert_eq!(f.name, c.name, "{short}"),
+                CardMatch::Card(f) => assert_eq!(f.name, c.name, "{short}"),
                 other => panic!("{short}: {other:?}"),
             }
         }
@@ -321,7 +321,7 @@ mod tests {
             ("M4 Max 64GB", "M4 Max 64GB"),
         ] {
             match found(name) {
-                Found::Card(c) => assert_eq!(c.name, expected, "{name}"),
+                CardMatch::Card(c) => assert_eq!(c.name, expected, "{name}"),
                 other => panic!("{name}: {other:?}"),
             }
         }
@@ -331,7 +331,7 @@ mod tests {
     fn a_name_that_several_cards_share_is_the_one_most_often_meant() {
         for (name, expected) in &table().meant {
             match found(name) {
-                Found::Meant { card, others } => {
+                CardMatch::Meant { card, others } => {
                     assert_eq!(card.name, *expected, "{name}");
                     assert!(
                         !others.is_empty() && !others.contains(&card.name.as_str()),
@@ -341,9 +341,9 @@ mod tests {
                 other => panic!("{name}: {other:?}"),
             }
         }
-        assert!(matches!(found("h100"), Found::Meant { card, .. } if card.name == "H100 SXM"));
+        assert!(matches!(found("h100"), CardMatch::Meant { card, .. } if card.name == "H100 SXM"));
         assert!(
-            matches!(found("NVIDIA H200"), Found::Meant { card, .. } if card.name == "H200 SXM")
+            matches!(found("NVIDIA H200"), CardMatch::Meant { card, .. } if card.name == "H200 SXM")
         );
     }
 
@@ -351,7 +351,7 @@ mod tests {
     fn a_name_that_nobody_has_most_often_lists_the_choices() {
         for name in ["RTX 6000", "6000", "RTX 5000"] {
             match found(name) {
-                Found::Several(names) => assert!(names.len() > 1, "{name}: {names:?}"),
+                CardMatch::Several(names) => assert!(names.len() > 1, "{name}: {names:?}"),
                 other => panic!("{name}: {other:?}"),
             }
         }
@@ -372,13 +372,16 @@ mod tests {
             ("🦀", None),
         ] {
             match found(name) {
-                Found::Unknown(near) => match expected {
+                CardMatch::Unknown(near) => match expected {
                     Some(e) => assert!(near.contains(&e), "{name}: {near:?}"),
                     None => assert!(near.len() <= 3, "{name}: {near:?}"),
                 },
                 other => panic!("{name}: {other:?}"),
             }
         }
-        assert_eq!(found(&"3090".repeat(100_000)), Found::Unknown(Vec::new()));
+        assert_eq!(
+            found(&"3090".repeat(100_000)),
+            CardMatch::Unknown(Vec::new())
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
-/// Cells of the KV caches.
+/// Cells of the KV caches, which the symbols of the same names in graphs stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
     /// Of layers that attend to everything.
@@ -14,20 +14,20 @@ pub struct CacheSizes {
 impl CacheSizes {
     /// The sizes for a context, of which each sequence has its part: layers with a window keep its tokens and a batch more per
     /// sequence, in steps of 256 as the usual engine does.
-    pub fn new(n_ctx: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
-        let each = match parallel {
-            0 | 1 => n_ctx,
-            n => n_ctx / n,
+    pub fn new(ctx_size: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
+        let per_sequence = match parallel {
+            0 | 1 => ctx_size,
+            n => ctx_size / n,
         };
-        let swa = window.map_or(each, |w| {
+        let swa = window.map_or(per_sequence, |w| {
             let cells = w.tokens().saturating_add(ubatch);
             cells
                 .checked_next_multiple_of(256)
-                .unwrap_or(each)
-                .min(each)
+                .unwrap_or(per_sequence)
+                .min(per_sequence)
         });
         CacheSizes {
-            n_ctx: cache_cells(each, parallel),
+            n_ctx: cache_cells(per_sequence, parallel),
             n_ctx_swa: cache_cells(swa, parallel),
         }
     }

@@ -66,7 +66,7 @@ impl Sharding {
     }
 
     /// Lowers the sharded graph, and takes needless work out of its programs.
-    pub(super) fn lowered(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
+    pub(super) fn lower(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
         let Sharding {
             planned,
             eager,
@@ -94,7 +94,7 @@ pub(super) fn divide(
     request: &PlanRequest,
     budget: &Budget,
 ) -> Result<Division, Vec<Diagnostic>> {
-    Sharding::new(graph, request, budget)?.lowered(budget)
+    Sharding::new(graph, request, budget)?.lower(budget)
 }
 
 /// A graph that takes more than a command may spend.

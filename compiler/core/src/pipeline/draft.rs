@@ -7,14 +7,15 @@ use tpc_passes::footprint::Footprint;
 use tpc_passes::plan::{Estimate, estimate};
 use tpc_passes::prove::prove_within;
 
+use super::candidate::Candidate;
 use super::divide::{Division, divide};
 use super::engine_memory;
-use super::fitting::{Fitting, fits};
-use super::memory::Memory;
-use super::parallel::beside;
-use super::ranking::{Candidate, Compared, Ranking};
+use super::fitting::Fitting;
+use super::memory::{Memory, fits};
+use super::parallel::run_beside;
+use super::ranking::{CompareScope, Ranking};
 use super::strategies::{Strategy, strategy};
-use super::{Compiled, LeftOut, Prepared, Way, tensor_limit};
+use super::{CompiledModel, ExcludedMode, PlanInput, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -23,24 +24,24 @@ pub struct Draft {
     strategy: Strategy,
     division: Division,
     candidates: Vec<Candidate>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<ExcludedMode>,
     estimate: Estimate,
     memory: Memory,
     budget: Budget,
 }
 
-impl Prepared {
+impl PlanInput {
     /// Plans the model.
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
-        let draft = self.draft_of(placement, Compared::Promising)?;
+        let draft = self.draft_of(placement, CompareScope::Promising)?;
         // What has room for weights and states alone may have none for intermediate values.
         match draft {
             (draft, true) => Ok(draft),
             (draft, false) if draft.fits() => Ok(draft),
-            (_, false) => Ok(self.draft_of(placement, Compared::All)?.0),
+            (_, false) => Ok(self.draft_of(placement, CompareScope::All)?.0),
         }
     }
 
@@ -48,7 +49,7 @@ impl Prepared {
     fn draft_of(
         &self,
         placement: &Placement,
-        compared: Compared,
+        compared: CompareScope,
     ) -> Result<(Draft, bool), Vec<Diagnostic>> {
         let batch = self.memory_batch(placement);
         let budget = Budget::default();
@@ -62,7 +63,7 @@ impl Prepared {
             model: &self.model.graph,
             placement,
             of: &self.model,
-            cells: self.asked,
+            ctx_size: self.ctx_size,
             batch,
             memory: self.memory(placement),
             budget: &budget,
@@ -82,9 +83,9 @@ impl Prepared {
     }
 }
 
-impl Prepared {
+impl PlanInput {
     /// Plans the model, divided this way, once: shares are not shifted and memory is not priced higher where the plan does
-    /// not fit. Where it fits, it is the plan of [`Prepared::draft`] for a placement that asks for this way.
+    /// not fit. Where it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
     ///
     /// # Errors
     /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
@@ -98,9 +99,9 @@ impl Prepared {
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
         let memory = self.memory(placement);
         let found =
-            engine_memory::footprints(&self.model, placement, &strategy.request, self.asked);
+            engine_memory::footprints(&self.model, placement, &strategy.request, self.ctx_size);
         let memory = match found {
-            Some(found) => memory.known(found),
+            Some(found) => memory.with_footprints(found),
             None => memory,
         };
         Ok(Draft {
@@ -115,7 +116,7 @@ impl Prepared {
     }
 }
 
-impl Prepared {
+impl PlanInput {
     /// The bytes of every place as the placement's engine allocates them for the model, divided this way, without a plan;
     /// `None` where tpc's own count serves.
     ///
@@ -135,7 +136,7 @@ impl Prepared {
             &self.model,
             placement,
             request,
-            self.asked,
+            self.ctx_size,
         ))
     }
 }
@@ -161,7 +162,7 @@ impl Draft {
     }
 
     /// Whether the engine that it is for refuses to split tensors so.
-    pub(crate) fn is_refused(&self, prepared: &Prepared, placement: &Placement) -> bool {
+    pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
@@ -172,7 +173,7 @@ impl Draft {
     }
 
     /// The plan of `prepared`, with the proof of its programs or why there is none.
-    pub fn proved(self, prepared: Prepared) -> Compiled {
+    pub fn proved(self, prepared: PlanInput) -> CompiledModel {
         let Strategy {
             mode,
             resolved,
@@ -186,7 +187,7 @@ impl Draft {
             rewriting,
             programs,
         } = self.division;
-        let Prepared {
+        let PlanInput {
             model,
             caches,
             size,
@@ -197,11 +198,11 @@ impl Draft {
         let count = || {
             memory.footprints(&programs);
         };
-        let proof = beside(
+        let proof = run_beside(
             || prove_within(&model.graph, &programs, &self.budget),
             count,
         );
-        Compiled {
+        CompiledModel {
             model,
             mode,
             candidates: self.candidates,

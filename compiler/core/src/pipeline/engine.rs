@@ -1,6 +1,6 @@
 //! The reasons why the engine that a plan is for cannot split tensors as the plan does.
 
-use tpc_ggml::engines::{Devices, Predicted, SplitUse};
+use tpc_ggml::engines::{Devices, Prediction, SplitUse};
 use tpc_gguf::TensorName;
 use tpc_passes::machine::Engine;
 
@@ -9,18 +9,18 @@ use crate::placement::{Placement, Target};
 
 /// A mode that a comparison leaves out, since the engine does not run it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LeftOut {
+pub struct ExcludedMode {
     /// The mode.
     pub name: String,
     /// The engine with its release.
     pub engine: String,
     /// The reason that ends a run first.
-    pub reason: Predicted,
+    pub reason: Prediction,
 }
 
 /// The reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first. The list is
 /// empty if tpc knows of no failure.
-pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Predicted> {
+pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Prediction> {
     if engine == Engine::Tpc {
         return Vec::new();
     }
@@ -47,7 +47,7 @@ pub(crate) fn tensor_limit(
     engine: Engine,
     model: &Model,
     placement: &Placement,
-) -> Option<Predicted> {
+) -> Option<Prediction> {
     tensor_failures(engine, model, placement).into_iter().next()
 }
 

@@ -10,10 +10,11 @@ use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
 use super::Model;
+use super::candidate::Candidate;
 use super::divide::{Division, Sharding, divide};
 use super::engine_memory;
-use super::memory::Memory;
-use super::ranking::{Candidate, Ranked, mark_equals};
+use super::memory::{Memory, fits};
+use super::ranking::{RankedStrategy, mark_equals};
 use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
@@ -27,8 +28,8 @@ pub(super) struct Fitting<'a> {
     pub(super) placement: &'a Placement,
     /// The model with the facts of its header.
     pub(super) of: &'a Model,
-    /// Cells of the caches that are asked for.
-    pub(super) cells: u64,
+    /// The context size that is asked for.
+    pub(super) ctx_size: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
     pub(super) memory: Memory,
@@ -58,11 +59,11 @@ impl Fitting<'_> {
     /// TPC0390 when a graph does not verify.
     pub(super) fn first(
         &self,
-        strategies: Vec<Ranked>,
+        strategies: Vec<RankedStrategy>,
         candidates: &mut [Candidate],
     ) -> Result<(Strategy, Division, Memory), Vec<Diagnostic>> {
         let mut best: Option<(Strategy, Division, Memory)> = None;
-        for Ranked {
+        for RankedStrategy {
             mut strategy,
             sharding,
         } in strategies
@@ -99,7 +100,7 @@ impl Fitting<'_> {
     ) -> Result<Attempt, Vec<Diagnostic>> {
         let request = strategy.request.clone();
         let mut out = match sharding {
-            Some(sharding) => self.tried(request, sharding.lowered(self.budget)?),
+            Some(sharding) => self.assess(request, sharding.lower(self.budget)?),
             None => self.plan(request)?,
         };
         if out.fits || !strategy.mode.splits_tensors() {
@@ -118,7 +119,7 @@ impl Fitting<'_> {
         }
         if !out.fits
             && self.placement.tensor_split.is_none()
-            && let Some(shifted) = self.shifted(shift)?
+            && let Some(shifted) = self.shift_weights(shift)?
         {
             out = shifted;
         }
@@ -142,7 +143,10 @@ impl Fitting<'_> {
     }
 
     /// A plan that fits with device weights shifted again and again, if there is one.
-    fn shifted(&self, mut next: Option<PlanRequest>) -> Result<Option<Attempt>, Vec<Diagnostic>> {
+    fn shift_weights(
+        &self,
+        mut next: Option<PlanRequest>,
+    ) -> Result<Option<Attempt>, Vec<Diagnostic>> {
         for _ in 0..SHIFTS {
             let Some(request) = next else { break };
             let attempt = self.plan(request)?;
@@ -170,14 +174,14 @@ impl Fitting<'_> {
 
     fn plan(&self, request: PlanRequest) -> Result<Attempt, Vec<Diagnostic>> {
         let division = divide(self.model, &request, self.budget)?;
-        Ok(self.tried(request, division))
+        Ok(self.assess(request, division))
     }
 
-    fn tried(&self, request: PlanRequest, division: Division) -> Attempt {
+    fn assess(&self, request: PlanRequest, division: Division) -> Attempt {
         let memory = self.memory.of_others();
-        let found = engine_memory::footprints(self.of, self.placement, &request, self.cells);
+        let found = engine_memory::footprints(self.of, self.placement, &request, self.ctx_size);
         let memory = match found {
-            Some(found) => memory.known(found),
+            Some(found) => memory.with_footprints(found),
             None => memory,
         };
         Attempt {
@@ -187,20 +191,4 @@ impl Fitting<'_> {
             memory,
         }
     }
-}
-
-/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
-pub(super) fn fits(
-    programs: &Verified<stage::Programs>,
-    request: &PlanRequest,
-    memory: &Memory,
-) -> bool {
-    let (topology, devices) = (&request.topology, request.devices.len());
-    if !topology.knows_memory(devices) {
-        return true;
-    }
-    let prints = memory.footprints(programs);
-    let bytes = |place| prints.get(&place).map_or(0, Footprint::total);
-    let each = (0..devices).map(|d| bytes(Place::Device(Device::new(d))));
-    topology.has_room(&each.collect::<Vec<_>>(), bytes(Place::Host))
 }

@@ -4,11 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use tpc_ir::program::{BatchShape, Target};
-use tpc_ir::{Place, Symbol, Verified, stage};
+use tpc_ir::{Bindings, Device, Place, Symbol, Verified, stage};
 use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
+use tpc_passes::plan::PlanRequest;
 
-use super::{CacheSizes, memory_batch};
+use super::cells::CacheSizes;
+
+/// The largest batch of a prompt, with a full cache.
+pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
+    workload
+        .prefill
+        .with(Symbol::NKv, caches.n_ctx)
+        .with(Symbol::NKvSwa, caches.n_ctx_swa)
+}
 
 /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
@@ -43,7 +52,7 @@ impl Memory {
     }
 
     /// The memory that an engine allocates, whatever the programs and shapes.
-    pub(super) fn known(self, found: BTreeMap<Place, Footprint>) -> Memory {
+    pub(super) fn with_footprints(self, found: BTreeMap<Place, Footprint>) -> Memory {
         Memory {
             found: OnceLock::from(found),
             is_known: true,
@@ -72,4 +81,20 @@ impl Memory {
         self.found
             .get_or_init(|| footprints(programs, &self.shapes, self.storage))
     }
+}
+
+/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+pub(super) fn fits(
+    programs: &Verified<stage::Programs>,
+    request: &PlanRequest,
+    memory: &Memory,
+) -> bool {
+    let (topology, devices) = (&request.topology, request.devices.len());
+    if !topology.knows_memory(devices) {
+        return true;
+    }
+    let prints = memory.footprints(programs);
+    let bytes = |place| prints.get(&place).map_or(0, Footprint::total);
+    let each = (0..devices).map(|d| bytes(Place::Device(Device::new(d))));
+    topology.has_room(&each.collect::<Vec<_>>(), bytes(Place::Host))
 }

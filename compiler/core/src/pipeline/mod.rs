@@ -1,12 +1,15 @@
 //! From a model file to verified programs.
 
+mod candidate;
 mod cells;
+mod compiled;
 mod divide;
 mod draft;
 mod engine;
 pub mod engine_memory;
 mod fitting;
 mod memory;
+mod model;
 mod origin;
 mod outline;
 mod parallel;
@@ -15,106 +18,32 @@ mod size;
 mod sketch;
 mod strategies;
 
+pub use candidate::Candidate;
 pub use cells::{CacheSizes, SequenceCells};
+pub use compiled::CompiledModel;
 pub use draft::Draft;
 pub(crate) use engine::tensor_limit;
-pub use engine::{LeftOut, is_on_host, tensor_failures};
+pub use engine::{ExcludedMode, is_on_host, tensor_failures};
+pub use model::Model;
 pub(crate) use origin::memory_batch_of;
-pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, Prepared};
+pub use origin::{CAPTURE, CAPTURE_CONTEXT, MAX_CONTEXT, Origin, PlanInput};
 pub use outline::Outline;
 pub(crate) use parallel::in_parallel;
-pub use ranking::Candidate;
 pub use size::ModelSize;
-pub use sketch::{Sketch, Stored};
-use strategies::main_device;
+pub use sketch::{Sketch, StoredBytes};
 pub use strategies::{Way, ways};
-
-use std::collections::BTreeMap;
-
-use memory::Memory;
-use tpc_ir::program::BatchShape;
-use tpc_ir::{Bindings, Budget, Op, Place, Symbol, Verified, stage};
-use tpc_passes::footprint::Footprint;
-use tpc_passes::machine::Workload;
-use tpc_passes::plan::{Choice, PlanRequest, PlannedGraph};
-use tpc_passes::prove::{Proof, Refutation, RefutationReason};
-use tpc_passes::rewrite::Report as RewriteReport;
-
-use crate::placement::{Placement, ResolvedPlacement, SplitMode};
-use tpc_diag::{Diagnostic, codes};
-use tpc_ggml::capture::CapturedGraph;
-use tpc_ggml::engines::Geometry;
-use tpc_gguf::GgufFile;
-use tpc_models::Summary;
-
 pub use tpc_passes::plan::{Breakdown, Estimate};
 
-/// A model's graph, and the facts of its header.
-#[derive(Clone, Debug)]
-pub struct Model {
-    /// The graph.
-    pub graph: Verified<stage::Model>,
-    /// The facts of its header.
-    pub summary: Summary,
-    /// The geometry by which engines split it; none of a captured graph.
-    pub geometry: Geometry,
-}
-
-/// A planned, verified model.
-#[derive(Debug)]
-pub struct Compiled {
-    /// The model's graph, and the facts of its header.
-    pub model: Model,
-    /// How it is divided.
-    pub mode: SplitMode,
-    /// The strategies that were compared, the chosen one included; empty where the user chose.
-    pub candidates: Vec<Candidate>,
-    /// The strategies that were not compared, since the engine refuses them.
-    pub left_out: Vec<LeftOut>,
-    /// The place of every layer, and of single weights and states.
-    pub resolved: ResolvedPlacement,
-    /// The request that the plan answers.
-    pub request: PlanRequest,
-    /// Factors and choice.
-    pub planned: PlannedGraph,
-    /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
-    pub eager: Verified<stage::Sharded>,
-    /// The sharded graph, rewritten.
-    pub sharded: Verified<stage::Sharded>,
-    /// The report on rewriting.
-    pub rewriting: RewriteReport,
-    /// The programs of the host and of every device.
-    pub programs: Verified<stage::Programs>,
-    /// Sizes of the KV caches.
-    pub caches: CacheSizes,
-    /// The size of the model.
-    pub size: ModelSize,
-    /// Estimated times.
-    pub estimate: Estimate,
-    /// The proof that the programs compute what the model's graph says, or why there is none.
-    pub proof: Result<Proof, Box<Refutation>>,
-    /// The budget of the command, with what the plan and its proof have taken of it.
-    pub budget: Budget,
-    memory: Memory,
-}
-
-impl Compiled {
-    /// The device of a model that is not split.
-    pub fn main_device(&self) -> Option<usize> {
-        main_device(self.mode, &self.resolved.layer_placement.stages)
-    }
-
-    /// Why the plan is not to be used: its programs are not proved (TPC0391).
-    pub fn unproved(&self) -> Option<Diagnostic> {
-        self.proof.as_ref().err().map(|r| refuted(r))
-    }
-}
+use crate::placement::Placement;
+use tpc_diag::Diagnostic;
+use tpc_ggml::capture::CapturedGraph;
+use tpc_gguf::GgufFile;
 
 /// Plans `file` and proves the plan.
 ///
 /// # Errors
 /// Diagnostics of the model, or TPC0390 when the verifier rejects the result.
-pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
     Origin::File(file).compile(placement)
 }
 
@@ -125,83 +54,6 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<Compiled, Vec<D
 pub fn compile_capture(
     captured: &CapturedGraph,
     placement: &Placement,
-) -> Result<Compiled, Vec<Diagnostic>> {
+) -> Result<CompiledModel, Vec<Diagnostic>> {
     Origin::Capture(captured).compile(placement)
-}
-
-/// Programs that do not compute what the model says.
-fn refuted(r: &Refutation) -> Diagnostic {
-    if let RefutationReason::Budget(e) = &r.what {
-        return divide::over_budget("programs", e);
-    }
-    let mut message = r.to_string();
-    if let Some(found) = &r.found {
-        message += &format!("\n  the device has  {found}");
-    }
-    if let Some(expected) = &r.expected {
-        message += &format!("\n  the model says  {expected}");
-    }
-    let entity = if r.value.is_empty() {
-        "programs".to_owned()
-    } else {
-        r.value.clone()
-    };
-    let d = Diagnostic::new(&codes::UNPROVED, entity, message);
-    d.help(
-        "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
-         is divided alike; either is a fault of tpc: please report it with the command and the model's header",
-    )
-}
-
-/// The largest batch of a prompt, with a full cache.
-fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
-    workload
-        .prefill
-        .with(Symbol::NKv, caches.n_ctx)
-        .with(Symbol::NKvSwa, caches.n_ctx_swa)
-}
-
-impl Compiled {
-    /// The batch that decodes one token.
-    pub fn decode_batch(&self) -> Bindings {
-        self.request.workload.decode
-    }
-
-    /// The largest batch of a prompt, with a full cache: what memory is sized for.
-    pub fn memory_batch(&self) -> Bindings {
-        memory_batch(&self.request.workload, self.caches)
-    }
-
-    /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
-    pub fn batch_shapes(&self) -> Vec<BatchShape> {
-        memory::shapes(&self.request.workload, self.caches)
-    }
-
-    /// The bytes of the arenas of each place, for [these shapes](Self::batch_shapes).
-    pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
-        self.memory.footprints(&self.programs)
-    }
-
-    /// The same for batches of one shape alone.
-    pub(crate) fn footprints_of(&self, shape: BatchShape) -> BTreeMap<Place, Footprint> {
-        self.memory.with(shape).footprints(&self.programs).clone()
-    }
-
-    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
-    pub fn fits(&self) -> bool {
-        fitting::fits(&self.programs, &self.request, &self.memory)
-    }
-
-    /// The choice of splits.
-    pub fn choice(&self) -> &Choice {
-        &self.planned.choice
-    }
-
-    /// Number of weights in the sharded graph.
-    pub fn weights(&self) -> impl Iterator<Item = (Option<u32>, tpc_ir::Value)> + '_ {
-        self.sharded
-            .insts()
-            .filter(|(_, i)| matches!(i.op, Op::Weight(_)))
-            .map(|(_, i)| (i.layer, i.results[0]))
-    }
 }

@@ -4,14 +4,14 @@ use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
 
 use super::divide::invalid;
-use super::memory::{Memory, shapes};
-use super::{CacheSizes, Compiled, Model, ModelSize, memory_batch};
+use super::memory::{Memory, memory_batch, shapes};
+use super::{CacheSizes, CompiledModel, Model, ModelSize};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;
 use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
-use tpc_models::{ArchError, Drafting, LowerOptions, Lowered, Summary};
+use tpc_models::{ArchError, Drafting, LowerOptions, LoweredModel, Summary};
 
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
 pub const MAX_CONTEXT: u64 = 1 << 32;
@@ -33,13 +33,13 @@ pub enum Origin<'a> {
 
 /// A model that is ready to be planned: its graph with caches of the types and sizes that a placement asks for.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PlanInput {
     /// The graph, and the facts of the header.
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
     /// The context that is asked for, which engines divide into cells in ways of their own.
-    pub asked: u64,
+    pub ctx_size: u64,
     /// The size of the model.
     pub size: ModelSize,
 }
@@ -50,7 +50,7 @@ impl Origin<'_> {
     /// # Errors
     /// Diagnostics of the model or of options (TPC0400 for a depth beyond the context), or TPC0390 when the verifier rejects
     /// the result.
-    pub fn compile(self, placement: &Placement) -> Result<Compiled, Vec<Diagnostic>> {
+    pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
         if depth > cells {
@@ -66,7 +66,7 @@ impl Origin<'_> {
     ///
     /// # Errors
     /// Diagnostics of the model or of options.
-    pub fn prepare(self, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {
+    pub fn prepare(self, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {
         match self {
             Origin::File(file) => of_file(file, placement),
             Origin::Capture(captured) => of_capture(captured, placement),
@@ -74,7 +74,7 @@ impl Origin<'_> {
     }
 }
 
-impl Prepared {
+impl PlanInput {
     /// The batches that plans are priced for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
@@ -97,25 +97,25 @@ impl Prepared {
     }
 }
 
-/// The batch that memory is sized for, with caches of so many cells: the largest of a prompt.
+/// The batch that memory is sized for, with caches for this context: the largest of a prompt.
 pub(crate) fn memory_batch_of(
-    cells: u64,
+    ctx_size: u64,
     window: Option<Window>,
     ubatch: u64,
     parallel: u64,
 ) -> Bindings {
-    let caches = CacheSizes::new(cells, window, ubatch, parallel);
+    let caches = CacheSizes::new(ctx_size, window, ubatch, parallel);
     let workload = Workload::new(caches.n_ctx, caches.n_ctx_swa, ubatch, parallel);
     memory_batch(&workload, caches)
 }
 
-fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagnostic>> {
+fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {
     let one = |d: Diagnostic| vec![d];
     let header = file.header();
     let mut options = LowerOptions {
         cache_type_k: placement.cache_type_k,
         cache_type_v: placement.cache_type_v,
-        n_ctx: placement.ctx_size.unwrap_or(0),
+        ctx_size: placement.ctx_size.unwrap_or(0),
         drafting: placement.drafting,
     };
     if placement.ctx_size.is_none() {
@@ -127,27 +127,27 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
         let trained = metadata
             .get_u64(&format!("{arch}.context_length"))
             .map_err(|e| one(e.into()))?;
-        options.n_ctx = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
+        options.ctx_size = trained.unwrap_or(4096).clamp(1, MAX_CONTEXT);
     }
-    in_range(options.n_ctx, placement)?;
-    let Lowered { graph, summary } =
+    in_range(options.ctx_size, placement)?;
+    let LoweredModel { graph, summary } =
         tpc_models::lower(header, &options).map_err(|e| one(e.into()))?;
     let geometry = Geometry::new(header, Some(&graph));
     let graph = Verified::new(graph).map_err(invalid)?;
     let caches = CacheSizes::new(
-        options.n_ctx,
+        options.ctx_size,
         summary.window,
         placement.ubatch_size,
         placement.parallel,
     );
-    Ok(Prepared {
+    Ok(PlanInput {
         model: Model {
             graph,
             summary,
             geometry,
         },
         caches,
-        asked: options.n_ctx,
+        ctx_size: options.ctx_size,
         size: ModelSize::of_file(file),
     })
 }
@@ -155,9 +155,9 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<Prepared, Vec<Diagn
 fn of_capture(
     captured: &CapturedGraph,
     placement: &Placement,
-) -> Result<Prepared, Vec<Diagnostic>> {
-    let n_ctx = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
-    in_range(n_ctx, placement)?;
+) -> Result<PlanInput, Vec<Diagnostic>> {
+    let ctx_size = placement.ctx_size.unwrap_or(CAPTURE_CONTEXT);
+    in_range(ctx_size, placement)?;
     if placement.drafting != Drafting::None {
         let reason = "it is planned as it was captured".to_owned();
         let arch = CAPTURE;
@@ -173,7 +173,7 @@ fn of_capture(
         ignored_drafts: None,
         n_embd: 0,
         n_vocab: 0,
-        n_ctx_train: n_ctx,
+        n_ctx_train: ctx_size,
         stretch: None,
         window: None,
         unused: Vec::new(),
@@ -181,24 +181,24 @@ fn of_capture(
     };
     // What was captured has the cells that it has.
     let caches = CacheSizes {
-        n_ctx,
-        n_ctx_swa: n_ctx,
+        n_ctx: ctx_size,
+        n_ctx_swa: ctx_size,
     };
-    Ok(Prepared {
+    Ok(PlanInput {
         model: Model {
             graph,
             summary,
             geometry: Geometry::default(),
         },
         caches,
-        asked: n_ctx,
+        ctx_size,
         size,
     })
 }
 
-fn in_range(n_ctx: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
+fn in_range(ctx_size: u64, placement: &Placement) -> Result<(), Vec<Diagnostic>> {
     for (option, n) in [
-        ("--ctx-size", n_ctx),
+        ("--ctx-size", ctx_size),
         ("--ubatch-size", placement.ubatch_size),
         ("--parallel", placement.parallel),
     ] {

@@ -1,11 +1,11 @@
 //! A plan whose speed is asked for more than once: for several engines, depths and batches.
 
-use tpc_ir::{Bindings, Budget, Verified, stage};
+use tpc_ir::{Bindings, Budget, Symbol, Verified, stage};
 use tpc_passes::plan::{Bill, PlanRequest, PlannedGraph};
 
 use super::divide::{Sharding, invalid};
 use super::strategies::strategy;
-use super::{Prepared, Way};
+use super::{PlanInput, Way};
 use crate::placement::{Placement, overridden};
 use tpc_diag::Diagnostic;
 
@@ -18,7 +18,7 @@ pub struct Outline {
     graph: Verified<stage::Sharded>,
 }
 
-impl Prepared {
+impl PlanInput {
     /// The outline of a plan of the model, divided this way.
     ///
     /// # Errors
@@ -44,5 +44,19 @@ impl Outline {
     /// The kernels and transfers of a batch.
     pub fn bill(&self, batch: &Bindings) -> Bill {
         Bill::new(&self.planned, &self.graph, &self.request, batch)
+    }
+
+    /// The kernels and transfers of a batch with `tokens` of one sequence: one is decoded, several are of a prompt. The caches
+    /// are filled with `depth` cells.
+    pub fn bill_of_batch(&self, tokens: u64, depth: u64) -> Bill {
+        let workload = &self.request.workload;
+        let batch = match tokens {
+            1 => workload.decode,
+            _ => workload.prefill,
+        };
+        let batch = batch
+            .with(Symbol::NTokens, tokens)
+            .with(Symbol::NSeqTokens, tokens);
+        self.bill(&self.request.at_depth(batch, depth))
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
 }
 
 /// `work`, with `aside` on another processor where there is one; where there is none, `aside` is left out.
-pub(crate) fn beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
+pub(crate) fn run_beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return work();
     }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_done_aside_is_done_before_the_end() {
         let aside = std::sync::OnceLock::new();
-        let result = beside(|| 1, || aside.set(2).unwrap_or_default());
+        let result = run_beside(|| 1, || aside.set(2).unwrap_or_default());
         let alone = available_parallelism().map_or(1, usize::from) < 2;
         assert_eq!((result, aside.get().is_some()), (1, !alone));
     }

@@ -6,12 +6,13 @@
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
 use tpc_passes::machine::{Engine, Workload};
-use tpc_passes::plan::{Estimate, estimate};
+use tpc_passes::plan::estimate;
 
+use super::candidate::Candidate;
 use super::divide::Sharding;
 use super::strategies::{Strategy, Way, strategy, ways};
-use super::{LeftOut, Prepared, in_parallel, tensor_limit};
-use crate::placement::{Overridden, Placement, SplitMode, overridden};
+use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
+use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
 /// Strategies whose plans are held until one is taken: plans are large, and the others are made again where these do not fit.
@@ -19,7 +20,7 @@ const HELD: usize = 2;
 
 /// Which strategies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum CompareScope {
     /// All.
     All,
     /// All but groups in sequence that cost as much as a plain way that has room, at the least.
@@ -27,54 +28,33 @@ pub(super) enum Compared {
 }
 
 /// A strategy, with the plan by which it was compared with others, if it was.
-pub(super) struct Ranked {
+pub(super) struct RankedStrategy {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
 }
 
-impl Ranked {
+impl RankedStrategy {
     /// The strategy with its plan where it is held, else without.
-    fn held(self, held: bool) -> Ranked {
-        Ranked {
+    fn hold_plan(self, held: bool) -> RankedStrategy {
+        RankedStrategy {
             sharding: self.sharding.filter(|_| held),
             ..self
         }
     }
 }
 
-/// A strategy that was compared with others.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
-    /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
-    pub name: String,
-    /// Its mode.
-    pub mode: SplitMode,
-    /// Its estimated times.
-    pub estimate: Estimate,
-    /// Bytes of weights, caches and states on the fullest device.
-    pub fullest: u64,
-    /// Whether it fits the memory that the topology states.
-    pub fits: bool,
-    /// Its price in microseconds per decoded token, prompts and memory weighed in.
-    pub cost: f64,
-    /// Whether it is chosen.
-    pub chosen: bool,
-    /// Whether its speeds differ from the chosen one's by less than the estimates' error.
-    pub within_error: bool,
-}
-
 /// The strategies to divide a model, the cheapest that fits first.
 pub(super) struct Ranking {
-    pub(super) strategies: Vec<Ranked>,
+    pub(super) strategies: Vec<RankedStrategy>,
     /// How they compare; empty where the mode admits one alone.
     pub(super) candidates: Vec<Candidate>,
     /// The strategies that the engine refuses.
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<ExcludedMode>,
     /// Whether none was left out.
     pub(super) complete: bool,
 }
 
-impl Prepared {
+impl PlanInput {
     /// The strategies to divide the model that the mode admits. Whether a strategy fits is judged by weights, caches and
     /// states alone.
     ///
@@ -83,7 +63,7 @@ impl Prepared {
     pub(super) fn ranking(
         &self,
         placement: &Placement,
-        compared: Compared,
+        compared: CompareScope,
         budget: &Budget,
     ) -> Result<Ranking, Vec<Diagnostic>> {
         let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
@@ -92,7 +72,7 @@ impl Prepared {
             let only = all.remove(0);
             let strategy = self.strategy(placement, &overridden, &only);
             return Ok(Ranking {
-                strategies: vec![Ranked {
+                strategies: vec![RankedStrategy {
                     strategy,
                     sharding: None,
                 }],
@@ -116,14 +96,14 @@ impl Prepared {
         let count = all.len();
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
-        let mut found = self.compared(plain, placement, &overridden, budget)?;
-        if compared == Compared::Promising {
+        let mut found = self.compare(plain, placement, &overridden, budget)?;
+        if compared == CompareScope::Promising {
             groups.retain(|way| may_be_chosen(way, &found, placement));
         }
-        found.extend(self.compared(groups, placement, &overridden, budget)?);
+        found.extend(self.compare(groups, placement, &overridden, budget)?);
         let complete = found.len() == count;
         let mut candidates: Vec<Candidate> = Vec::new();
-        let mut costs: Vec<(Ranked, f64)> = Vec::new();
+        let mut costs: Vec<(RankedStrategy, f64)> = Vec::new();
         for (mut ranked, candidate, cost) in found {
             ranked.strategy.number = candidates.len();
             candidates.push(candidate);
@@ -133,13 +113,13 @@ impl Prepared {
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
         costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
-        let best = preferred(&costs, &candidates);
+        let best = preferred_position(&costs, &candidates);
         let best = costs.remove(best);
         costs.insert(0, best);
         Ok(Ranking {
             strategies: (0..)
                 .zip(costs)
-                .map(|(i, (ranked, _))| ranked.held(i < HELD))
+                .map(|(i, (ranked, _))| ranked.hold_plan(i < HELD))
                 .collect(),
             candidates,
             left_out,
@@ -148,12 +128,12 @@ impl Prepared {
     }
 
     /// The engine's refusal to split tensors as a way asks; `None` where it does.
-    fn refusal(&self, placement: &Placement, way: &Way) -> Option<LeftOut> {
+    fn refusal(&self, placement: &Placement, way: &Way) -> Option<ExcludedMode> {
         if way.mode != SplitMode::Tensor {
             return None;
         }
         let reason = tensor_limit(placement.engine, &self.model, placement)?;
-        Some(LeftOut {
+        Some(ExcludedMode {
             name: way.name.clone(),
             engine: placement.build_of(placement.engine).name(),
             reason,
@@ -166,26 +146,31 @@ impl Prepared {
     }
 
     /// Whether the devices have the memory for weights and states alone, as a way divides them.
-    fn may_fit(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> bool {
+    fn may_fit(&self, placement: &Placement, overridden: &OverriddenPlaces, way: &Way) -> bool {
         let request = self.strategy(placement, overridden, way).request;
         let batch = self.memory_batch(placement);
         request.has_room(&self.model.graph, &batch, &[])
     }
 
-    fn strategy(&self, placement: &Placement, overridden: &Overridden, way: &Way) -> Strategy {
+    fn strategy(
+        &self,
+        placement: &Placement,
+        overridden: &OverriddenPlaces,
+        way: &Way,
+    ) -> Strategy {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
         strategy(&self.model, workload, placement, overridden, way, &batch)
     }
 
     /// These ways, planned, each with its cost: what does not fit is worse than anything that does, by how much it is over.
-    fn compared(
+    fn compare(
         &self,
         ways: Vec<Way>,
         placement: &Placement,
-        overridden: &Overridden,
+        overridden: &OverriddenPlaces,
         budget: &Budget,
-    ) -> Result<Vec<(Ranked, Candidate, f64)>, Vec<Diagnostic>> {
+    ) -> Result<Vec<(RankedStrategy, Candidate, f64)>, Vec<Diagnostic>> {
         let batch = self.memory_batch(placement);
         let planned = in_parallel(ways, |way| {
             let strategy = self.strategy(placement, overridden, &way);
@@ -193,7 +178,7 @@ impl Prepared {
             let sharding = Sharding::new(&self.model.graph, &strategy.request, &part)?;
             let graph = &sharding.rewritten.graph;
             let estimate = estimate(&sharding.planned, graph, &strategy.request);
-            let stored = stored(graph, placement.devices.len(), &batch);
+            let stored = stored_bytes(graph, placement.devices.len(), &batch);
             let capacity = |d: usize| placement.topology.device(d).usable_memory();
             let over: f64 = (0..stored.len())
                 .filter_map(|d| Some((stored[d] as f64 - capacity(d)?).max(0.0)))
@@ -213,7 +198,7 @@ impl Prepared {
                 within_error: false,
             };
             let sharding = Some(sharding);
-            let ranked = Ranked { strategy, sharding };
+            let ranked = RankedStrategy { strategy, sharding };
             let cost = if fits { cost } else { 1e15 * (1.0 + over) };
             Ok::<_, Vec<Diagnostic>>((ranked, candidate, cost, part))
         });
@@ -230,7 +215,11 @@ impl Prepared {
 /// Whether groups in sequence could be chosen, by the plan by layers: a group shares its layers' work evenly at best, and
 /// then its reductions cost nothing. They are not where a plain way fits that costs no more than that, or more by less than
 /// the estimate's error. Of devices that differ nothing is known so easily.
-fn may_be_chosen(way: &Way, plain: &[(Ranked, Candidate, f64)], placement: &Placement) -> bool {
+fn may_be_chosen(
+    way: &Way,
+    plain: &[(RankedStrategy, Candidate, f64)],
+    placement: &Placement,
+) -> bool {
     let device = |d: usize| {
         let d = placement.topology.device(d);
         (d.bandwidth, d.flops, d.processor)
@@ -301,7 +290,7 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
 /// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
 /// than the estimates' error are equal; of equal ones none that another beats is taken, then a plain way before a hybrid one,
 /// and then the one with the fewest bytes on the fullest device, which leaves room for a longer context.
-fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
+fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
     if !best.fits {
@@ -322,7 +311,7 @@ fn preferred(found: &[(Ranked, f64)], candidates: &[Candidate]) -> usize {
 }
 
 /// Bytes of weights, caches and states on each device of a sharded graph.
-fn stored(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
+fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {
         if !i.op.is_stored() {

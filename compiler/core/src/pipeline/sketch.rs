@@ -7,13 +7,13 @@ use tpc_passes::plan::{Estimate, PlanRequest, estimate};
 
 use super::divide::Sharding;
 use super::strategies::strategy;
-use super::{Compiled, Prepared, Way};
+use super::{CompiledModel, PlanInput, Way};
 use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
 /// Bytes that are stored, by what moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stored {
+pub struct StoredBytes {
     /// Weights of experts.
     pub experts: f64,
     /// All other weights.
@@ -24,10 +24,18 @@ pub struct Stored {
     pub states: f64,
 }
 
-impl Stored {
+impl StoredBytes {
     /// Bytes of all sorts.
     pub fn total(&self) -> f64 {
         self.experts + self.weights + self.caches + self.states
+    }
+
+    /// Adds the bytes of another section.
+    pub(crate) fn add(&mut self, other: &StoredBytes) {
+        self.experts += other.experts;
+        self.weights += other.weights;
+        self.caches += other.caches;
+        self.states += other.states;
     }
 
     /// The counter of an instruction's bytes; `None` where it stores nothing. `experts` are the tensors of experts.
@@ -53,9 +61,9 @@ pub struct Sketch {
     /// Estimated times.
     pub estimate: Estimate,
     /// Bytes stored on each device, its parts of what its stage divides.
-    pub parts: Vec<Stored>,
+    pub parts: Vec<StoredBytes>,
     /// Bytes stored by each stage, each tensor counted once.
-    pub stages: Vec<Stored>,
+    pub stages: Vec<StoredBytes>,
 }
 
 /// The tensors of experts of a model's graph.
@@ -67,7 +75,7 @@ fn experts(graph: &Graph) -> BTreeSet<&str> {
     expert_weights(graph).into_iter().filter_map(name).collect()
 }
 
-impl Prepared {
+impl PlanInput {
     /// The tensors of experts.
     pub fn experts(&self) -> BTreeSet<&str> {
         experts(&self.model.graph)
@@ -97,7 +105,7 @@ impl Prepared {
     }
 }
 
-impl Compiled {
+impl CompiledModel {
     /// The sketch of this plan, with its speeds at another depth.
     pub(crate) fn sketched(&self, depth: u64) -> Sketch {
         let request = PlanRequest {
@@ -123,8 +131,8 @@ impl Sketch {
     ) -> Sketch {
         let mut out = Sketch {
             estimate,
-            parts: vec![Stored::default(); devices],
-            stages: vec![Stored::default(); stages],
+            parts: vec![StoredBytes::default(); devices],
+            stages: vec![StoredBytes::default(); stages],
         };
         for (_, data) in graph.insts() {
             out.count(graph, data, experts, batch);

@@ -5,8 +5,8 @@ use tpc_ir::Bindings;
 use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::PlanRequest;
 
-use super::Model;
-use crate::placement::{Overridden, Placement, ResolvedPlacement, SplitMode, resolve};
+use super::model::Model;
+use crate::placement::{OverriddenPlaces, Placement, ResolvedPlacement, SplitMode, resolve};
 
 /// A strategy with the request for its plan.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ pub(super) fn strategy(
     model: &Model,
     workload: Workload,
     placement: &Placement,
-    overridden: &Overridden,
+    overridden: &OverriddenPlaces,
     way: &Way,
     batch: &Bindings,
 ) -> Strategy {

@@ -49,7 +49,7 @@ impl Part {
 
 /// The memory of a file that is loaded in addition to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Beside {
+pub struct ExtraFileMemory {
     /// `draft`, `mmproj`, `lora` or `control vector`.
     pub what: &'static str,
     /// The file.
@@ -66,9 +66,9 @@ pub struct Beside {
     pub difference: Option<Difference>,
 }
 
-impl Beside {
-    pub(crate) fn none(what: &'static str, file: &str, devices: usize) -> Beside {
-        Beside {
+impl ExtraFileMemory {
+    pub(crate) fn none(what: &'static str, file: &str, devices: usize) -> ExtraFileMemory {
+        ExtraFileMemory {
             what,
             file: file.to_owned(),
             devices: vec![Part::default(); devices],

@@ -4,8 +4,7 @@ use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 
-use super::Machine;
-use crate::cards::{Found, find, table};
+use crate::cards::{CardMatch, find, table};
 
 /// The executor of a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +106,7 @@ impl DeviceList {
                 return Ok(DeviceList::Count(n.unwrap_or(1)));
             }
             // `3090` is a card.
-            if matches!(find(trimmed, &[], table()), Found::Unknown(_)) {
+            if matches!(find(trimmed, &[], table()), CardMatch::Unknown(_)) {
                 return Err(wrong(format!("a plan cannot be for {trimmed} devices")).help(cure()));
             }
         }
@@ -137,7 +136,7 @@ impl fmt::Display for DeviceList {
 }
 
 /// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
-pub(super) fn counted(text: &str) -> Option<(usize, &str)> {
+pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
         // `3090x2`, whose first number counts no devices.
@@ -161,14 +160,6 @@ pub(super) fn counted(text: &str) -> Option<(usize, &str)> {
     let (n, name) = text.split_once(' ')?;
     let n = number(n).filter(|n| *n <= MAX_DEVICES)?;
     Some((n, name.trim()))
-}
-
-/// Reads a list of devices for the machine that it describes by itself.
-///
-/// # Errors
-/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
-pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
-    Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
 
 /// The devices as `--devices` takes them: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
@@ -203,6 +194,7 @@ pub fn spell_devices(devices: &[DeviceSpec]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::parse_devices;
 
     #[test]
     fn device_lists() {

@@ -3,11 +3,12 @@
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
 
-use super::devices::{DeviceItem, counted, cure, wrong};
+use super::devices::{DeviceItem, cure, split_count, wrong};
 use super::network;
 use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve, Servers};
 use crate::cards::{
-    Card, Fabric, Found, apart_from, between_cards, find, host_link, most_common, short_name, table,
+    Card, CardMatch, Fabric, apart_from, between_cards, find, host_link, most_common, short_name,
+    table,
 };
 use crate::topology::TopologyFile;
 
@@ -37,6 +38,14 @@ pub struct Machine {
     pub topology: Topology,
     /// What was assumed about them.
     pub notes: Vec<Diagnostic>,
+}
+
+/// Reads a list of devices for the machine that it describes by itself.
+///
+/// # Errors
+/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
+pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
+    Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
 
 /// A device on its way into a machine.
@@ -162,7 +171,7 @@ impl MachineRequest<'_> {
                 DeviceItem::Cpu => ("cpu".to_owned(), DeviceKind::Cpu),
                 DeviceItem::Cuda(n) => (format!("cuda:{n}"), DeviceKind::Cuda(*n)),
                 DeviceItem::Name(name) => {
-                    let (count, member) = self.named(name, notes)?;
+                    let (count, member) = self.find_named(name, notes)?;
                     out.extend(std::iter::repeat_n(member, count));
                     continue;
                 }
@@ -190,14 +199,14 @@ impl MachineRequest<'_> {
     }
 
     /// The device of a name in the list, and how many of it.
-    fn named(
+    fn find_named(
         &self,
         text: &str,
         notes: &mut Vec<Diagnostic>,
     ) -> Result<(usize, Member), Diagnostic> {
         let whole = self.one(text, notes);
         // Names such as `7900xtx` begin with a number and an x.
-        let Some((count, name)) = counted(text) else {
+        let Some((count, name)) = split_count(text) else {
             return Ok((1, whole?));
         };
         if let Ok(member) = whole {
@@ -219,8 +228,8 @@ impl MachineRequest<'_> {
         }
         let own = self.file.map_or(&[][..], |f| f.cards.as_slice());
         match find(name, own, table()) {
-            Found::Card(card) => Ok(Member::of_card(card)),
-            Found::Meant { card, others } => {
+            CardMatch::Card(card) => Ok(Member::of_card(card)),
+            CardMatch::Meant { card, others } => {
                 let message = format!("`{name}` is taken for {}", card.name);
                 let help = match others.as_slice() {
                     [] => format!("write `{}` to say so", short_name(&card.name)),
@@ -235,9 +244,9 @@ impl MachineRequest<'_> {
                 }
                 Ok(Member::of_card(card))
             }
-            Found::Several(names) => Err(wrong(format!("`{name}` is several cards"))
+            CardMatch::Several(names) => Err(wrong(format!("`{name}` is several cards"))
                 .help(format!("write one of {}", names.join(", ")))),
-            Found::Unknown(near) => {
+            CardMatch::Unknown(near) => {
                 let shown = tpc_diag::suggest::shorten(name);
                 let listed = self.file.map(|f| {
                     let names: Vec<&str> = f.devices.iter().map(|d| d.name.as_str()).collect();

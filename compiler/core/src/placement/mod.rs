@@ -17,20 +17,18 @@ mod shares;
 mod stages;
 mod words;
 
-pub use beside::{Beside, Difference, Part};
-pub use described::described;
-pub use devices::{
-    DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, parse_devices, spell_devices,
-};
+pub use beside::{Difference, ExtraFileMemory, Part};
+pub use described::describe;
+pub use devices::{DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, spell_devices};
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use engine_options::EngineOptions;
 pub use experts::HostExperts;
 pub use layer_pattern::{LayerPattern, layer_of};
-pub use machine::{Machine, MachineRequest};
+pub use machine::{Machine, MachineRequest, parse_devices};
 pub use network::Servers;
 pub use overrides::{Override, OverridePattern, Target, parse_overrides};
 pub use reserve::{Reserve, parse_host_memory};
-pub use resolve::{Overridden, ResolvedPlacement, expert_weights, overridden, resolve};
+pub use resolve::{OverriddenPlaces, ResolvedPlacement, expert_weights, overridden, resolve};
 pub use shares::{TensorSplit, parse_tensor_split};
 pub use stages::{Unit, by_bytes, by_layers};
 pub use words::shares;
@@ -101,7 +99,7 @@ pub struct Placement {
     pub cache_type_k: DType,
     /// Element type of the V cache.
     pub cache_type_v: DType,
-    /// Cells of the KV cache; `None` for the model's context.
+    /// The context size: the tokens of all sequences together; `None` for the model's context.
     pub ctx_size: Option<u64>,
     /// The context that an engine's options make of the model's, where they scale the rotation.
     pub stretch: Option<Stretch>,
@@ -133,7 +131,7 @@ pub struct Placement {
     /// `--main-gpu` names none.
     pub main_device: Option<usize>,
     /// The memory of files that are loaded in addition to the model; the topology's devices and host have it as taken.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<ExtraFileMemory>,
     /// What was assumed about the machine.
     pub notes: Vec<Diagnostic>,
 }

@@ -36,15 +36,15 @@ const MATCH_STEPS: usize = 100_000;
     clippy::result_large_err,
     reason = "the crate's own error, told at once"
 )]
-fn compiled(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
+fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(steps).build()
 }
 
 impl Override {
     /// The same with at most so many steps per match.
     #[must_use]
-    pub(super) fn within(&self, steps: usize) -> Override {
-        let regex = compiled(&self.pattern, steps.clamp(1, MATCH_STEPS));
+    pub(super) fn with_step_limit(&self, steps: usize) -> Override {
+        let regex = compile(&self.pattern, steps.clamp(1, MATCH_STEPS));
         Override {
             regex: regex.unwrap_or_else(|_| self.regex.clone()),
             ..self.clone()
@@ -55,7 +55,7 @@ impl Override {
     pub fn edited(&self, pattern: &str, target: Target) -> Option<Override> {
         Some(Override {
             pattern: pattern.to_owned(),
-            regex: compiled(pattern, MATCH_STEPS).ok()?,
+            regex: compile(pattern, MATCH_STEPS).ok()?,
             target,
         })
     }
@@ -147,7 +147,7 @@ impl OverridePattern {
             let help = format!("`.*={place}` places every tensor");
             return Err(wrong(format!("`{part}` has no regex before the `=`")).help(help));
         }
-        let regex = compiled(pattern, MATCH_STEPS).map_err(|e| {
+        let regex = compile(pattern, MATCH_STEPS).map_err(|e| {
             wrong(format!("`{pattern}` is not a regular expression: {e}"))
                 .help("give a regex such as `blk\\.(1|2)\\.ffn_.*`")
         })?;

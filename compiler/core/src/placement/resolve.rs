@@ -29,7 +29,7 @@ pub fn resolve(
     graph: &Graph,
     n_layer: u64,
     placement: &Placement,
-    overridden: &Overridden,
+    overridden: &OverriddenPlaces,
     stages: Vec<Vec<usize>>,
     stage_weights: &[f64],
     batch: &Bindings,
@@ -76,7 +76,7 @@ pub fn resolve(
 
 /// The weights and states with a place of their own, however the others are divided.
 #[derive(Clone, Debug)]
-pub struct Overridden {
+pub struct OverriddenPlaces {
     places: BTreeMap<Value, PlaceOverride>,
     matches: Vec<usize>,
     host_expert_tensors: usize,
@@ -89,8 +89,8 @@ const PATTERN_STEPS: usize = 20_000_000;
 ///
 /// # Errors
 /// TPC0410 when a pattern takes more than its part of the steps.
-pub fn overridden(graph: &Graph, placement: &Placement) -> Result<Overridden, Diagnostic> {
-    let mut out = Overridden {
+pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlaces, Diagnostic> {
+    let mut out = OverriddenPlaces {
         places: BTreeMap::new(),
         matches: vec![0; placement.overrides.len()],
         host_expert_tensors: 0,
@@ -101,7 +101,7 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<Overridden, Di
     let patterns: Vec<Override> = placement
         .overrides
         .iter()
-        .map(|o| o.within(steps))
+        .map(|o| o.with_step_limit(steps))
         .collect();
     let experts = experts(graph, placement.host_experts);
     for (_, data) in graph.insts() {

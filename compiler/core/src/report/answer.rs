@@ -13,7 +13,7 @@ use crate::placement::SplitMode;
 const LABEL: usize = 8;
 
 /// The place with the least room: its bytes, and those that it may use.
-struct Fullest<'a> {
+struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,
     usable: u64,
@@ -36,7 +36,7 @@ impl PlanReport {
     }
 
     /// The bytes of the pool that host and devices take, and those that they may take.
-    fn pooled(&self) -> Option<(u64, u64)> {
+    fn pool_usage(&self) -> Option<(u64, u64)> {
         self.pool
             .as_ref()
             .map(|p| (p.total_bytes, p.usable_bytes()))
@@ -54,7 +54,7 @@ impl PlanReport {
         let over = self
             .rooms()
             .any(|(p, room)| room.is_some_and(|r| p.total_bytes > r))
-            || self.pooled().is_some_and(|(total, room)| total > room);
+            || self.pool_usage().is_some_and(|(total, room)| total > room);
         let known = (0..self.devices.len()).any(|d| self.usable_bytes(d).is_some());
         match over {
             true => Some(false),
@@ -63,15 +63,15 @@ impl PlanReport {
     }
 
     /// The place with the largest part of its memory taken.
-    fn fullest(&self) -> Option<Fullest<'_>> {
+    fn fullest(&self) -> Option<FullestPlace<'_>> {
         let known = self.rooms().filter_map(|(place, usable)| {
-            Some(Fullest {
+            Some(FullestPlace {
                 place,
                 total: place.total_bytes,
                 usable: usable?,
             })
         });
-        let mut out: Option<Fullest<'_>> = None;
+        let mut out: Option<FullestPlace<'_>> = None;
         for f in known {
             if out.as_ref().is_none_or(|o| f.share() > o.share()) {
                 out = Some(f);
@@ -111,7 +111,7 @@ impl PlanReport {
     }
 }
 
-impl Fullest<'_> {
+impl FullestPlace<'_> {
     fn share(&self) -> f64 {
         self.total as f64 / (self.usable as f64).max(1.0)
     }

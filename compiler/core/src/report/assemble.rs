@@ -16,12 +16,12 @@ use super::plan::{
 };
 use super::sharding::{devices_at, place_name, sharding_report};
 use super::{drafts, rewriting};
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::placement::{DeviceKind, Placement};
 
 impl PlanReport {
     /// The report of a plan for the model at `path`, without findings.
-    pub fn new(path: &str, placement: &Placement, compiled: &Compiled) -> PlanReport {
+    pub fn new(path: &str, placement: &Placement, compiled: &CompiledModel) -> PlanReport {
         let (devices, host) = places(placement, compiled);
         let machine = MachineReport::new(placement);
         let estimate = EstimateReport::new(
@@ -31,7 +31,7 @@ impl PlanReport {
             placement.backend,
             !machine.assumed,
         );
-        let mirrored = mirrored(compiled);
+        let mirrored = mirrored_weights(compiled);
         let choice = compiled.choice();
         PlanReport {
             tpc: 1,
@@ -71,7 +71,7 @@ impl PlanReport {
     }
 }
 
-fn model(path: &str, compiled: &Compiled) -> ModelReport {
+fn model(path: &str, compiled: &CompiledModel) -> ModelReport {
     let summary = &compiled.model.summary;
     ModelReport {
         path: path.to_owned(),
@@ -86,7 +86,7 @@ fn model(path: &str, compiled: &Compiled) -> ModelReport {
 }
 
 /// Bytes of the weights that the model uses. A weight that several stages store counts once.
-fn used_bytes(compiled: &Compiled) -> u64 {
+fn used_bytes(compiled: &CompiledModel) -> u64 {
     let batch = compiled.memory_batch();
     let weight = |v: Value| match compiled.sharded.def_op(v) {
         Op::Weight(w) => Some((w.tensor.as_str(), v)),
@@ -101,7 +101,7 @@ fn used_bytes(compiled: &Compiled) -> u64 {
 }
 
 /// The bytes of every device, and of the host.
-fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, DeviceReport) {
+fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>, DeviceReport) {
     let prints = compiled.footprints();
     let print = |place: Place| prints.get(&place).copied().unwrap_or_default();
     let topology = &placement.topology;
@@ -123,7 +123,7 @@ fn places(placement: &Placement, compiled: &Compiled) -> (Vec<DeviceReport>, Dev
 
 impl PoolReport {
     /// The memory that the host shares with devices; `None` if the host shares no memory.
-    fn new(placement: &Placement, compiled: &Compiled) -> Option<PoolReport> {
+    fn new(placement: &Placement, compiled: &CompiledModel) -> Option<PoolReport> {
         let pool = placement.topology.host_pool(placement.devices.len())?;
         let (devices, host) = places(placement, compiled);
         let shared = pool.devices.iter().map(|&d| &devices[d]).chain([&host]);
@@ -173,7 +173,7 @@ fn place_report(
 }
 
 /// Every weight of the sharded graph, then every state.
-fn tensors(compiled: &Compiled) -> Vec<TensorReport> {
+fn tensors(compiled: &CompiledModel) -> Vec<TensorReport> {
     let mut weights = Vec::new();
     let mut states = Vec::new();
     for (_, i) in compiled.sharded.insts() {
@@ -189,7 +189,7 @@ fn tensors(compiled: &Compiled) -> Vec<TensorReport> {
 }
 
 fn tensor(
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     kind: &'static str,
     name: &str,
     layer: Option<u32>,
@@ -216,7 +216,7 @@ fn tensor(
 }
 
 /// Bytes of weights that devices hold beyond the first copy, by cause.
-fn mirrored(compiled: &Compiled) -> MirroredReport {
+fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
     let batch = Bindings::default();
     let mut held: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, inst) in compiled.programs.insts() {

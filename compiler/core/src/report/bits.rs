@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tpc_passes::reproducibility::{DifferenceCause, TWO_TERM_WEIGHTS, find_differing_sums};
 
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 
 /// Whether logits have the bits that one device gives, and which sums may not.
 #[derive(Clone, Debug, Serialize)]
@@ -29,7 +29,7 @@ pub struct OtherBitsReport {
 }
 
 impl BitsReport {
-    pub(super) fn new(compiled: &Compiled) -> BitsReport {
+    pub(super) fn new(compiled: &CompiledModel) -> BitsReport {
         let others = find_differing_sums(&compiled.programs, TWO_TERM_WEIGHTS);
         let others = others.into_iter().map(|(order, of)| {
             let (reason, words) = match order {

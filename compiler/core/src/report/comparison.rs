@@ -8,7 +8,7 @@ use tpc_diag::Diagnostic;
 
 /// One of several plans, or why there is none.
 #[derive(Clone, Copy, Debug)]
-pub struct Compared<'a> {
+pub struct ComparedPlan<'a> {
     /// The model's file.
     pub path: &'a str,
     /// The devices, as they were asked for.
@@ -26,7 +26,7 @@ fn file_name(path: &str) -> &str {
 
 /// The plans as a table for a terminal of `width` columns, and the command of the fastest of each model that fits: no line
 /// is wider.
-pub fn render_comparison(all: &[Compared<'_>], width: u16) -> String {
+pub fn render_comparison(all: &[ComparedPlan<'_>], width: u16) -> String {
     use Align::{Left, Right};
     let width = usize::from(width);
     let mut t = Columns::new(&[
@@ -68,16 +68,16 @@ pub fn render_comparison(all: &[Compared<'_>], width: u16) -> String {
 }
 
 /// The number of a plan in the list, from 1.
-fn number(all: &[Compared<'_>], of: &Compared<'_>) -> String {
+fn number(all: &[ComparedPlan<'_>], of: &ComparedPlan<'_>) -> String {
     let at = all.iter().position(|c| std::ptr::eq(c, of));
     at.map_or_else(String::new, |i| (i + 1).to_string())
 }
 
 /// The fastest of these plans that fits, as far as memories are known.
-fn fastest<'a, 'b>(all: &'b [Compared<'a>]) -> Option<(&'b Compared<'a>, &'a PlanReport)> {
+fn fastest<'a, 'b>(all: &'b [ComparedPlan<'a>]) -> Option<(&'b ComparedPlan<'a>, &'a PlanReport)> {
     let usable = all.iter().filter_map(|c| Some((c, c.plan.ok()?)));
     let usable = usable.filter(|(_, r)| r.fits() != Some(false) && !r.has_errors());
-    let mut out: Option<(&Compared<'_>, &PlanReport)> = None;
+    let mut out: Option<(&ComparedPlan<'_>, &PlanReport)> = None;
     for (c, r) in usable {
         if out.is_none_or(|(_, o)| r.estimate.decode_tps > o.estimate.decode_tps) {
             out = Some((c, r));

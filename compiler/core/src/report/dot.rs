@@ -23,7 +23,7 @@ pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
         (Some(_), None) => false,
     };
     let mut out = String::new();
-    let _ = writeln!(out, "digraph {} {{", quoted(&graph.name));
+    let _ = writeln!(out, "digraph {} {{", quote(&graph.name));
     out.push_str(
         "  graph [fontname=\"Helvetica\", fontsize=11, compound=true, ranksep=0.3, nodesep=0.2];\n",
     );
@@ -59,7 +59,7 @@ pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
         if let Some(p) = place {
             let id = layer.map_or_else(|| "ends".to_owned(), |l| format!("l{l}"));
             let _ = writeln!(out, "{pad}subgraph cluster_{id}_{p} {{");
-            let label = quoted(&place_name(graph, *p));
+            let label = quote(&place_name(graph, *p));
             let _ = writeln!(out, "{pad}  label={label}; style=\"rounded,dotted\";");
         }
         for &inst in insts {
@@ -107,7 +107,7 @@ fn node(out: &mut String, graph: &Graph, inst: Inst, depth: usize, look: Option<
         }
         lines.push(ty);
     }
-    let label: Vec<String> = lines.iter().map(|l| escaped(l)).collect();
+    let label: Vec<String> = lines.iter().map(|l| escape(l)).collect();
     let (pad, label) = ("  ".repeat(depth), label.join("\\n"));
     let _ = write!(out, "{pad}{inst} [label=\"{label}\"");
     if let Some(look) = look {
@@ -171,7 +171,7 @@ fn outputs(out: &mut String, graph: &Graph, drawn: &dyn Fn(Value) -> bool) {
         let from = graph.value(o.value()).def.0;
         match o {
             Output::Named(name, v) if drawn(*v) => {
-                let label = quoted(name);
+                let label = quote(name);
                 let _ = writeln!(out, "  out{i} [label={label}, shape=house, style=solid];");
                 let _ = writeln!(out, "  {from} -> out{i};");
             }
@@ -184,12 +184,12 @@ fn outputs(out: &mut String, graph: &Graph, drawn: &dyn Fn(Value) -> bool) {
     }
 }
 
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(text))
+fn quote(text: &str) -> String {
+    format!("\"{}\"", escape(text))
 }
 
 /// Text inside a quoted label: DOT knows `\"`, takes other backslashes for escapes of its own, and reads entities.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -211,9 +211,9 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        assert_eq!(quoted("a\"b"), "\"a\\\"b\"");
-        assert_eq!(quoted("a\\"), "\"a\\\\\"");
-        assert_eq!(quoted("\u{202e}x"), "\"\\\\u{202e}x\"");
-        assert_eq!(quoted("<b>&lt;\n"), "\"<b>&amp;lt;\\\\u{a}\"");
+        assert_eq!(quote("a\"b"), "\"a\\\"b\"");
+        assert_eq!(quote("a\\"), "\"a\\\\\"");
+        assert_eq!(quote("\u{202e}x"), "\"\\\\u{202e}x\"");
+        assert_eq!(quote("<b>&lt;\n"), "\"<b>&amp;lt;\\\\u{a}\"");
     }
 }

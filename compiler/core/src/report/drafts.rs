@@ -5,11 +5,11 @@ use tpc_ir::{Device, InstData, Op, Place};
 use tpc_passes::footprint::traffic_of;
 
 use super::plan::{Collectives, DraftBytes, DraftsReport};
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
 /// The part of the drafts in a plan, if it has some.
-pub(super) fn drafts(placement: &Placement, compiled: &Compiled) -> Option<DraftsReport> {
+pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn drafts(placement: &Placement, compiled: &Compiled) -> Option<Draft
 
 /// Per instruction of the programs, whether it serves the drafts alone: it belongs to one of their blocks, or depends on
 /// further tokens.
-fn drafting(compiled: &Compiled) -> Vec<bool> {
+fn drafting(compiled: &CompiledModel) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;
     let mut out = vec![false; programs.insts().len()];

@@ -9,13 +9,13 @@ use tpc_passes::plan::{FactorFacts, LayerGroup, facts};
 
 use super::describe;
 use crate::format::span;
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 
 /// Activations that are named.
 const SHOWN: usize = 3;
 
 /// The factors of every distinct layer group of a plan.
-pub fn render_factors(compiled: &Compiled) -> String {
+pub fn render_factors(compiled: &CompiledModel) -> String {
     let graph = &compiled.planned.graph;
     let groups = &compiled.planned.layer_groups;
     let mut out = String::from(
@@ -45,7 +45,7 @@ pub fn render_factors(compiled: &Compiled) -> String {
     out
 }
 
-fn layer(compiled: &Compiled, graph: &Graph, group: &LayerGroup, out: &mut String) {
+fn layer(compiled: &CompiledModel, graph: &Graph, group: &LayerGroup, out: &mut String) {
     let planned = &compiled.planned;
     let tensors: Vec<Value> = group
         .insts
@@ -107,7 +107,13 @@ fn layer(compiled: &Compiled, graph: &Graph, group: &LayerGroup, out: &mut Strin
     }
 }
 
-fn factor(compiled: &Compiled, graph: &Graph, f: &FactorFacts, here: &[Value], out: &mut String) {
+fn factor(
+    compiled: &CompiledModel,
+    graph: &Graph,
+    f: &FactorFacts,
+    here: &[Value],
+    out: &mut String,
+) {
     let kind = f.kind.map_or_else(String::new, |k| format!(" ({k})"));
     let _ = write!(out, "    f{}: {}{kind}", f.leaf.index(), f.size);
     let _ = match &f.forbidden {
@@ -136,7 +142,7 @@ fn factor(compiled: &Compiled, graph: &Graph, f: &FactorFacts, here: &[Value], o
 }
 
 /// How many activations a factor runs through, and the first few names among them.
-fn passes(compiled: &Compiled, graph: &Graph, leaf: Var) -> String {
+fn passes(compiled: &CompiledModel, graph: &Graph, leaf: Var) -> String {
     let all = activations(graph, &compiled.planned.analysis, leaf);
     let mut names: Vec<String> = Vec::new();
     for &v in &all {

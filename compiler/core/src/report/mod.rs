@@ -29,7 +29,7 @@ mod why;
 pub use bits::{BitsReport, OtherBitsReport};
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
-pub use comparison::{Compared, render_comparison};
+pub use comparison::{ComparedPlan, render_comparison};
 pub use diff::{
     Change, Fact, FactChange, FindingReport, NoSnapshot, PlaceChange, PlanDiff, Snapshot,
     TensorChange, render_diff,

@@ -14,8 +14,8 @@ use super::estimate::EstimateReport;
 use super::machine::MachineReport;
 use super::why::report::WhyReport;
 use crate::advice::Advice;
-use crate::beside::Beside;
-use crate::pipeline::{Candidate, LeftOut};
+use crate::beside::ExtraFileMemory;
+use crate::pipeline::{Candidate, ExcludedMode};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, Severity};
 
@@ -52,7 +52,7 @@ pub struct PlanReport {
     pub pool: Option<PoolReport>,
     /// The files that are loaded in addition to the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<ExtraFileMemory>,
     /// Estimated times.
     pub estimate: EstimateReport,
     /// Bytes of weights held more than once, beyond the first copy.
@@ -95,8 +95,8 @@ pub struct LeftOutReport {
     pub basis: String,
 }
 
-impl From<&LeftOut> for LeftOutReport {
-    fn from(l: &LeftOut) -> LeftOutReport {
+impl From<&ExcludedMode> for LeftOutReport {
+    fn from(l: &ExcludedMode) -> LeftOutReport {
         LeftOutReport {
             name: l.name.clone(),
             engine: l.engine.clone(),

@@ -6,7 +6,7 @@ use tpc_passes::rewrite::{Counts, Report, SectionReport};
 
 use super::plan::RewritingReport;
 use crate::format::span;
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 
 pub(super) fn rewriting(report: &Report) -> RewritingReport {
     let (before, after) = (report.before(), report.after());
@@ -45,7 +45,7 @@ pub(super) fn summary(report: &RewritingReport) -> String {
 }
 
 /// The text of `dump --stage rewrite`: how rewriting each distinct section went, as comments, and the graph.
-pub fn render_rewriting(compiled: &Compiled) -> String {
+pub fn render_rewriting(compiled: &CompiledModel) -> String {
     let report = &compiled.rewriting;
     let mut out = String::new();
     let _ = writeln!(

@@ -29,7 +29,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     let mut out = answer(report, columns);
     out.push('\n');
     out.push_str(&places(report, detail).render(columns));
-    let beside = beside(report);
+    let beside = extra_files(report);
     if !beside.is_empty() {
         out.push_str(&wrapped(&beside, columns, 2));
     }
@@ -46,7 +46,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
         });
         let figures = [
             times(report),
-            mirrored(report),
+            mirrored_bytes(report),
             search(report),
             report.bits.line(),
             rewriting::summary(&report.rewriting),
@@ -69,7 +69,7 @@ struct Alike {
 }
 
 /// The devices in groups whose rows are alike.
-fn alike(report: &PlanReport) -> Vec<Alike> {
+fn group_equal_devices(report: &PlanReport) -> Vec<Alike> {
     let mut out: Vec<(String, Alike)> = Vec::new();
     for (i, d) in report.devices.iter().enumerate() {
         let profile = report.machine.devices.get(i).map(|p| p.name.clone());
@@ -109,7 +109,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
         ("usable", Right),
         ("used", Right),
     ]);
-    let groups = alike(report);
+    let groups = group_equal_devices(report);
     let mut shown: Vec<&Alike> = groups.iter().collect();
     if detail == Detail::Brief && groups.len() > PLACES {
         let most = groups
@@ -195,7 +195,7 @@ fn pool_cells(pool: &PoolReport) -> Vec<String> {
 }
 
 /// The files that are loaded in addition to the model, a line each, and the memory that is shared.
-fn beside(report: &PlanReport) -> String {
+fn extra_files(report: &PlanReport) -> String {
     let mut out = String::new();
     for b in &report.beside {
         let place = |name: &str, part: &Part| {
@@ -335,7 +335,7 @@ fn every_tensor(report: &PlanReport, width: u16) -> String {
             ranges.join(" "),
         ]);
     }
-    trimmed(&t)
+    trim(&t)
 }
 
 fn range([start, len]: &[u64; 2]) -> String {
@@ -437,7 +437,7 @@ fn drafts(drafts: &DraftsReport) -> String {
 }
 
 /// The bytes that devices hold more than once, by cause.
-fn mirrored(report: &PlanReport) -> String {
+fn mirrored_bytes(report: &PlanReport) -> String {
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
     let mut out = format!(
         "held more than once: {} ({share:.2} % of the model)",
@@ -483,7 +483,7 @@ fn table(width: u16, header: &[&str]) -> Table {
     t
 }
 
-fn trimmed(t: &Table) -> String {
+fn trim(t: &Table) -> String {
     let mut out = String::new();
     for line in t.to_string().lines() {
         out.push_str(line.trim_end());

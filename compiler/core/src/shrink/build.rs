@@ -10,12 +10,12 @@ use super::joint::{Joint, TreeLeaf};
 use super::sizes::SmallSizes;
 
 /// The sizes of one of the two graphs: its values, and which of the joint graph they are.
-struct Own<'a> {
+struct GraphSizes<'a> {
     sizes: &'a SmallSizes<'a>,
     joint: &'a dyn Fn(Value) -> Value,
 }
 
-impl Sizes for Own<'_> {
+impl Sizes for GraphSizes<'_> {
     fn dims(&self, v: Value) -> [tpc_ir::Dim; RANK] {
         self.sizes.dims((self.joint)(v))
     }
@@ -29,7 +29,7 @@ impl Sizes for Own<'_> {
 pub(super) type OtherTypes = BTreeMap<DType, DType>;
 
 /// `from` with small sizes; shardings are mirrored, classes as they were.
-fn plain(from: &Graph, own: &Own<'_>, types: &OtherTypes) -> Graph {
+fn plain(from: &Graph, own: &GraphSizes<'_>, types: &OtherTypes) -> Graph {
     let mut out = Graph::new(from.name.clone());
     out.devices.clone_from(&from.devices);
     out.groups.clone_from(&from.groups);
@@ -66,7 +66,7 @@ fn plain(from: &Graph, own: &Own<'_>, types: &OtherTypes) -> Graph {
 /// The model with small sizes.
 pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) -> Graph {
     let joint = |v| v;
-    let own = Own {
+    let own = GraphSizes {
         sizes,
         joint: &joint,
     };
@@ -74,14 +74,14 @@ pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) ->
 }
 
 /// The sharded graph with small sizes and the same splits.
-pub(super) fn sharded(
+pub(super) fn shrink_sharded(
     from: &Graph,
     joint: &Joint,
     sizes: &SmallSizes<'_>,
     types: &OtherTypes,
 ) -> Graph {
     let at = |v: Value| joint.sharded[v.index()];
-    let own = Own { sizes, joint: &at };
+    let own = GraphSizes { sizes, joint: &at };
     let mut out = plain(from, &own, types);
     out.classes = (0..from.classes.len())
         .map(|i| {

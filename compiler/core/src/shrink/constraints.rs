@@ -11,8 +11,8 @@ use tpc_ir::{Class, Dim, Graph, Inst, Op, Value};
 use tpc_passes::gcd;
 
 use super::joint::{Joint, TreeLeaf};
-use super::sizes::position;
-use super::units::{Constraint, Small};
+use super::position::position;
+use super::units::{Constraint, SmallSize};
 
 /// Indices that remain of a factor that nothing splits, as far as units allow.
 const WHOLE: u64 = 16;
@@ -332,8 +332,9 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    pub(super) fn small(&self) -> BTreeMap<Var, Small> {
-        let mut out: BTreeMap<Var, Small> = self.of.iter().map(|(&v, d)| (v, d.small())).collect();
+    pub(super) fn small(&self) -> BTreeMap<Var, SmallSize> {
+        let mut out: BTreeMap<Var, SmallSize> =
+            self.of.iter().map(|(&v, d)| (v, d.small())).collect();
         for &(whole, product) in &self.joint.counted {
             let leaves = self.leaves(product);
             let Some((last, rest)) = leaves.split_last() else {

@@ -33,11 +33,11 @@ pub(super) struct Joint {
 
 impl Joint {
     pub(super) fn new(model: &Graph, sharded: &Graph) -> Joint {
-        let Merged {
+        let JointGraph {
             graph,
             map,
             transfers,
-        } = Merged::new(model, sharded);
+        } = JointGraph::new(model, sharded);
         let factors = Factors::infer(&graph);
         let mut out = Joint {
             opaque: factors.opaque.iter().map(|(inst, _)| *inst).collect(),
@@ -74,7 +74,7 @@ impl Joint {
 
     /// An axis along which an index selects is the one that the index counts along, or a product of factors there.
     fn unify_indices(&mut self) {
-        for (a, b) in indexed(&self.graph, &self.factors) {
+        for (a, b) in indexed_axes(&self.graph, &self.factors) {
             let space = &mut self.factors.space;
             let (x, y) = (space.factors(&[a]), space.factors(&[b]));
             let same = space.size(a) == space.size(b);
@@ -114,7 +114,7 @@ impl Joint {
 }
 
 /// Both graphs as one.
-struct Merged {
+struct JointGraph {
     graph: Graph,
     /// Per value of the sharded graph, that of the joint one.
     map: Vec<Value>,
@@ -122,17 +122,17 @@ struct Merged {
     transfers: Vec<(Value, Value)>,
 }
 
-impl Merged {
-    fn new(model: &Graph, sharded: &Graph) -> Merged {
+impl JointGraph {
+    fn new(model: &Graph, sharded: &Graph) -> JointGraph {
         let mut graph = model.clone();
         let mut leaves: HashMap<&Op, Value> = HashMap::new();
-        for (_, data) in model.insts().filter(|(_, d)| named(&d.op)) {
+        for (_, data) in model.insts().filter(|(_, d)| is_named(&d.op)) {
             leaves.insert(&data.op, data.results[0]);
         }
         let mut map: Vec<Value> = Vec::with_capacity(sharded.values().len());
         let mut transfers: Vec<(Value, Value)> = Vec::new();
         for (_, data) in sharded.insts() {
-            let known = named(&data.op).then(|| leaves.get(&data.op));
+            let known = is_named(&data.op).then(|| leaves.get(&data.op));
             if let Some(&v) = known.flatten() {
                 map.push(v);
                 continue;
@@ -162,7 +162,7 @@ impl Merged {
             },
         };
         graph.outputs.extend(sharded.outputs.iter().map(output));
-        Merged {
+        JointGraph {
             graph,
             map,
             transfers,
@@ -172,7 +172,7 @@ impl Merged {
 
 /// Axes along which an index selects, each with the axis that the index counts along: that of what was ordered, or of
 /// which the largest were chosen.
-fn indexed(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
+fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     let var = |v: Value, axis: usize| factors.axes[v.index()][axis];
     let mut counts: HashMap<Value, Var> = HashMap::new();
     let mut out = Vec::new();
@@ -222,7 +222,7 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
 }
 
 /// Whether the name of this leaf identifies it in the other graph.
-fn named(op: &Op) -> bool {
+fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }
 

@@ -18,6 +18,7 @@ mod form;
 mod joint;
 mod kinds;
 mod layers;
+mod position;
 mod sizes;
 mod units;
 
@@ -30,7 +31,7 @@ use tpc_ir::{DType, Graph, Op, RANK, Verified, Window, stage};
 use tpc_passes::canonicalise::canonicalise;
 use tpc_passes::lower::lower;
 
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use build::OtherTypes;
 use joint::Joint;
 use sizes::SmallSizes;
@@ -44,7 +45,7 @@ const WINDOW: u64 = 3;
 
 /// An axis that became smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resized {
+pub struct ResizedAxis {
     /// A tensor that has it.
     pub tensor: String,
     /// Which axis.
@@ -59,7 +60,7 @@ pub struct Resized {
 
 /// A shrunk model, and its programs.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct ShrunkModel {
     /// The small model's graph.
     pub model: Verified<stage::Model>,
     /// The small model, divided.
@@ -71,14 +72,14 @@ pub struct Shrunk {
     /// The layers that it has, each with those that it stands for, itself included.
     pub layers: Vec<(u32, Vec<u32>)>,
     /// The sizes that changed, of each kind of tensor once.
-    pub sizes: Vec<Resized>,
+    pub sizes: Vec<ResizedAxis>,
     /// Types of weights that were replaced.
     pub types: BTreeMap<DType, DType>,
     /// Where the programs have another form than the large ones.
     pub departure: Option<Departure>,
 }
 
-impl Shrunk {
+impl ShrunkModel {
     /// Notes on how the small model stands for the large one.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let departure = self.departure.as_ref().map(|d| {
@@ -97,7 +98,7 @@ impl Shrunk {
     }
 }
 
-fn refused(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
+fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> Diagnostic {
     let message = format!("cannot be made small: {why}");
     Diagnostic::new(&codes::CANNOT_SHRINK, entity, message)
         .help("`tpc verify` without --numeric proves the plan at its own size")
@@ -107,7 +108,10 @@ fn refused(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> 
 ///
 /// # Errors
 /// TPC0392 where no small sizes fit its ops.
-pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<Shrunk, Diagnostic> {
+pub fn shrink(
+    compiled: &CompiledModel,
+    writable: &dyn Fn(DType) -> bool,
+) -> Result<ShrunkModel, Diagnostic> {
     let layers = layers::choose([&compiled.model.graph, &compiled.sharded]);
     let large = layers::keep(&compiled.model.graph, &layers);
     let large_sharded = layers::keep(&compiled.sharded, &layers);
@@ -115,20 +119,20 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     let sizes = SmallSizes::choose(&joint, &large_sharded).map_err(|unfit| {
         let data = joint.graph.inst(unfit.inst);
         let name = &joint.graph.value(data.results[0]).name;
-        refused(name, format!("`{}` has {}", data.op.name(), unfit.why))
+        refusal(name, format!("`{}` has {}", data.op.name(), unfit.why))
     })?;
     let types = other_types(&large, writable).map_err(|t| {
-        refused(
+        refusal(
             &large.name,
             format!("no type with the blocks of {t} can be written"),
         )
     })?;
     let model = build::model(&large, &sizes, &types);
-    let sharded = build::sharded(&large_sharded, &joint, &sizes, &types);
-    let invalid = |v: Violations| refused(&v.graph.name, &v);
+    let sharded = build::shrink_sharded(&large_sharded, &joint, &sizes, &types);
+    let invalid = |v: Violations| refusal(&v.graph.name, &v);
     let model = Verified::new(model).map_err(invalid)?;
     let sharded = Verified::new(sharded).map_err(invalid)?;
-    let lowered = |sharded| lower(sharded).map_err(|e| refused(&compiled.model.graph.name, e));
+    let lowered = |sharded| lower(sharded).map_err(|e| refusal(&compiled.model.graph.name, e));
     let (small, large) = (lowered(&sharded)?, lowered(&compiled.sharded)?);
     let kept: Vec<u32> = layers.kept.iter().map(|(l, _)| *l).collect();
     let departure = form::departure(&large, &small, &kept)
@@ -137,13 +141,13 @@ pub fn shrink(compiled: &Compiled, writable: &dyn Fn(DType) -> bool) -> Result<S
     let elements = elements(&programs);
     if elements > MOST_ELEMENTS {
         let why = format!("what keeps its form has {elements} elements on all devices");
-        return Err(refused(&model.name, why));
+        return Err(refusal(&model.name, why));
     }
     let window = compiled.model.summary.window.map(|w| match w {
         Window::Sliding(n) => Window::Sliding(n.min(WINDOW)),
         Window::Chunks(n) => Window::Chunks(n.min(WINDOW)),
     });
-    Ok(Shrunk {
+    Ok(ShrunkModel {
         departure,
         sizes: changes(&large_sharded, &sharded),
         model,
@@ -182,7 +186,7 @@ fn elements(graph: &Graph) -> u64 {
 }
 
 /// The sizes of weights and states that changed.
-fn changes(large: &Graph, small: &Graph) -> Vec<Resized> {
+fn changes(large: &Graph, small: &Graph) -> Vec<ResizedAxis> {
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();
     for ((v, from), (_, to)) in large.values().zip(small.values()) {
@@ -207,7 +211,7 @@ fn changes(large: &Graph, small: &Graph) -> Vec<Resized> {
             };
             let tensor = crate::report::suffix(name);
             if a != b && seen.insert((tensor.clone(), axis, a, b, parts.clone())) {
-                out.push(Resized {
+                out.push(ResizedAxis {
                     tensor,
                     axis,
                     from: a,

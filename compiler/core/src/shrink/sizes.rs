@@ -1,4 +1,4 @@
-//! Small sizes for all factors, with which every op takes its operands.
+//! SmallSize sizes for all factors, with which every op takes its operands.
 
 use std::collections::BTreeMap;
 
@@ -9,69 +9,30 @@ use tpc_ir::{Class, Dim, Graph, Inst, Interval, RANK, TensorType, Value};
 
 use super::constraints::Constraints;
 use super::joint::Joint;
-use super::units::Small;
+use super::position::position;
+use super::units::SmallSize;
 
 /// Why a graph cannot have other sizes.
 #[derive(Clone, Debug)]
-pub(super) struct Unfit {
+pub(super) struct SizeConflict {
     pub(super) inst: Inst,
     pub(super) why: String,
 }
 
-/// Small sizes of the factors of a model and its sharded graph.
+/// SmallSize sizes of the factors of a model and its sharded graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
-    small: BTreeMap<Var, Small>,
+    small: BTreeMap<Var, SmallSize>,
     /// Per class, the factor that its ranges divide and the elements of each index; `None` where it stays as it is.
     split: Vec<Option<(Var, u64)>>,
 }
 
-/// Where the boundary at `at` of an axis is when its factors have other sizes; `None` where it is within a factor.
-pub(super) fn position(
-    joint: &Joint,
-    new: &dyn Fn(Var) -> Option<Dim>,
-    v: Var,
-    at: u64,
-) -> Option<u64> {
-    let space = &joint.factors.space;
-    let sized = |v: Var| space.resize(v, new)?.as_const();
-    if at == 0 {
-        return Some(0);
-    }
-    if space.size(v).as_const() == Some(at) {
-        return sized(v);
-    }
-    let factors = space.factors(&[v]);
-    let (&major, rest) = factors.split_first()?;
-    let minor = |f: &dyn Fn(Var) -> Option<u64>| {
-        let mut rest = rest.iter();
-        rest.try_fold(1_u64, |n, &v| n.checked_mul(f(v)?))
-    };
-    let old = minor(&|v| space.size(v).as_const())?;
-    if !at.is_multiple_of(old) {
-        return None;
-    }
-    let times = minor(&sized)?;
-    let at = at / old;
-    if space.size(major).as_const() == Some(at) {
-        return sized(major)?.checked_mul(times);
-    }
-    let (mut before, mut made) = (0, 0);
-    for segment in space.segments(major)? {
-        let size = space.size(segment).as_const()?;
-        if at < before + size {
-            let within = position(joint, new, segment, at - before)?;
-            return (made + within).checked_mul(times);
-        }
-        before += size;
-        made += sized(segment)?;
-    }
-    None
-}
-
 impl<'a> SmallSizes<'a> {
     /// Chooses sizes with which every op takes its operands.
-    pub(super) fn choose(joint: &'a Joint, sharded: &Graph) -> Result<SmallSizes<'a>, Unfit> {
+    pub(super) fn choose(
+        joint: &'a Joint,
+        sharded: &Graph,
+    ) -> Result<SmallSizes<'a>, SizeConflict> {
         let mut constraints = Constraints::new(joint, sharded);
         loop {
             let sizes = SmallSizes {
@@ -96,7 +57,7 @@ impl<'a> SmallSizes<'a> {
             }
             if !changed {
                 let Mismatch { inst, why, .. } = mismatches.swap_remove(0);
-                return Err(Unfit { inst, why });
+                return Err(SizeConflict { inst, why });
             }
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Constraint {
 
 /// The new size of a factor, and where its boundaries are then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Small {
+pub(super) struct SmallSize {
     pub(super) size: u64,
     pub(super) minor: u64,
     pub(super) bounds: BTreeMap<u64, u64>,
@@ -41,7 +41,7 @@ pub(super) struct Small {
 
 impl Constraint {
     /// The new size: between two boundaries `base` units remain.
-    fn with_base(&self, base: u64) -> Small {
+    fn with_base(&self, base: u64) -> SmallSize {
         let unit = self.unit * self.minor;
         let mut gaps: BTreeSet<u64> = BTreeSet::new();
         let mut before = 0;
@@ -61,7 +61,7 @@ impl Constraint {
             before = b / unit;
             bounds.insert(b, at * unit + b % unit);
         }
-        Small {
+        SmallSize {
             size: bounds.last_key_value().map_or(0, |(_, &n)| n) / self.minor,
             minor: self.minor,
             bounds,
@@ -69,9 +69,9 @@ impl Constraint {
     }
 
     /// The new size.
-    pub(super) fn small(&self) -> Small {
+    pub(super) fn small(&self) -> SmallSize {
         if self.fixed || self.pinned.is_some() {
-            return Small {
+            return SmallSize {
                 size: self.pinned.filter(|_| !self.fixed).unwrap_or(self.size),
                 minor: self.minor,
                 bounds: self.bounds.iter().map(|&b| (b, b)).collect(),

@@ -63,14 +63,14 @@ pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
         ("handover", entry.handover, &mut out.handover),
     ];
     for (field, raw, factor) in factors {
-        if let Some(x) = within(field, raw, at, Calibration::WITHIN)? {
+        if let Some(x) = read_within(field, raw, at, Calibration::WITHIN)? {
             *factor = x;
         }
     }
-    out.rows = within("rows", entry.rows, at, (1.0, MAX_ROWS))?.unwrap_or(1.0) as u32;
-    let residual = within("residual", entry.residual, at, (0.0, 3.0))?;
+    out.rows = read_within("rows", entry.rows, at, (1.0, MAX_ROWS))?.unwrap_or(1.0) as u32;
+    let residual = read_within("residual", entry.residual, at, (0.0, 3.0))?;
     out.residual = residual.unwrap_or(UNSTATED);
-    let residual = within("prompt_residual", entry.prompt_residual, at, (0.0, 3.0))?;
+    let residual = read_within("prompt_residual", entry.prompt_residual, at, (0.0, 3.0))?;
     out.prompt_residual = residual.unwrap_or(UNSTATED);
     for word in words("ways", entry.ways, at)?
         .unwrap_or_default()
@@ -89,7 +89,7 @@ pub(super) fn read(at: Place<'_>) -> Result<Calibration, TopologyError> {
     Ok(out)
 }
 
-fn within(
+fn read_within(
     field: &str,
     raw: Raw<'_>,
     at: Place<'_>,
@@ -105,7 +105,7 @@ fn within(
 }
 
 /// The entry of a file that says so.
-pub(super) fn written(c: &Calibration) -> String {
+pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();
     format!(

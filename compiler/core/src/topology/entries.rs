@@ -6,9 +6,10 @@ use tpc_passes::machine::{
     CardClass, DeviceProfile, Link, LinkKind, MemoryKind, PairLink, Processor, Topology,
 };
 
+use super::card::{card_named, name_of_card};
+use super::device::{FileDevice, MAX_ENTRIES};
 use super::error::{Place, TopologyError};
 use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, positive, words};
-use super::{FileDevice, MAX_ENTRIES, card_named, name_of_card};
 use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE, class_of_name};
 use crate::units::Unit;
 
@@ -85,10 +86,11 @@ impl CardEntry<'_> {
         }
         self.processor(at, &mut card)?;
         if let Some(n) = number("pcie_gen", self.pcie_gen, at)? {
-            card.pcie.r#gen = within(n, 1.0, 8.0, "pcie_gen", at.of_field(self.pcie_gen))?;
+            card.pcie.r#gen = number_within(n, 1.0, 8.0, "pcie_gen", at.of_field(self.pcie_gen))?;
         }
         if let Some(n) = number("pcie_lanes", self.pcie_lanes, at)? {
-            card.pcie.lanes = within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
+            card.pcie.lanes =
+                number_within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
         }
         if let Some(peer) = flag("p2p", self.p2p, at)? {
             card.peer = peer;
@@ -111,7 +113,7 @@ impl CardEntry<'_> {
     fn processor(&self, at: Place<'_>, card: &mut Card) -> Result<(), TopologyError> {
         let int8 = positive("int8", self.int8, Unit::OpsPerSecond, at)?;
         let units = number("units", self.units, at)?;
-        let units = units.map(|n| within(n, 1.0, 1e5, "units", at.of_field(self.units)));
+        let units = units.map(|n| number_within(n, 1.0, 1e5, "units", at.of_field(self.units)));
         let clock = number("clock_mhz", self.clock_mhz, at)?;
         let memory = memory_kind("memory_kind", self.memory_kind, at)?;
         let before = card.processor;
@@ -192,7 +194,13 @@ fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(
 }
 
 /// A whole number between two.
-fn within(n: f64, low: f64, high: f64, field: &str, at: Place<'_>) -> Result<u32, TopologyError> {
+fn number_within(
+    n: f64,
+    low: f64,
+    high: f64,
+    field: &str,
+    at: Place<'_>,
+) -> Result<u32, TopologyError> {
     if n.fract() == 0.0 && (low..=high).contains(&n) {
         return Ok(n as u32);
     }
@@ -232,7 +240,7 @@ impl DeviceEntry<'_> {
             return Ok(1);
         };
         let at = at.of_field(self.count);
-        Ok(within(n, 1.0, MAX_ENTRIES as f64, "count", at)? as usize)
+        Ok(number_within(n, 1.0, MAX_ENTRIES as f64, "count", at)? as usize)
     }
 
     /// The device.
@@ -261,7 +269,8 @@ impl DeviceEntry<'_> {
         };
         fill(&mut profile, [self.memory, self.bandwidth, self.flops], at)?;
         if let (Some(n), Some(card)) = (number("pcie_lanes", self.pcie_lanes, at)?, &mut card) {
-            card.pcie.lanes = within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
+            card.pcie.lanes =
+                number_within(n, 1.0, 32.0, "pcie_lanes", at.of_field(self.pcie_lanes))?;
         }
         if let Some(raw) = self.processor {
             profile.processor = Some(processor(at.of(raw))?);
@@ -304,7 +313,7 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
     let int8 = positive("int8", entry.int8, Unit::OpsPerSecond, at)?;
     match (units, clock, memory) {
         (Some(units), Some(clock), Some(memory)) if clock > 0.0 => Ok(Processor {
-            units: within(units, 1.0, 1e5, "units", at)?,
+            units: number_within(units, 1.0, 1e5, "units", at)?,
             clock,
             memory,
             int8,
@@ -343,7 +352,7 @@ entry! {
 
 impl LinkEntry<'_> {
     /// A link by its figures, or by its kind alone.
-    pub(super) fn stated(
+    pub(super) fn read(
         raw: &RawValue,
         within: Place<'_>,
     ) -> Result<(Option<Link>, Option<LinkKind>), TopologyError> {
@@ -398,8 +407,8 @@ impl PairEntry<'_> {
         at: Place<'_>,
         devices: &[FileDevice],
     ) -> Result<PairLink, TopologyError> {
-        let a = end("a", self.a, at, devices)?;
-        let b = end("b", self.b, at, devices)?;
+        let a = device_position("a", self.a, at, devices)?;
+        let b = device_position("b", self.b, at, devices)?;
         if a == b {
             let cure = "name two devices";
             return Err(at.wrong("a link joins a device to itself").cure(cure));
@@ -408,7 +417,7 @@ impl PairEntry<'_> {
             let cure = "add `link: (bandwidth: \"50 GB/s\", latency_us: 8.0)`";
             return Err(at.wrong("`link` is missing").cure(cure));
         };
-        let (stated, way) = LinkEntry::stated(raw, at)?;
+        let (stated, way) = LinkEntry::read(raw, at)?;
         let between = match (way, &devices[a].card, &devices[b].card) {
             (Some(way), Some(ca), Some(cb)) => {
                 Some(crate::cards::between_cards((ca, 0), (cb, 0), Some(way)))
@@ -427,7 +436,7 @@ impl PairEntry<'_> {
 }
 
 /// A device by position or name.
-fn end(
+fn device_position(
     field: &str,
     raw: Raw<'_>,
     at: Place<'_>,

@@ -117,18 +117,20 @@ fn position(before: &str) -> (usize, usize) {
 /// Reads the value at a place, which is a whole file or a value that RON has recognised.
 pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, TopologyError> {
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
-    options.from_str(at.text()).map_err(|e| refused(at, &e))
+    options
+        .from_str(at.text())
+        .map_err(|e| syntax_error(at, &e))
 }
 
 /// The message and cure of an error of the reader of RON, whose position counts from `at`.
-fn refused(at: Place<'_>, e: &SpannedError) -> TopologyError {
+fn syntax_error(at: Place<'_>, e: &SpannedError) -> TopologyError {
     let (line, column) = position(&at.file[..at.offset]);
     let start = &e.span.start;
     let (line, column) = match start.line {
         0 | 1 => (line, column + start.col.saturating_sub(1)),
         n => (line + n - 1, start.col),
     };
-    let (message, cure) = said(&e.code);
+    let (message, cure) = message_of(&e.code);
     TopologyError {
         line,
         column,
@@ -137,7 +139,7 @@ fn refused(at: Place<'_>, e: &SpannedError) -> TopologyError {
     }
 }
 
-fn said(code: &Ron) -> (String, Option<String>) {
+fn message_of(code: &Ron) -> (String, Option<String>) {
     let list = |names: &[&str]| names.join(", ");
     match code {
         Ron::NoSuchStructField {

@@ -4,32 +4,19 @@
 //! (`value`), so that a message has the line and column of the value that is wrong.
 
 mod calibration;
+mod card;
+mod device;
 mod entries;
 mod error;
 mod value;
 
 use tpc_passes::machine::{Calibration, DeviceProfile, Link, LinkKind, PairLink, Topology};
 
-use crate::cards::{Card, Found, find, short_name, table};
+use crate::cards::Card;
+pub use device::{FileDevice, MAX_ENTRIES};
 use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry};
 pub use error::TopologyError;
 use error::{Place, parse};
-
-/// The most devices that a file may have.
-pub const MAX_ENTRIES: usize = 64;
-
-/// A device of a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FileDevice {
-    /// Its name.
-    pub name: String,
-    /// Its memory and speed, under the name of its card where it has none of its own.
-    pub profile: DeviceProfile,
-    /// The card that it is, where the file says it.
-    pub card: Option<Card>,
-    /// Whether the file states its reserve.
-    pub reserve_stated: bool,
-}
 
 /// A topology file that makes sense.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +82,7 @@ impl TopologyFile {
         }
         let (link, way) = match file.link {
             None => (None, None),
-            Some(raw) => LinkEntry::stated(raw, place)?,
+            Some(raw) => LinkEntry::read(raw, place)?,
         };
         if let (Some(way), Some(raw)) = (way, file.link) {
             let without = devices.iter().find(|d| d.card.is_none());
@@ -144,7 +131,7 @@ impl TopologyFile {
 pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String, TopologyError> {
     let place = Place::whole(text);
     let file: FileEntry<'_> = parse(place)?;
-    let written = calibration::written(calibration);
+    let written = calibration::write(calibration);
     if let Some(raw) = file.calibration {
         let (start, end) = place.of(raw).span();
         let value = written.trim_start_matches("calibration: ");
@@ -177,31 +164,6 @@ fn name_apart(devices: &mut [FileDevice]) {
             d.name = format!("{}#{i}", d.name);
         }
     }
-}
-
-/// The card of a name, or why there is none.
-fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
-    match find(name, own, table()) {
-        Found::Card(card) | Found::Meant { card, .. } => Ok(card.clone()),
-        Found::Several(names) => Err(at
-            .wrong(format!("`{name}` is several cards"))
-            .cure(format!("write one of {}", names.join(", ")))),
-        Found::Unknown(near) => {
-            let name = tpc_diag::suggest::shorten(name);
-            let cure = match near.as_slice() {
-                [] => String::new(),
-                near => format!("did you mean {}? ", near.join(" or ")),
-            };
-            Err(at.wrong(format!("there is no card `{name}`")).cure(format!(
-                "{cure}`tpc devices` lists them; another is described by memory, bandwidth and flops"
-            )))
-        }
-    }
-}
-
-/// The name of a device that is a card and has no other.
-fn name_of_card(card: &Card) -> String {
-    short_name(&card.name)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ fn inner(raw: &RawValue) -> Option<&str> {
 }
 
 /// The text between quotes, or the text.
-fn unquoted(text: &str) -> &str {
+fn unquote(text: &str) -> &str {
     let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
     quoted.unwrap_or(text)
 }
@@ -36,7 +36,7 @@ pub(super) fn amount(
         return Ok(None);
     };
     let at = within.of(raw);
-    let said = quantity(unquoted(text), unit);
+    let said = quantity(unquote(text), unit);
     let n = said.map_err(|e| at.wrong(format!("{field}: {}", e.message)).cure(e.cure))?;
     Ok(Some(n))
 }
@@ -69,7 +69,7 @@ pub(super) fn number(
         return Ok(None);
     };
     let at = within.of(raw);
-    let n = unquoted(text).replace('_', "").parse::<f64>().ok();
+    let n = unquote(text).replace('_', "").parse::<f64>().ok();
     match n.filter(|n| n.is_finite() && *n >= 0.0) {
         Some(n) => Ok(Some(n)),
         None => {

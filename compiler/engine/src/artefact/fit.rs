@@ -7,7 +7,7 @@ use tpc_core::placement::DeviceKind;
 use tpc_cpu::CpuTarget;
 use tpc_cuda::CudaTarget;
 use tpc_diag::Diagnostic;
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 use tpc_gguf::GgufFile;
 use tpc_ir::program::{StorageFormat, Target};
 use tpc_ir::{Code, Op};
@@ -213,20 +213,20 @@ fn words_on(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<String> 
 }
 
 /// The command that compiles an artefact again, for other devices and another topology where these are said. The options are
-/// quoted: they come from a file.
+/// quote: they come from a file.
 pub fn command(
     (path, manifest): (&Path, &Manifest),
     model: Option<&Path>,
     target: Option<&TargetDevices>,
     topology: Option<&Path>,
 ) -> String {
-    let word = |p: &Path| quoted(&p.display().to_string());
+    let word = |p: &Path| quote(&p.display().to_string());
     let beside = manifest.model.files.first().map(|f| path.with_file_name(f));
     let model = model.map(Path::to_owned).or(beside).unwrap_or_default();
     let mut out = format!("tpc compile {} -o {}", word(&model), word(path));
     for option in words_on(manifest, target) {
         out.push(' ');
-        out.push_str(&quoted(&option));
+        out.push_str(&quote(&option));
     }
     let cards = match target {
         Some(target) => target

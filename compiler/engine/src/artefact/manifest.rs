@@ -4,7 +4,7 @@ use tpc_artefact::{
     CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord, OptionRecord, TargetRecord,
     WindowRecord, of_model,
 };
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::Placement;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
@@ -32,7 +32,7 @@ pub struct Content<'a> {
 /// TPC0405 if the model's header is not on this machine.
 pub fn manifest(
     file: &GgufFile,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     placement: &Placement,
     content: Content<'_>,
     topology: Option<&[u8]>,

@@ -1,6 +1,6 @@
 //! The cards that the devices of a plan are bound to.
 
-use tpc_core::cards::{Found, find, table};
+use tpc_core::cards::{CardMatch, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
 use tpc_cuda::{CudaDriver, DeviceMap, DriverError, cache_dir};
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
@@ -54,8 +54,8 @@ pub fn are_here(list: &DeviceList) -> bool {
 /// The card that the driver's name means; the name itself where it is none of the table.
 fn card_of(name: &str) -> String {
     match find(name, &[], table()) {
-        Found::Card(card) | Found::Meant { card, .. } => card.name.clone(),
-        Found::Several(_) | Found::Unknown(_) => name.to_owned(),
+        CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.name.clone(),
+        CardMatch::Several(_) | CardMatch::Unknown(_) => name.to_owned(),
     }
 }
 

@@ -188,7 +188,7 @@ impl Plan {
             ..placement.clone()
         };
         let compiled = compile_capture(&captured, &placement)?;
-        if let Some(d) = compiled.unproved() {
+        if let Some(d) = compiled.proof_error() {
             return Err(vec![d]);
         }
         Ok(Plan {

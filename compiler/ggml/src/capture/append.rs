@@ -28,7 +28,7 @@ pub(super) fn form(what: &str) -> OpaqueReason {
 }
 
 /// The operands, when there are `N`.
-pub(super) fn exactly<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
+pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
     let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
 }

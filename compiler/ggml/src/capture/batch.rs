@@ -9,7 +9,7 @@ impl CapturedGraph {
     /// operand. Views that leave all elements in their order count for nothing: which of them there are depends on sizes of 1.
     /// `None` where there are no such sizes.
     pub fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
-        let sizes = solved(self, fixed)?;
+        let sizes = solve_sizes(self, fixed)?;
         let own = Form::of(&self.graph, &sizes)?;
         let other = Form::of(&fixed.graph, &Bindings::default())?;
         (own == other).then_some(sizes)
@@ -27,7 +27,7 @@ fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
 
 /// The size of each symbol, from axes of leaves that are a multiple of one; of symbols that no leaf has, that which the capture
 /// has.
-fn solved(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
+fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     let mut open: Vec<Symbol> = Symbol::ALL.into();
     let mut out = Bindings::default();
     for &(symbol, n) in &any.batch {

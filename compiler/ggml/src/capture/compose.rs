@@ -6,9 +6,9 @@ use tpc_ir::op::{
 };
 use tpc_ir::{Dim, RANK, Value};
 
-use super::append::{OpaqueReason, exactly, fits, form, push};
-use super::lowering::Operands;
+use super::append::{OpaqueReason, fits, form, push, to_array};
 use super::memory::{Memory, dims};
+use super::operands::Operands;
 use super::record::{Layout, Record};
 use super::trace::Trace;
 use crate::op;
@@ -33,7 +33,7 @@ pub(super) fn copy(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x] = exactly(values)?;
+    let [x] = to_array(values)?;
     let from = m.graph.value(x).ty.dtype;
     if t.writes() || from == t.dtype {
         return Ok(vec![m.reshape(x, t.ne(), &t.name)?]);
@@ -64,7 +64,7 @@ pub(super) fn sum(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [mut x] = exactly(values)?;
+    let [mut x] = to_array(values)?;
     for (axis, n) in (0..).zip(sizes(m, x)) {
         if n != 1 || axis == 0 {
             x = m.push(Sum { axis }, vec![x], &t.name)?;
@@ -78,7 +78,7 @@ pub(super) fn mean(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x] = exactly(values)?;
+    let [x] = to_array(values)?;
     let n = m.graph.value(x).ty.dims[0].clone();
     push(m, t, Mean { n }.into(), vec![x])
 }
@@ -89,7 +89,7 @@ pub(super) fn argmax(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x] = exactly(values)?;
+    let [x] = to_array(values)?;
     let top = m.push(TopK { k: 1 }, vec![x], &t.name)?;
     let rows = m.reshape(top, t.ne(), &t.name)?;
     fits(m, t, rows)
@@ -101,7 +101,7 @@ pub(super) fn repeat_back(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [mut x] = exactly(values)?;
+    let [mut x] = to_array(values)?;
     let mut ne = sizes(m, x);
     for axis in 0..RANK {
         let n = t.ne()[axis];
@@ -129,7 +129,7 @@ pub(super) fn group_norm(
     p: &op::GroupNorm,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x] = exactly(values)?;
+    let [x] = to_array(values)?;
     let groups = p.groups;
     let [w, h, channels, n] = sizes(m, x);
     if groups == 0 || !channels.is_multiple_of(groups) {
@@ -151,7 +151,7 @@ pub(super) fn out_prod(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [a, b] = exactly(values)?;
+    let [a, b] = to_array(values)?;
     if [a, b]
         .iter()
         .any(|&v| m.graph.value(v).ty.dtype.is_quantised())
@@ -172,7 +172,7 @@ pub(super) fn set(
     p: &op::SetView,
     operands: Operands<'_>,
 ) -> Result<Vec<Value>, OpaqueReason> {
-    replaced(m, t, p, operands, |_, _, new| Ok(new))
+    replace_view(m, t, p, operands, |_, _, new| Ok(new))
 }
 
 /// The first operand with the second added to a view of it.
@@ -182,19 +182,19 @@ pub(super) fn accumulate(
     p: &op::SetView,
     operands: Operands<'_>,
 ) -> Result<Vec<Value>, OpaqueReason> {
-    replaced(m, t, p, operands, |m, old, new| {
+    replace_view(m, t, p, operands, |m, old, new| {
         Ok(m.push(ADD, vec![old, new], &t.name)?)
     })
 }
 
-fn replaced(
+fn replace_view(
     m: &mut Memory<'_>,
     t: &Record,
     p: &op::SetView,
     operands: Operands<'_>,
     with: impl FnOnce(&mut Memory<'_>, Value, Value) -> Result<Value, OpaqueReason>,
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let ([a, b], &[_, part]) = (exactly(operands.values)?, operands.records) else {
+    let ([a, b], &[_, part]) = (to_array(operands.values)?, operands.records) else {
         return Err(form("a number of operands other than two"));
     };
     let [nb1, nb2, nb3] = p.nb;
@@ -233,7 +233,7 @@ pub(super) fn pad(
     p: &op::Pad,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [mut x] = exactly(values)?;
+    let [mut x] = to_array(values)?;
     if p.circular {
         return Err(form("circular padding"));
     }
@@ -259,7 +259,7 @@ pub(super) fn roll(
     p: &op::Roll,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [mut x] = exactly(values)?;
+    let [mut x] = to_array(values)?;
     for (axis, n) in sizes(m, x).into_iter().enumerate() {
         let size = i64::try_from(n).map_err(|_| form("an axis of more than 2^63 indices"))?;
         let shift = i64::from(p.shifts[axis])
@@ -285,7 +285,7 @@ pub(super) fn lightning_indexer(
     t: &Record,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [q, k, w, mask] = exactly(values)?;
+    let [q, k, w, mask] = to_array(values)?;
     let scores = m.push(LightningIndexer, vec![q, k, w], &t.name)?;
     push(m, t, ADD.into(), vec![scores, mask])
 }
@@ -297,7 +297,7 @@ pub(super) fn hc_pre(
     p: &op::HcPre,
     values: &[Value],
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [x, w] = exactly(values)?;
+    let [x, w] = to_array(values)?;
     let w = if p.gated {
         let kind = UnaryKind::Sigmoid;
         m.push(Unary { kind }, vec![w], &t.name)?
@@ -326,7 +326,7 @@ pub(super) fn hc_post(
         [first @ .., comb] if first.len() == 3 => (first, Some(*comb)),
         all => (all, None),
     };
-    let [x, residual, post] = exactly(first)?;
+    let [x, residual, post] = to_array(first)?;
     let [n, hc, tokens, _] = t.ne();
     let mixed = match comb {
         Some(comb) => {
@@ -353,7 +353,7 @@ pub(super) fn adamw(
     t: &Record,
     operands: Operands<'_>,
 ) -> Result<Vec<Value>, OpaqueReason> {
-    let [w, g, m1, m2, parameters] = exactly(operands.values)?;
+    let [w, g, m1, m2, parameters] = to_array(operands.values)?;
     let &[weights, _, first, second, _] = operands.records else {
         return Err(form("an operand without elements"));
     };
@@ -372,7 +372,7 @@ pub(super) fn adamw(
         };
         given.push(m.push(slice, vec![parameters], name)?);
     }
-    let [rate, keep1, keep2, eps, decay, whole1, whole2] = exactly(&given)?;
+    let [rate, keep1, keep2, eps, decay, whole1, whole2] = to_array(&given)?;
     let rest = Scale {
         scale: -1.0,
         bias: 1.0,
@@ -392,7 +392,7 @@ pub(super) fn adamw(
         });
         moments.push(moment);
     }
-    let [m1, m2] = exactly(&moments)?;
+    let [m1, m2] = to_array(&moments)?;
     let m1 = m.push(MUL, vec![m1, whole1], name)?;
     let m2 = m.push(MUL, vec![m2, whole2], name)?;
     let kind = UnaryKind::Sqrt;

@@ -7,13 +7,13 @@ use tpc_ir::op::{
 use tpc_ir::{Dim, Value};
 
 use super::append::{OpaqueReason, form, push};
-use super::lowering::Operands;
 use super::memory::{Memory, dims};
+use super::operands::Operands;
 use super::record::Record;
 use crate::op;
 
 /// A gated activation of two operands, or of one that holds both halves.
-pub(super) fn gated(
+pub(super) fn gate(
     m: &mut Memory<'_>,
     t: &Record,
     kind: GluKind,
@@ -206,7 +206,12 @@ fn rotate(
 }
 
 /// A mask without the rows of padding.
-fn unpadded(m: &mut Memory<'_>, t: &Record, mask: Value, rows: u64) -> Result<Value, OpaqueReason> {
+fn without_padding(
+    m: &mut Memory<'_>,
+    t: &Record,
+    mask: Value,
+    rows: u64,
+) -> Result<Value, OpaqueReason> {
     if m.graph.value(mask).ty.dims[1]
         .as_const()
         .is_none_or(|n| n <= rows)
@@ -252,7 +257,7 @@ pub(super) fn soft_max(
         all.insert(1, no_mask(m, t, cells, rows)?);
     }
     if let Some(mask) = all.get(1).copied() {
-        all[1] = unpadded(m, t, mask, rows)?;
+        all[1] = without_padding(m, t, mask, rows)?;
     }
     let op = SoftMax {
         scale: p.scale,
@@ -279,7 +284,7 @@ pub(super) fn flash_attn(
         return Err(form("too few operands"));
     }
     // The result is [dv, heads, tokens].
-    all[3] = unpadded(m, t, all[3], tokens)?;
+    all[3] = without_padding(m, t, all[3], tokens)?;
     let op = FlashAttn {
         scale: p.scale,
         max_bias: p.max_bias,

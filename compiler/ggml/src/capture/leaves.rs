@@ -8,7 +8,7 @@ use tpc_ir::{Op, RANK, TensorType, Value};
 use super::Leaf;
 use super::memory::{Memory, dims, type_of};
 use super::record::{Record, Role};
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 
 /// The leaves of a capture.
@@ -117,7 +117,7 @@ impl Leaves {
         m.traces.push(Trace {
             record: tensor,
             reads: Vec::new(),
-            made: Made::Value(v),
+            made: RecordResult::Value(v),
         });
         self.defined.insert(tensor, v);
     }

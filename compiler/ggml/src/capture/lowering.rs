@@ -1,5 +1,5 @@
-//! The lowering of every op of ggml: a counterpart in the IR, a composition of several ops, or the reason why it has
-//! none. The match has no wildcard, so a new op of `crate::op` is a line here.
+//! The lowering of ggml's ops: a counterpart in the IR, or a composition of several ops. The match has no wildcard, so an
+//! op that the table of `crate::op` declares as lowered needs an arm here.
 
 use tpc_ir::op::{
     AddId, Arange, ArgSort, Binary, BinaryKind, Clamp, Cumsum, Diag, Fill, GatedDeltaNet, GetRows,
@@ -12,17 +12,9 @@ use super::append::{OpaqueReason, form};
 use super::compose;
 use super::forms;
 use super::memory::{Memory, dims};
+use super::operands::Operands;
 use super::record::Record;
-use crate::op::{self, GgmlOp};
-
-/// The sources of a record that is lowered.
-#[derive(Clone, Copy)]
-pub(super) struct Operands<'a> {
-    /// Their positions in the capture.
-    pub(super) records: &'a [usize],
-    /// Their values. Of a write, the destination is not among them.
-    pub(super) values: &'a [Value],
-}
+use crate::op::{self, GgmlOp, LoweredOp, Lowering};
 
 /// Appends what a record computes; the values are its result, or the results that it packs.
 pub(super) type Build<'t> = Box<
@@ -31,24 +23,13 @@ pub(super) type Build<'t> = Box<
 
 /// The lowering of an op.
 pub(super) enum OpLowering<'t> {
-    /// Nothing is computed: memory, or a view of it.
-    Memory,
     /// One op of the IR on the same operands.
     Direct(Op),
     /// One op of the IR whose several results ggml packs into one tensor.
     Packed(Op),
     /// Other operands, or several ops.
     Custom(Build<'t>),
-    /// No rule, for this reason: operands and result stay whole. Executors know the op by its name, or not at all.
-    Opaque(&'static str),
 }
-
-use OpLowering::{Memory as NoOp, Opaque};
-
-const TRAINING: &str = "it belongs to training: it needs its operands whole";
-const CUSTOM: &str = "a function of the program, which is not known: it needs its operands whole";
-const IMAGE: &str = "it mixes neighbours in images or signals: it needs its operands whole";
-const RECURRENT: &str = "a recurrence without a rule: it needs its operands whole";
 
 fn unary<'t>(kind: UnaryKind) -> OpLowering<'t> {
     OpLowering::Direct(Unary { kind }.into())
@@ -63,7 +44,7 @@ fn norm<'t>(kind: NormKind, p: &op::Norm) -> OpLowering<'t> {
 }
 
 fn glu<'t>(kind: GluKind, p: &'t op::Glu) -> OpLowering<'t> {
-    custom(move |m, t, o| forms::gated(m, t, kind, p, o.values))
+    custom(move |m, t, o| forms::gate(m, t, kind, p, o.values))
 }
 
 fn direct<'t>(op: impl Into<Op>) -> OpLowering<'t> {
@@ -81,160 +62,137 @@ fn custom<'t>(
 /// # Errors
 /// [`OpaqueReason`] when the op is unknown, or its parameters make no sense or are not in the IR.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
-    Ok(match &t.op {
-        GgmlOp::Unknown(_) => return Err(OpaqueReason::Unknown),
-        GgmlOp::Malformed(_, error) => return Err(OpaqueReason::Form(error.to_string())),
-        GgmlOp::None => NoOp,
-        GgmlOp::Dup | GgmlOp::Cpy | GgmlOp::Cont => custom(|m, t, o| compose::copy(m, t, o.values)),
-        GgmlOp::Add | GgmlOp::Add1 => binary(BinaryKind::Add),
-        GgmlOp::AddId => direct(AddId { window: None }),
-        GgmlOp::Acc(p) => custom(|m, t, o| compose::accumulate(m, t, p, o)),
-        GgmlOp::Sub => binary(BinaryKind::Sub),
-        GgmlOp::Mul => binary(BinaryKind::Mul),
-        GgmlOp::Div => binary(BinaryKind::Div),
-        GgmlOp::Sqr => unary(UnaryKind::Sqr),
-        GgmlOp::Sqrt => unary(UnaryKind::Sqrt),
-        GgmlOp::Log => unary(UnaryKind::Log),
-        GgmlOp::Sin => unary(UnaryKind::Sin),
-        GgmlOp::Cos => unary(UnaryKind::Cos),
-        GgmlOp::Sum => custom(|m, t, o| compose::sum(m, t, o.values)),
-        GgmlOp::SumRows => direct(Sum { axis: 0 }),
-        GgmlOp::Cumsum => direct(Cumsum),
-        GgmlOp::Mean => custom(|m, t, o| compose::mean(m, t, o.values)),
-        GgmlOp::Argmax => custom(|m, t, o| compose::argmax(m, t, o.values)),
-        GgmlOp::CountEqual => Opaque(TRAINING),
-        GgmlOp::Repeat => direct(Repeat { dims: dims(t.ne()) }),
-        GgmlOp::RepeatBack => custom(|m, t, o| compose::repeat_back(m, t, o.values)),
-        GgmlOp::Concat(p) => custom(|m, t, o| compose::concat(m, t, p, o.values)),
-        GgmlOp::SiluBack => Opaque(TRAINING),
-        GgmlOp::Norm(p) => norm(NormKind::Layer, p),
-        GgmlOp::RmsNorm(p) => norm(NormKind::Rms, p),
-        GgmlOp::RmsNormBack => Opaque(TRAINING),
-        GgmlOp::GroupNorm(p) => custom(|m, t, o| compose::group_norm(m, t, p, o.values)),
-        GgmlOp::L2Norm(p) => norm(NormKind::L2, p),
-        GgmlOp::MulMat(_) => direct(MulMat),
-        GgmlOp::MulMatId(_) => direct(MulMatId { window: None }),
-        GgmlOp::OutProd => custom(|m, t, o| compose::out_prod(m, t, o.values)),
+    let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
+    Ok(match op {
+        LoweredOp::Dup(()) | LoweredOp::Cpy(()) | LoweredOp::Cont(()) => {
+            custom(|m, t, o| compose::copy(m, t, o.values))
+        }
+        LoweredOp::Add(()) | LoweredOp::Add1(()) => binary(BinaryKind::Add),
+        LoweredOp::AddId(()) => direct(AddId { window: None }),
+        LoweredOp::Acc(p) => custom(|m, t, o| compose::accumulate(m, t, p, o)),
+        LoweredOp::Sub(()) => binary(BinaryKind::Sub),
+        LoweredOp::Mul(()) => binary(BinaryKind::Mul),
+        LoweredOp::Div(()) => binary(BinaryKind::Div),
+        LoweredOp::Sqr(()) => unary(UnaryKind::Sqr),
+        LoweredOp::Sqrt(()) => unary(UnaryKind::Sqrt),
+        LoweredOp::Log(()) => unary(UnaryKind::Log),
+        LoweredOp::Sin(()) => unary(UnaryKind::Sin),
+        LoweredOp::Cos(()) => unary(UnaryKind::Cos),
+        LoweredOp::Sum(()) => custom(|m, t, o| compose::sum(m, t, o.values)),
+        LoweredOp::SumRows(()) => direct(Sum { axis: 0 }),
+        LoweredOp::Cumsum(()) => direct(Cumsum),
+        LoweredOp::Mean(()) => custom(|m, t, o| compose::mean(m, t, o.values)),
+        LoweredOp::Argmax(()) => custom(|m, t, o| compose::argmax(m, t, o.values)),
+        LoweredOp::Repeat(()) => direct(Repeat { dims: dims(t.ne()) }),
+        LoweredOp::RepeatBack(()) => custom(|m, t, o| compose::repeat_back(m, t, o.values)),
+        LoweredOp::Concat(p) => custom(|m, t, o| compose::concat(m, t, p, o.values)),
+        LoweredOp::Norm(p) => norm(NormKind::Layer, p),
+        LoweredOp::RmsNorm(p) => norm(NormKind::Rms, p),
+        LoweredOp::GroupNorm(p) => custom(|m, t, o| compose::group_norm(m, t, p, o.values)),
+        LoweredOp::L2Norm(p) => norm(NormKind::L2, p),
+        LoweredOp::MulMat(_) => direct(MulMat),
+        LoweredOp::MulMatId(_) => direct(MulMatId { window: None }),
+        LoweredOp::OutProd(()) => custom(|m, t, o| compose::out_prod(m, t, o.values)),
         // Nothing times a number, and an infinity: as masks are made.
-        GgmlOp::Scale(p) if p.scale == 0.0 && p.bias.is_infinite() => {
+        LoweredOp::Scale(p) if p.scale == 0.0 && p.bias.is_infinite() => {
             direct(Fill { value: p.bias })
         }
-        GgmlOp::Scale(p) => direct(Scale {
+        LoweredOp::Scale(p) => direct(Scale {
             scale: p.scale,
             bias: p.bias,
         }),
-        GgmlOp::Set(p) => custom(|m, t, o| compose::set(m, t, p, o)),
-        GgmlOp::Reshape | GgmlOp::View | GgmlOp::Permute(_) | GgmlOp::Transpose => NoOp,
-        GgmlOp::GetRows => direct(GetRows { window: None }),
-        GgmlOp::GetRowsBack => Opaque(TRAINING),
-        GgmlOp::SetRows => custom(forms::set_rows),
-        GgmlOp::Diag => direct(Diag),
-        GgmlOp::DiagMaskInf(p) => direct(causal(p, f32::NEG_INFINITY)),
-        GgmlOp::DiagMaskZero(p) => direct(causal(p, 0.0)),
-        GgmlOp::SoftMax(p) => custom(|m, t, o| forms::soft_max(m, t, p, o.values)),
-        GgmlOp::SoftMaxBack => Opaque(TRAINING),
-        GgmlOp::Rope(p) => custom(|m, t, o| forms::rope(m, t, p, o.values)),
-        GgmlOp::RopeBack(p) => custom(|m, t, o| forms::rope_back(m, t, p, o.values)),
-        GgmlOp::Clamp(p) => direct(Clamp {
+        LoweredOp::Set(p) => custom(|m, t, o| compose::set(m, t, p, o)),
+        LoweredOp::GetRows(()) => direct(GetRows { window: None }),
+        LoweredOp::SetRows(()) => custom(forms::set_rows),
+        LoweredOp::Diag(()) => direct(Diag),
+        LoweredOp::DiagMaskInf(p) => direct(causal(p, f32::NEG_INFINITY)),
+        LoweredOp::DiagMaskZero(p) => direct(causal(p, 0.0)),
+        LoweredOp::SoftMax(p) => custom(|m, t, o| forms::soft_max(m, t, p, o.values)),
+        LoweredOp::Rope(p) => custom(|m, t, o| forms::rope(m, t, p, o.values)),
+        LoweredOp::RopeBack(p) => custom(|m, t, o| forms::rope_back(m, t, p, o.values)),
+        LoweredOp::Clamp(p) => direct(Clamp {
             min: p.min,
             max: p.max,
         }),
-        GgmlOp::ConvTranspose1d | GgmlOp::Im2col => Opaque(IMAGE),
-        GgmlOp::Im2colBack => Opaque(TRAINING),
-        GgmlOp::Im2col3d
-        | GgmlOp::Col2im1d
-        | GgmlOp::Conv2d
-        | GgmlOp::Conv3d
-        | GgmlOp::Conv2dDw
-        | GgmlOp::ConvTranspose2d
-        | GgmlOp::Pool1d => Opaque(IMAGE),
-        GgmlOp::Pool2d(p) => direct(compose::pool_2d(p)),
-        GgmlOp::Pool2dBack => Opaque(TRAINING),
-        GgmlOp::Upscale => Opaque(IMAGE),
-        GgmlOp::Pad(p) => custom(|m, t, o| compose::pad(m, t, p, o.values)),
-        GgmlOp::PadReflect1d => Opaque(IMAGE),
-        GgmlOp::Roll(p) => custom(|m, t, o| compose::roll(m, t, p, o.values)),
-        GgmlOp::Arange(p) => arange(p, t.ne()[0])?,
-        GgmlOp::TimestepEmbedding => {
-            Opaque("it makes a row of each number: it needs its operands whole")
-        }
-        GgmlOp::Argsort(p) => direct(ArgSort {
+        LoweredOp::Pool2d(p) => direct(compose::pool_2d(p)),
+        LoweredOp::Pad(p) => custom(|m, t, o| compose::pad(m, t, p, o.values)),
+        LoweredOp::Roll(p) => custom(|m, t, o| compose::roll(m, t, p, o.values)),
+        LoweredOp::Arange(p) => arange(p, t.ne()[0])?,
+        LoweredOp::Argsort(p) => direct(ArgSort {
             order: match p.order {
                 op::SortOrder::Ascending => SortOrder::Ascending,
                 op::SortOrder::Descending => SortOrder::Descending,
             },
         }),
-        GgmlOp::TopK => direct(TopK { k: t.ne()[0] }),
-        GgmlOp::LeakyRelu(p) => direct(LeakyRelu { slope: p.slope }),
-        GgmlOp::Tri(p) => direct(tri(p)),
-        GgmlOp::Fill(p) => direct(Fill { value: p.value }),
-        GgmlOp::FlashAttnExt(p) => custom(|m, t, o| forms::flash_attn(m, t, p, o.values)),
-        GgmlOp::FlashAttnBack => Opaque(TRAINING),
-        GgmlOp::SsmConv => direct(SsmConv),
-        GgmlOp::SsmScan(p) => packed(p, SsmScan.into())?,
-        GgmlOp::WinPart | GgmlOp::WinUnpart | GgmlOp::GetRelPos | GgmlOp::AddRelPos => {
-            Opaque(IMAGE)
+        LoweredOp::TopK(()) => direct(TopK { k: t.ne()[0] }),
+        LoweredOp::LeakyRelu(p) => direct(LeakyRelu { slope: p.slope }),
+        LoweredOp::Tri(p) => direct(tri(p)),
+        LoweredOp::Fill(p) => direct(Fill { value: p.value }),
+        LoweredOp::FlashAttnExt(p) => custom(|m, t, o| forms::flash_attn(m, t, p, o.values)),
+        LoweredOp::SsmConv(()) => direct(SsmConv),
+        LoweredOp::SsmScan(p) => packed_recurrence(p, SsmScan.into())?,
+        LoweredOp::GatedDeltaNet(p) => packed_recurrence(p, GatedDeltaNet.into())?,
+        LoweredOp::LightningIndexer(()) => {
+            custom(|m, t, o| compose::lightning_indexer(m, t, o.values))
         }
-        GgmlOp::RwkvWkv6 | GgmlOp::GatedLinearAttn | GgmlOp::RwkvWkv7 => Opaque(RECURRENT),
-        GgmlOp::SolveTri => Opaque("it solves systems of equations: it needs its operands whole"),
-        GgmlOp::GatedDeltaNet(p) => packed(p, GatedDeltaNet.into())?,
-        GgmlOp::LightningIndexer => custom(|m, t, o| compose::lightning_indexer(m, t, o.values)),
-        GgmlOp::Dsv4HcComb(p) => direct(HcComb {
+        LoweredOp::Dsv4HcComb(p) => direct(HcComb {
             eps: p.eps,
             iterations: p.iterations,
         }),
-        GgmlOp::Dsv4HcPre(p) => custom(|m, t, o| compose::hc_pre(m, t, p, o.values)),
-        GgmlOp::Dsv4HcPost => custom(|m, t, o| compose::hc_post(m, t, o.values)),
-        // Names of families: their members have names of their own.
-        GgmlOp::Unary | GgmlOp::Glu => {
-            return Err(form("a record that does not say what is computed"));
-        }
-        GgmlOp::MapCustom1 | GgmlOp::MapCustom2 | GgmlOp::MapCustom3 | GgmlOp::Custom => {
-            Opaque(CUSTOM)
-        }
-        GgmlOp::CrossEntropyLoss | GgmlOp::CrossEntropyLossBack | GgmlOp::OptStepSgd => {
-            Opaque(TRAINING)
-        }
-        GgmlOp::OptStepAdamw => custom(compose::adamw),
-        GgmlOp::Abs => unary(UnaryKind::Abs),
-        GgmlOp::Sgn => unary(UnaryKind::Sgn),
-        GgmlOp::Neg => unary(UnaryKind::Neg),
-        GgmlOp::Step => unary(UnaryKind::Step),
-        GgmlOp::Tanh => unary(UnaryKind::Tanh),
-        GgmlOp::Elu => unary(UnaryKind::Elu),
-        GgmlOp::Relu => unary(UnaryKind::Relu),
-        GgmlOp::Sigmoid => unary(UnaryKind::Sigmoid),
-        GgmlOp::Gelu => unary(UnaryKind::Gelu),
-        GgmlOp::GeluQuick => unary(UnaryKind::GeluQuick),
-        GgmlOp::Silu => unary(UnaryKind::Silu),
-        GgmlOp::Hardswish => unary(UnaryKind::Hardswish),
-        GgmlOp::Hardsigmoid => unary(UnaryKind::Hardsigmoid),
-        GgmlOp::Exp => unary(UnaryKind::Exp),
-        GgmlOp::Expm1 => unary(UnaryKind::Expm1),
-        GgmlOp::Softplus => unary(UnaryKind::Softplus),
-        GgmlOp::GeluErf => unary(UnaryKind::GeluErf),
-        GgmlOp::Xielu(p) => direct(Xielu {
+        LoweredOp::Dsv4HcPre(p) => custom(|m, t, o| compose::hc_pre(m, t, p, o.values)),
+        LoweredOp::Dsv4HcPost(()) => custom(|m, t, o| compose::hc_post(m, t, o.values)),
+        LoweredOp::OptStepAdamw(()) => custom(compose::adamw),
+        LoweredOp::Abs(()) => unary(UnaryKind::Abs),
+        LoweredOp::Sgn(()) => unary(UnaryKind::Sgn),
+        LoweredOp::Neg(()) => unary(UnaryKind::Neg),
+        LoweredOp::Step(()) => unary(UnaryKind::Step),
+        LoweredOp::Tanh(()) => unary(UnaryKind::Tanh),
+        LoweredOp::Elu(()) => unary(UnaryKind::Elu),
+        LoweredOp::Relu(()) => unary(UnaryKind::Relu),
+        LoweredOp::Sigmoid(()) => unary(UnaryKind::Sigmoid),
+        LoweredOp::Gelu(()) => unary(UnaryKind::Gelu),
+        LoweredOp::GeluQuick(()) => unary(UnaryKind::GeluQuick),
+        LoweredOp::Silu(()) => unary(UnaryKind::Silu),
+        LoweredOp::Hardswish(()) => unary(UnaryKind::Hardswish),
+        LoweredOp::Hardsigmoid(()) => unary(UnaryKind::Hardsigmoid),
+        LoweredOp::Exp(()) => unary(UnaryKind::Exp),
+        LoweredOp::Expm1(()) => unary(UnaryKind::Expm1),
+        LoweredOp::Softplus(()) => unary(UnaryKind::Softplus),
+        LoweredOp::GeluErf(()) => unary(UnaryKind::GeluErf),
+        LoweredOp::Xielu(p) => direct(Xielu {
             alpha_n: p.alpha_n,
             alpha_p: p.alpha_p,
             beta: p.beta,
             eps: p.eps,
         }),
-        GgmlOp::Floor => unary(UnaryKind::Floor),
-        GgmlOp::Ceil => unary(UnaryKind::Ceil),
-        GgmlOp::Round => unary(UnaryKind::Round),
-        GgmlOp::Trunc => unary(UnaryKind::Trunc),
-        GgmlOp::Reglu(p) => glu(GluKind::Reglu, p),
-        GgmlOp::Geglu(p) => glu(GluKind::Geglu, p),
-        GgmlOp::Swiglu(p) => glu(GluKind::Swiglu, p),
-        GgmlOp::SwigluOai(p) => glu(GluKind::SwigluOai, p),
-        GgmlOp::GegluErf(p) => glu(GluKind::GegluErf, p),
-        GgmlOp::GegluQuick(p) => glu(GluKind::GegluQuick, p),
-        GgmlOp::SwigluClamp(p) => glu(GluKind::SwigluClamp, p),
+        LoweredOp::Floor(()) => unary(UnaryKind::Floor),
+        LoweredOp::Ceil(()) => unary(UnaryKind::Ceil),
+        LoweredOp::Round(()) => unary(UnaryKind::Round),
+        LoweredOp::Trunc(()) => unary(UnaryKind::Trunc),
+        LoweredOp::Reglu(p) => glu(GluKind::Reglu, p),
+        LoweredOp::Geglu(p) => glu(GluKind::Geglu, p),
+        LoweredOp::Swiglu(p) => glu(GluKind::Swiglu, p),
+        LoweredOp::SwigluOai(p) => glu(GluKind::SwigluOai, p),
+        LoweredOp::GegluErf(p) => glu(GluKind::GegluErf, p),
+        LoweredOp::GegluQuick(p) => glu(GluKind::GegluQuick, p),
+        LoweredOp::SwigluClamp(p) => glu(GluKind::SwigluClamp, p),
     })
 }
 
+/// The reason why an op has no counterpart.
+fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
+    match (op, op.kind().map(|kind| kind.facts().lowering)) {
+        (GgmlOp::Malformed(_, error), _) => OpaqueReason::Form(error.to_string()),
+        (_, None) => OpaqueReason::Unknown,
+        (_, Some(Lowering::Opaque(why))) => OpaqueReason::NoRule(why),
+        (_, Some(Lowering::Memory | Lowering::Generic | Lowering::Lowered)) => {
+            form("a record that does not say what is computed")
+        }
+    }
+}
+
 /// A recurrence that keeps the state of one token.
-fn packed<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
+fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),
         _ => Err(form("states after several tokens")),

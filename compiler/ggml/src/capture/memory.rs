@@ -13,7 +13,7 @@ use tpc_ir::{DType, Dim, Graph, Op, Place, RANK, TensorType, Value};
 use super::codes;
 use super::record::{Layout, Record};
 use super::strides::{Digit, Selection, select};
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 use tpc_diag::{Code, Diagnostic, Line, Name, message};
 use tpc_gguf::TensorName;
 
@@ -63,7 +63,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
 }
 
 /// Digits, at most one per axis where possible: neighbours that are taken whole are merged.
-fn merged(digits: &[Digit]) -> Vec<Digit> {
+fn merge_digits(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
     }
@@ -246,7 +246,7 @@ impl<'t> Memory<'t> {
                 self.traces.push(Trace {
                     record: owner,
                     reads: Vec::new(),
-                    made: Made::Value(v),
+                    made: RecordResult::Value(v),
                 });
                 Ok(v)
             }
@@ -316,7 +316,7 @@ impl<'t> Memory<'t> {
         if ne.contains(&0) {
             return None;
         }
-        select(ne, len, bytes, layout).filter(|s| merged(&s.digits).len() <= RANK)
+        select(ne, len, bytes, layout).filter(|s| merge_digits(&s.digits).len() <= RANK)
     }
 
     /// Appends the ops that select from a value.
@@ -361,7 +361,7 @@ impl<'t> Memory<'t> {
         digits: &[Digit],
         name: &str,
     ) -> Result<(Value, Vec<Digit>), TypeError> {
-        let axes = merged(digits);
+        let axes = merge_digits(digits);
         // Sizes of 1 stay where they are, so that a slice of an axis needs no reshape.
         let own = self.sizes(v);
         let sized: Vec<usize> = (0..RANK).filter(|&i| own[i] > 1).collect();
@@ -380,7 +380,7 @@ impl<'t> Memory<'t> {
     }
 
     /// Writes a value through a view, which has its sizes.
-    pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<Made, TypeError> {
+    pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
@@ -391,7 +391,7 @@ impl<'t> Memory<'t> {
         let after = updated.ok_or(TypeError::Axis(RANK as u64))?;
         self.define(t.root, after);
         let new = Some(new);
-        Ok(Made::Written { old, new, after })
+        Ok(RecordResult::Written { old, new, after })
     }
 
     /// The view of a value through a layout, with the sizes and the element type of `t`; `None` where it is not a box.
@@ -491,7 +491,7 @@ impl<'t> Memory<'t> {
         &mut self,
         tensor: usize,
         reads: &[(usize, Value)],
-    ) -> Result<Made, TypeError> {
+    ) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
         let old = self.whole(t.root)?;
@@ -501,7 +501,7 @@ impl<'t> Memory<'t> {
         let after = self.declare(op, all, vec![type_of(owner)], &owner.name)[0];
         self.define(t.root, after);
         let new = None;
-        Ok(Made::Written { old, new, after })
+        Ok(RecordResult::Written { old, new, after })
     }
 }
 

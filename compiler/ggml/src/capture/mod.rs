@@ -26,6 +26,7 @@ mod layers;
 mod leaves;
 mod lowering;
 mod memory;
+mod operands;
 mod ops;
 mod rebuild;
 mod record;
@@ -109,7 +110,7 @@ fn with_symbols(
     let symbols::Symbolic { graph, batch, note } = symbols::introduce(&memory.graph, &samples)?;
     memory.graph = graph;
     memory.notes.extend(note);
-    let captured = finished(lowered, batch)?;
+    let captured = finish(lowered, batch)?;
     Ok(CapturedGraph {
         records: tensors,
         ..captured
@@ -123,16 +124,16 @@ fn with_symbols(
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
     // What a file says is checked where it is parsed.
     let tensors = record::parse(&write(tensors))?;
-    let captured = finished(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
+    let captured = finish(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
     Ok(CapturedGraph {
         records: tensors,
         ..captured
     })
 }
 
-/// Lowered records as a graph with layers, verified; the records are not there yet.
-fn finished(
-    lowered: Lowered<'_>,
+/// LoweredRecords records as a graph with layers, verified; the records are not there yet.
+fn finish(
+    lowered: LoweredRecords<'_>,
     batch: Vec<(Symbol, u64)>,
 ) -> Result<CapturedGraph, CaptureError> {
     let Memory {
@@ -165,7 +166,7 @@ enum Packed {
 }
 
 /// The graph of a capture before its symbols are known.
-struct Lowered<'t> {
+struct LoweredRecords<'t> {
     memory: Memory<'t>,
     leaves: Vec<Leaf>,
     /// The record of each named output.
@@ -177,7 +178,7 @@ fn lower<'t>(
     tensors: &'t [Record],
     name: &str,
     packed: Packed,
-) -> Result<Lowered<'t>, CaptureError> {
+) -> Result<LoweredRecords<'t>, CaptureError> {
     let mut leaves = leaves::Leaves::from_records(tensors);
     let mut m = Memory::new(tensors, name);
     for (i, t) in tensors.iter().enumerate() {
@@ -215,7 +216,7 @@ fn lower<'t>(
             records: tensors.len(),
         });
     }
-    Ok(Lowered {
+    Ok(LoweredRecords {
         leaves: leaves.list(&m),
         memory: m,
         results,

@@ -5,10 +5,11 @@ use tpc_ir::{RANK, Value};
 
 use super::append::{OpaqueReason, form, push, push_packed};
 use super::codes;
-use super::lowering::{OpLowering, Operands, lowering};
+use super::lowering::{OpLowering, lowering};
 use super::memory::Memory;
+use super::operands::Operands;
 use super::record::Record;
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 
 const NONE_NEEDED: &str = "the plan is sound without it: operands and result stay whole";
@@ -27,7 +28,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         return Ok(());
     }
     // The destination of a copy is not read, where it is one.
-    let elsewhere = elsewhere(m, t);
+    let elsewhere = wrong_destination(m, t);
     let is_copy = t.is(OpKind::Cpy) && t.writes() && elsewhere.is_none();
     let is_read = |position: usize| position == 0 || !is_copy;
     let mut operands = Vec::with_capacity(t.src.len());
@@ -54,7 +55,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
             records: &operands,
             values: &values,
         };
-        computed(m, t, operands)
+        compute(m, t, operands)
     };
     let made = remember(m, index, made, &reads)?;
     m.traces.push(Trace {
@@ -67,7 +68,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
 }
 
 /// The reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
-fn elsewhere(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
+fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
@@ -79,7 +80,7 @@ fn remember(
     index: usize,
     made: Result<Vec<Value>, OpaqueReason>,
     reads: &[(usize, Value)],
-) -> Result<Made, TypeError> {
+) -> Result<RecordResult, TypeError> {
     let t = &m.tensors[index];
     let made = match made {
         Ok(made) => made,
@@ -105,17 +106,17 @@ fn remember(
     Ok(match made.as_slice() {
         [one] => {
             m.define(index, *one);
-            Made::Value(*one)
+            RecordResult::Value(*one)
         }
         _ => {
             m.define_parts(index, made.clone());
-            Made::Parts(made)
+            RecordResult::Parts(made)
         }
     })
 }
 
 /// Appends what the record computes. The values are its result, or the results that it packs.
-fn computed(
+fn compute(
     m: &mut Memory<'_>,
     t: &Record,
     operands: Operands<'_>,
@@ -124,9 +125,6 @@ fn computed(
         OpLowering::Direct(op) => push(m, t, op, operands.values.to_vec()),
         OpLowering::Packed(op) => push_packed(m, t, op, operands.values.to_vec()),
         OpLowering::Custom(build) => build(m, t, operands),
-        OpLowering::Opaque(why) => Err(OpaqueReason::NoRule(why)),
-        // Leaves and pure views are not lowered.
-        OpLowering::Memory => Err(form("a record that does not say what is computed")),
     }
 }
 

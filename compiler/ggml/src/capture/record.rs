@@ -248,7 +248,7 @@ fn record(
     }
     let References { src, root } = references;
     match root {
-        Some(root) => inside(line, &read.name, dtype, &layout, &before[root])?,
+        Some(root) => check_bounds(line, &read.name, dtype, &layout, &before[root])?,
         None if layout.offset != 0 => {
             return Err(CaptureError::Offset {
                 line,
@@ -321,7 +321,7 @@ const ITSELF: i64 = -2;
 
 /// What an id stands for.
 enum Referent {
-    Nobody,
+    None,
     Itself,
     /// An earlier record, by position.
     Earlier(usize),
@@ -352,7 +352,7 @@ impl Names<'_> {
 
     fn find(&self, role: impl Into<String>, id: i64) -> Result<Referent, CaptureError> {
         match (id, self.before.get(&id), self.defined.get(&id)) {
-            (NOBODY, ..) => Ok(Referent::Nobody),
+            (NOBODY, ..) => Ok(Referent::None),
             (ITSELF, ..) => Ok(Referent::Itself),
             (_, Some(&found), _) => Ok(Referent::Earlier(found)),
             _ if id == self.own => Ok(Referent::Itself),
@@ -380,14 +380,14 @@ fn references(
 ) -> Result<References, CaptureError> {
     let root = match names.find("view", read.view)? {
         // A tensor that looks into its own memory owns it.
-        Referent::Nobody | Referent::Itself => None,
+        Referent::None | Referent::Itself => None,
         Referent::Earlier(v) => Some(before[v].root),
     };
     let mut src = Vec::with_capacity(read.src.len());
     for (i, &id) in read.src.iter().enumerate() {
         let role = || format!("src[{i}]");
         match names.find(role(), id)? {
-            Referent::Nobody => src.push(None),
+            Referent::None => src.push(None),
             Referent::Earlier(s) => src.push(Some(s)),
             // A conversion (`ggml_cast`) is a copy to itself: it has the memory that it writes to.
             Referent::Itself if read.op == OpKind::Cpy.name() && i == 1 && root.is_none() => {}
@@ -420,7 +420,7 @@ fn enough_sources(
 ) -> Result<(), CaptureError> {
     let found = src.iter().take_while(|s| s.is_some()).count();
     let wanted = match op.kind() {
-        Some(kind) => kind.least_sources(),
+        Some(kind) => kind.facts().least_sources,
         None => 0,
     };
     if found >= wanted {
@@ -445,7 +445,7 @@ fn words(params: &[i64]) -> Option<Vec<i32>> {
 }
 
 /// Fails when a view reaches beyond the tensor that owns the memory.
-fn inside(
+fn check_bounds(
     line: usize,
     name: &str,
     dtype: DType,

@@ -11,7 +11,7 @@ use tpc_ir::{Bindings, Graph, RANK, Symbol, Value};
 use tpc_passes::factors::Factors;
 
 use super::record::Record;
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 
 /// Sizes of values in several graphs.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Samples {
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {
-            let (t, Made::Value(v)) = (&records[trace.record], &trace.made) else {
+            let (t, RecordResult::Value(v)) = (&records[trace.record], &trace.made) else {
                 continue;
             };
             let dims = &graph.value(*v).ty.dims;
@@ -49,7 +49,12 @@ impl Samples {
     }
 
     /// The sizes of a value along an axis.
-    fn along(&self, graph: &Graph, (v, also): &(Value, Vec<[u64; RANK]>), axis: usize) -> Sizes {
+    fn sizes_along(
+        &self,
+        graph: &Graph,
+        (v, also): &(Value, Vec<[u64; RANK]>),
+        axis: usize,
+    ) -> Sizes {
         let own = graph.value(*v).ty.dims[axis].as_const().unwrap_or(0);
         let others = also.iter().map(|ne| ne[axis]);
         [own].into_iter().chain(others).collect()
@@ -63,7 +68,7 @@ impl Samples {
             let before = known.len();
             for value in &self.values {
                 for axis in 0..RANK {
-                    let all = self.along(graph, value, axis);
+                    let all = self.sizes_along(graph, value, axis);
                     let var = factors.space.find(factors.axes[value.0.index()][axis]);
                     learn(factors, &mut known, var, all);
                 }
@@ -79,7 +84,7 @@ impl Samples {
                 let mut leaves = Vec::new();
                 factors.space.leaves(var, &mut leaves);
                 if !leaves.iter().all(|v| known.contains_key(v)) {
-                    let all = self.along(graph, value, axis);
+                    let all = self.sizes_along(graph, value, axis);
                     known.entry(var).or_insert(all);
                 }
             }

@@ -238,7 +238,7 @@ fn fixed_batch(graph: &Graph, why: &str) -> Diagnostic {
 }
 
 /// The value behind layout ops and slices.
-fn behind(graph: &Graph, mut v: Value) -> Value {
+fn source_of_layout(graph: &Graph, mut v: Value) -> Value {
     loop {
         let data = graph.inst(graph.value(v).def.0);
         if !data.op.is_view() {
@@ -249,7 +249,7 @@ fn behind(graph: &Graph, mut v: Value) -> Value {
 }
 
 fn is_input(graph: &Graph, v: Value) -> bool {
-    matches!(graph.def_op(behind(graph, v)), Op::Input(_))
+    matches!(graph.def_op(source_of_layout(graph, v)), Op::Input(_))
 }
 
 /// The factor of several positions per token.
@@ -296,7 +296,7 @@ impl Evidence {
         let o = &data.operands;
         match &data.op {
             Op::GetRows(_) if matches!(graph.def_op(o[1]), Op::Input(_)) => {
-                match graph.def_op(behind(graph, o[0])) {
+                match graph.def_op(source_of_layout(graph, o[0])) {
                     Op::Weight(_) => {
                         self.tokens.push(var(o[1], 0));
                         self.lookups.push(var(o[1], 0));
@@ -363,7 +363,7 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
         evidence.tokens.retain(differs);
         evidence.lookups.retain(differs);
     }
-    let mut out = shown(graph, factors, evidence);
+    let mut out = batch_factors(graph, factors, evidence);
     // What does not differ with the tokens counts none of them.
     let tokens = |s: &Size| matches!(s.symbol, Symbol::NTokens | Symbol::NOutputs);
     let is_one_of_several = out.iter().any(|(v, s)| tokens(s) && differs(v));
@@ -396,7 +396,7 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
 }
 
 /// The factors of the batch that ops show.
-fn shown(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
+fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {
         if !factors.space.size(v).is_one() {
@@ -405,7 +405,7 @@ fn shown(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     };
     if let Some(v) = evidence.most_tokens(factors) {
         add(v, Symbol::NTokens, 1);
-        for steps in convolved(graph, factors, v) {
+        for steps in convolution_steps(graph, factors, v) {
             add(steps, Symbol::NTokens, 1);
         }
         // Several positions per token are not a factor of anything else.
@@ -431,7 +431,7 @@ fn shown(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
 
 /// The steps that convolutions make: a convolution over steps before the batch and those of the batch, which `tokens`
 /// counts, makes as many as the batch has.
-fn convolved(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> {
+fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> {
     let mut out = Vec::new();
     for (_, data) in graph.insts() {
         let Op::SsmConv(_) = data.op else { continue };

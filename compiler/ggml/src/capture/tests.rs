@@ -178,10 +178,10 @@ fn any_op_of_ggml_with_any_operands_is_planned_around() {
             w.op("SILU", [8, 4, 1, 1], &[z]);
             // Not every record is an op with these operands, but none with enough of them stops the reader.
             match read(&w.text, "test") {
-                Ok(_) => assert!(n >= name.least_sources()),
+                Ok(_) => assert!(n >= name.facts().least_sources),
                 Err(e) => {
                     assert_eq!(e.code(), "TPC0188", "{e}");
-                    assert!(n < name.least_sources());
+                    assert!(n < name.facts().least_sources);
                 }
             }
         }
@@ -589,7 +589,7 @@ fn every_op_keeps_its_words_or_says_which_it_has() {
         let x = w.input("f32", [8, 8, 1, 1]);
         w.params = vec![0; 40];
         w.params.push(7);
-        let sources = kind.least_sources();
+        let sources = kind.facts().least_sources;
         w.op(kind.name(), [8, 8, 1, 1], &vec![x; sources]);
         // A view without memory to look into is no view.
         let lost = opaque_ops(&w.text).iter().all(|op| match op {

@@ -10,12 +10,12 @@ pub(super) struct Trace {
     /// The values of its sources, by position among the sources.
     pub(super) reads: Vec<(usize, Value)>,
     /// What became of its memory.
-    pub(super) made: Made,
+    pub(super) made: RecordResult,
 }
 
 /// What became of the memory of a record.
 #[derive(Clone, Debug)]
-pub(super) enum Made {
+pub(super) enum RecordResult {
     /// Its own memory has this value.
     Value(Value),
     /// Its own memory has these values one after another.

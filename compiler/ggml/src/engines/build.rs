@@ -152,7 +152,12 @@ impl Build {
     }
 
     /// The split mode that it has no longer.
-    pub fn dropped(&self, mode: &str) -> Option<&DroppedMode> {
+    pub fn dropped_mode(&self, mode: &str) -> Option<&DroppedMode> {
         self.dropped_modes.iter().find(|d| d.mode == mode)
+    }
+
+    /// The kernels of a back end; `None` where they are not known.
+    pub fn cache_kernels(&self, backend: Backend) -> Option<&CacheKernels> {
+        self.cache_kernels.iter().find(|c| c.backend == backend)
     }
 }

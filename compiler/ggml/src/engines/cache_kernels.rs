@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Basis, Build};
+use super::{Backend, Basis};
 
 /// The cache types for which a back end has attention kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -54,16 +54,10 @@ impl CacheKernels {
     }
 }
 
-impl Build {
-    /// The kernels of a back end; `None` where they are not known.
-    pub fn cache_kernels(&self, backend: Backend) -> Option<&CacheKernels> {
-        self.cache_kernels.iter().find(|c| c.backend == backend)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::Build;
     use crate::llama_cpp::Maker;
 
     #[test]

@@ -158,13 +158,13 @@ impl Condition {
             | Condition::CachesOnHostGrouped
             | Condition::CachesOnHostFewQueries
             | Condition::CachesOnHostUnrotated => match hosted {
-                true => self.of_hosted(model, of),
+                true => self.check_hosted(model, of),
                 false => None,
             },
             Condition::AttentionOnHost => attention_on_host(model, of).filter(|_| several),
             Condition::FeedForwardTorn => {
                 let mut layers = model.feed_forward.iter().filter(|_| several);
-                layers.find_map(|f| f.torn(of.on_host))
+                layers.find_map(|f| f.host_conflict(of.on_host))
             }
             Condition::OutputBiasOnHost => {
                 let mut biases = model.output_biases.iter().filter(|_| several);
@@ -176,7 +176,7 @@ impl Condition {
     }
 
     /// Conditions on layers whose cache is on the host and whose heads are on several devices.
-    fn of_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
+    fn check_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let fused = model.attention.iter().any(|a| a.cached && a.fused);
         let shared = |a: &&Attention| a.cached && is_shared(a, of);
         let mut layers = model.attention.iter().filter(shared);
@@ -237,7 +237,7 @@ fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
 }
 
 fn rows_of_one_block(model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
-    let single = |c: &&super::geometry::Contracted| {
+    let single = |c: &&super::geometry::ContractedMatrix| {
         let block = c.dtype.block_len();
         block > 1 && c.columns == block && !(of.on_host)(&c.tensor)
     };

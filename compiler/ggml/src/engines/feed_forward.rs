@@ -65,7 +65,7 @@ impl FeedForward {
     ///
     /// The product of a matrix on the host is whole on every device, and the other matrices expect a part of it. A matrix that
     /// narrows takes parts to the host, so it may be there alone, or with the one that widens.
-    pub fn torn(&self, on_host: &dyn Fn(&str) -> bool) -> Option<String> {
+    pub fn host_conflict(&self, on_host: &dyn Fn(&str) -> bool) -> Option<String> {
         let hosted = |name: &Option<String>| name.as_deref().is_some_and(on_host);
         let named = |name: &Option<String>| name.clone().unwrap_or_default();
         if hosted(&self.gate) && !hosted(&self.up) {
@@ -112,7 +112,7 @@ mod tests {
         };
         let torn = |hosted: &[&str]| {
             let on = |n: &str| hosted.iter().any(|h| n.contains(&format!("ffn_{h}.")));
-            layer.torn(&on).is_some()
+            layer.host_conflict(&on).is_some()
         };
         for whole in [&[][..], &["down"], &["up", "down"], &["up", "gate", "down"]] {
             assert!(!torn(whole), "{whole:?}");

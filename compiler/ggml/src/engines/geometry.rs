@@ -13,11 +13,11 @@ pub struct Geometry {
     /// Its attention layers.
     pub attention: Vec<Attention>,
     /// Its layers of linear attention, or of another recurrence with a state per head.
-    pub linear: Vec<Linear>,
+    pub linear: Vec<LinearAttention>,
     /// Whether other layers keep states of convolutions (LFM 2).
     pub has_short_convolutions: bool,
     /// The matrices whose rows are split, so that each device has a part of every sum.
-    pub contracted: Vec<Contracted>,
+    pub contracted: Vec<ContractedMatrix>,
     /// The tensors by which attention and linear attention are split; norms and output matrices are not among them.
     pub projections: Vec<String>,
     /// Its feed-forward layers.
@@ -78,7 +78,7 @@ pub struct Attention {
 
 /// A layer of linear attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linear {
+pub struct LinearAttention {
     /// The layer.
     pub layer: u32,
     /// Groups of keys.
@@ -93,7 +93,7 @@ pub struct Linear {
 
 /// A matrix whose rows are split.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contracted {
+pub struct ContractedMatrix {
     /// Its name.
     pub tensor: String,
     /// Elements of a row.
@@ -150,7 +150,7 @@ impl Geometry {
             attention,
             linear: facts.linear(),
             has_short_convolutions: facts.any("shortconv.conv.weight"),
-            contracted: facts.contracted(),
+            contracted: facts.find_contracted(),
             projections: facts.projections(),
             feed_forward: FeedForward::of(header),
             output_biases: facts.output_biases(),
@@ -205,9 +205,9 @@ impl<'h> Facts<'h> {
         found.map_or(1, DType::block_len)
     }
 
-    fn contracted(&self) -> Vec<Contracted> {
+    fn find_contracted(&self) -> Vec<ContractedMatrix> {
         let all = CONTRACTED.iter().flat_map(|suffix| self.of_blocks(suffix));
-        let all = all.map(|(_, t)| Contracted {
+        let all = all.map(|(_, t)| ContractedMatrix {
             tensor: t.name.clone(),
             columns: t.ne[0],
             dtype: t.dtype,
@@ -261,7 +261,7 @@ impl<'h> Facts<'h> {
         has("output.weight") && !has("token_embd.weight")
     }
 
-    fn linear(&self) -> Vec<Linear> {
+    fn linear(&self) -> Vec<LinearAttention> {
         let (Some(groups), Some(values), Some(size)) = (
             self.count("ssm.group_count"),
             self.count("ssm.time_step_rank"),
@@ -270,7 +270,7 @@ impl<'h> Facts<'h> {
             return Vec::new();
         };
         let layers = self.of_blocks("ssm_out.weight");
-        let layers = layers.map(|(layer, t)| Linear {
+        let layers = layers.map(|(layer, t)| LinearAttention {
             layer,
             groups,
             values,
@@ -322,9 +322,9 @@ impl<'h> Facts<'h> {
             let (q, k, v) = (q?, k?, v?);
             let size = |v: Value, axis: usize| graph.value(v).ty.dims[axis].as_const();
             let (keys, values, queries) = (
-                Way::back(graph, k),
-                Way::back(graph, v),
-                Way::back(graph, q),
+                ProjectionPath::trace(graph, k),
+                ProjectionPath::trace(graph, v),
+                ProjectionPath::trace(graph, q),
             );
             let layer = inst.layer.unwrap_or(0);
             let key = size(q, 0)?;
@@ -358,7 +358,7 @@ impl<'h> Facts<'h> {
 
 /// The way from an operand of attention back to its projection.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct ProjectionPath {
     /// The width of a norm without a part per head.
     norm: Option<u64>,
     rotated: bool,
@@ -367,7 +367,7 @@ struct Way {
     weight: Option<Value>,
 }
 
-impl Way {
+impl ProjectionPath {
     /// Whether the projection is one that is split by its name; others are whole on every device.
     fn is_split(&self, graph: &Graph) -> bool {
         let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
@@ -378,8 +378,8 @@ impl Way {
         block.is_some_and(|(_, rest)| names.contains(&rest))
     }
 
-    fn back(graph: &Graph, from: Value) -> Way {
-        let mut way = Way::default();
+    fn trace(graph: &Graph, from: Value) -> ProjectionPath {
+        let mut way = ProjectionPath::default();
         let mut at = from;
         for _ in 0..STEPS {
             let inst = graph.inst(graph.value(at).def.0);

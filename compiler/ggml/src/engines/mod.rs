@@ -3,6 +3,7 @@
 //! - `build` has the types of a release's facts, `registry` the list of releases; each is one file in `data`;
 //! - `basis` has the evidence for a statement, `outcome` the ends of runs that go wrong;
 //! - `feed_forward` has the matrices that belong together, `geometry` the rest of a model's geometry, `shares` the parts of it that llama.cpp's devices get;
+//! - `tensor_cut` has the parts of every tensor by its name, by `head_sizes`, the sizes of each layer's heads;
 //! - `memory` has the numbers that a release's memory depends on;
 //! - `cache_kernels` has the cache types that back ends compute attention with;
 //! - `condition` has the conditions under which a split of tensors fails, `prediction` the end of a run.
@@ -16,21 +17,25 @@ mod cache_kernels;
 mod condition;
 mod feed_forward;
 mod geometry;
+mod head_sizes;
 mod memory;
 mod outcome;
 mod prediction;
 mod registry;
 mod shares;
+mod tensor_cut;
 
 pub use basis::Basis;
 pub use build::{Build, Defaults, DroppedMode, Failure, RemovedOption, ShortSums, TensorSplit};
 pub use cache_kernels::{CacheKernel, CacheKernels};
 pub use condition::{Condition, SplitUse};
 pub use feed_forward::FeedForward;
-pub use geometry::{Attention, Contracted, Geometry, HeadRows, Linear};
+pub use geometry::{Attention, ContractedMatrix, Geometry, HeadRows, LinearAttention};
+pub use head_sizes::HeadSizes;
 pub use memory::{BackendMemory, MemoryFacts};
 pub use outcome::Outcome;
-pub use prediction::Predicted;
+pub use prediction::Prediction;
 pub use registry::builds;
 pub use shares::{Devices, lcm};
+pub use tensor_cut::TensorCut;
 pub use tpc_passes::machine::Backend;

@@ -9,7 +9,7 @@ use crate::llama_cpp::limit_codes as codes;
 
 /// A reason why a run with split tensors fails.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Predicted {
+pub struct Prediction {
     /// The code of its finding.
     pub code: &'static Code,
     /// The end of the run.
@@ -24,7 +24,7 @@ pub struct Predicted {
     pub only_there: bool,
 }
 
-impl Predicted {
+impl Prediction {
     /// What the engine does, as words behind its name: the end of the run and the cause.
     pub fn does(&self) -> String {
         match self.outcome {
@@ -59,13 +59,13 @@ fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
 impl Build {
     /// The reasons why a run that splits a model's tensors fails, the one that ends it first. The list is empty if
     /// the run is right.
-    pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Predicted> {
+    pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Prediction> {
         let split = &self.tensor_split;
         let read = || Basis::Read {
             version: self.version.clone(),
         };
         if split.refused.contains(&model.arch) {
-            return vec![Predicted {
+            return vec![Prediction {
                 code: &codes::REFUSED_BY_NAME,
                 outcome: Outcome::Refuses,
                 why: format!("refuses -sm {} for {} by name", split.mode, model.arch),
@@ -76,7 +76,7 @@ impl Build {
         }
         let n = of.devices.count;
         if let Some(most) = split.max_devices.filter(|&most| n > most) {
-            return vec![Predicted {
+            return vec![Prediction {
                 code: &codes::MANY_DEVICES,
                 outcome: Outcome::Refuses,
                 why: format!("splits tensors among at most {most} devices, not {n}"),
@@ -86,7 +86,7 @@ impl Build {
             }];
         }
         if !self.splits(&model.arch) {
-            return vec![Predicted {
+            return vec![Prediction {
                 code: &codes::NOT_LISTED,
                 outcome: Outcome::SplitsByLayers,
                 why: format!(
@@ -100,7 +100,7 @@ impl Build {
         }
         let mixed = split.one_backend.as_ref().and_then(|basis| {
             let (a, b) = two_backends(of.backends)?;
-            Some(Predicted {
+            Some(Prediction {
                 code: &codes::MIXED_BACKENDS,
                 outcome: Outcome::AbortsAtContext,
                 why: format!(
@@ -115,7 +115,7 @@ impl Build {
         });
         let applies = |archs: &[String]| archs.is_empty() || archs.contains(&model.arch);
         let failures = split.failures.iter().filter(|f| applies(&f.archs));
-        let mut out: Vec<Predicted> = mixed.into_iter().collect();
+        let mut out: Vec<Prediction> = mixed.into_iter().collect();
         for f in failures {
             let Some(why) = f.when.holds(model, of) else {
                 continue;
@@ -124,7 +124,7 @@ impl Build {
             if out.iter().any(|p| *p.code == *f.when.code()) {
                 continue;
             }
-            out.push(Predicted {
+            out.push(Prediction {
                 code: f.when.code(),
                 outcome: f.does,
                 why,

@@ -2,7 +2,10 @@
 //!
 //! The rounding begins with another device in each layer, so that no device always gets the rest.
 
-use super::geometry::{Attention, Linear};
+use super::geometry::{Attention, LinearAttention};
+
+/// The elements in multiples of which tensors are split, as all releases have it.
+const SPLIT_STEP: u64 = 128;
 
 /// The devices among which tensors are split.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +17,15 @@ pub struct Devices<'a> {
 }
 
 impl Devices<'_> {
+    /// The devices with these proportions; equal ones are none.
+    pub fn with_proportions(proportions: &[f64]) -> Devices<'_> {
+        let equal = proportions.windows(2).all(|w| w[0] == w[1]);
+        Devices {
+            count: proportions.len(),
+            proportions: if equal { &[] } else { proportions },
+        }
+    }
+
     /// The parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
     #[expect(
         clippy::cast_possible_truncation,
@@ -47,15 +59,21 @@ impl Devices<'_> {
         parts
     }
 
+    /// The rows of queries that stay together: those of the `group` query elements of a key head, with so many rows per
+    /// element, in whole blocks. Blocks are joined up to `step` elements as long as that leaves a part for every device.
+    pub fn query_granule(&self, group: u64, rows: u64, block: u64, step: u64) -> u64 {
+        let mut unit = block.max(1);
+        while unit < step && unit.saturating_mul(self.count as u64) < group {
+            unit *= 2;
+        }
+        lcm(rows.saturating_mul(group), unit)
+    }
+
     /// The query heads of a layer of attention on each device.
     pub fn heads(&self, layer: &Attention, rotation: usize) -> Vec<u64> {
         let group = layer.heads / layer.kv_heads.max(1) * layer.key;
-        let mut unit = layer.block.max(1);
-        while unit < 128 && unit * (self.count as u64) < group {
-            unit *= 2;
-        }
         let twice = if layer.gated { 2 } else { 1 };
-        let granule = lcm(twice * group, unit);
+        let granule = self.query_granule(group, twice, layer.block, SPLIT_STEP);
         let columns = self.parts(twice * layer.heads * layer.key, granule, rotation);
         let head = (twice * layer.key).max(1);
         columns.into_iter().map(|c| c / head).collect()
@@ -63,8 +81,8 @@ impl Devices<'_> {
 
     /// The groups of keys, and the heads of values, of a layer of linear attention on each device, where each is rounded by
     /// itself.
-    pub fn linear(&self, layer: &Linear, rotation: usize) -> [Vec<u64>; 2] {
-        let granule = lcm(lcm(layer.block.max(1), 128), layer.size.max(1));
+    pub fn linear(&self, layer: &LinearAttention, rotation: usize) -> [Vec<u64>; 2] {
+        let granule = state_granule(layer.block, layer.size, SPLIT_STEP);
         let of = |heads: u64| {
             let columns = self.parts(heads * layer.size, granule, rotation);
             let heads = columns.into_iter().map(|c| c / layer.size.max(1));
@@ -72,6 +90,11 @@ impl Devices<'_> {
         };
         [of(layer.groups), of(layer.values)]
     }
+}
+
+/// The elements of a recurrence that stay together: whole heads, in whole blocks, in multiples of `step`.
+pub(super) fn state_granule(block: u64, head: u64, step: u64) -> u64 {
+    lcm(lcm(block.max(1), step), head.max(1))
 }
 
 /// The least common multiple; 0 where either is 0.

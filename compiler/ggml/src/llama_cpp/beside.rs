@@ -1,8 +1,9 @@
 //! The files that a command line loads in addition to the model.
 
-use super::command::{CommandLine, ParsedOption};
+use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
-use super::options::Setting;
+use super::option_spec::Setting;
+use super::parsed_option::ParsedOption;
 
 /// Options of drafts and encoders, which no table of settings tells apart.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];
@@ -29,8 +30,8 @@ pub struct DraftFile {
     pub cache_type_v: Option<String>,
     /// Its layers on the devices; `None` for all, or what llama.cpp chooses.
     pub gpu_layers: Option<u64>,
-    /// The cells of its context, where the line says it: builds that have no such option take the model's.
-    pub cells: Option<u64>,
+    /// Its context size, where the line says it: builds that have no such option take the model's.
+    pub ctx_size: Option<u64>,
     /// The positions of its devices, where the line lists them; none for the host.
     pub devices: Option<Vec<usize>>,
 }
@@ -54,7 +55,7 @@ fn is_file(given: &ParsedOption) -> bool {
 
 impl CommandLine {
     /// The last value of the options with these names, which have no setting of their own.
-    fn named(&self, names: &[&str]) -> Option<&ParsedOption> {
+    fn last_of(&self, names: &[&str]) -> Option<&ParsedOption> {
         let is = |o: &&ParsedOption| names.contains(&o.spelling.replace('_', "-").as_str());
         self.options.iter().rev().find(is)
     }
@@ -72,7 +73,7 @@ impl CommandLine {
     }
 
     /// The options whose files are somewhere else: `-hfd`, `-mmu`.
-    pub fn elsewhere(&self) -> impl Iterator<Item = &ParsedOption> {
+    pub fn remote_files(&self) -> impl Iterator<Item = &ParsedOption> {
         let both = [Setting::Draft, Setting::Projector];
         let all = both.into_iter().filter_map(|s| self.last(s));
         all.filter(|o| !is_file(o))
@@ -81,7 +82,7 @@ impl CommandLine {
     /// The draft with a file of its own.
     pub fn draft_file(&self) -> Option<DraftFile> {
         let file = self.last(Setting::Draft).filter(|o| is_file(o))?;
-        let value = |names| self.named(names).map(|o| o.value.clone());
+        let value = |names| self.last_of(names).map(|o| o.value.clone());
         let devices = value(DEVICES).map(|list| match list.as_str() {
             "none" => Vec::new(),
             list => list.split(',').filter_map(|d| self.device(d)).collect(),
@@ -91,7 +92,7 @@ impl CommandLine {
             cache_type_k: value(CACHE_K),
             cache_type_v: value(CACHE_V),
             gpu_layers: value(LAYERS).and_then(|n| n.trim().parse().ok()),
-            cells: value(CELLS)
+            ctx_size: value(CELLS)
                 .and_then(|n| n.trim().parse().ok())
                 .filter(|&n| n > 0),
             devices,
@@ -101,8 +102,8 @@ impl CommandLine {
     /// The encoder of images or sound.
     pub fn projector_file(&self) -> Option<ProjectorFile> {
         let file = self.last(Setting::Projector).filter(|o| is_file(o))?;
-        let device = self.named(PROJECTOR_DEVICE).map(|o| o.value.as_str());
-        let offload = self.named(PROJECTOR_OFFLOAD).map(|o| o.spelling.as_str());
+        let device = self.last_of(PROJECTOR_DEVICE).map(|o| o.value.as_str());
+        let offload = self.last_of(PROJECTOR_OFFLOAD).map(|o| o.spelling.as_str());
         Some(ProjectorFile {
             file: file.value.clone(),
             on_host: device == Some("none")
@@ -170,7 +171,7 @@ mod tests {
     fn files_elsewhere_have_no_header_here() {
         let line = read("llama-server -hfd a/b:Q4_0 -mmu https://h/mmproj.gguf");
         assert!(line.draft_file().is_none() && line.projector_file().is_none());
-        assert_eq!(line.elsewhere().count(), 2);
+        assert_eq!(line.remote_files().count(), 2);
     }
 
     #[test]

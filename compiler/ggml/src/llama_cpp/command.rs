@@ -4,22 +4,11 @@ use std::iter::Peekable;
 use std::slice::Iter;
 
 use super::fault::{Fault, fault, is_on_off_auto, read_number};
-use super::options::{Arity, OPTIONS, OptionSpec, Setting};
+use super::option_spec::{Arity, OptionSpec, Setting};
+use super::options::OPTIONS;
+use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 use tpc_diag::{Diagnostic, codes};
-
-/// An option of a command line, or an environment variable before it, with its argument.
-#[derive(Clone, Debug)]
-pub struct ParsedOption {
-    /// The option.
-    pub spec: &'static OptionSpec,
-    /// Its spelling in the line: `-c`, or `LLAMA_ARG_CTX_SIZE`.
-    pub spelling: String,
-    /// Its argument, or its two arguments with a space between; `on` or `off` for a switch.
-    pub value: String,
-    /// Whether an environment variable stands for it.
-    pub from_env: bool,
-}
 
 /// A command line of llama.cpp.
 #[derive(Clone, Debug)]
@@ -93,7 +82,7 @@ impl CommandLine {
         };
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
         let Some(kind) = Program::of(name) else {
-            let help = match Program::near(name) {
+            let help = match Program::nearest(name) {
                 Some(near) => format!("did you mean {near}?"),
                 None => "a line such as `llama-server -m MODEL.gguf -sm tensor`".to_owned(),
             };
@@ -281,7 +270,7 @@ fn argument(
                 (Some(value), _) => value.clone(),
                 (None, Maker::IkLlamaCpp) => "on".to_owned(),
                 (None, Maker::LlamaCpp) => {
-                    return Ok(("on".to_owned(), Some(Fault::missing(spelling))));
+                    return Ok(("on".to_owned(), Some(Fault::missing_value(spelling))));
                 }
             }
         }
@@ -304,7 +293,7 @@ mod tests {
                     -fa on -c 8192 -sm tensor -ot a=CPU -ot b=CPU --port 80 --frobnicate 3 --jinja";
         let line = read(line).expect("a line");
         assert_eq!(line.value(Setting::Model), Some("x.gguf"));
-        assert_eq!(line.count(Setting::Context), Some(8192));
+        assert_eq!(line.count(Setting::CtxSize), Some(8192));
         assert!(line.is_off(Setting::KvOffload) && line.splits_tensors());
         assert_eq!(line.value(Setting::FlashAttention), Some("on"));
         assert_eq!(line.all(Setting::Override).count(), 2);
@@ -389,7 +378,7 @@ mod tests {
         assert_eq!(
             read("llama-server -c 8k")
                 .expect("a line")
-                .count(Setting::Context),
+                .count(Setting::CtxSize),
             Some(8192)
         );
     }
@@ -404,7 +393,7 @@ mod tests {
             (None, None)
         );
         assert_eq!(
-            (line.value(Setting::Ubatch), line.value(Setting::Context)),
+            (line.value(Setting::Ubatch), line.value(Setting::CtxSize)),
             (Some("1"), Some("8192"))
         );
         let graph = line

@@ -1,28 +1,28 @@
 //! The cells of the KV cache that a command line asks for, and what llama.cpp chooses by itself.
 
 use super::command::{CommandLine, is_off};
-use super::options::Setting;
+use super::option_spec::Setting;
 use super::programs::{Maker, Program};
 
 /// The context of a command line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// Cells of the KV cache; `None` for the model's context.
-    pub cells: Option<u64>,
+    /// The context size, of all sequences together; `None` for the model's.
+    pub ctx_size: Option<u64>,
     /// Sequences; `None` where nothing says.
     pub sequences: Option<u64>,
 }
 
 /// What llama.cpp chooses by itself, so that the model fits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedSettings {
     /// The context.
     pub context: bool,
     /// The layers on the devices, their division, and the tensors on the host.
     pub layers: bool,
 }
 
-impl Fitted {
+impl FittedSettings {
     /// Whether it chooses anything.
     pub fn any(self) -> bool {
         self.context || self.layers
@@ -45,19 +45,19 @@ impl CommandLine {
         let count = |setting| self.count(setting).filter(|&n| n > 0);
         match self.kind {
             Program::General => Context {
-                cells: count(Setting::Context),
+                ctx_size: count(Setting::CtxSize),
                 sequences: count(Setting::Parallel),
             },
             Program::Bench => Context {
-                cells: Some(self.tested().max(1)),
+                ctx_size: Some(self.largest_test().max(1)),
                 sequences: None,
             },
             Program::Chunks => {
-                let cells = count(Setting::Context).unwrap_or(512);
-                let several = self.count(Setting::Batch).unwrap_or(2048) / cells;
+                let ctx_size = count(Setting::CtxSize).unwrap_or(512);
+                let several = self.count(Setting::Batch).unwrap_or(2048) / ctx_size;
                 let sequences = several.max(1);
                 Context {
-                    cells: Some(sequences.saturating_mul(cells)),
+                    ctx_size: Some(sequences.saturating_mul(ctx_size)),
                     sequences: Some(sequences),
                 }
             }
@@ -65,7 +65,7 @@ impl CommandLine {
     }
 
     /// The tokens of a benchmark's largest test. Prompts and generation are tests of their own.
-    fn tested(&self) -> u64 {
+    fn largest_test(&self) -> u64 {
         let most = |setting, default: u64| {
             let all = self.all(setting).filter_map(|o| largest(&o.value));
             all.max().unwrap_or(default)
@@ -81,7 +81,7 @@ impl CommandLine {
     }
 
     /// What llama.cpp chooses by itself where the model does not fit.
-    pub fn fitted(&self) -> Fitted {
+    pub fn fitted_settings(&self) -> FittedSettings {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
             // ik_llama.cpp fits the model only if `--fit` is given.
@@ -92,7 +92,7 @@ impl CommandLine {
             Program::General | Program::Chunks => !self.is_off(Setting::Fit),
         };
         if !is_fitted || self.splits_tensors() {
-            return Fitted::default();
+            return FittedSettings::default();
         }
         let placed = [
             Setting::TensorSplit,
@@ -102,11 +102,11 @@ impl CommandLine {
             Setting::NCpuFfn,
         ];
         let layers = self.value(Setting::GpuLayers);
-        Fitted {
+        FittedSettings {
             // With `-c 0` the whole context is asked for.
             context: self.kind == Program::General
                 && self.maker == Maker::LlamaCpp
-                && !given(Setting::Context),
+                && !given(Setting::CtxSize),
             layers: layers.is_none_or(|l| matches!(l, "auto" | "-1"))
                 && !placed.into_iter().any(given)
                 && self.value(Setting::SplitMode) != Some("row"),
@@ -122,8 +122,11 @@ mod tests {
     #[test]
     fn each_program_has_its_context() {
         let of = |line| {
-            let Context { cells, sequences } = read(line).context();
-            (cells, sequences)
+            let Context {
+                ctx_size,
+                sequences,
+            } = read(line).context();
+            (ctx_size, sequences)
         };
         assert_eq!(of("llama-server"), (None, None));
         assert_eq!(of("llama-server -c 0 -np -1"), (None, None));
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn what_is_open_is_fitted() {
         let of = |line| {
-            let Fitted { context, layers } = read(line).fitted();
+            let FittedSettings { context, layers } = read(line).fitted_settings();
             (context, layers)
         };
         assert_eq!(of("llama-server"), (true, true));

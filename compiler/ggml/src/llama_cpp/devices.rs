@@ -1,7 +1,7 @@
 //! The devices that a command line names, by their number or by their buffers.
 
 use super::command::CommandLine;
-use super::options::Setting;
+use super::option_spec::Setting;
 
 /// The number of devices to plan for where nothing says it.
 const ASSUMED: usize = 2;
@@ -22,8 +22,8 @@ pub struct DeviceCount {
 
 /// The number of devices that a line states: by a list of devices, by those that are visible together with its servers, or by
 /// proportions.
-pub fn devices_named(line: &CommandLine) -> Option<usize> {
-    listed(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
+pub fn stated_devices(line: &CommandLine) -> Option<usize> {
+    listed_devices(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
 }
 
 impl CommandLine {
@@ -58,7 +58,7 @@ fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<
 }
 
 /// The number of devices that a line lists, or leaves visible beside its servers.
-fn listed(line: &CommandLine) -> Option<usize> {
+fn listed_devices(line: &CommandLine) -> Option<usize> {
     let servers = || line.servers().map_or(0, |s| s.len());
     let visible = || line.visible.map(|n| n + servers());
     entries(line, Setting::Devices, &[',']).or_else(visible)
@@ -66,17 +66,17 @@ fn listed(line: &CommandLine) -> Option<usize> {
 
 /// The number of devices to plan a line for: those that it states, or else as many as it names.
 pub fn device_count(line: &CommandLine) -> DeviceCount {
-    let stated = devices_named(line);
+    let stated = stated_devices(line);
     let servers = line.servers().map(|s| s.len() + LOCAL);
     let count = stated.or(servers).unwrap_or(ASSUMED);
-    if let Some(count) = listed(line) {
+    if let Some(count) = listed_devices(line) {
         return DeviceCount {
             count,
             assumed: false,
             named_by: None,
         };
     }
-    let last = named(line).filter(|(least, _)| *least > count);
+    let last = least_devices(line).filter(|(least, _)| *least > count);
     DeviceCount {
         assumed: stated.is_none() || last.is_some(),
         count: last.as_ref().map_or(count, |(least, _)| *least),
@@ -85,7 +85,7 @@ pub fn device_count(line: &CommandLine) -> DeviceCount {
 }
 
 /// How many devices there are at least by the numbers in a line, and the option that says so.
-fn named(line: &CommandLine) -> Option<(usize, String)> {
+fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
     let main = line.last(Setting::MainGpu).and_then(|given| {
         let n: usize = given.value.parse().ok()?;
         let by = format!("{} {}", given.spelling, given.value);

@@ -1,7 +1,9 @@
 //! The tests of a benchmark: a line with lists as a line for each combination of values.
 
-use super::command::{CommandLine, ParsedOption};
-use super::options::{Arity, OPTIONS, Setting};
+use super::command::CommandLine;
+use super::option_spec::{Arity, Setting};
+use super::options::OPTIONS;
+use super::parsed_option::ParsedOption;
 use super::programs::Program;
 use tpc_diag::{Diagnostic, codes};
 

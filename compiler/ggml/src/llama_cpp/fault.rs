@@ -1,8 +1,8 @@
 //! Values that a program of llama.cpp does not take: with them it does not start, or runs with another value.
 
-use super::command::ParsedOption;
 use super::numbers::{Number, number_of};
-use super::options::{Arity, Setting};
+use super::option_spec::{Arity, Setting};
+use super::parsed_option::ParsedOption;
 use super::programs::{Maker, Program};
 
 /// A value that the program does not take.
@@ -31,7 +31,7 @@ impl Fault {
 
     /// The same, with the value that is meant.
     #[must_use]
-    pub fn meaning(self, value: impl Into<Option<String>>) -> Fault {
+    pub fn with_meaning(self, value: impl Into<Option<String>>) -> Fault {
         Fault {
             meant: value.into(),
             ..self
@@ -39,7 +39,7 @@ impl Fault {
     }
 
     /// An option without the value that it needs.
-    pub(super) fn missing(spelling: &str) -> Fault {
+    pub(super) fn missing_value(spelling: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
             what: format!(
@@ -73,7 +73,7 @@ pub(super) fn read_number(word: &str) -> Option<i64> {
 }
 
 /// The number that the program takes from the begin of a word.
-fn begin(word: &str, kind: Number) -> Option<&str> {
+fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
     let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = count(digits);
@@ -121,7 +121,7 @@ impl Numeral<'_> {
             (_, Ok(_)) => return stops(),
             _ => {}
         }
-        let Some(begin) = begin(word, self.kind).filter(|_| !bench) else {
+        let Some(begin) = numeric_prefix(word, self.kind).filter(|_| !bench) else {
             return stops();
         };
         let read = read_number(word);
@@ -138,7 +138,7 @@ impl Numeral<'_> {
 }
 
 /// A value, or in a benchmark a list of them, each of which is one that the program has.
-fn among(
+fn check_each(
     given: &ParsedOption,
     program: Program,
     is: &dyn Fn(&str) -> bool,
@@ -152,7 +152,7 @@ fn among(
     let wrong = all.iter().find(|w| !is(w))?;
     let right: Vec<&str> = all.iter().copied().filter(|w| is(w)).collect();
     let meant = (!right.is_empty()).then(|| right.join(","));
-    Some(Fault::stops(spelling, wrong, takes).meaning(meant))
+    Some(Fault::stops(spelling, wrong, takes).with_meaning(meant))
 }
 
 /// The types that caches of llama.cpp have.
@@ -173,7 +173,7 @@ fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
         CACHE_TYPES.contains(&word)
             || (maker == Maker::IkLlamaCpp && IK_CACHE_TYPES.contains(&word))
     };
-    among(given, program, &is, &CACHE_TYPES.join(", "))
+    check_each(given, program, &is, &CACHE_TYPES.join(", "))
 }
 
 /// What is wrong with a split mode.
@@ -185,7 +185,7 @@ fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
         ),
         Maker::IkLlamaCpp => (&IK_SPLIT_MODES, "none, layer, attn or graph"),
     };
-    among(given, program, &|word| known.contains(&word), takes)
+    check_each(given, program, &|word| known.contains(&word), takes)
 }
 
 /// What is wrong with the value of an option.
@@ -202,7 +202,7 @@ pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Opt
         numeral.fault(takes)
     };
     let whole = |least, takes| number(Number::Whole, least, takes);
-    let each = |is: &dyn Fn(&str) -> bool, takes: &str| among(given, program, is, takes);
+    let each = |is: &dyn Fn(&str) -> bool, takes: &str| check_each(given, program, is, takes);
     match given.spec.setting {
         Setting::FlashAttention if given.spec.arity == Arity::NegatedSwitch => None,
         Setting::FlashAttention => each(&is_on_off_auto, "on, off or auto"),
@@ -216,7 +216,7 @@ pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Opt
             Some(Fault::stops(&given.spelling, word, takes))
         }
         Setting::NCpuMoe | Setting::NCpuFfn => whole(0, "a number of layers, at least 0"),
-        Setting::Context => whole(0, "a number of tokens; 0 is the model's context"),
+        Setting::CtxSize => whole(0, "a number of tokens; 0 is the model's context"),
         Setting::Batch | Setting::Ubatch => whole(0, "a number of tokens"),
         Setting::Parallel
         | Setting::MainGpu

@@ -3,7 +3,11 @@
 //! Source: `ik_llama.cpp`'s `docs/parameters.md`, and what its programs of 2025 and 2026 parse. Where releases differ, an option
 //! that any of them has is known.
 
-use super::options::{Arity, OptionSpec, Setting, option};
+use super::groups::{
+    IK_CACHE_ROTATION, IK_EXPERT_REDUCTION, IK_GRAPH, IK_GRAPH_SWITCHES, IK_MAX_GPU, IK_MERGING,
+    IK_MLA, IK_NO_FLASH_ATTENTION, IK_SAMPLERS,
+};
+use super::option_spec::{Arity, OptionSpec, Setting, option};
 
 use Arity::{NegatedSwitch, OnOffAuto, One, Switch, Two};
 use Setting as S;
@@ -11,12 +15,8 @@ use Setting as S;
 /// The options of `llama-server`, `llama-cli` and the other programs that share their reader.
 pub const IK_OPTIONS: &[OptionSpec] = &[
     option(S::Fit, Switch, "", &["--fit"]),
-    option(
-        S::FlashAttention,
-        NegatedSwitch,
-        "",
-        &["-no-fa", "--no-fa", "--no-flash-attn"],
-    ),
+    option(S::FlashAttention, NegatedSwitch, "", &["--no-fa"]),
+    IK_NO_FLASH_ATTENTION,
     option(S::Draft, One, "", &["-draft", "--draft-params"]),
     // Blocks of the model's own file draft.
     option(
@@ -39,24 +39,9 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
         "",
         &[
             // The graph, and what devices hold of it.
-            "--max-gpu",
-            "-mgpu",
-            "-amb",
-            "--attention-max-batch",
             "--attn-max-batch",
-            "-cuda",
-            "--cuda-params",
-            "-op",
-            "--offload-policy",
-            "-grt",
-            "--graph-reduce-type",
             "-gap",
             "--graph-attn-precision",
-            "-mla",
-            "--mla-use",
-            "--mla-attn",
-            "-ser",
-            "--smart-expert-reduction",
             "-fdn",
             "--fused-delta-net",
             "-mea",
@@ -105,7 +90,6 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
             "-tm",
             "--threads-mtmd",
             "--mtmd-kq-type",
-            "--tfs",
             "--allowlist-pieces",
             "--allowlist-unicode-rule",
             "--allowlist-keyword",
@@ -127,53 +111,22 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
             "--n-repetitions",
         ],
     ),
+    IK_SAMPLERS,
+    IK_MAX_GPU,
+    IK_GRAPH,
+    IK_MLA,
+    IK_EXPERT_REDUCTION,
     option(
         S::Other,
         Switch,
         "",
         &[
-            "-sas",
-            "--scheduler-async",
-            "-fmoe",
-            "--fused-moe",
-            "-no-fmoe",
             "--no-fmoe",
-            "--no-fused-moe",
-            "-gr",
-            "--graph-reuse",
-            "-no-gr",
             "--no-gr",
-            "--no-graph-reuse",
-            "-ger",
-            "--grouped-expert-routing",
-            "-no-ooae",
             "--no-ooae",
-            "--no-offload-only-active-experts",
-            "-ooae",
-            "--offload-only-active-experts",
-            "-no-fug",
             "--no-fug",
-            "--no-fused-up-gate",
-            "-no-mmad",
             "--no-mmad",
-            "--no-fused-mul-multiadd",
-            "-smf16",
-            "--split-mode-f16",
-            "-smf32",
-            "--split-mode-f32",
-            "-smgs",
-            "--split-mode-graph-scheduling",
-            "-rtr",
-            "--run-time-repack",
-            "-muge",
-            "--merge-up-gate-experts",
             "--merge-up-gate-exps",
-            "-mqkv",
-            "--merge-qkv",
-            "-khad",
-            "--k-cache-hadamard",
-            "-vhad",
-            "--v-cache-hadamard",
             "-rcache",
             "--rope-cache",
             "-thp",
@@ -208,6 +161,9 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
             "--log-test",
         ],
     ),
+    IK_GRAPH_SWITCHES,
+    IK_MERGING,
+    IK_CACHE_ROTATION,
 ];
 
 /// The options of its `llama-bench`, where a switch takes 0 or 1.
@@ -316,9 +272,9 @@ mod tests {
         };
         let fit = value("ik_llama-server --fit -c 4096", S::Fit);
         assert_eq!(fit.as_deref(), Some("on"));
-        let context = value("ik_llama-server --fit -c 4096", S::Context);
+        let context = value("ik_llama-server --fit -c 4096", S::CtxSize);
         assert_eq!(context.as_deref(), Some("4096"));
-        let context = value("ik_llama-server --context-shift -c 4096", S::Context);
+        let context = value("ik_llama-server --context-shift -c 4096", S::CtxSize);
         assert_eq!(context.as_deref(), Some("4096"));
         let drafts = value(
             "ik_llama-server --spec-type mtp:n_max=2,p_min=0.5",

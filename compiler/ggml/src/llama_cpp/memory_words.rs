@@ -1,7 +1,7 @@
 //! The options of a line that change the memory of llama.cpp, and which tpc has for that engine alone.
 
 use super::command::CommandLine;
-use super::options::Setting;
+use super::option_spec::Setting;
 
 /// Options with a value that have the same meaning in tpc, each with its spellings.
 const VALUES: [(&str, &[&str]); 4] = [

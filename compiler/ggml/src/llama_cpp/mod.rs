@@ -1,6 +1,8 @@
 //! Command lines of llama.cpp: the options that decide where tensors and caches are.
 //!
-//! - `options` lists the options of the programs, each with its arguments and the setting that it changes;
+//! - `option_spec` is an option: its spellings, its arguments and the setting that it changes;
+//! - `options` lists the options of the programs; `groups` has those that tpc reads itself;
+//! - `parsed_option` is an option of a line;
 //! - `command` parses a line, with the environment variables before it;
 //! - `beside` has the files that it loads in addition to the model;
 //! - `devices` counts the devices that it names;
@@ -20,11 +22,14 @@ mod context;
 mod devices;
 mod each;
 mod fault;
+pub mod groups;
 mod ik_options;
 pub mod limit_codes;
 mod memory_words;
 mod numbers;
+mod option_spec;
 mod options;
+mod parsed_option;
 mod programs;
 mod rope;
 #[cfg(test)]
@@ -32,13 +37,15 @@ mod testing;
 mod translate;
 
 pub use beside::{DraftFile, ProjectorFile};
-pub use command::{CommandLine, ParsedOption};
-pub use context::{Context, Fitted};
-pub use devices::{Buffer, DeviceCount, buffer, device_count, devices_named, position};
+pub use command::CommandLine;
+pub use context::{Context, FittedSettings};
+pub use devices::{Buffer, DeviceCount, buffer, device_count, position, stated_devices};
 pub use each::Test;
 pub use fault::Fault;
 pub use ik_options::IK_OPTIONS;
-pub use options::{Arity, OPTIONS, OptionSpec, Setting};
+pub use option_spec::{Arity, OptionSpec, Setting};
+pub use options::OPTIONS;
+pub use parsed_option::ParsedOption;
 pub use programs::{Maker, Program};
 pub use rope::{ROPE_SETTINGS, RopeOptions, is_of_context, metadata_override};
-pub use translate::{TpcCommand, ffn_on_host, quoted};
+pub use translate::{TpcCommand, ffn_on_host, quote};

@@ -55,7 +55,7 @@ const REAL: &str = "\
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Arity;
+    use super::super::option_spec::Arity;
     use super::super::programs::Maker;
     use super::*;
 

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::groups::{
+    BENCH_DELAY, BENCH_EMBEDDINGS, BENCH_MMAP, BENCH_PROGRESS, BENCH_STDERR, PROMPT_CACHE_FILE,
+};
 use super::ik_options::{IK_BENCH, IK_OPTIONS};
-use super::options::{Arity, OptionSpec, Setting, option};
+use super::option_spec::{Arity, OptionSpec, Setting, option};
 use tpc_diag::suggest;
 
 use Arity::{One, Switch};
@@ -85,7 +88,7 @@ impl Program {
     }
 
     /// The program whose name is like this one.
-    pub(super) fn near(name: &str) -> Option<&'static str> {
+    pub(super) fn nearest(name: &str) -> Option<&'static str> {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
@@ -136,8 +139,6 @@ const OTHERS: &[OptionSpec] = &[
             "--parse-special",
             "--ppl",
             "--process-output",
-            "--prompt-cache-all",
-            "--prompt-cache-ro",
             "--save-logits",
             "--show-count",
             "--show-statistics",
@@ -150,6 +151,7 @@ const OTHERS: &[OptionSpec] = &[
             "-tgs",
         ],
     ),
+    PROMPT_CACHE_FILE,
     option(
         S::Other,
         One,
@@ -299,11 +301,9 @@ const BENCH: &[OptionSpec] = &[
             "--load-mode",
             "-lzm",
             "--lazy-mode",
-            "-mmp",
             "--mmap",
             "-dio",
             "--direct-io",
-            "-embd",
             "--embeddings",
             "-nopo",
             "--no-op-offload",
@@ -312,11 +312,8 @@ const BENCH: &[OptionSpec] = &[
             "-r",
             "--repetitions",
             "--prio",
-            "--delay",
             "-o",
             "--output",
-            "-oe",
-            "--output-err",
             "-fitc",
             "--fit-ctx",
             "-hft",
@@ -324,6 +321,10 @@ const BENCH: &[OptionSpec] = &[
             "--numa",
         ],
     ),
+    BENCH_MMAP,
+    BENCH_EMBEDDINGS,
+    BENCH_STDERR,
+    BENCH_DELAY,
     option(
         S::Other,
         Switch,
@@ -335,9 +336,9 @@ const BENCH: &[OptionSpec] = &[
             "--list-devices",
             "-v",
             "--verbose",
-            "--progress",
             "--no-warmup",
             "--offline",
         ],
     ),
+    BENCH_PROGRESS,
 ];

@@ -1,7 +1,7 @@
 //! The scaling of the rotation that a command line asks for.
 
 use super::command::CommandLine;
-use super::options::Setting;
+use super::option_spec::Setting;
 
 /// What a line says of the rotation's scaling.
 #[derive(Clone, Debug, Default, PartialEq)]

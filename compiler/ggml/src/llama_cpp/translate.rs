@@ -3,7 +3,7 @@
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::memory_words::memory_words;
-use super::options::Setting;
+use super::option_spec::Setting;
 use super::programs::Maker;
 
 /// A command of tpc that asks for what a command line of llama.cpp asks for.
@@ -16,7 +16,7 @@ pub struct TpcCommand {
 }
 
 /// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -125,7 +125,7 @@ impl TpcCommand {
         }
         // A context of 0 is the model's, and -1 sequences are chosen by the server: tpc's defaults.
         let context = line.context();
-        for (n, option) in [(context.cells, "-c"), (context.sequences, "-np")] {
+        for (n, option) in [(context.ctx_size, "-c"), (context.sequences, "-np")] {
             if let Some(n) = n {
                 put(&[option, &n.to_string()]);
             }
@@ -150,16 +150,16 @@ impl TpcCommand {
 
     /// The command that plans it on the machine that these options say, quoted for a shell.
     pub fn shell(&self, machine: &[String]) -> String {
-        let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quoted(&self.model)];
-        words.extend(machine.iter().map(|o| quoted(o)));
-        words.extend(self.options.iter().map(|o| quoted(o)));
+        let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quote(&self.model)];
+        words.extend(machine.iter().map(|o| quote(o)));
+        words.extend(self.options.iter().map(|o| quote(o)));
         words.join(" ")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::devices_named;
+    use super::super::stated_devices;
     use super::*;
 
     /// The words for llama.cpp's server.
@@ -226,7 +226,7 @@ mod tests {
         ];
         let words = words.map(str::to_owned);
         let line = CommandLine::parse(&words).expect("a line");
-        assert_eq!(devices_named(&line), Some(2));
+        assert_eq!(stated_devices(&line), Some(2));
         let same = TpcCommand::from_line(&line, None).expect("it names a file");
         assert_eq!(
             same.shell(&["--devices".to_owned(), "2".to_owned()]),

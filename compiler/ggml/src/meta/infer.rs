@@ -219,7 +219,7 @@ fn owns_memory(t: &Record) -> bool {
     t.is_leaf() && !t.is_view
 }
 
-fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::InferredTypes {
+fn op(records: &[Record], so_far: &Inference, i: usize) -> rules::InferredState {
     let t = &records[i];
     if t.is_empty() || t.src.is_empty() {
         return Ok(SplitState::Mirrored);

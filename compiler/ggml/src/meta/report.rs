@@ -21,7 +21,7 @@ pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
         out.push(of_fault(f, f.record.map(|i| &repaired.records[i])));
     }
     out.extend(of_repairs(&repaired.repairs));
-    out.extend(not_repaired(&repaired));
+    out.extend(no_repair_note(&repaired));
     out
 }
 
@@ -94,7 +94,7 @@ fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
 }
 
 /// The note that no repair was found, and how the search ended.
-fn not_repaired(repaired: &RepairedGraph) -> Option<Diagnostic> {
+fn no_repair_note(repaired: &RepairedGraph) -> Option<Diagnostic> {
     let search = repaired.failed.as_ref()?;
     let record = repaired.inference.refused()?.record?;
     let t = &repaired.records[record];

@@ -1,10 +1,11 @@
 //! The ops of ggml, typed: parsed once from a capture's `op` name and `op_params` words.
 //!
-//! - `table` lists every op of `ggml.h`, one line each: [`OpKind`] is the op's identity, [`GgmlOp`] the op of a record
-//!   with its parameters. Adding an op is one line there; the compiler then names the matches to fill.
+//! - `table` lists every op of `ggml.h`, one line each with all that is known of it ([`OpFacts`]): [`OpKind`] is the op's
+//!   identity, [`GgmlOp`] the op of a record with its parameters, [`LoweredOp`] one with a counterpart in the IR. Adding an
+//!   op is one line there; the compiler then names the matches to fill.
+//! - `facts` has the columns of the table.
 //! - `params` decodes the words of an op's `op_params` into typed fields, and `words` says what becomes of each word, so
 //!   that none is lost silently.
-//! - `arity` has the number of sources that an op needs.
 //! - `number` has the numbers by which messages name ops.
 //!
 //! No other module compares the names of ops. The names are those of `ggml_op_desc`: a kind of `UNARY` or `GLU` stands
@@ -12,19 +13,20 @@
 //! [`GgmlOp::Unknown`], and words that an op cannot have as [`GgmlOp::Malformed`]: either is planned around, not an error.
 //! The words themselves stay in the record, also for ops whose parameters are not decoded.
 
-mod arity;
+mod facts;
 mod number;
 mod params;
 mod table;
 mod words;
 
+pub use facts::{Family, Lowering, OpFacts, SplitRule};
 pub use params::{
     Arange, ArgSort, Clamp, Concat, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb, HcPre,
     LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, PoolKind, Precision, Recurrence,
     Roll, Rope, RopeMode, Scale, SetView, SoftMax, SortOrder, Tri, TriKind, Xielu,
 };
-pub use table::{Family, GgmlOp, OpKind};
-pub use words::WordUse;
+pub use table::{GgmlOp, LoweredOp, OpKind};
+pub use words::{ParamWords, WordUse};
 
 #[cfg(test)]
 mod tests;

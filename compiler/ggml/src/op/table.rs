@@ -1,38 +1,25 @@
 //! Every op of ggml 0.22, in the order of `ggml.h`, so that the two lists can be laid side by side.
 
+use std::convert::Infallible;
 use std::fmt;
 
+use super::facts::{
+    CUSTOM, EMBEDDING, Family, IMAGE, Lowering, OpFacts, RECURRENT, SOLVER, SplitRule, TRAINING,
+};
 use super::params::{
     Arange, ArgSort, Clamp, Concat, Decode, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb,
     HcPre, LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, Recurrence, Roll, Rope,
-    Scale, SetView, SoftMax, Tri, Words, Xielu,
+    RopeMode, Scale, SetView, SoftMax, Tri, Words, Xielu,
 };
-use super::words::WordUse;
+use super::words::{
+    DIAG_MASK, FLASH_ATTENTION, GLU, KEPT, LEAF, NO_WORDS, OTHER_KIND, PRODUCT, ROPE,
+    ROPE_SECTIONS, SET_VIEW, SWIGLU_CLAMP, SWIGLU_OAI, UNARY, VIEW, WordUse, XIELU, read,
+};
 
-/// The structure of an op, as far as rules of several ops depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// No op: memory that the caller or an earlier graph fills.
-    Leaf,
-    /// Another look at the memory of the source.
-    View,
-    /// A function of each element: `out[i] = f(x[i])`.
-    Elementwise,
-    /// A function of two elements, the second operand repeated: `out[i] = f(x[i], y[i mod sizes])`.
-    Binary,
-    /// A gated activation of two operands, or of the two halves of the rows of one.
-    Gated,
-    /// A norm of each row (axis 0), which keeps its length.
-    Norm,
-    /// The copy of a tensor's elements, into new memory or into a view.
-    Copy,
-    /// A name for several ops, which have names of their own.
-    Generic,
-    /// Anything else.
-    Other,
-}
-
-/// Declares [`OpKind`] and [`GgmlOp`] from lines `Variant(Parameters) = "NAME", Family;`.
+/// Declares [`OpKind`], [`GgmlOp`] and [`LoweredOp`] from lines
+/// `Variant(Parameters) = "NAME", Family, sources, SplitRule, lowering;`.
+///
+/// The lowering is `lowered(WORDS)` or `memory(WORDS)` with the use of the op's words, `opaque(REASON)` or `generic`.
 macro_rules! ops {
     (@decode $variant:ident, $words:ident) => {
         GgmlOp::$variant
@@ -43,7 +30,45 @@ macro_rules! ops {
             Err(error) => GgmlOp::Malformed(OpKind::$variant, error),
         }
     };
-    ($($variant:ident $(($params:ty))? = $name:literal, $family:ident;)*) => {
+    (@lowering lowered $words:expr) => {
+        (Lowering::Lowered, $words)
+    };
+    (@lowering memory $words:expr) => {
+        (Lowering::Memory, $words)
+    };
+    (@lowering opaque $reason:expr) => {
+        (Lowering::Opaque($reason), KEPT)
+    };
+    (@lowering generic) => {
+        (Lowering::Generic, KEPT)
+    };
+    (@field $a:lifetime lowered) => {
+        ()
+    };
+    (@field $a:lifetime lowered $params:ty) => {
+        &$a $params
+    };
+    (@field $a:lifetime $other:ident $($params:ty)?) => {
+        Infallible
+    };
+    (@bind $p:ident $params:ty) => {
+        $p
+    };
+    (@lower $variant:ident lowered $p:ident) => {
+        Some(LoweredOp::$variant(()))
+    };
+    (@lower $variant:ident lowered $p:ident $params:ty) => {
+        Some(LoweredOp::$variant($p))
+    };
+    (@lower $variant:ident $other:ident $p:ident) => {
+        None
+    };
+    (@lower $variant:ident $other:ident $p:ident $params:ty) => {{
+        let _ = $p;
+        None
+    }};
+    ($($variant:ident $(($params:ty))? = $name:literal, $family:ident, $sources:literal, $rule:ident,
+        $lowering:ident $(($detail:expr))?;)*) => {
         /// The identity of an op: what it is, without its parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum OpKind {
@@ -54,17 +79,20 @@ macro_rules! ops {
             /// Every op, in ggml's order.
             pub const ALL: &'static [OpKind] = &[$(OpKind::$variant),*];
 
-            /// ggml's name.
-            pub const fn name(self) -> &'static str {
+            /// The entry of the table.
+            pub const fn facts(self) -> OpFacts {
                 match self {
-                    $(OpKind::$variant => $name,)*
-                }
-            }
-
-            /// The family.
-            pub const fn family(self) -> Family {
-                match self {
-                    $(OpKind::$variant => Family::$family,)*
+                    $(OpKind::$variant => {
+                        let (lowering, words) = ops!(@lowering $lowering $($detail)?);
+                        OpFacts {
+                            name: $name,
+                            family: Family::$family,
+                            least_sources: $sources,
+                            split_rule: SplitRule::$rule,
+                            lowering,
+                            words,
+                        }
+                    })*
                 }
             }
         }
@@ -77,6 +105,12 @@ macro_rules! ops {
             Malformed(OpKind, ParamError),
             /// A name that ggml does not have.
             Unknown(String),
+        }
+
+        /// An op with a counterpart in the IR. Variants of other ops have no values, so a match needs no arms for them.
+        #[derive(Clone, Copy, Debug)]
+        pub enum LoweredOp<'a> {
+            $(#[doc = concat!("`", $name, "`.")] $variant(ops!(@field 'a $lowering $($params)?)),)*
         }
 
         impl GgmlOp {
@@ -97,143 +131,165 @@ macro_rules! ops {
                     GgmlOp::Unknown(_) => None,
                 }
             }
+
+            /// The op, if it has a counterpart in the IR.
+            pub const fn lowered(&self) -> Option<LoweredOp<'_>> {
+                match self {
+                    $(GgmlOp::$variant $((ops!(@bind p $params)))? => {
+                        ops!(@lower $variant $lowering p $($params)?)
+                    })*
+                    GgmlOp::Malformed(..) | GgmlOp::Unknown(_) => None,
+                }
+            }
         }
     };
 }
 
 ops! {
-    None = "NONE", Leaf;
-    Dup = "DUP", Copy;
-    Add = "ADD", Binary;
-    AddId = "ADD_ID", Other;
-    Add1 = "ADD1", Other;
-    Acc(SetView) = "ACC", Other;
-    Sub = "SUB", Binary;
-    Mul = "MUL", Binary;
-    Div = "DIV", Binary;
-    Sqr = "SQR", Elementwise;
-    Sqrt = "SQRT", Elementwise;
-    Log = "LOG", Elementwise;
-    Sin = "SIN", Elementwise;
-    Cos = "COS", Elementwise;
-    Sum = "SUM", Other;
-    SumRows = "SUM_ROWS", Other;
-    Cumsum = "CUMSUM", Other;
-    Mean = "MEAN", Other;
-    Argmax = "ARGMAX", Other;
-    CountEqual = "COUNT_EQUAL", Other;
-    Repeat = "REPEAT", Other;
-    RepeatBack = "REPEAT_BACK", Other;
-    Concat(Concat) = "CONCAT", Other;
-    SiluBack = "SILU_BACK", Other;
-    Norm(Norm) = "NORM", Norm;
-    RmsNorm(Norm) = "RMS_NORM", Norm;
-    RmsNormBack = "RMS_NORM_BACK", Other;
-    GroupNorm(GroupNorm) = "GROUP_NORM", Other;
-    L2Norm(Norm) = "L2_NORM", Norm;
-    MulMat(MulMat) = "MUL_MAT", Other;
-    MulMatId(MulMat) = "MUL_MAT_ID", Other;
-    OutProd = "OUT_PROD", Other;
-    Scale(Scale) = "SCALE", Elementwise;
-    Set(SetView) = "SET", Other;
-    Cpy = "CPY", Copy;
-    Cont = "CONT", Copy;
-    Reshape = "RESHAPE", View;
-    View = "VIEW", View;
-    Permute(Permute) = "PERMUTE", View;
-    Transpose = "TRANSPOSE", View;
-    GetRows = "GET_ROWS", Other;
-    GetRowsBack = "GET_ROWS_BACK", Other;
-    SetRows = "SET_ROWS", Other;
-    Diag = "DIAG", Other;
-    DiagMaskInf(DiagMask) = "DIAG_MASK_INF", Other;
-    DiagMaskZero(DiagMask) = "DIAG_MASK_ZERO", Other;
-    SoftMax(SoftMax) = "SOFT_MAX", Other;
-    SoftMaxBack = "SOFT_MAX_BACK", Other;
-    Rope(Rope) = "ROPE", Other;
-    RopeBack(Rope) = "ROPE_BACK", Other;
-    Clamp(Clamp) = "CLAMP", Elementwise;
-    ConvTranspose1d = "CONV_TRANSPOSE_1D", Other;
-    Im2col = "IM2COL", Other;
-    Im2colBack = "IM2COL_BACK", Other;
-    Im2col3d = "IM2COL_3D", Other;
-    Col2im1d = "COL2IM_1D", Other;
-    Conv2d = "CONV_2D", Other;
-    Conv3d = "CONV_3D", Other;
-    Conv2dDw = "CONV_2D_DW", Other;
-    ConvTranspose2d = "CONV_TRANSPOSE_2D", Other;
-    Pool1d = "POOL_1D", Other;
-    Pool2d(Pool2d) = "POOL_2D", Other;
-    Pool2dBack = "POOL_2D_BACK", Other;
-    Upscale = "UPSCALE", Other;
-    Pad(Pad) = "PAD", Other;
-    PadReflect1d = "PAD_REFLECT_1D", Other;
-    Roll(Roll) = "ROLL", Other;
-    Arange(Arange) = "ARANGE", Other;
-    TimestepEmbedding = "TIMESTEP_EMBEDDING", Other;
-    Argsort(ArgSort) = "ARGSORT", Other;
-    TopK = "TOP_K", Other;
-    LeakyRelu(LeakyRelu) = "LEAKY_RELU", Elementwise;
-    Tri(Tri) = "TRI", Other;
-    Fill(Fill) = "FILL", Other;
-    FlashAttnExt(FlashAttnExt) = "FLASH_ATTN_EXT", Other;
-    FlashAttnBack = "FLASH_ATTN_BACK", Other;
-    SsmConv = "SSM_CONV", Other;
-    SsmScan(Recurrence) = "SSM_SCAN", Other;
-    WinPart = "WIN_PART", Other;
-    WinUnpart = "WIN_UNPART", Other;
-    GetRelPos = "GET_REL_POS", Other;
-    AddRelPos = "ADD_REL_POS", Other;
-    RwkvWkv6 = "RWKV_WKV6", Other;
-    GatedLinearAttn = "GATED_LINEAR_ATTN", Other;
-    RwkvWkv7 = "RWKV_WKV7", Other;
-    SolveTri = "SOLVE_TRI", Other;
-    GatedDeltaNet(Recurrence) = "GATED_DELTA_NET", Other;
-    LightningIndexer = "LIGHTNING_INDEXER", Other;
-    Dsv4HcComb(HcComb) = "DSV4_HC_COMB", Other;
-    Dsv4HcPre(HcPre) = "DSV4_HC_PRE", Other;
-    Dsv4HcPost = "DSV4_HC_POST", Other;
-    Unary = "UNARY", Generic;
-    MapCustom1 = "MAP_CUSTOM1", Other;
-    MapCustom2 = "MAP_CUSTOM2", Other;
-    MapCustom3 = "MAP_CUSTOM3", Other;
-    Custom = "CUSTOM", Other;
-    CrossEntropyLoss = "CROSS_ENTROPY_LOSS", Other;
-    CrossEntropyLossBack = "CROSS_ENTROPY_LOSS_BACK", Other;
-    OptStepAdamw = "OPT_STEP_ADAMW", Other;
-    OptStepSgd = "OPT_STEP_SGD", Other;
-    Glu = "GLU", Generic;
+    None = "NONE", Leaf, 0, None, memory(LEAF);
+    Dup = "DUP", Copy, 1, Mirrored, lowered(NO_WORDS);
+    Add = "ADD", Binary, 2, Binary, lowered(NO_WORDS);
+    AddId = "ADD_ID", Other, 3, AddId, lowered(NO_WORDS);
+    Add1 = "ADD1", Other, 2, Mirrored, lowered(NO_WORDS);
+    Acc(SetView) = "ACC", Other, 2, Mirrored, lowered(SET_VIEW);
+    Sub = "SUB", Binary, 2, Binary, lowered(NO_WORDS);
+    Mul = "MUL", Binary, 2, Binary, lowered(NO_WORDS);
+    Div = "DIV", Binary, 2, Binary, lowered(NO_WORDS);
+    Sqr = "SQR", Elementwise, 1, SameState, lowered(NO_WORDS);
+    Sqrt = "SQRT", Elementwise, 1, SameState, lowered(NO_WORDS);
+    Log = "LOG", Elementwise, 1, SameState, lowered(NO_WORDS);
+    Sin = "SIN", Elementwise, 1, SameState, lowered(NO_WORDS);
+    Cos = "COS", Elementwise, 1, SameState, lowered(NO_WORDS);
+    Sum = "SUM", Other, 1, Mirrored, lowered(NO_WORDS);
+    SumRows = "SUM_ROWS", Other, 1, WholeRows, lowered(NO_WORDS);
+    Cumsum = "CUMSUM", Other, 1, WholeRows, lowered(NO_WORDS);
+    Mean = "MEAN", Other, 1, WholeRows, lowered(NO_WORDS);
+    Argmax = "ARGMAX", Other, 1, WholeRows, lowered(NO_WORDS);
+    CountEqual = "COUNT_EQUAL", Other, 2, Mirrored, opaque(TRAINING);
+    Repeat = "REPEAT", Other, 1, SameState, lowered(NO_WORDS);
+    RepeatBack = "REPEAT_BACK", Other, 1, Mirrored, lowered(NO_WORDS);
+    Concat(Concat) = "CONCAT", Other, 2, Concat, lowered(read(1));
+    SiluBack = "SILU_BACK", Other, 2, Mirrored, opaque(TRAINING);
+    Norm(Norm) = "NORM", Norm, 1, WholeRows, lowered(read(1));
+    RmsNorm(Norm) = "RMS_NORM", Norm, 1, WholeRows, lowered(read(1));
+    RmsNormBack = "RMS_NORM_BACK", Other, 2, Mirrored, opaque(TRAINING);
+    GroupNorm(GroupNorm) = "GROUP_NORM", Other, 1, WholeRows, lowered(read(2));
+    L2Norm(Norm) = "L2_NORM", Norm, 1, WholeRows, lowered(read(1));
+    MulMat(MulMat) = "MUL_MAT", Other, 2, Product, lowered(PRODUCT);
+    MulMatId(MulMat) = "MUL_MAT_ID", Other, 3, ExpertProduct, lowered(PRODUCT);
+    OutProd = "OUT_PROD", Other, 2, Mirrored, lowered(NO_WORDS);
+    Scale(Scale) = "SCALE", Elementwise, 1, SameState, lowered(read(2));
+    Set(SetView) = "SET", Other, 2, Mirrored, lowered(SET_VIEW);
+    Cpy = "CPY", Copy, 1, Copy, lowered(NO_WORDS);
+    Cont = "CONT", Copy, 1, Reshape, lowered(NO_WORDS);
+    Reshape = "RESHAPE", View, 1, Reshape, memory(VIEW);
+    View = "VIEW", View, 1, View, memory(VIEW);
+    Permute(Permute) = "PERMUTE", View, 1, Permute, memory(VIEW);
+    Transpose = "TRANSPOSE", View, 1, Permute, memory(VIEW);
+    GetRows = "GET_ROWS", Other, 2, GetRows, lowered(NO_WORDS);
+    GetRowsBack = "GET_ROWS_BACK", Other, 2, Mirrored, opaque(TRAINING);
+    SetRows = "SET_ROWS", Other, 3, SetRows, lowered(NO_WORDS);
+    Diag = "DIAG", Other, 1, Mirrored, lowered(NO_WORDS);
+    DiagMaskInf(DiagMask) = "DIAG_MASK_INF", Other, 1, Mirrored, lowered(DIAG_MASK);
+    DiagMaskZero(DiagMask) = "DIAG_MASK_ZERO", Other, 1, Mirrored, lowered(DIAG_MASK);
+    SoftMax(SoftMax) = "SOFT_MAX", Other, 1, SameState, lowered(read(2));
+    SoftMaxBack = "SOFT_MAX_BACK", Other, 2, Mirrored, opaque(TRAINING);
+    Rope(Rope) = "ROPE", Other, 2, Rope, lowered(ROPE);
+    RopeBack(Rope) = "ROPE_BACK", Other, 2, Rope, lowered(ROPE);
+    Clamp(Clamp) = "CLAMP", Elementwise, 1, SameState, lowered(read(2));
+    ConvTranspose1d = "CONV_TRANSPOSE_1D", Other, 2, Mirrored, opaque(IMAGE);
+    Im2col = "IM2COL", Other, 2, Mirrored, opaque(IMAGE);
+    Im2colBack = "IM2COL_BACK", Other, 2, Mirrored, opaque(TRAINING);
+    Im2col3d = "IM2COL_3D", Other, 2, Mirrored, opaque(IMAGE);
+    Col2im1d = "COL2IM_1D", Other, 1, Mirrored, opaque(IMAGE);
+    Conv2d = "CONV_2D", Other, 2, Mirrored, opaque(IMAGE);
+    Conv3d = "CONV_3D", Other, 2, Mirrored, opaque(IMAGE);
+    Conv2dDw = "CONV_2D_DW", Other, 2, Mirrored, opaque(IMAGE);
+    ConvTranspose2d = "CONV_TRANSPOSE_2D", Other, 2, Mirrored, opaque(IMAGE);
+    Pool1d = "POOL_1D", Other, 1, Mirrored, opaque(IMAGE);
+    Pool2d(Pool2d) = "POOL_2D", Other, 1, Mirrored, lowered(read(7));
+    Pool2dBack = "POOL_2D_BACK", Other, 2, Mirrored, opaque(TRAINING);
+    Upscale = "UPSCALE", Other, 1, Mirrored, opaque(IMAGE);
+    Pad(Pad) = "PAD", Other, 1, Pad, lowered(read(9));
+    PadReflect1d = "PAD_REFLECT_1D", Other, 1, Mirrored, opaque(IMAGE);
+    Roll(Roll) = "ROLL", Other, 1, Mirrored, lowered(read(4));
+    Arange(Arange) = "ARANGE", Other, 0, Mirrored, lowered(read(3));
+    TimestepEmbedding = "TIMESTEP_EMBEDDING", Other, 1, Mirrored, opaque(EMBEDDING);
+    Argsort(ArgSort) = "ARGSORT", Other, 1, WholeRows, lowered(read(1));
+    TopK = "TOP_K", Other, 1, WholeRows, lowered(NO_WORDS);
+    LeakyRelu(LeakyRelu) = "LEAKY_RELU", Elementwise, 1, SameState, lowered(read(1));
+    Tri(Tri) = "TRI", Other, 1, Mirrored, lowered(read(1));
+    Fill(Fill) = "FILL", Other, 1, SameState, lowered(read(1));
+    FlashAttnExt(FlashAttnExt) = "FLASH_ATTN_EXT", Other, 3, FlashAttention, lowered(FLASH_ATTENTION);
+    FlashAttnBack = "FLASH_ATTN_BACK", Other, 4, Mirrored, opaque(TRAINING);
+    SsmConv = "SSM_CONV", Other, 2, Convolution, lowered(NO_WORDS);
+    SsmScan(Recurrence) = "SSM_SCAN", Other, 6, Mirrored, lowered(read(1));
+    WinPart = "WIN_PART", Other, 1, Mirrored, opaque(IMAGE);
+    WinUnpart = "WIN_UNPART", Other, 1, Mirrored, opaque(IMAGE);
+    GetRelPos = "GET_REL_POS", Other, 1, Mirrored, opaque(IMAGE);
+    AddRelPos = "ADD_REL_POS", Other, 3, Mirrored, opaque(IMAGE);
+    RwkvWkv6 = "RWKV_WKV6", Other, 6, Mirrored, opaque(RECURRENT);
+    GatedLinearAttn = "GATED_LINEAR_ATTN", Other, 5, Mirrored, opaque(RECURRENT);
+    RwkvWkv7 = "RWKV_WKV7", Other, 7, Mirrored, opaque(RECURRENT);
+    SolveTri = "SOLVE_TRI", Other, 2, Mirrored, opaque(SOLVER);
+    GatedDeltaNet(Recurrence) = "GATED_DELTA_NET", Other, 6, DeltaNet, lowered(read(1));
+    LightningIndexer = "LIGHTNING_INDEXER", Other, 4, Mirrored, lowered(NO_WORDS);
+    Dsv4HcComb(HcComb) = "DSV4_HC_COMB", Other, 1, Mirrored, lowered(read(2));
+    Dsv4HcPre(HcPre) = "DSV4_HC_PRE", Other, 2, Mirrored, lowered(read(2));
+    Dsv4HcPost = "DSV4_HC_POST", Other, 3, Mirrored, lowered(NO_WORDS);
+    Unary = "UNARY", Generic, 1, None, generic;
+    MapCustom1 = "MAP_CUSTOM1", Other, 1, Mirrored, opaque(CUSTOM);
+    MapCustom2 = "MAP_CUSTOM2", Other, 2, Mirrored, opaque(CUSTOM);
+    MapCustom3 = "MAP_CUSTOM3", Other, 3, Mirrored, opaque(CUSTOM);
+    Custom = "CUSTOM", Other, 0, Mirrored, opaque(CUSTOM);
+    CrossEntropyLoss = "CROSS_ENTROPY_LOSS", Other, 2, Mirrored, opaque(TRAINING);
+    CrossEntropyLossBack = "CROSS_ENTROPY_LOSS_BACK", Other, 3, Mirrored, opaque(TRAINING);
+    OptStepAdamw = "OPT_STEP_ADAMW", Other, 5, Mirrored, lowered(NO_WORDS);
+    OptStepSgd = "OPT_STEP_SGD", Other, 3, Mirrored, opaque(TRAINING);
+    Glu = "GLU", Generic, 1, None, generic;
     // Kinds of UNARY.
-    Abs = "ABS", Elementwise;
-    Sgn = "SGN", Elementwise;
-    Neg = "NEG", Elementwise;
-    Step = "STEP", Elementwise;
-    Tanh = "TANH", Elementwise;
-    Elu = "ELU", Elementwise;
-    Relu = "RELU", Elementwise;
-    Sigmoid = "SIGMOID", Elementwise;
-    Gelu = "GELU", Elementwise;
-    GeluQuick = "GELU_QUICK", Elementwise;
-    Silu = "SILU", Elementwise;
-    Hardswish = "HARDSWISH", Elementwise;
-    Hardsigmoid = "HARDSIGMOID", Elementwise;
-    Exp = "EXP", Elementwise;
-    Expm1 = "EXPM1", Elementwise;
-    Softplus = "SOFTPLUS", Elementwise;
-    GeluErf = "GELU_ERF", Elementwise;
-    Xielu(Xielu) = "XIELU", Elementwise;
-    Floor = "FLOOR", Elementwise;
-    Ceil = "CEIL", Elementwise;
-    Round = "ROUND", Elementwise;
-    Trunc = "TRUNC", Elementwise;
+    Abs = "ABS", Elementwise, 1, SameState, lowered(UNARY);
+    Sgn = "SGN", Elementwise, 1, SameState, lowered(UNARY);
+    Neg = "NEG", Elementwise, 1, SameState, lowered(UNARY);
+    Step = "STEP", Elementwise, 1, SameState, lowered(UNARY);
+    Tanh = "TANH", Elementwise, 1, SameState, lowered(UNARY);
+    Elu = "ELU", Elementwise, 1, SameState, lowered(UNARY);
+    Relu = "RELU", Elementwise, 1, SameState, lowered(UNARY);
+    Sigmoid = "SIGMOID", Elementwise, 1, SameState, lowered(UNARY);
+    Gelu = "GELU", Elementwise, 1, SameState, lowered(UNARY);
+    GeluQuick = "GELU_QUICK", Elementwise, 1, SameState, lowered(UNARY);
+    Silu = "SILU", Elementwise, 1, SameState, lowered(UNARY);
+    Hardswish = "HARDSWISH", Elementwise, 1, SameState, lowered(UNARY);
+    Hardsigmoid = "HARDSIGMOID", Elementwise, 1, SameState, lowered(UNARY);
+    Exp = "EXP", Elementwise, 1, SameState, lowered(UNARY);
+    Expm1 = "EXPM1", Elementwise, 1, SameState, lowered(UNARY);
+    Softplus = "SOFTPLUS", Elementwise, 1, SameState, lowered(UNARY);
+    GeluErf = "GELU_ERF", Elementwise, 1, SameState, lowered(UNARY);
+    Xielu(Xielu) = "XIELU", Elementwise, 1, SameState, lowered(XIELU);
+    Floor = "FLOOR", Elementwise, 1, SameState, lowered(UNARY);
+    Ceil = "CEIL", Elementwise, 1, SameState, lowered(UNARY);
+    Round = "ROUND", Elementwise, 1, SameState, lowered(UNARY);
+    Trunc = "TRUNC", Elementwise, 1, SameState, lowered(UNARY);
     // Kinds of GLU.
-    Reglu(Glu) = "REGLU", Gated;
-    Geglu(Glu) = "GEGLU", Gated;
-    Swiglu(Glu) = "SWIGLU", Gated;
-    SwigluOai(Glu) = "SWIGLU_OAI", Gated;
-    GegluErf(Glu) = "GEGLU_ERF", Gated;
-    GegluQuick(Glu) = "GEGLU_QUICK", Gated;
-    SwigluClamp(Glu) = "SWIGLU_CLAMP", Gated;
+    Reglu(Glu) = "REGLU", Gated, 1, Gated, lowered(GLU);
+    Geglu(Glu) = "GEGLU", Gated, 1, Gated, lowered(GLU);
+    Swiglu(Glu) = "SWIGLU", Gated, 1, Gated, lowered(GLU);
+    SwigluOai(Glu) = "SWIGLU_OAI", Gated, 1, Gated, lowered(SWIGLU_OAI);
+    GegluErf(Glu) = "GEGLU_ERF", Gated, 1, Gated, lowered(GLU);
+    GegluQuick(Glu) = "GEGLU_QUICK", Gated, 1, Gated, lowered(GLU);
+    SwigluClamp(Glu) = "SWIGLU_CLAMP", Gated, 1, Gated, lowered(SWIGLU_CLAMP);
+}
+
+impl OpKind {
+    /// ggml's name.
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The family.
+    pub const fn family(self) -> Family {
+        self.facts().family
+    }
 }
 
 impl fmt::Display for OpKind {
@@ -259,6 +315,20 @@ impl GgmlOp {
                 GgmlOp::Malformed(kind, error)
             }
             _ => self,
+        }
+    }
+
+    /// The use of the word at this position of the op's `op_params`.
+    pub fn word_use(&self, index: usize) -> WordUse {
+        let is_plain = |mode| matches!(mode, RopeMode::Norm | RopeMode::Neox);
+        match (self, self.kind()) {
+            (_, None) => WordUse::Read,
+            (GgmlOp::Rope(p) | GgmlOp::RopeBack(p), _)
+                if ROPE_SECTIONS.contains(&index) && is_plain(p.mode) =>
+            {
+                OTHER_KIND
+            }
+            (_, Some(kind)) => kind.facts().words.at(index),
         }
     }
 

@@ -25,6 +25,22 @@ fn the_table_has_every_op_of_ggml_once() {
 }
 
 #[test]
+fn families_have_the_sources_that_their_rules_read() {
+    for &op in OpKind::ALL {
+        let facts = op.facts();
+        let sources = facts.least_sources;
+        match facts.family {
+            Family::Leaf => assert_eq!(sources, 0),
+            Family::Binary => assert_eq!(sources, 2, "{op}"),
+            Family::View | Family::Elementwise | Family::Gated | Family::Norm => {
+                assert_eq!(sources, 1, "{op}");
+            }
+            Family::Copy | Family::Generic | Family::Other => {}
+        }
+    }
+}
+
+#[test]
 fn every_name_is_parsed_to_its_op() {
     for &kind in OpKind::ALL {
         // Pooling has no window of size 0.

@@ -37,7 +37,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         );
         out.push(LINT.finding(spelling, message).help(HELP));
     };
-    for given in line.elsewhere() {
+    for given in line.remote_files() {
         tell(&given.spelling, &given.value, Message::default());
     }
     let spelling = |setting| line.last(setting).map_or("", |o| o.spelling.as_str());

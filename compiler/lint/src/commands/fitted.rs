@@ -24,7 +24,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    let fitted = command.line.fitted();
+    let fitted = command.line.fitted_settings();
     if command.line.maker == Maker::IkLlamaCpp || !fitted.context {
         return;
     }

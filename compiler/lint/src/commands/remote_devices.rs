@@ -31,7 +31,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
 
 /// The finding of links to servers that nobody states.
 pub(crate) fn assumed_network(placement: &Placement, servers: &str) -> Option<Diagnostic> {
-    let link = assumed(&placement.topology, placement.devices.len())?;
+    let link = assumed_link(&placement.topology, placement.devices.len())?;
     let message = message!(
         "the links to {} are not stated: tpc plans {} GB/s and {} µs",
         servers,
@@ -44,7 +44,7 @@ pub(crate) fn assumed_network(placement: &Placement, servers: &str) -> Option<Di
 }
 
 /// The slowest link between machines that is assumed.
-fn assumed(topology: &Topology, devices: usize) -> Option<Link> {
+fn assumed_link(topology: &Topology, devices: usize) -> Option<Link> {
     let is_assumed = |link: &Link| {
         let network =
             link.kind == LinkKind::Network && link.latency_us == Link::network().latency_us;

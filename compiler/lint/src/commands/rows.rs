@@ -10,7 +10,7 @@ use tpc_ggml::llama_cpp::{Setting, limit_codes};
 pub(crate) static DROPPED: Lint = Lint {
     entity: EntityKind::Option,
     code: limit_codes::DROPPED_MODE,
-    check: Check::Command(dropped),
+    check: Check::Command(lint_dropped_modes),
 };
 
 /// The lint of the mode that tpc does not have.
@@ -28,11 +28,11 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(row),
 };
 
-fn dropped(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+fn lint_dropped_modes(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let Some(mode) = command.line.value(Setting::SplitMode) else {
         return;
     };
-    let Some(dropped) = command.build.dropped(mode) else {
+    let Some(dropped) = command.build.dropped_mode(mode) else {
         return;
     };
     let message = message!(

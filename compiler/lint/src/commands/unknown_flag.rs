@@ -34,7 +34,7 @@ const SLIPS: [(&str, &str); 5] = [
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
 /// Options that the release has no longer.
-fn removed(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
+fn lint_removed_options(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     // A benchmark has options of its own.
     let is_bench = command.line.kind == Program::Bench;
     let given = command.line.options.iter();
@@ -57,7 +57,7 @@ fn removed(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
 }
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    removed(command, out);
+    lint_removed_options(command, out);
     let has = |name: &str, options: &[OptionSpec]| options.iter().any(|o| o.names.contains(&name));
     for word in &command.line.unknown {
         let names = OPTIONS.iter().flat_map(|f| f.names.iter().copied());

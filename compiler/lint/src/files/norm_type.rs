@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, EntityKind, File, Lint};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 
 /// The declaration of the lint.
@@ -26,7 +26,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         if t.n_dims == 1 && matches!(t.dtype, DType::F16 | DType::Bf16) {
             let message = message!(
                 "{} is a vector of {} in {}",
-                layered(&t.name),
+                layer_name(&t.name),
                 t.ne[0],
                 t.dtype.name()
             );

@@ -4,7 +4,7 @@ use tpc_ir::Code;
 use tpc_ir::DType;
 
 use super::{Check, EntityKind, File, Lint};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::Endianness;
 
@@ -59,7 +59,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         if found > 0 {
             let message = message!(
                 "{} has {} infinities or NaNs among {} numbers",
-                layered(&t.name),
+                layer_name(&t.name),
                 found,
                 t.elements()
             );

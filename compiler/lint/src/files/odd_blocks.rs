@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 use tpc_gguf::TensorInfo;
 
@@ -107,7 +107,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     for u in all.iter().filter(|u| u.is_like(first)) {
         let message = message!(
             "{}: rows of {} are {} blocks of {}, which {} devices cannot share evenly{}",
-            layered(&u.tensor.name),
+            layer_name(&u.tensor.name),
             u.tensor.ne[0],
             u.blocks,
             u.block(),

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_diag::{Diagnostic, message};
 
 /// The declaration of the lint.
@@ -26,7 +26,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         if t.dtype.is_quantised() {
             let message = message!(
                 "{} is {}: near ties may choose other experts",
-                layered(&t.name),
+                layer_name(&t.name),
                 t.dtype.name()
             );
             let help = "keep it in f32 when the model is quantised";

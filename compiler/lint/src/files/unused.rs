@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 use tpc_gguf::TensorName;
@@ -37,7 +37,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let size = file.header().tensor(name).map_or(0, |t| t.bytes);
         let message = message!(
             "{} ({}) is not used by {}",
-            layered(name),
+            layer_name(name),
             Quantity(bytes(size)),
             model.summary.arch
         );

@@ -3,7 +3,7 @@
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_core::format::bytes;
 use tpc_diag::{Diagnostic, Quantity, message};
 
@@ -39,7 +39,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         if zero && !data.is_empty() {
             let message = message!(
                 "{} ({}) is zero wherever it was sampled",
-                layered(&t.name),
+                layer_name(&t.name),
                 Quantity(bytes(t.bytes))
             );
             let help = "compare the file's checksum, and download it again";

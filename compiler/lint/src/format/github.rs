@@ -47,7 +47,7 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merged;
+    use crate::merge;
     use tpc_diag::{Code, Diagnostic};
 
     #[test]
@@ -57,7 +57,7 @@ mod tests {
             .help("three")
             .line(7);
         assert_eq!(
-            github("a,b:c%.jsonl", &merged(vec![d])),
+            github("a,b:c%.jsonl", &merge(vec![d])),
             "::warning file=a%2Cb%3Ac%25.jsonl,line=7,title=TPC0301 a%3Ab%2Cc::50 %25: one%0Atwo%0Athree\n"
         );
     }

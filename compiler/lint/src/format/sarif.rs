@@ -137,8 +137,8 @@ fn uri(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::merged;
-    use crate::view::layered;
+    use crate::merge;
+    use crate::view::layer_name;
     use tpc_diag::{Diagnostic, Message, message};
 
     static SAMPLE: Code = Code::warning("TPC0301", "a sample", "A sample.");
@@ -146,8 +146,8 @@ mod tests {
     fn fingerprints(path: &str, entities: &[&str], message: &Message) -> Vec<String> {
         let found = entities
             .iter()
-            .map(|e| Diagnostic::new(&SAMPLE, layered(e), message.clone()));
-        let log = sarif(&[(path, &merged(found.collect()))]);
+            .map(|e| Diagnostic::new(&SAMPLE, layer_name(e), message.clone()));
+        let log = sarif(&[(path, &merge(found.collect()))]);
         let results = log["runs"][0]["results"].as_array().expect("results");
         let of = |r: &Json| r["partialFingerprints"]["tpcFinding/v1"].to_string();
         results.iter().map(of).collect()

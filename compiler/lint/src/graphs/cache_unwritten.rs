@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
-    let written: BTreeSet<usize> = graph.written();
+    let written: BTreeSet<usize> = graph.written_memory();
     for r in graph.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
         for (operand, what) in [(1, "keys"), (2, "values")] {
             let Some(source) = r.src.get(operand).copied().flatten() else {

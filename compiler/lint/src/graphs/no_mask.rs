@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
-    let written = graph.written();
+    let written = graph.written_memory();
     for r in graph.records.iter().filter(|r| r.is(OpKind::FlashAttnExt)) {
         let operand = |i: usize| r.src.get(i).copied().flatten().map(|s| &graph.records[s]);
         let cached = operand(1).is_some_and(|k| written.contains(&k.root));

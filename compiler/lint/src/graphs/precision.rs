@@ -34,7 +34,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         let d = d.help(message!("{}(…, GGML_PREC_F32)", call));
         out.push(graph.at(r, "has the default precision", d));
     };
-    let written = graph.written();
+    let written = graph.written_memory();
     for r in graph.records {
         if let GgmlOp::FlashAttnExt(p) = &r.op
             && p.precision != Precision::F32
@@ -45,7 +45,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
             continue;
         }
         // The logits, behind scales and masks that were added.
-        let Some(logits) = graph.behind(r, &[OpKind::Scale, OpKind::Add]) else {
+        let Some(logits) = graph.origin_of(r, &[OpKind::Scale, OpKind::Add]) else {
             continue;
         };
         let keys = logits

@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let read = graph.read();
-    let written = graph.written();
+    let written = graph.written_memory();
     for (i, r) in graph.records.iter().enumerate() {
         let leaf = r.is_leaf() && !r.is_view && !r.is_empty();
         if leaf && !read.contains(&i) && !written.contains(&i) {

@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
-    let written = graph.written();
+    let written = graph.written_memory();
     for r in graph.records {
         let copies = r.op.family() == Family::Copy && !r.is_view;
         let Some(source) = r.src.first().copied().flatten().filter(|_| copies) else {

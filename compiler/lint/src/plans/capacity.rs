@@ -54,7 +54,7 @@ impl Over<'_> {
 }
 
 /// The places whose memory is exceeded: devices, the host, or the memory that they share.
-fn exceeded<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
+fn overfull_places<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
     let topology = &plan.placement.topology;
     let over = |name, needs: u64, profile: &DeviceProfile| {
         let memory = profile.memory?;
@@ -87,7 +87,7 @@ fn exceeded<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
 }
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
-    let mut all = exceeded(plan);
+    let mut all = overfull_places(plan);
     // The first of the fullest.
     all.sort_by(|a, b| b.share().total_cmp(&a.share()));
     let Some((worst, others)) = all.split_first() else {
@@ -116,7 +116,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         others
     );
     let help = match plan.counsel {
-        Some(counsel) => told(counsel).into(),
+        Some(counsel) => advice_lines(counsel).into(),
         None => {
             "more devices, a smaller --ctx-size, smaller cache types, or another --tensor-split"
                 .into()
@@ -130,7 +130,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
 }
 
 /// What the search found, in lines.
-fn told(counsel: &Counsel) -> String {
+fn advice_lines(counsel: &Counsel) -> String {
     let mut out = Vec::new();
     let how = match counsel.complete {
         true => String::new(),

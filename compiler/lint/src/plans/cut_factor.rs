@@ -4,7 +4,7 @@ use tpc_ir::{Code, Graph, Inst, Severity, text};
 use tpc_passes::factors::{Factors, cut_reshape, factor_positions};
 
 use super::{Check, EntityKind, Lint, Plan};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_core::pipeline::CAPTURE;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Excerpt, Message, Name, message};
@@ -38,7 +38,7 @@ fn of_architecture(plan: &Plan<'_>) -> Option<Diagnostic> {
         planned.factors.opaque.len().to_string(),
         plan.compiled.model.summary.arch,
         data.op.name(),
-        layered(&describe::name(&planned.graph, *value))
+        layer_name(&describe::name(&planned.graph, *value))
     );
     let note = LINT.milder_finding("", message);
     Some(note.help("nothing: results are the same, and the speeds of the plan count it"))
@@ -60,12 +60,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     };
     for (inst, cut) in &factors.opaque {
         let data = graph.inst(*inst);
-        let name = data
-            .results
-            .first()
-            .map_or_else(|| Name::plain(""), |&v| layered(&describe::name(graph, v)));
+        let name = data.results.first().map_or_else(
+            || Name::plain(""),
+            |&v| layer_name(&describe::name(graph, v)),
+        );
         let Some(found) = cut_reshape(graph, factors, *inst) else {
-            let alike = alike(graph, factors, *inst);
+            let alike = similar_ops(graph, factors, *inst);
             if alike.first() != Some(inst) {
                 continue;
             }
@@ -87,12 +87,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             message!(
                 " ({} of {})",
                 describe::place(t),
-                layered(&describe::name(graph, t.value))
+                layer_name(&describe::name(graph, t.value))
             )
         });
         let message = message!(
             "`reshape` of {} to {} cuts a factor of {}{} at {}, so both stay whole on every device",
-            layered(&describe::name(graph, data.operands[0])),
+            layer_name(&describe::name(graph, data.operands[0])),
             describe::sizes(&graph.value(data.results[0]).ty.dims),
             factors.space.size(found.factor).to_string(),
             at,
@@ -122,7 +122,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
 }
 
 /// The ops that cut factors as this one does: of the same name, with results of the same name in whatever layer.
-fn alike(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
+fn similar_ops(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
     let kind = |inst: Inst| {
         let data = graph.inst(inst);
         let name = data.results.first().map_or("", |&v| &graph.value(v).name);

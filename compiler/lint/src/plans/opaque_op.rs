@@ -8,7 +8,7 @@ use tpc_passes::factors::Summand;
 
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes as shown_bytes;
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
@@ -70,7 +70,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-fn note(compiled: &Compiled, kind: &Kind) -> Diagnostic {
+fn note(compiled: &CompiledModel, kind: &Kind) -> Diagnostic {
     let graph = &compiled.planned.graph;
     let split = |v: Value| {
         let Place::Group(group) = graph.value(v).place else {

@@ -5,7 +5,7 @@ use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
 
 use super::{Check, EntityKind, Lint, Plan};
-use crate::view::layered;
+use crate::view::layer_name;
 use tpc_core::format::bytes as shown_bytes;
 use tpc_core::report::{describe, suffix};
 use tpc_diag::{Diagnostic, Message, Quantity, message};
@@ -76,7 +76,7 @@ fn needed_by(model: &Graph, inst: Inst) -> Message {
     message!(
         "`{}` of {} needs it whole",
         describe::op_name(&op.op),
-        numbered(name)
+        without_number(name)
     )
 }
 
@@ -131,12 +131,12 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         };
         let message = message!(
             "{}{} ({}) stays whole on every device: {}",
-            layered(&group.first),
+            layer_name(&group.first),
             many,
             Quantity(shown_bytes(group.bytes)),
             group.reason
         );
-        let name = layered(&group.first);
+        let name = layer_name(&group.first);
         // What the planner chose is no fault of whoever asked.
         out.push(match group.is_chosen {
             true => LINT.milder_finding(name, message),
@@ -146,7 +146,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
 }
 
 /// A name whose number at the end does not count: layers differ in it alone.
-fn numbered(name: &str) -> Message {
+fn without_number(name: &str) -> Message {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     message!("{}{}", stem, Quantity(&name[stem.len()..]))
 }

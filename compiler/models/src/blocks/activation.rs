@@ -11,12 +11,12 @@ use crate::error::ArchError;
 /// The gate and up, each `[n, …]`, or both in one value, `[2·n, …]`.
 #[derive(Clone, Copy)]
 pub(super) enum GateUp {
-    Apart([Value; 2]),
-    Together(Value),
+    Separate([Value; 2]),
+    Fused(Value),
 }
 
 /// The activation of gate and up, bounded if the layer has a bound.
-pub(super) fn gated(
+pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     glu: Option<&Glu>,
@@ -40,7 +40,7 @@ pub(super) fn gated(
             apply(b, glu, operands, name)
         }
         SwigluLimits::OnActivated => {
-            let [gate, up] = apart(b, operands, name)?;
+            let [gate, up] = split_gate_up(b, operands, name)?;
             let kind = UnaryKind::Silu;
             let gate = b.push(Unary { kind }, vec![gate], "ffn_silu")?;
             let below = Clamp {
@@ -66,18 +66,18 @@ fn situ(
     name: &str,
 ) -> Result<Value, ArchError> {
     let (bound, linear) = cx.model.hparams.situ.unwrap_or((1.0, None));
-    let [gate, mut up] = apart(b, operands, name)?;
+    let [gate, mut up] = split_gate_up(b, operands, name)?;
     let share = b.unary(&[UnaryKind::Sigmoid], gate, "ffn_situ")?;
-    let gate = bounded(b, gate, bound)?;
+    let gate = soft_bound(b, gate, bound)?;
     let gate = b.mul(gate, share, "ffn_situ")?;
     if let Some(bound) = linear {
-        up = bounded(b, up, bound)?;
+        up = soft_bound(b, up, bound)?;
     }
     b.mul(gate, up, name)
 }
 
 /// `bound · tanh(x / bound)`
-fn bounded(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
+fn soft_bound(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
     let x = b.scale(x, 1.0 / bound, "ffn_situ")?;
     let x = b.unary(&[UnaryKind::Tanh], x, "ffn_situ")?;
     b.scale(x, bound, "ffn_situ")
@@ -85,17 +85,21 @@ fn bounded(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError
 
 fn apply(b: &mut Builder<'_>, glu: Glu, operands: GateUp, name: &str) -> Result<Value, ArchError> {
     let operands = match operands {
-        GateUp::Apart(both) => both.to_vec(),
-        GateUp::Together(both) => vec![both],
+        GateUp::Separate(both) => both.to_vec(),
+        GateUp::Fused(both) => vec![both],
     };
     b.push(glu, operands, name)
 }
 
 /// Gate and up, each by itself.
-fn apart(b: &mut Builder<'_>, operands: GateUp, name: &str) -> Result<[Value; 2], ArchError> {
+fn split_gate_up(
+    b: &mut Builder<'_>,
+    operands: GateUp,
+    name: &str,
+) -> Result<[Value; 2], ArchError> {
     match operands {
-        GateUp::Apart(both) => Ok(both),
-        GateUp::Together(both) => {
+        GateUp::Separate(both) => Ok(both),
+        GateUp::Fused(both) => {
             let twice = b.dims(both)[0].as_const();
             let n = twice.expect("invariant: widths are constant") / 2;
             let half = |b: &mut Builder<'_>, start| b.slice(both, 0, start, Dim::constant(n), name);

@@ -6,7 +6,8 @@ use tpc_ir::{Dim, Value};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::indexer;
-use super::kv_cache::{self, CacheInputs, CacheKind};
+use super::kv_cache::{self, CacheKind};
+use super::mask::visible_cells;
 use super::norm;
 use super::qk_norm::{Heads, QUERIES, heads};
 use super::rotation::Rotation;
@@ -56,7 +57,7 @@ pub(crate) fn attention(
     if form.scale_on == ScaleOn::Queries {
         q = b.scale(q, layer.attention_scale, "Qcur_scaled")?;
     }
-    q = temperature_scaled(b, cx, q)?;
+    q = apply_temperature(b, cx, q)?;
     let new = match qkv.kv {
         Some([k, v]) => Some([heads(b, cx, k, &keys)?, values(b, cx, v)?]),
         None => None,
@@ -65,13 +66,13 @@ pub(crate) fn attention(
         ScaleOn::Logits => layer.attention_scale,
         ScaleOn::Queries => 1.0,
     };
-    let attending = Attending {
+    let attending = AttendOptions {
         sizes: layer.heads,
         selected: indexer::mask(b, cx, x, None)?,
         scale,
     };
     let y = attend_to_new(b, cx, q, new, attending)?;
-    let y = gated(b, cx, x, y, layer.heads.dv)?;
+    let y = apply_gate(b, cx, x, y, layer.heads.dv)?;
     let mut y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     if let Some(gate) = gate {
         y = b.mul(y, gate, "kqv_gated")?;
@@ -97,12 +98,12 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     let x = b.reshape(x, dims, "Vcur")?;
     match cx.model.arch.attention.value_norm {
         ValueNorm::None => Ok(x),
-        ValueNorm::Head => norm::plain(b, &cx.model, x, "Vcur_normed"),
+        ValueNorm::Head => norm::without_weight(b, &cx.model, x, "Vcur_normed"),
     }
 }
 
 /// Queries, times the factor that grows with their position if the layer has one.
-pub(super) fn temperature_scaled(
+pub(super) fn apply_temperature(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     q: Value,
@@ -120,7 +121,7 @@ pub(super) fn temperature_scaled(
 
 /// How heads attend.
 #[derive(Clone, Copy)]
-pub(super) struct Attending {
+pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
     /// The mask of the cells that were selected, if not all that a token sees are.
     pub(super) selected: Option<Value>,
@@ -135,14 +136,14 @@ pub(super) fn attend_to_new(
     cx: &LayerContext<'_>,
     mut q: Value,
     new: Option<[Value; 2]>,
-    form: Attending,
+    form: AttendOptions,
 ) -> Result<Value, ArchError> {
-    let Attending {
+    let AttendOptions {
         sizes,
         selected,
         scale,
     } = form;
-    if let (Some([k, v]), Direction::BothWays) = (new, cx.model.arch.attention.direction) {
+    if let (Some([k, v]), Direction::Bidirectional) = (new, cx.model.arch.attention.direction) {
         let k = b.swap_heads(k, "k")?;
         let v = b.swap_heads(v, "v")?;
         let mask = b.input(InputKind::MaskBatch);
@@ -169,17 +170,12 @@ pub(super) fn attend_to_new(
         }
         None => b.caches_of(cx.layer),
     };
-    let mask = selected.unwrap_or_else(|| normal_mask(b, cx));
+    let mask = selected.unwrap_or_else(|| visible_cells(b, cx));
     let y = attend(b, cx, [q, k, v], mask, scale)?;
     match value_rotation {
         Some(rotation) => rotation.apply(b, y, "kqv_rot"),
         None => Ok(y),
     }
-}
-
-/// The mask of the cells that the tokens of a layer see.
-pub(super) fn normal_mask(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
-    b.input(CacheInputs::new(cx.layer.reach).mask)
 }
 
 /// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v` alike: `[dv, heads, n_tokens]`.
@@ -232,7 +228,7 @@ fn out_gate(
 }
 
 /// The heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
-pub(super) fn gated(
+pub(super) fn apply_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     x: Value,
@@ -265,7 +261,7 @@ pub(super) fn gated(
 }
 
 /// A projection, bounded if the model has a bound.
-fn clamped(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
         None => Ok(x),
@@ -284,7 +280,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     let one = |b: &mut Builder<'_>, tensor, width, name| {
         let (sizes, role) = ([embd, width], TensorRole::Matrix);
         let y = b.linear(tensor, x, sizes, form.qkv_bias, role, name)?;
-        clamped(b, cx, y)
+        clamp(b, cx, y)
     };
     if layer.kv_from.is_some() {
         let q = one(b, "attn_q", layer.q_width, "Qcur")?;

@@ -9,7 +9,7 @@ use tpc_ir::op::{
 };
 use tpc_ir::{DType, Dim, Graph, Op, Output, Place, RANK, Symbol, TensorType, Value};
 
-use super::residual::Kept;
+use super::kept_stream::KeptStream;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::LayerHParams;
@@ -56,7 +56,7 @@ pub(crate) struct Builder<'a> {
     hadamards: BTreeMap<u64, Value>,
     caches: BTreeMap<u32, [Value; 2]>,
     selection: Option<Value>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptStream>,
     states: Vec<Output>,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
         role: TensorRole,
         presence: Presence,
     ) -> Result<Option<SourceTensor>, ArchError> {
-        if presence == Presence::Never {
+        if presence == Presence::Absent {
             return Ok(None);
         }
         if let Some(known) = self.answers.get(name) {
@@ -204,7 +204,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The value of a required tensor.
-    pub(crate) fn required(
+    pub(crate) fn require(
         &mut self,
         name: &str,
         sizes: &[Size],
@@ -305,12 +305,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Notes a residual stream, for later layers.
-    pub(crate) fn keep(&mut self, kept: Kept) {
+    pub(crate) fn keep(&mut self, kept: KeptStream) {
         self.kept.push(kept);
     }
 
     /// The residual streams that were kept.
-    pub(crate) fn kept(&self) -> &[Kept] {
+    pub(crate) fn kept_streams(&self) -> &[KeptStream] {
         &self.kept
     }
 
@@ -467,7 +467,7 @@ impl<'a> Builder<'a> {
         sizes: [Size; 2],
         name: &str,
     ) -> Result<Value, ArchError> {
-        let (absent, role) = (Presence::Never, TensorRole::Matrix);
+        let (absent, role) = (Presence::Absent, TensorRole::Matrix);
         self.linear(tensor, x, sizes, absent, role, name)
     }
 
@@ -482,13 +482,13 @@ impl<'a> Builder<'a> {
         name: &str,
     ) -> Result<Value, ArchError> {
         let w = self.tensor_name(tensor, "weight");
-        let w = self.required(&w, &[rows, columns], role)?;
+        let w = self.require(&w, &[rows, columns], role)?;
         let y = self.mul_mat(w, x, name)?;
-        self.biased(tensor, y, columns, bias, name)
+        self.add_bias(tensor, y, columns, bias, name)
     }
 
     /// `y + bias`, if the tensor has one.
-    pub(crate) fn biased(
+    pub(crate) fn add_bias(
         &mut self,
         tensor: &str,
         y: Value,

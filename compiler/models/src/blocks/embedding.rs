@@ -17,7 +17,7 @@ pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, Arch
     let (name, role) = ("token_embd.weight", TensorRole::Embedding);
     match b.optional(name, &sizes, role, cx.arch.embedding.table)? {
         Some(table) => Ok(table),
-        None => b.required("output.weight", &sizes, TensorRole::Output),
+        None => b.require("output.weight", &sizes, TensorRole::Output),
     }
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
         x = b.scale(x, scale, "inp_scaled")?;
     }
     if form.plain_norm {
-        x = norm::plain(b, cx, x, "inp_norm")?;
+        x = norm::without_weight(b, cx, x, "inp_norm")?;
     }
     if norm::exists(b, cx, "token_embd_norm", &[cx.hparams.embd()], form.norm)? {
         x = norm::stream(b, cx, "token_embd_norm", x, "inp_norm")?;
     }
-    if form.positions == Presence::Never {
+    if form.positions == Presence::Absent {
         return Ok(x);
     }
     let n_positions = Size {
@@ -59,9 +59,9 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     let Some(learned) = b.optional(name, &sizes, TensorRole::Embedding, form.positions)? else {
         return Ok(x);
     };
-    if cx.options.n_ctx > n_positions.n {
+    if cx.options.ctx_size > n_positions.n {
         return Err(ArchError::ContextTooLong {
-            found: cx.options.n_ctx,
+            found: cx.options.ctx_size,
             limit: n_positions.n,
             key: format!("{}.{}", cx.arch.name, n_positions.from),
         });

@@ -4,19 +4,11 @@ use tpc_ir::Value;
 
 use super::builder::Builder;
 use super::context::LayerContext;
+use super::ffn_input::FfnInput;
 use super::{moe, network};
 use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
-
-/// The inputs of the feed-forward sublayer, `[n_embd, n_tokens]` each.
-#[derive(Clone, Copy)]
-pub(crate) struct FfnInput {
-    /// Its own.
-    pub(crate) x: Value,
-    /// That of the layer.
-    pub(crate) layer: Value,
-}
 
 /// The output of the feed-forward sublayer: `[n_embd, n_tokens]`.
 pub(crate) fn ffn(

@@ -17,7 +17,7 @@ const NAME: &str = "result_output";
 pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     let x = output_columns(b, x, "result_rows")?;
     let x = norm::output(b, cx, x, "result_norm")?;
-    projected(b, cx, x)
+    project(b, cx, x)
 }
 
 /// The columns of the output tokens.
@@ -31,11 +31,7 @@ pub(super) fn output_columns(
 }
 
 /// The logits of normalised columns, by the model's own projection.
-pub(super) fn projected(
-    b: &mut Builder<'_>,
-    cx: &Context<'_>,
-    x: Value,
-) -> Result<Value, ArchError> {
+pub(super) fn project(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     let form = &cx.arch.head;
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
     let output = b.optional("output.weight", &sizes, TensorRole::Output, form.output)?;
@@ -44,9 +40,9 @@ pub(super) fn projected(
         None => table(b, cx)?,
     };
     let x = b.mul_mat(output, x, NAME)?;
-    let bias = |b: &mut Builder<'_>| b.biased("output", x, vocabulary(cx), form.bias, NAME);
+    let bias = |b: &mut Builder<'_>| b.add_bias("output", x, vocabulary(cx), form.bias, NAME);
     let x = b.with_model_tensors(bias)?;
-    scaled(b, cx, x)
+    scale_logits(b, cx, x)
 }
 
 /// The logits of normalised columns by the matrix of that tensor, if the file has it.
@@ -63,11 +59,11 @@ pub(super) fn projected_by(
         return Ok(None);
     };
     let x = b.mul_mat(own, x, NAME)?;
-    scaled(b, cx, x).map(Some)
+    scale_logits(b, cx, x).map(Some)
 }
 
 /// The logits, scaled and bounded if the model does so.
-fn scaled(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
+fn scale_logits(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
     if let Some(scale) = cx.hparams.logit_scale {
         x = b.scale(x, scale, NAME)?;
     }

@@ -8,10 +8,11 @@
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
-use super::attention::{self, Attending};
+use super::attention::{self, AttendOptions};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
+use super::mask::visible_cells;
 use super::{indexer, norm, rope};
 use crate::description::{LatentForm, Presence};
 use crate::error::ArchError;
@@ -27,7 +28,7 @@ pub(crate) fn latent(
     x: Value,
 ) -> Result<Value, ArchError> {
     let queries = queries(b, cx, hp, x)?;
-    let shared = shared(b, cx, hp, x)?;
+    let shared = shared_kv(b, cx, hp, x)?;
     let (absorbed, expanded) = match hp.form {
         LatentForm::Absorbed => (Form::Usual, Form::Unusual),
         LatentForm::Expanded => (Form::Unusual, Form::Usual),
@@ -41,7 +42,7 @@ pub(crate) fn latent(
     } else {
         expanded_heads(b, cx, hp, &queries, &shared)?
     };
-    let y = attention::gated(b, cx, x, y, hp.dv.n)?;
+    let y = attention::apply_gate(b, cx, x, y, hp.dv.n)?;
     let out = Size::product(
         cx.layer.n_head,
         hp.dv.n,
@@ -95,7 +96,7 @@ fn queries(
     let (latent, q) = match hp.q_rank {
         Some(rank) => {
             let q = b.project("attn_q_a", x, [embd, rank], "q_a")?;
-            let q = norm::weighted(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
+            let q = norm::with_weight(b, &cx.model, "attn_q_a_norm", &[rank], q, "q_a_norm")?;
             let all = b.project("attn_q_b", q, [rank, all], "q")?;
             (Some(q), all)
         }
@@ -122,7 +123,7 @@ fn queries(
     })
 }
 
-fn shared(
+fn shared_kv(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &LatentHParams,
@@ -134,7 +135,7 @@ fn shared(
         0 => both,
         _ => b.slice(both, 0, 0, hp.rank.n.into(), "kv_cmpr")?,
     };
-    let latent = norm::weighted(
+    let latent = norm::with_weight(
         b,
         &cx.model,
         "attn_kv_a_norm",
@@ -155,7 +156,7 @@ fn shared(
     }];
     let presence = cx.model.arch.attention.latent_key_norm;
     if norm::exists(b, &cx.model, "attn_k_norm", &sizes, presence)? {
-        rotated = norm::weighted(b, &cx.model, "attn_k_norm", &sizes, rotated, "k_pe")?;
+        rotated = norm::with_weight(b, &cx.model, "attn_k_norm", &sizes, rotated, "k_pe")?;
     }
     let rotated = Some(rope::rotate(b, cx, rotated, "k_pe")?);
     Ok(SharedKv { latent, rotated })
@@ -176,7 +177,7 @@ fn absorbed_heads(
     };
     let by_head = |b: &mut Builder<'_>, tensor, sizes: [Size; 3], x, name| {
         let w = b.tensor_name(tensor, "weight");
-        let w = b.required(&w, &sizes, TensorRole::Matrix)?;
+        let w = b.require(&w, &sizes, TensorRole::Matrix)?;
         let x = b.swap_heads(x, name)?;
         let y = b.mul_mat(w, x, name)?;
         b.swap_heads(y, name)
@@ -190,24 +191,24 @@ fn absorbed_heads(
             by_head(b, "attn_k_b", sizes, plain, "q_nope_absorbed")?
         }
     };
-    let q = joined(b, q, queries.rotated, "Qcur")?;
-    let q = attention::temperature_scaled(b, cx, q)?;
+    let q = join_parts(b, q, queries.rotated, "Qcur")?;
+    let q = attention::apply_temperature(b, cx, q)?;
     let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
     let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
-    let k = joined(b, latent, shared.rotated, "Kcur")?;
+    let k = join_parts(b, latent, shared.rotated, "Kcur")?;
     let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
     // The latent vector is the value.
     let v = match hp.rotated {
         0 => k,
         _ => b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?,
     };
-    let mask = mask.unwrap_or_else(|| attention::normal_mask(b, cx));
+    let mask = mask.unwrap_or_else(|| visible_cells(b, cx));
     let y = attention::attend(b, cx, [q, k, v], mask, hp.scale)?;
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 
 /// Both parts of queries or keys, as far as there are two.
-fn joined(
+fn join_parts(
     b: &mut Builder<'_>,
     plain: Value,
     rotated: Option<Value>,
@@ -244,7 +245,7 @@ fn expanded_heads(
         each,
         "attention.head_count × the value length and the part of the key length that is not rotated",
     )?;
-    let (sizes, bias) = ([hp.rank, all], Presence::Never);
+    let (sizes, bias) = ([hp.rank, all], Presence::Absent);
     let kv = b.linear(
         "attn_kv_b",
         shared.latent,
@@ -266,16 +267,16 @@ fn expanded_heads(
         (Some(plain), _, _) => {
             let k = b.slice(kv, 0, 0, hp.plain.n.into(), "k_nope")?;
             let v = b.slice(kv, 0, hp.plain.n, hp.dv.n.into(), "Vcur")?;
-            let q = joined(b, plain, queries.rotated, "Qcur")?;
-            (q, joined(b, k, rotated, "Kcur")?, v)
+            let q = join_parts(b, plain, queries.rotated, "Qcur")?;
+            (q, join_parts(b, k, rotated, "Kcur")?, v)
         }
     };
-    let q = attention::temperature_scaled(b, cx, q)?;
+    let q = attention::apply_temperature(b, cx, q)?;
     let sizes = HeadElements {
         dk: hp.dk,
         dv: hp.dv.n,
     };
-    let form = Attending {
+    let form = AttendOptions {
         sizes,
         selected: None,
         scale: hp.scale,

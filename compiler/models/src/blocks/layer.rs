@@ -4,7 +4,8 @@ use tpc_ir::Value;
 
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::ffn::{self, FfnInput};
+use super::ffn;
+use super::ffn_input::FfnInput;
 use super::{attention, compressed, hyper, latent, ngrams, norm, per_layer, recurrent, residual};
 use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;
@@ -14,7 +15,7 @@ use crate::source::{Form, TensorRole};
 
 /// What layers may read beside their input.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Beside {
+pub(crate) struct LayerInputs {
     /// The embeddings per layer.
     pub(crate) per_layer: Option<Value>,
     /// The input of the first layer.
@@ -25,7 +26,7 @@ pub(crate) struct Beside {
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    beside: Beside,
+    beside: LayerInputs,
     x: Value,
 ) -> Result<Value, ArchError> {
     for tensor in cx.model.arch.of_images {
@@ -34,12 +35,12 @@ pub(crate) fn layer(
     let (Some(mixer), Some(ffn)) = (cx.layer.mixer, &cx.layer.ffn) else {
         return single(b, cx, x);
     };
-    let sublayers = Pair { mixer, ffn };
+    let sublayers = SublayerPair { mixer, ffn };
     let pre_ffn = cx.model.arch.norms.pre_ffn;
     let x = match cx.model.hparams.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
         Join::FromNorms => from_norms(b, cx, sublayers, x)?,
-        Join::Attended { period } => attended(b, cx, sublayers, period, x)?,
+        Join::AttentionResiduals { period } => attention_residual(b, cx, sublayers, period, x)?,
         Join::Hyper(hp) => side_by_side(b, cx, sublayers, &hp, x)?,
         Join::Parallel => parallel(b, cx, sublayers, pre_ffn, x)?,
         Join::ByFfnNorm if has_norm(b, cx, pre_ffn)? => sequential(b, cx, sublayers, x)?,
@@ -82,7 +83,7 @@ fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>
 
 /// The two sublayers of most layers.
 #[derive(Clone, Copy)]
-struct Pair<'a> {
+struct SublayerPair<'a> {
     mixer: Mixer,
     ffn: &'a LayerFfn,
 }
@@ -95,13 +96,13 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
         (Sublayers::ByCounts, Some(_)) => norms.pre_ffn,
         (Sublayers::Both | Sublayers::Mixer | Sublayers::Either, _) => norms.pre_attention,
     };
-    let y = normed(b, cx, norm, x, "attn_norm")?;
+    let y = normalise(b, cx, norm, x, "attn_norm")?;
     let y = match (cx.layer.mixer, &cx.layer.ffn) {
         (Some(mixer), _) => mix(b, cx, mixer, y)?,
         (None, Some(form)) => ffn::ffn(b, cx, form, FfnInput { x: y, layer: x })?,
         (None, None) => return Ok(x),
     };
-    let y = scaled(b, cx, y)?;
+    let y = scale_residual(b, cx, y)?;
     b.add(y, x, "l_out")
 }
 
@@ -109,42 +110,42 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
 fn sequential(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
-    let y = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let y = normalise(b, cx, norms.pre_attention, x, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, y)?;
-    let y = post_normed(b, cx, norms.post_attention, y, "attn_post_norm")?;
-    let y = scaled(b, cx, y)?;
+    let y = normalise_output(b, cx, norms.post_attention, y, "attn_post_norm")?;
+    let y = scale_residual(b, cx, y)?;
     let layer = x;
     let x = b.add(y, x, "ffn_inp")?;
-    let y = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
+    let y = normalise(b, cx, norms.pre_ffn, x, "ffn_norm")?;
     let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer })?;
-    let y = post_normed(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
-    let y = scaled(b, cx, y)?;
+    let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
+    let y = scale_residual(b, cx, y)?;
     b.add(y, x, "l_out")
 }
 
 /// Sublayers read mixtures of the residual stream and of those that layers kept.
-fn attended(
+fn attention_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     period: u64,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
-    let input = residual::mixed(b, &cx.model, "attn_res_score", x)?;
+    let input = residual::mix_streams(b, &cx.model, "attn_res_score", x)?;
     let keeps = u64::from(cx.layer.index).is_multiple_of(period);
     if keeps {
         residual::keep(b, &cx.model, x)?;
     }
-    let y = normed(b, cx, norms.pre_attention, input, "attn_norm")?;
+    let y = normalise(b, cx, norms.pre_attention, input, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, y)?;
     let x = if keeps { y } else { b.add(x, y, "ffn_inp")? };
-    let input = residual::mixed(b, &cx.model, "ffn_res_score", x)?;
-    let y = normed(b, cx, norms.pre_ffn, input, "ffn_norm")?;
+    let input = residual::mix_streams(b, &cx.model, "ffn_res_score", x)?;
+    let y = normalise(b, cx, norms.pre_ffn, input, "ffn_norm")?;
     let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer: input })?;
     b.add(x, y, "l_out")
 }
@@ -153,18 +154,18 @@ fn attended(
 fn side_by_side(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     hp: &HyperHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let x = ngrams::add(b, cx, hp, x)?;
     let joint = hyper::read(b, &cx.model, hp, "hc_attn", x)?;
-    let y = normed(b, cx, norms.pre_attention, joint.input, "attn_norm")?;
+    let y = normalise(b, cx, norms.pre_attention, joint.input, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, y)?;
     let x = hyper::write(b, &cx.model, hp, &joint, [x, y])?;
     let joint = hyper::read(b, &cx.model, hp, "hc_ffn", x)?;
-    let y = normed(b, cx, norms.pre_ffn, joint.input, "ffn_norm")?;
+    let y = normalise(b, cx, norms.pre_ffn, joint.input, "ffn_norm")?;
     let layer = joint.input;
     let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer })?;
     hyper::write(b, &cx.model, hp, &joint, [x, y])
@@ -174,18 +175,18 @@ fn side_by_side(
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
-    let input = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let input = normalise(b, cx, norms.pre_attention, x, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, input)?;
-    let kept = scaled(b, cx, input)?;
+    let kept = scale_residual(b, cx, input)?;
     let layer = x;
     let x = b.add(y, kept, "ffn_inp")?;
-    let input = normed(b, cx, norms.pre_ffn, x, "ffn_norm")?;
+    let input = normalise(b, cx, norms.pre_ffn, x, "ffn_norm")?;
     let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: input, layer })?;
-    let kept = scaled(b, cx, input)?;
+    let kept = scale_residual(b, cx, input)?;
     b.add(y, kept, "l_out")
 }
 
@@ -193,28 +194,28 @@ fn from_norms(
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
-    sublayers: Pair<'_>,
+    sublayers: SublayerPair<'_>,
     pre_ffn: Option<&str>,
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
-    let shared = normed(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let shared = normalise(b, cx, norms.pre_attention, x, "attn_norm")?;
     let input = if has_norm(b, cx, norms.own_attention)? {
-        normed(b, cx, norms.own_attention, x, "attn_norm_2")?
+        normalise(b, cx, norms.own_attention, x, "attn_norm_2")?
     } else {
         shared
     };
     let attn = mix(b, cx, sublayers.mixer, input)?;
-    let attn = post_normed(b, cx, norms.post_attention, attn, "attn_post_norm")?;
-    let attn = scaled(b, cx, attn)?;
+    let attn = normalise_output(b, cx, norms.post_attention, attn, "attn_post_norm")?;
+    let attn = scale_residual(b, cx, attn)?;
     let input = match pre_ffn {
-        Some(_) => normed(b, cx, pre_ffn, x, "ffn_norm")?,
+        Some(_) => normalise(b, cx, pre_ffn, x, "ffn_norm")?,
         None => shared,
     };
     let input = FfnInput { x: input, layer: x };
     let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
-    let y = post_normed(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
-    let y = scaled(b, cx, y)?;
+    let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
+    let y = scale_residual(b, cx, y)?;
     let x = b.add(x, y, "ffn_inp")?;
     b.add(x, attn, "l_out")
 }
@@ -236,7 +237,7 @@ fn mix(
         (Mixer::Matrix, _) => {
             let embd = cx.model.hparams.embd();
             let (sizes, role) = ([embd, embd], TensorRole::Matrix);
-            b.linear("attn_output", x, sizes, Presence::Never, role, "attn_out")
+            b.linear("attn_output", x, sizes, Presence::Absent, role, "attn_out")
         }
         (Mixer::Attention | Mixer::Recurrent | Mixer::Both, _) => attend(b, cx, x),
     }
@@ -245,7 +246,7 @@ fn mix(
 /// The output of attention, by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     if let Some(hp) = &cx.model.hparams.compressed {
-        return compressed::compressed(b, cx, hp, x);
+        return compressed::compressed_attention(b, cx, hp, x);
     }
     match &cx.model.hparams.latent {
         Some(by_reach) => latent::latent(b, cx, cx.layer.reach.select(by_reach.each_ref()), x),
@@ -254,7 +255,7 @@ fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
 }
 
 /// `x`, normalised by the weight of that tensor if the description has a norm here.
-fn normed(
+fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     tensor: Option<&str>,
@@ -267,8 +268,8 @@ fn normed(
     }
 }
 
-/// As [`normed`], for the output of a sublayer.
-fn post_normed(
+/// As [`normalise`], for the output of a sublayer.
+fn normalise_output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     tensor: Option<&str>,
@@ -277,7 +278,7 @@ fn post_normed(
 ) -> Result<Value, ArchError> {
     match (tensor, cx.model.arch.norms.post_eps) {
         (Some(tensor), Some(eps)) => norm::with_eps(b, &cx.model, tensor, eps, x, name),
-        _ => normed(b, cx, tensor, x, name),
+        _ => normalise(b, cx, tensor, x, name),
     }
 }
 
@@ -307,7 +308,11 @@ fn has_norm(
 }
 
 /// The output of a sublayer as it is added to the residual stream.
-fn scaled(b: &mut Builder<'_>, cx: &LayerContext<'_>, y: Value) -> Result<Value, ArchError> {
+fn scale_residual(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    y: Value,
+) -> Result<Value, ArchError> {
     match cx.model.hparams.residual_scale {
         Some(scale) => b.scale(y, scale, "residual_scaled"),
         None => Ok(y),

@@ -6,7 +6,7 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 use super::activation::{self, GateUp};
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::ffn::FfnInput;
+use super::ffn_input::FfnInput;
 use super::router::{self, Routing};
 use super::{network, norm};
 use crate::description::{
@@ -35,12 +35,12 @@ pub(super) fn moe(
         RouterInput::Layer => input.layer,
     };
     let routing = router::route(b, cx, form, hp, routed_by)?;
-    let y = selected(b, cx, form, hp, widths, &routing, x)?;
+    let y = selected_experts(b, cx, form, hp, widths, &routing, x)?;
     let mut y = with_groups(b, cx, form, hp, &routing, y)?;
     if let (Some(form), Some(width)) = (&form.shared, widths.shared) {
-        let shared = shared(b, cx, form, width, x)?;
+        let shared = shared_expert(b, cx, form, width, x)?;
         y = b.add(y, shared, "ffn_moe_out_merged")?;
-        y = scaled(b, form.scale, y)?;
+        y = scale_sum(b, form.scale, y)?;
     }
     if let (Some(form), Some(width)) = (&form.dense, widths.dense)
         && (form.presence == Presence::Required
@@ -48,13 +48,13 @@ pub(super) fn moe(
     {
         let dense = network::dense(b, cx, width, input.x)?;
         y = b.add(y, dense, "ffn_out_merged")?;
-        y = scaled(b, form.scale, y)?;
+        y = scale_sum(b, form.scale, y)?;
     }
     Ok(y)
 }
 
 /// The sum of two networks as the sublayer gives it.
-fn scaled(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError> {
+fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError> {
     if scale == 1.0 {
         return Ok(y);
     }
@@ -62,7 +62,7 @@ fn scaled(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError>
 }
 
 /// The weighted sum of the outputs of the selected experts for `x: [n_embd, n_tokens]`.
-fn selected(
+fn selected_experts(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &ExpertForm,
@@ -94,7 +94,7 @@ fn selected(
     const NORM: &str = "ffn_routed_norm";
     let mut y = y;
     if norm::exists(b, &cx.model, NORM, &[latent], Presence::Optional)? {
-        y = norm::weighted(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
+        y = norm::with_weight(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
     }
     let sizes = [latent, model.embd()];
     b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
@@ -127,14 +127,14 @@ fn with_groups(
 }
 
 /// The output of the shared expert for `x: [n_embd, n_tokens]`.
-fn shared(
+fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &SharedForm,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let y = network::shared(b, cx, form, width, x)?;
+    let y = network::shared_expert(b, cx, form, width, x)?;
     let gate = b.tensor_name("ffn_gate_inp_shexp", "weight");
     let embd = cx.model.hparams.embd();
     let Some(gate) = b.optional(&gate, &[embd], TensorRole::Router, form.gate)? else {
@@ -199,9 +199,9 @@ impl Experts<'_> {
         let bias = form.bias;
         let y = match &cx.model.arch.ffn.activation {
             Activation::Gated(glu) | Activation::GatedFused(glu) => {
-                self.gated(b, cx, bias, Some(glu), x)?
+                self.activate(b, cx, bias, Some(glu), x)?
             }
-            Activation::Situ => self.gated(b, cx, bias, None, x)?,
+            Activation::Situ => self.activate(b, cx, bias, None, x)?,
             Activation::Plain(kinds) => {
                 let up = self.apply(b, self.tensors.up, [width, inner], bias, x, "ffn_moe_up")?;
                 b.unary(kinds, up, "ffn_moe_act")?
@@ -216,7 +216,7 @@ impl Experts<'_> {
         b.reshape(y, [width.n.into(), b.n_tokens()], "ffn_moe_out")
     }
 
-    fn gated(
+    fn activate(
         &self,
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,
@@ -229,14 +229,14 @@ impl Experts<'_> {
         } = *self.tensors;
         let both = if b.offers(&b.tensor_name(gate_up, "weight"), Form::Unusual) {
             let sizes = [self.width, self.inner.gate_up];
-            GateUp::Together(self.apply(b, gate_up, sizes, bias, x, "ffn_moe_gate_up")?)
+            GateUp::Fused(self.apply(b, gate_up, sizes, bias, x, "ffn_moe_gate_up")?)
         } else {
             let sizes = [self.width, self.inner.n];
             let gate = self.apply(b, gate, sizes, bias, x, "ffn_moe_gate")?;
             let up = self.apply(b, up, sizes, bias, x, "ffn_moe_up")?;
-            GateUp::Apart([gate, up])
+            GateUp::Separate([gate, up])
         };
-        activation::gated(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
+        activation::activate(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
     }
 
     /// The product of each selected expert's matrix and its row of `x`, plus its bias.
@@ -251,7 +251,7 @@ impl Experts<'_> {
     ) -> Result<Value, ArchError> {
         let (count, ids) = (self.count, self.routing.ids);
         let weight = b.tensor_name(tensor, "weight");
-        let weight = b.required(&weight, &[rows, columns, count], TensorRole::Experts)?;
+        let weight = b.require(&weight, &[rows, columns, count], TensorRole::Experts)?;
         let y = b.push(MulMatId { window: None }, vec![weight, x, ids], name)?;
         let of_bias = b.tensor_name(tensor, "bias");
         match b.optional(&of_bias, &[columns, count], TensorRole::Bias, bias)? {

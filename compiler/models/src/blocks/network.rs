@@ -41,7 +41,7 @@ const SHARED: NetworkTensors = NetworkTensors {
 
 /// The optional tensors of a network beside its matrices.
 #[derive(Clone, Copy)]
-struct Extras {
+struct OptionalTensors {
     bias: Presence,
     act_scales: Presence,
 }
@@ -54,15 +54,15 @@ pub(super) fn dense(
     x: Value,
 ) -> Result<Value, ArchError> {
     let form = &cx.model.arch.ffn;
-    let extras = Extras {
+    let extras = OptionalTensors {
         bias: form.bias,
         act_scales: form.act_scales,
     };
     match &form.activation {
         Activation::GatedFused(glu) if is_fused(b, &DENSE) => {
-            fused(b, cx, &DENSE, extras, glu, width, x)
+            fused_network(b, cx, &DENSE, extras, glu, width, x)
         }
-        _ => separate(b, cx, &DENSE, extras, width.n, x),
+        _ => separate_network(b, cx, &DENSE, extras, width.n, x),
     }
 }
 
@@ -72,11 +72,11 @@ fn is_fused(b: &Builder<'_>, names: &NetworkTensors) -> bool {
 }
 
 /// A network with gate and up in one matrix.
-fn fused(
+fn fused_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
-    extras: Extras,
+    extras: OptionalTensors,
     glu: &Glu,
     width: FfnWidth,
     x: Value,
@@ -84,22 +84,22 @@ fn fused(
     let sizes = [cx.model.hparams.embd(), width.gate_up];
     let role = TensorRole::Matrix;
     let both = b.linear(names.up, x, sizes, extras.bias, role, names.up)?;
-    let (limit, both) = (cx.layer.limits.dense, GateUp::Together(both));
-    let y = activation::gated(b, cx, Some(glu), limit, both, names.act)?;
+    let (limit, both) = (cx.layer.limits.dense, GateUp::Fused(both));
+    let y = activation::activate(b, cx, Some(glu), limit, both, names.act)?;
     down(b, cx, names, extras, width.n, y)
 }
 
 /// The output of a shared expert of that width: `[n_embd, n_tokens]`.
-pub(super) fn shared(
+pub(super) fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &SharedForm,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let extras = Extras {
-        bias: Presence::Never,
-        act_scales: Presence::Never,
+    let extras = OptionalTensors {
+        bias: Presence::Absent,
+        act_scales: Presence::Absent,
     };
     match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) if form.gate_up == SharedGate::Fused && is_fused(b, &SHARED) => {
@@ -107,18 +107,18 @@ pub(super) fn shared(
                 n: width,
                 gate_up: Size::product(2, width.n, "twice the width of the shared expert")?,
             };
-            fused(b, cx, &SHARED, extras, glu, width, x)
+            fused_network(b, cx, &SHARED, extras, glu, width, x)
         }
-        _ => separate(b, cx, &SHARED, extras, width, x),
+        _ => separate_network(b, cx, &SHARED, extras, width, x),
     }
 }
 
 /// A network with each matrix in a tensor of its own.
-fn separate(
+fn separate_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
-    extras: Extras,
+    extras: OptionalTensors,
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
@@ -129,8 +129,8 @@ fn separate(
     let gated = |b: &mut Builder<'_>, glu: Option<&Glu>| {
         let gate = up(b, names.gate)?;
         let up = up(b, names.up)?;
-        let (limit, both) = (cx.layer.limits.dense, GateUp::Apart([gate, up]));
-        activation::gated(b, cx, glu, limit, both, names.act)
+        let (limit, both) = (cx.layer.limits.dense, GateUp::Separate([gate, up]));
+        activation::activate(b, cx, glu, limit, both, names.act)
     };
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, Some(glu))?,
@@ -156,7 +156,7 @@ fn down(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     names: &NetworkTensors,
-    extras: Extras,
+    extras: OptionalTensors,
     width: Size,
     y: Value,
 ) -> Result<Value, ArchError> {

@@ -40,7 +40,7 @@ pub(crate) fn first_hidden(
     x: Value,
 ) -> Result<Value, ArchError> {
     match form.input {
-        DraftInput::Normed => norm::output(b, &cx.model, x, "h_nextn"),
+        DraftInput::Normalised => norm::output(b, &cx.model, x, "h_nextn"),
         DraftInput::Residual => Ok(x),
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn input(
         "nextn.eh_proj",
         both,
         [Size::product(2, embd.n, "2 × embedding_length")?, embd],
-        Presence::Never,
+        Presence::Absent,
         TensorRole::Matrix,
         "mtp_eh_proj",
     )
@@ -84,24 +84,24 @@ pub(crate) fn output(
     x: Value,
 ) -> Result<Draft, ArchError> {
     let (hidden, x) = match form.input {
-        DraftInput::Normed => {
-            let x = normed(b, cx, form, x, "h_nextn")?;
+        DraftInput::Normalised => {
+            let x = normalise(b, cx, form, x, "h_nextn")?;
             (x, head::output_columns(b, x, "mtp_rows")?)
         }
         DraftInput::Residual => {
             let rows = head::output_columns(b, x, "mtp_rows")?;
-            (x, normed(b, cx, form, rows, "mtp_shared_head_norm")?)
+            (x, normalise(b, cx, form, rows, "mtp_shared_head_norm")?)
         }
     };
     let logits = match head::projected_by(b, &cx.model, "nextn.shared_head_head", x)? {
         Some(own) => own,
-        None => head::projected(b, &cx.model, x)?,
+        None => head::project(b, &cx.model, x)?,
     };
     Ok(Draft { hidden, logits })
 }
 
 /// `x`, normalised by the block's own norm or else by the model's last.
-fn normed(
+fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     form: &DraftForm,

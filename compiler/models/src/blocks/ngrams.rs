@@ -25,8 +25,8 @@ pub(super) fn add(
         Some(_) | None => return Ok(x),
     };
     let found = embeddings(b, cx, hp)?;
-    let gated = gated(b, cx, streams, [found, x], hp)?;
-    let y = convolved(b, cx, streams, hp, gated)?;
+    let gated = gated_values(b, cx, streams, [found, x], hp)?;
+    let y = convolve(b, cx, streams, hp, gated)?;
     let y = b.add(gated, y, "ple_out")?;
     b.add(x, y, "l_inp_ple")
 }
@@ -70,13 +70,13 @@ fn embeddings(
         n: rows_of_file.unwrap_or(least.n),
         ..least
     };
-    let table = b.required(TABLE, &[hp.dim, height], TensorRole::Embedding)?;
+    let table = b.require(TABLE, &[hp.dim, height], TensorRole::Embedding)?;
     let found = b.push(rows, vec![table, index], "ple_embd")?;
     b.reshape(found, [hp.width.n.into(), b.n_tokens()], "ple_embd")
 }
 
 /// The values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
-fn gated(
+fn gated_values(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     streams: &HyperHParams,
@@ -106,12 +106,12 @@ fn gated(
     let gate = b.unary(&[UnaryKind::Sigmoid], gate, "ple_gate")?;
     let sizes = [hp.width, embd];
     let value = b.project("ple_value", found, sizes, "ple_value")?;
-    let value = hyper::repeated(b, model, streams, value, "ple_value")?;
+    let value = hyper::repeat_streams(b, model, streams, value, "ple_value")?;
     b.mul(value, gate, "ple_gated")
 }
 
 /// The convolution along time of the norm of each stream, with taps that lie apart: `[n_embd, streams, n_tokens]`.
-fn convolved(
+fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     streams: &HyperHParams,
@@ -125,7 +125,7 @@ fn convolved(
     let earlier = (hp.taps.n - 1) * hp.dilation;
     let steps = conv::window(b, cx, "cache_ple", [earlier, width.n], x)?;
     let taps = b.tensor_name("ple_conv1d", "weight");
-    let taps = b.required(&taps, &[hp.taps, width], TensorRole::Taps)?;
+    let taps = b.require(&taps, &[hp.taps, width], TensorRole::Taps)?;
     let mut sum: Option<Value> = None;
     for tap in 0..hp.taps.n {
         let step = conv::step(b, &steps, tap * hp.dilation, NAME)?;

@@ -20,8 +20,8 @@ pub(crate) fn stream(
     name: &str,
 ) -> Result<Value, ArchError> {
     let form = &cx.arch.norm;
-    if form.weight == Presence::Never {
-        return plain(b, cx, x, name);
+    if form.weight == Presence::Absent {
+        return without_weight(b, cx, x, name);
     }
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
 }
@@ -54,7 +54,7 @@ pub(crate) fn with_eps(
     };
     let full_name = weight_name(b, &cx.arch.norms, tensor);
     let y = b.push(norm, vec![x], "norm")?;
-    let weight = b.required(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
+    let weight = b.require(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
     b.mul(y, weight, name)
 }
 
@@ -68,12 +68,12 @@ pub(super) fn affine(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let y = weighted(b, cx, tensor, &[size], x, name)?;
-    b.biased(tensor, y, size, bias, name)
+    let y = with_weight(b, cx, tensor, &[size], x, name)?;
+    b.add_bias(tensor, y, size, bias, name)
 }
 
 /// The normalised rows of `x`, times the weight of that tensor, of these sizes.
-pub(super) fn weighted(
+pub(super) fn with_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     tensor: &str,
@@ -82,13 +82,13 @@ pub(super) fn weighted(
     name: &str,
 ) -> Result<Value, ArchError> {
     let full_name = weight_name(b, &cx.arch.norms, tensor);
-    let y = plain(b, cx, x, "norm")?;
-    let weight = b.required(&full_name, sizes, TensorRole::NormWeight)?;
+    let y = without_weight(b, cx, x, "norm")?;
+    let weight = b.require(&full_name, sizes, TensorRole::NormWeight)?;
     b.mul(y, weight, name)
 }
 
 /// The normalised rows of `x`.
-pub(crate) fn plain(
+pub(crate) fn without_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     x: Value,

@@ -27,7 +27,7 @@ pub(crate) fn inputs(
     let layers = hp.layers.len() as u64;
     let dims = [width.n.into(), layers.into(), b.n_tokens()];
     let table = "per_layer_token_embd.weight";
-    let table = b.required(table, &[all, vocabulary], TensorRole::Embedding)?;
+    let table = b.require(table, &[all, vocabulary], TensorRole::Embedding)?;
     let tokens = b.input(InputKind::Tokens);
     let looked_up = GetRows { window: None };
     let looked_up = b.push(looked_up, vec![table, tokens], "inp_per_layer_selected")?;
@@ -37,14 +37,14 @@ pub(crate) fn inputs(
         "per_layer_model_proj",
         x,
         [hp.embd(), all],
-        Presence::Never,
+        Presence::Absent,
         TensorRole::Matrix,
         "per_layer_proj",
     )?;
     let projected = b.scale(projected, 1.0 / root(hp.n_embd), "per_layer_proj_scaled")?;
     let projected = b.reshape(projected, dims, "per_layer_proj")?;
     let tensor = "per_layer_proj_norm";
-    let projected = norm::weighted(b, cx, tensor, &[width], projected, tensor)?;
+    let projected = norm::with_weight(b, cx, tensor, &[width], projected, tensor)?;
     let sum = b.add(projected, looked_up, "inp_per_layer_sum")?;
     // Both summands have the same variance, and so has the result.
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)

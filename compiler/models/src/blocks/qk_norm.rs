@@ -33,7 +33,7 @@ pub(super) fn heads(
     which: &Heads<'_>,
 ) -> Result<Value, ArchError> {
     let dims = [cx.layer.heads.dk.into(), which.count.into(), b.n_tokens()];
-    let x = over_all(b, cx, x, which)?;
+    let x = normalise_all(b, cx, x, which)?;
     let x = b.reshape(x, dims, which.name)?;
     match cx.model.arch.attention.qk_norm_order {
         QkNormOrder::NormFirst => {
@@ -48,7 +48,7 @@ pub(super) fn heads(
 }
 
 /// Normalises all heads together, if the description does.
-fn over_all(
+fn normalise_all(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     x: Value,
@@ -61,7 +61,7 @@ fn over_all(
         | QkNorm::OptionalHeads
         | QkNorm::QueriesByHead
         | QkNorm::UnweightedUnlessExperts(_) => return Ok(x),
-        QkNorm::All => Presence::Never,
+        QkNorm::All => Presence::Absent,
         QkNorm::OptionalAll => {
             let queries = &[cx.layer.q_width];
             if !norm::exists(b, &cx.model, QUERIES, queries, Presence::Optional)? {
@@ -92,21 +92,21 @@ fn per_head(
     let normed = format!("{}_normed", which.name);
     let (sizes, others) = match cx.model.arch.attention.qk_norm {
         QkNorm::None | QkNorm::All | QkNorm::OptionalAll => return Ok(x),
-        QkNorm::Head => return norm::weighted(b, &cx.model, which.norm, &[dk], x, &normed),
+        QkNorm::Head => return norm::with_weight(b, &cx.model, which.norm, &[dk], x, &normed),
         QkNorm::UnweightedUnlessExperts(n) => {
             let experts = cx.model.hparams.experts.map(|e| e.count);
             return if cx.layer.rope == RopeUse::Unrotated || experts == Some(n) {
                 Ok(x)
             } else {
-                norm::plain(b, &cx.model, x, &normed)
+                norm::without_weight(b, &cx.model, x, &normed)
             };
         }
         QkNorm::QueriesByHead if which.norm == QUERIES => {
             let one = Size::new(1, "one number");
             let sizes = [one, count(which.count)];
-            return norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed);
+            return norm::with_weight(b, &cx.model, which.norm, &sizes, x, &normed);
         }
-        QkNorm::QueriesByHead => return norm::plain(b, &cx.model, x, &normed),
+        QkNorm::QueriesByHead => return norm::without_weight(b, &cx.model, x, &normed),
         QkNorm::OptionalHead => (vec![dk], vec![dk]),
         QkNorm::OptionalHeads => (
             vec![dk, count(which.count)],
@@ -117,7 +117,7 @@ fn per_head(
     let here = norm::exists(b, &cx.model, which.norm, &sizes, optional)?;
     let there = norm::exists(b, &cx.model, which.other_norm, &others, optional)?;
     match (here, there) {
-        (true, true) => norm::weighted(b, &cx.model, which.norm, &sizes, x, &normed),
+        (true, true) => norm::with_weight(b, &cx.model, which.norm, &sizes, x, &normed),
         (false, false) => Ok(x),
         (true, false) => Err(missing_partner(b, which.norm, which.other_norm)),
         (false, true) => Err(missing_partner(b, which.other_norm, which.norm)),

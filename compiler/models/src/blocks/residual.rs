@@ -5,34 +5,28 @@ use tpc_ir::{Dim, Value};
 
 use super::builder::Builder;
 use super::context::Context;
+use super::kept_stream::KeptStream;
 use super::norm;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::source::TensorRole;
 
-/// A residual stream that a layer kept, `[n_embd, n_tokens]`, and its norm without weight.
-#[derive(Clone, Copy)]
-pub(crate) struct Kept {
-    raw: Value,
-    normed: Value,
-}
-
 /// Keeps the residual stream.
 pub(super) fn keep(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<(), ArchError> {
-    let normed = norm::plain(b, cx, x, "res_kept")?;
-    b.keep(Kept { raw: x, normed });
+    let normed = norm::without_weight(b, cx, x, "res_kept")?;
+    b.keep(KeptStream { raw: x, normed });
     Ok(())
 }
 
 /// The mixture of `x` and of what was kept, weighted by the scores of that tensor; `x` itself if nothing was kept.
-pub(crate) fn mixed(
+pub(crate) fn mix_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     tensor: &str,
     x: Value,
 ) -> Result<Value, ArchError> {
     const NAME: &str = "res_mixed";
-    let mut parts = b.kept().to_vec();
+    let mut parts = b.kept_streams().to_vec();
     let score = b.tensor_name(tensor, "weight");
     let sizes = [cx.hparams.embd()];
     if parts.is_empty() {
@@ -40,10 +34,10 @@ pub(crate) fn mixed(
         b.find(&score, &sizes, TensorRole::Router, Presence::Required)?;
         return Ok(x);
     }
-    let score = b.required(&score, &sizes, TensorRole::Router)?;
-    parts.push(Kept {
+    let score = b.require(&score, &sizes, TensorRole::Router)?;
+    parts.push(KeptStream {
         raw: x,
-        normed: norm::plain(b, cx, x, "res_norm")?,
+        normed: norm::without_weight(b, cx, x, "res_norm")?,
     });
     let mut scores: Option<Value> = None;
     for part in &parts {

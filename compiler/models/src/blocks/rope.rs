@@ -94,7 +94,7 @@ fn factors(
     }
     match (find(b, LONG)?, find(b, SHORT)?) {
         (Some(long), Some(short)) => {
-            let extended = cx.options.n_ctx > cx.hparams.n_ctx_orig;
+            let extended = cx.options.ctx_size > cx.hparams.n_ctx_orig;
             Ok(Some(b.load(if extended { &long } else { &short })))
         }
         (None, None) => Ok(None),

@@ -81,7 +81,7 @@ pub(super) fn route(
         None => probs,
     };
     if let Some(groups) = hp.groups {
-        scores = within_groups(b, hp, groups, scores)?;
+        scores = mask_groups(b, hp, groups, scores)?;
     }
     let ids = b.push(TopK { k: hp.used }, vec![scores], "ffn_moe_topk")?;
     routing(b, hp, ids, scores, probs)
@@ -94,12 +94,12 @@ fn ids_of_tokens(
     hp: &ExpertHParams,
 ) -> Result<Value, ArchError> {
     let sizes = [
-        Size::checked(hp.used, "expert_used_count")?,
-        Size::checked(cx.model.hparams.n_vocab, "vocab_size")?,
+        Size::try_new(hp.used, "expert_used_count")?,
+        Size::try_new(cx.model.hparams.n_vocab, "vocab_size")?,
     ];
     let below = u32::try_from(hp.count).unwrap_or(u32::MAX);
     let table = b.tensor_name("ffn_gate_tid2eid", "weight");
-    let table = b.required(&table, &sizes, TensorRole::Ids { below })?;
+    let table = b.require(&table, &sizes, TensorRole::Ids { below })?;
     let tokens = b.input(InputKind::Tokens);
     b.push(GetRows { window: None }, vec![table, tokens], "ffn_moe_ids")
 }
@@ -198,7 +198,7 @@ fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Val
 
 /// The scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected. Groups that
 /// tie with the last selected one stay in.
-fn within_groups(
+fn mask_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
     groups: Groups,

@@ -108,9 +108,9 @@ pub enum GateWidth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Those up to itself.
-    Back,
+    Causal,
     /// All, also later ones, as models that generate by diffusion do. There are no caches: a batch holds whole sequences.
-    BothWays,
+    Bidirectional,
 }
 
 /// The usual form of the projections to queries, keys and values. Either form is read.

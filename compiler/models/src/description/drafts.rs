@@ -14,7 +14,7 @@ pub struct DraftForm {
 impl DraftForm {
     /// The choices of most architectures: the normalised hidden state, and a norm per block.
     pub const CLASSIC: DraftForm = DraftForm {
-        input: DraftInput::Normed,
+        input: DraftInput::Normalised,
         norms: &["nextn.shared_head_norm"],
     };
 }
@@ -23,7 +23,7 @@ impl DraftForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DraftInput {
     /// The input of the projection to logits, after the norm.
-    Normed,
+    Normalised,
     /// The residual stream, before the norm.
     Residual,
 }

@@ -6,9 +6,9 @@ use super::presence::{KeyUse, Presence};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Experts {
     /// No model has.
-    Never,
+    None,
     /// Models with experts exist and are not described: a file with `expert_count` is refused.
-    Refused,
+    Unsupported,
     /// Files with `expert_count` have.
     IfCounted(ExpertForm),
     /// Every file has.
@@ -19,7 +19,7 @@ impl Experts {
     /// The form of the experts, if some model has them.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
-            Experts::Never | Experts::Refused => None,
+            Experts::None | Experts::Unsupported => None,
             Experts::IfCounted(form) | Experts::Always(form) => Some(form),
         }
     }
@@ -82,8 +82,8 @@ impl ExpertForm {
         width: ExpertWidth::GivenOrDense,
         gating: Gating::Softmax,
         gating_key: KeyUse::Ignored,
-        router_bias: Presence::Never,
-        selection_bias: Presence::Never,
+        router_bias: Presence::Absent,
+        selection_bias: Presence::Absent,
         selection_tensor: "exp_probs_b.bias",
         by_token: KeyUse::Ignored,
         weights: ExpertWeights::SumToOne,
@@ -91,7 +91,7 @@ impl ExpertForm {
         weighted: WeightedSide::Outputs,
         input: ExpertInput::Sublayer,
         router_input: RouterInput::Experts,
-        bias: Presence::Never,
+        bias: Presence::Absent,
         latent: KeyUse::Ignored,
         groups: KeyUse::Ignored,
         dense: None,
@@ -225,12 +225,12 @@ impl SharedForm {
             width,
             gate_up: SharedGate::Separate,
             scale: 1.0,
-            gate: Presence::Never,
+            gate: Presence::Absent,
         }
     }
 
     /// A shared expert behind a gate.
-    pub const fn gated(width: SharedWidth) -> SharedForm {
+    pub const fn with_gate(width: SharedWidth) -> SharedForm {
         SharedForm {
             gate: Presence::Required,
             ..SharedForm::plain(width)

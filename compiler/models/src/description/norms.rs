@@ -123,7 +123,7 @@ pub enum Residual {
     /// sublayer, and the output, read a mixture of what was kept and of the stream, weighted by a softmax of the scores
     /// that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. [`Self::Sequential`] without that
     /// key.
-    Attended,
+    AttentionResiduals,
     /// `hyper_connection.count` residual streams side by side, which begin as the embedding.
     Hyper(HyperForm),
     /// Both sublayers read the layer's input, and both outputs are added to it.

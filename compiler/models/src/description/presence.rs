@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The architecture does not know the tensor. A file that has it gets a warning.
-    Never,
+    Absent,
     /// The model uses the tensor if the file has it.
     Optional,
     /// A file without the tensor is refused.

@@ -82,7 +82,7 @@ pub enum KeyHeads {
     /// Consecutive value heads share a key head.
     Consecutive,
     /// Value head `i` has key head `i` modulo their number.
-    InTurns,
+    Interleaved,
 }
 
 /// Projections to the gates of decay and correction.

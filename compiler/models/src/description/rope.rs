@@ -67,7 +67,7 @@ pub enum RopeLayers {
     /// All.
     All,
     /// None: the elements that would be rotated are as others. For latent attention, whose heads share them.
-    Never,
+    None,
     /// All in these models, none in others.
     AllIn(Models),
     /// Those that `attention.rope_pattern` lists. In a file without that key: all, or none if `rope.scaling.finetuned` is

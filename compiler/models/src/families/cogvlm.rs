@@ -7,7 +7,7 @@ pub(crate) const COGVLM: Arch = Arch {
     name: "cogvlm",
     attention: AttentionForm {
         qkv: QkvForm::FusedThirds,
-        qkv_bias: Presence::Never,
+        qkv_bias: Presence::Absent,
         rope: Some(RopeForm {
             base: RopeBase::Fixed,
             ..Arch::CLASSIC_ROPE

@@ -14,7 +14,7 @@ pub(crate) const COMMAND_R: Arch = Arch {
     name: "command-r",
     norm: NormForm {
         kind: NormKind::Layer,
-        bias: Presence::Never,
+        bias: Presence::Absent,
         ..Arch::CLASSIC.norm
     },
     norms: BlockNorms::SHARED,
@@ -47,7 +47,7 @@ pub(crate) const COHERE2: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {
-        output: Presence::Never,
+        output: Presence::Absent,
         ..COMMAND_R.head
     },
     ..COMMAND_R
@@ -73,7 +73,7 @@ pub(crate) const COHERE2MOE: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             gating: Gating::Sigmoid,
-            selection_bias: Presence::Never,
+            selection_bias: Presence::Absent,
             shared: Some(SharedForm {
                 scale: 0.5,
                 ..SharedForm::plain(SharedWidth::GivenIfCounted)

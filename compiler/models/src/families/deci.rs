@@ -8,7 +8,7 @@ pub(crate) const DECI: Arch = Arch {
     name: "deci",
     sublayers: Sublayers::ByCounts,
     ffn: FfnForm {
-        experts: Experts::Never,
+        experts: Experts::None,
         ..LLAMA.ffn
     },
     ..LLAMA

@@ -20,7 +20,7 @@ pub(crate) const DEEPSEEK: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             gating_key: KeyUse::Ignored,
-            selection_bias: Presence::Never,
+            selection_bias: Presence::Absent,
             weights: ExpertWeights::AsGiven,
             ..ExpertForm::DEEPSEEK
         }),

@@ -12,7 +12,7 @@ use tpc_ir::op::RopeMode;
 pub(crate) const DREAM: Arch = Arch {
     name: "dream",
     attention: AttentionForm {
-        direction: Direction::BothWays,
+        direction: Direction::Bidirectional,
         qkv_bias: Presence::Optional,
         ..QWEN2.attention
     },
@@ -24,7 +24,7 @@ pub(crate) const DREAM: Arch = Arch {
 pub(crate) const LLADA: Arch = Arch {
     name: "llada",
     attention: AttentionForm {
-        direction: Direction::BothWays,
+        direction: Direction::Bidirectional,
         rope: Some(RopeForm {
             mode: RopeMode::Norm,
             ..Arch::CLASSIC_ROPE
@@ -39,7 +39,7 @@ pub(crate) const LLADA: Arch = Arch {
 pub(crate) const LLADA_MOE: Arch = Arch {
     name: "llada-moe",
     attention: AttentionForm {
-        direction: Direction::BothWays,
+        direction: Direction::Bidirectional,
         ..QWEN3MOE.attention
     },
     ffn: FfnForm {
@@ -61,7 +61,7 @@ pub(crate) const LLADA_MOE: Arch = Arch {
 pub(crate) const RND1: Arch = Arch {
     name: "rnd1",
     attention: AttentionForm {
-        direction: Direction::BothWays,
+        direction: Direction::Bidirectional,
         ..QWEN3MOE.attention
     },
     ..QWEN3MOE

@@ -17,7 +17,7 @@ pub(crate) const FALCON: Arch = Arch {
     residual: Residual::Parallel,
     attention: AttentionForm {
         qkv: QkvForm::Fused,
-        qkv_bias: Presence::Never,
+        qkv_bias: Presence::Absent,
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {

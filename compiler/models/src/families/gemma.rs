@@ -25,7 +25,7 @@ pub(crate) const GEMMA: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     head: HeadForm {
-        output: Presence::Never,
+        output: Presence::Absent,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC
@@ -105,7 +105,7 @@ pub(crate) const GEMMA4: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Refused,
+        experts: Experts::Unsupported,
         ..GEMMA.ffn
     },
     head: HeadForm {

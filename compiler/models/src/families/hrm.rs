@@ -16,7 +16,7 @@ pub(crate) const HRM_TEXT: Arch = Arch {
         ..Arch::CLASSIC.embedding
     },
     norm: NormForm {
-        weight: Presence::Never,
+        weight: Presence::Absent,
         ..Arch::CLASSIC.norm
     },
     attention: AttentionForm {

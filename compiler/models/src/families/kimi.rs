@@ -15,7 +15,7 @@ pub(crate) const KIMI_LINEAR: Arch = Arch {
     attention: AttentionForm {
         latent: Some(LatentForm::Absorbed),
         rope: Some(RopeForm {
-            layers: RopeLayers::Never,
+            layers: RopeLayers::None,
             ..Arch::CLASSIC_ROPE
         }),
         ..Arch::CLASSIC.attention
@@ -46,7 +46,7 @@ pub(crate) const KIMI_LINEAR: Arch = Arch {
 /// `kimi-k3`: gated latent attention, experts behind a latent vector, and residual streams that attend to earlier ones.
 pub(crate) const KIMI_K3: Arch = Arch {
     name: "kimi-k3",
-    residual: Residual::Attended,
+    residual: Residual::AttentionResiduals,
     attention: AttentionForm {
         out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Elements, Presence::Optional),
         ..KIMI_LINEAR.attention

@@ -10,7 +10,7 @@ use crate::description::{
 pub(crate) const MIMO2: Arch = Arch {
     name: "mimo2",
     attention: AttentionForm {
-        qkv_bias: Presence::Never,
+        qkv_bias: Presence::Absent,
         value_scale: KeyUse::Read,
         rope: Some(RopeForm {
             windowed: WindowedRope::Local(10_000.0),

@@ -12,7 +12,7 @@ pub(crate) const OLMO: Arch = Arch {
     name: "olmo",
     norm: NormForm {
         kind: NormKind::Layer,
-        weight: Presence::Never,
+        weight: Presence::Absent,
         ..Arch::CLASSIC.norm
     },
     attention: AttentionForm {

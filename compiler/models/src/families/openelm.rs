@@ -12,7 +12,7 @@ pub(crate) const OPENELM: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     head: HeadForm {
-        output: Presence::Never,
+        output: Presence::Absent,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC

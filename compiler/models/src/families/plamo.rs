@@ -29,7 +29,7 @@ pub(crate) const PLAMO2: Arch = Arch {
         mixer: RecurrentMixer::Mamba1(Mamba1Form {
             heads: ScanHeads::Given,
             norms: ScanNorms::Weighted,
-            conv_bias: Presence::Never,
+            conv_bias: Presence::Absent,
         }),
         layers: RecurrentLayers::WithoutKvHeads,
     }),
@@ -50,7 +50,7 @@ pub(crate) const PLAMO3: Arch = Arch {
     },
     attention: AttentionForm {
         qkv: QkvForm::Fused,
-        qkv_bias: Presence::Never,
+        qkv_bias: Presence::Absent,
         qk_norm: QkNorm::Head,
         rope: Some(RopeForm {
             windowed: WindowedRope::Local(10_000.0),

@@ -22,7 +22,7 @@ pub(crate) const POCKETTTS: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     head: HeadForm {
-        output: Presence::Never,
+        output: Presence::Absent,
         ..Arch::CLASSIC.head
     },
     ..Arch::CLASSIC

@@ -45,7 +45,7 @@ pub(crate) const QWEN2MOE: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             width: ExpertWidth::GivenOrShareOfDense,
             weights: ExpertWeights::AsGiven,
-            shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
+            shared: Some(SharedForm::with_gate(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn

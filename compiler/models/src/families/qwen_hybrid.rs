@@ -26,7 +26,7 @@ pub(crate) const QWEN35: Arch = Arch {
     },
     recurrent: Some(RecurrentForm {
         mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
-            key_heads: KeyHeads::InTurns,
+            key_heads: KeyHeads::Interleaved,
             gates: GateForm::Separate,
             out_gate: UnaryKind::Silu,
         }),
@@ -42,7 +42,7 @@ pub(crate) const QWEN35MOE: Arch = Arch {
     ffn: FfnForm {
         experts: Experts::Always(ExpertForm {
             width: ExpertWidth::GivenOrShareOfDense,
-            shared: Some(SharedForm::gated(SharedWidth::GivenOrDense)),
+            shared: Some(SharedForm::with_gate(SharedWidth::GivenOrDense)),
             ..ExpertForm::CLASSIC
         }),
         ..Arch::CLASSIC.ffn
@@ -79,7 +79,7 @@ pub(crate) const QWEN4EXP: Arch = Arch {
     norms: BlockNorms::NONE,
     residual: Residual::Hyper(HyperForm::LowRank),
     attention: AttentionForm {
-        qkv_bias: Presence::Never,
+        qkv_bias: Presence::Absent,
         indexer: Some(IndexerForm {
             presence: Presence::Required,
             tensors: IndexerTensors::OfInput,
@@ -93,7 +93,7 @@ pub(crate) const QWEN4EXP: Arch = Arch {
     },
     recurrent: Some(RecurrentForm {
         mixer: RecurrentMixer::DeltaNet(DeltaNetForm {
-            key_heads: KeyHeads::InTurns,
+            key_heads: KeyHeads::Interleaved,
             gates: GateForm::Separate,
             out_gate: UnaryKind::Sigmoid,
         }),

@@ -11,7 +11,7 @@ pub(crate) const REFACT: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Refused,
+        experts: Experts::Unsupported,
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

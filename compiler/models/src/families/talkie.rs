@@ -13,7 +13,7 @@ pub(crate) const TALKIE: Arch = Arch {
         ..Arch::CLASSIC.embedding
     },
     norm: NormForm {
-        weight: Presence::Never,
+        weight: Presence::Absent,
         ..Arch::CLASSIC.norm
     },
     embedding_skip: Presence::Required,

@@ -53,7 +53,7 @@ impl CompressedHParams {
         Ok(CompressedHParams {
             form,
             q_rank: keys.require_size("attention.q_lora_rank")?,
-            row: Size::checked(heads.dk, "attention.key_length")?,
+            row: Size::try_new(heads.dk, "attention.key_length")?,
             groups,
             out_rank,
             out_width: Size::product(

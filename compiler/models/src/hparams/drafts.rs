@@ -26,7 +26,7 @@ pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, Arch
 }
 
 /// The draft blocks to lower, of the file's `blocks`.
-pub(super) fn lowered(
+pub(super) fn lowered_blocks(
     keys: &Keys<'_>,
     arch: &Arch,
     drafting: Drafting,

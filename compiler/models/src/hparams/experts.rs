@@ -1,6 +1,6 @@
 //! Mixtures of experts: how many experts there are, and how tokens choose theirs.
 
-use super::ffn::FfnWidth;
+use super::ffn_width::FfnWidth;
 use super::heads;
 use super::keys::Keys;
 use super::windows::Reach;
@@ -75,7 +75,7 @@ impl ExpertHParams {
             used,
             latent: match (form.latent, keys.count(LATENT)?) {
                 (KeyUse::Ignored, _) | (_, None) => None,
-                (_, Some(n)) => Some(Size::checked(n, LATENT)?),
+                (_, Some(n)) => Some(Size::try_new(n, LATENT)?),
             },
             groups: groups(keys, count, used)?,
             gating: gating(keys, form)?,
@@ -117,7 +117,7 @@ impl GroupExperts {
         const WIDTH: &str = "expert_chunk_feed_forward_length";
         let size = keys.require_count(SIZE)?;
         keys.require_divisor(SIZE, size, "expert_count", experts)?;
-        let count = Size::checked(experts / size, "expert_count / experts_per_group")?;
+        let count = Size::try_new(experts / size, "expert_count / experts_per_group")?;
         let width = match keys.count(WIDTH)? {
             Some(n) => n,
             None => {
@@ -132,7 +132,7 @@ impl GroupExperts {
             size,
             used: used_experts.min(count.n),
             width: FfnWidth {
-                n: Size::checked(width, WIDTH)?,
+                n: Size::try_new(width, WIDTH)?,
                 gate_up: Size::product(2, width, "2 × expert_chunk_feed_forward_length")?,
             },
             scale: keys.require_above_0("expert_group_scale")?,

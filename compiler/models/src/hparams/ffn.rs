@@ -1,6 +1,7 @@
 //! The feed-forward sublayer of each layer: dense or with experts, and how wide.
 
 use super::experts::ExpertHParams;
+use super::ffn_width::FfnWidth;
 use super::keys::Keys;
 use crate::description::{
     Arch, DenseWidth, ExpertForm, ExpertLayers, ExpertWidth, Experts, SharedForm, SharedWidth,
@@ -56,14 +57,6 @@ const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
     twice: "2 × feed_forward_length (no expert_feed_forward_length is given)",
 };
 
-/// The width of a feed-forward network, or of one expert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FfnWidth {
-    pub(crate) n: Size,
-    /// The width of gate and up in one matrix.
-    pub(crate) gate_up: Size,
-}
-
 /// The feed-forward sublayer of a layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LayerFfn {
@@ -99,7 +92,7 @@ pub(super) fn read(
         Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
         Sublayers::Either | Sublayers::ByCounts => dense()?.into_iter().map(|n| n > 0).collect(),
     };
-    let Some(form) = described(keys, &arch.ffn.experts)? else {
+    let Some(form) = expert_form(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
         let layers = widths.map(|(il, n)| {
             let width = has_ffn[il].then(|| ffn_width(keys, il, n, key_of(arch.ffn.width)));
@@ -188,14 +181,14 @@ const fn key_of(form: DenseWidth) -> WidthKey {
 }
 
 /// The form of the experts, if the file has some.
-fn described<'a>(
+fn expert_form<'a>(
     keys: &Keys<'_>,
     experts: &'a Experts,
 ) -> Result<Option<&'a ExpertForm>, ArchError> {
     const KEY: &str = "expert_count";
     match experts {
-        Experts::Never => Ok(None),
-        Experts::Refused => match keys.count(KEY)? {
+        Experts::None => Ok(None),
+        Experts::Unsupported => match keys.count(KEY)? {
             None => Ok(None),
             Some(n) => {
                 let expected =
@@ -244,7 +237,7 @@ fn layer_kinds(
 fn ffn_width(keys: &Keys<'_>, layer: usize, n: u64, of: WidthKey) -> Result<FfnWidth, ArchError> {
     let n = keys.require_in_layer(layer, n, of.key)?.n;
     Ok(FfnWidth {
-        n: Size::checked(n, of.once)?,
+        n: Size::try_new(n, of.once)?,
         gate_up: Size::product(2, n, of.twice)?,
     })
 }
@@ -258,7 +251,7 @@ fn shared_width(
 ) -> Result<Option<Size>, ArchError> {
     let given = keys
         .count(SHARED)?
-        .map(|n| Size::checked(n, SHARED))
+        .map(|n| Size::try_new(n, SHARED))
         .transpose()?;
     let count = || keys.count("expert_shared_count");
     let times = |count: Option<u64>, each: Size| {

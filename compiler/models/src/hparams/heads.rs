@@ -122,7 +122,7 @@ pub(super) fn rope_uses(
     };
     Ok(match rope.layers {
         RopeLayers::All => all(true),
-        RopeLayers::Never => all(false),
+        RopeLayers::None => all(false),
         RopeLayers::AllIn(models) => all(models.include(n_layer)),
         RopeLayers::Listed => match keys.pattern("attention.rope_pattern", n_layer)? {
             Some(Pattern::Layers(layers)) => layers.into_iter().map(RopeUse::rotated_if).collect(),

@@ -80,7 +80,7 @@ impl IndexerHParams {
                         .unwrap_or(0.0),
                 ),
             },
-            own: own(keys, form.layers, n_layer, n_ctx_train)?,
+            own: indexer_layers(keys, form.layers, n_layer, n_ctx_train)?,
         })
     }
 
@@ -95,7 +95,7 @@ impl IndexerHParams {
     }
 }
 
-fn own(
+fn indexer_layers(
     keys: &Keys<'_>,
     form: IndexerLayers,
     n_layer: usize,

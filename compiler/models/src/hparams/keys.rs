@@ -70,7 +70,7 @@ impl<'a> Keys<'a> {
 
     /// A required count, as a size.
     pub(super) fn require_size(&self, key: &'static str) -> Result<Size, ArchError> {
-        Size::checked(self.require_count(key)?, key)
+        Size::try_new(self.require_count(key)?, key)
     }
 
     /// A size of a layer. 0 is an error: the layer lacks the part.
@@ -86,7 +86,7 @@ impl<'a> Keys<'a> {
                 key: self.name(key),
             });
         }
-        Size::checked(n, key)
+        Size::try_new(n, key)
     }
 
     /// Fails unless `n`, the value of `key`, divides `of`, the value of `of_key`.
@@ -250,15 +250,15 @@ impl<'a> Keys<'a> {
     /// A list of `N` counts, if the key is present.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
         let list = self.metadata.get_array_u32(&self.name(key))?;
-        list.map(|list| self.exactly(key, list)).transpose()
+        list.map(|list| self.to_array(key, list)).transpose()
     }
 
     /// A required list of `N` counts.
     pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
-        self.exactly(key, self.metadata.require_array_u32(&self.name(key))?)
+        self.to_array(key, self.metadata.require_array_u32(&self.name(key))?)
     }
 
-    fn exactly<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
+    fn to_array<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
         let found = format!("a list of {}", list.len());
         let list: [u32; N] = list
             .try_into()

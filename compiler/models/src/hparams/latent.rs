@@ -37,14 +37,14 @@ impl LatentHParams {
     ) -> Result<LatentHParams, ArchError> {
         const Q_RANK: &str = "attention.q_lora_rank";
         let size = |own, shared| match keys.count(own)? {
-            Some(n) => Size::checked(n, own),
+            Some(n) => Size::try_new(n, own),
             None => keys.require_size(shared),
         };
         let dk = size("attention.key_length_mla", "attention.key_length")?;
         let dv = size("attention.value_length_mla", "attention.value_length")?;
         let rank = keys.require_size("attention.kv_lora_rank")?;
         let q_rank = match keys.count(Q_RANK)? {
-            Some(n) => Some(Size::checked(n, Q_RANK)?),
+            Some(n) => Some(Size::try_new(n, Q_RANK)?),
             None => None,
         };
         let parts = Parts {
@@ -57,17 +57,17 @@ impl LatentHParams {
     }
 
     /// The sizes in layers with a window, given those in the others.
-    pub(super) fn windowed(
+    pub(super) fn in_window_layers(
         &self,
         keys: &Keys<'_>,
         rotated: u64,
         yarn: f32,
     ) -> Result<LatentHParams, ArchError> {
         let size = |key, full| match keys.count(key)? {
-            Some(n) => Size::checked(n, key),
+            Some(n) => Size::try_new(n, key),
             None => Ok(full),
         };
-        let full_dk = Size::checked(self.dk, "attention.key_length_mla")?;
+        let full_dk = Size::try_new(self.dk, "attention.key_length_mla")?;
         let dk = size("attention.key_length_mla_swa", full_dk)?;
         let dv = size("attention.value_length_mla_swa", self.dv)?;
         let rank = size("attention.kv_lora_rank_swa", self.rank)?;
@@ -115,11 +115,11 @@ impl Parts {
         Ok(LatentHParams {
             form,
             q_rank,
-            cached: Size::checked(
+            cached: Size::try_new(
                 rank.n + rotated,
                 "attention.kv_lora_rank + rope.dimension_count",
             )?,
-            plain: Size::checked(plain, "the key length without rope.dimension_count")?,
+            plain: Size::try_new(plain, "the key length without rope.dimension_count")?,
             scale: yarn * yarn / (dk.n as f32).sqrt(),
             rank,
             dk: dk.n,

@@ -133,7 +133,7 @@ impl LayerTable {
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         let row = self.row(model, il, Some(Mixer::Attention), None)?;
         let rope = match &model.arch.attention.rope {
-            Some(rope) if rope.layers != RopeLayers::Never => RopeUse::Rotated,
+            Some(rope) if rope.layers != RopeLayers::None => RopeUse::Rotated,
             Some(_) | None => row.rope,
         };
         Ok(LayerHParams { rope, ..row })
@@ -251,7 +251,7 @@ impl Widths {
             QkvForm::FusedThirds => 3 * q_projected.n,
             QkvForm::Separate | QkvForm::Fused => q_projected.n + k.n + v.n,
         };
-        let qkv = Size::checked(rows, "the heads of queries, keys and values")?;
+        let qkv = Size::try_new(rows, "the heads of queries, keys and values")?;
         Ok(Widths {
             q,
             q_projected,

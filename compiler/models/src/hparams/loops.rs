@@ -1,7 +1,7 @@
 //! How often layers run.
 
 use super::keys::Keys;
-use super::model::MAX_LAYERS;
+use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;
 use crate::error::ArchError;
 
@@ -40,8 +40,8 @@ impl Loops {
                 count: once,
                 normed: no_norm,
             }),
-            LoopForm::Counted => counted(keys, n_layer),
-            LoopForm::Stacks => stacks(keys, n_layer).map(Loops::Stacks),
+            LoopForm::Counted => read_count(keys, n_layer),
+            LoopForm::Stacks => read_stacks(keys, n_layer).map(Loops::Stacks),
         }
     }
 
@@ -65,7 +65,7 @@ impl Loops {
     }
 }
 
-fn counted(keys: &Keys<'_>, n_layer: usize) -> Result<Loops, ArchError> {
+fn read_count(keys: &Keys<'_>, n_layer: usize) -> Result<Loops, ArchError> {
     const KEY: &str = "num_loops";
     let count = keys.count(KEY)?.unwrap_or(1);
     let layers = count.saturating_mul(n_layer as u64);
@@ -80,7 +80,7 @@ fn counted(keys: &Keys<'_>, n_layer: usize) -> Result<Loops, ArchError> {
     })
 }
 
-fn stacks(keys: &Keys<'_>, n_layer: usize) -> Result<Stacks, ArchError> {
+fn read_stacks(keys: &Keys<'_>, n_layer: usize) -> Result<Stacks, ArchError> {
     const LAYERS: &str = "hrm.layers_per_stack";
     let layers = keys.require_count(LAYERS)?;
     let low = keys.require_count("hrm.l_cycles")?;

@@ -40,7 +40,7 @@ pub(super) fn mixers(
         Some(RecurrentLayers::WithoutKvHeads) => {
             n_head_kv.iter().map(|&n| recurrent_if(n == 0)).collect()
         }
-        Some(RecurrentLayers::AllButEvery(period)) => listed(keys, period, n_layer)?,
+        Some(RecurrentLayers::AllButEvery(period)) => listed_mixers(keys, period, n_layer)?,
     };
     let layers = mixers.into_iter().zip(ffn);
     Ok(layers
@@ -57,7 +57,7 @@ const fn recurrent_if(recurrent: bool) -> Mixer {
 }
 
 /// All layers that `attention.recurrent_layers` lists, or else all but the last of every period.
-fn listed(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
+fn listed_mixers(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
     Ok(match keys.pattern("attention.recurrent_layers", n_layer)? {
         Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent_if).collect(),
         Some(Pattern::Period(all)) => vec![recurrent_if(all != 0); n_layer],

@@ -12,6 +12,7 @@ use super::indexer::IndexerHParams;
 use super::keys::Keys;
 use super::latent::LatentHParams;
 use super::layers::{LayerHParams, LayerTable, Model};
+use super::limits::MAX_LAYERS;
 use super::loops::Loops;
 use super::ngrams::NgramHParams;
 use super::recurrent::RecurrentHParams;
@@ -23,10 +24,6 @@ use crate::error::ArchError;
 use crate::options::Drafting;
 use crate::size::Size;
 use tpc_gguf::{Header, Metadata};
-
-/// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
-/// can cause.
-pub(super) const MAX_LAYERS: u64 = 2048;
 
 /// The hyper-parameters of a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,8 +88,8 @@ pub(crate) enum Join {
     Sequential,
     /// As [`Residual::FromNorms`].
     FromNorms,
-    /// As [`Residual::Attended`].
-    Attended {
+    /// As [`Residual::AttentionResiduals`].
+    AttentionResiduals {
         /// Layers from one that is kept to the next.
         period: u64,
     },
@@ -130,7 +127,7 @@ impl HParams {
         let loops = Loops::read(&keys, arch.loops, n_main)?;
         let layers = in_loops(&table, model, n_main, loops)?;
         let norm = norm(&keys, &arch.norm)?;
-        let drafts = drafts::lowered(&keys, arch, drafting, n_main..n_layer)?;
+        let drafts = drafts::lowered_blocks(&keys, arch, drafting, n_main..n_layer)?;
         let drafts = drafts.map(|il| table.draft(model, il));
         let drafts = drafts.collect::<Result<_, _>>()?;
         let attention = &arch.attention;
@@ -150,7 +147,7 @@ impl HParams {
             norm,
             eps: epsilon(&keys, norm)?,
             latent: latent(&keys, attention, rope.as_ref())?,
-            compressed: compressed(&keys, attention, table.heads[0], n_layer)?,
+            compressed: read_compressed(&keys, attention, table.heads[0], n_layer)?,
             indexer: indexer(&keys, attention, rope.as_ref(), n_main, n_ctx_train)?,
             rope,
             max_alibi_bias: factors::alibi(&keys, attention.alibi, n_layer)?,
@@ -257,7 +254,7 @@ fn per_layer(
     };
     let all = "embedding_length_per_layer_input × block_count";
     let all = Size::product(n, n_layer as u64, all)?;
-    Ok(Some([Size::checked(n, KEY)?, all]))
+    Ok(Some([Size::try_new(n, KEY)?, all]))
 }
 
 fn latent(
@@ -278,12 +275,12 @@ fn latent(
     let full = LatentHParams::read(keys, latent, rotated[0], yarn)?;
     let windowed = match form.head_sizes {
         HeadSizes::Same | HeadSizes::WindowedRotation => full.clone(),
-        HeadSizes::WindowedOwn => full.windowed(keys, rotated[1], yarn)?,
+        HeadSizes::WindowedOwn => full.in_window_layers(keys, rotated[1], yarn)?,
     };
     Ok(Some([full, windowed]))
 }
 
-fn compressed(
+fn read_compressed(
     keys: &Keys<'_>,
     attention: &AttentionForm,
     heads: HeadElements,
@@ -326,8 +323,8 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     Ok(match form {
         Residual::Sequential => Join::Sequential,
         Residual::FromNorms => Join::FromNorms,
-        Residual::Attended => match keys.count("attn_res.block_size")? {
-            Some(period) => Join::Attended { period },
+        Residual::AttentionResiduals => match keys.count("attn_res.block_size")? {
+            Some(period) => Join::AttentionResiduals { period },
             None => Join::Sequential,
         },
         Residual::Hyper(form) => Join::Hyper(HyperHParams::read(keys, form)?),

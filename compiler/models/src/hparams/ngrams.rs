@@ -67,7 +67,7 @@ impl NgramHParams {
         let width = "ple.ngram_size − 1 × ple.heads_per_ngram × embedding_length_per_layer_input";
         Ok(Some(NgramHParams {
             layer,
-            rows: Size::checked(hash.end_row(), "the last of ple.head_offsets and its size")?,
+            rows: Size::try_new(hash.end_row(), "the last of ple.head_offsets and its size")?,
             hash,
             width: Size::product(count, dim.n, width)?,
             dim,

@@ -41,7 +41,7 @@ pub(super) fn read(
         return Ok(None);
     };
     if form.base == RopeBase::Fixed {
-        return Ok(Some(dk.map(|dk| fixed(form, dk, n_ctx_orig))));
+        return Ok(Some(dk.map(|dk| fixed_rotation(form, dk, n_ctx_orig))));
     }
     let scaling = Scaling::read(keys, n_ctx_train, n_ctx_orig)?;
     let n_dims = match (attention.head_sizes, first) {
@@ -109,7 +109,7 @@ pub(super) fn read(
 }
 
 /// The rotation of all `dk` elements that no key changes.
-fn fixed(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
+fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
         n_ctx_orig,
         beta_fast: form.beta_fast,

@@ -33,14 +33,14 @@ impl<'a> FileTensors<'a> {
     }
 
     /// The tensors neither used nor ignored, in file order.
-    pub(crate) fn unused(&self) -> Vec<String> {
+    pub(crate) fn unused_tensors(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
         let known = |n: &String| self.used.contains(n) || self.ignored.contains(n);
         names.filter(|&n| !known(n)).cloned().collect()
     }
 
     /// The ignored tensors, in file order.
-    pub(crate) fn ignored(&self) -> Vec<String> {
+    pub(crate) fn ignored_tensors(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
         let ignored = |n: &String| self.ignored.contains(n) && !self.used.contains(n);
         names.filter(|&n| ignored(n)).cloned().collect()
@@ -116,7 +116,7 @@ impl TensorSource for FileTensors<'_> {
                     name,
                     expected: ne,
                 }),
-                Presence::Never | Presence::Optional => Ok(None),
+                Presence::Absent | Presence::Optional => Ok(None),
             };
         };
         self.check_shape(found, ne, request.sizes)?;

@@ -37,7 +37,7 @@ impl TensorSource for Recorder<'_> {
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError> {
         let tensor = request.tensor;
         let kept = match tensor.presence {
-            Presence::Never => false,
+            Presence::Absent => false,
             Presence::Optional => (self.keep)(&tensor),
             Presence::Required => true,
         };

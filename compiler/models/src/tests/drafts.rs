@@ -37,7 +37,7 @@ fn tensors(
     list.into_iter().map(|t| (t.name, t.ne)).collect()
 }
 
-fn drafted(arch: &str, drafts: u32, keep: impl Fn(&ExpectedTensor) -> bool) -> Lowered {
+fn drafted(arch: &str, drafts: u32, keep: impl Fn(&ExpectedTensor) -> bool) -> LoweredModel {
     let pairs = with_drafts(arch, drafts);
     lower(&header(&pairs, &tensors(&pairs, keep)), &DRAFTING).unwrap()
 }
@@ -131,7 +131,7 @@ fn blocks_are_wired_in_a_chain() {
             // From the norm of the hidden state back to the layer before.
             let normed = operands(&graph, of("mtp_hnorm"))[0];
             let mut hidden = operands(&graph, normed)[0];
-            if form.input == DraftInput::Normed {
+            if form.input == DraftInput::Normalised {
                 assert!(graph.value(hidden).name.starts_with("h_nextn-"), "{arch}");
                 let norm = match draft {
                     1 => "output_norm.weight".to_owned(),
@@ -157,7 +157,7 @@ fn a_block_uses_the_models_tensors_for_those_it_lacks() {
         let logits = named(&graph, "result_output-2");
         assert_eq!(weight(&graph, logits), "output.weight");
         let norm = match form.input {
-            DraftInput::Normed => operands(&graph, operands(&graph, logits)[1])[0],
+            DraftInput::Normalised => operands(&graph, operands(&graph, logits)[1])[0],
             DraftInput::Residual => operands(&graph, logits)[1],
         };
         assert_eq!(weight(&graph, norm), "output_norm.weight", "{arch}");

@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use super::description::{Experts, KeyUse, RecurrentLayers};
-use super::{ARCHS, Arch, Drafting, LowerOptions, Lowered, lower};
+use super::{ARCHS, Arch, Drafting, LowerOptions, LoweredModel, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
 const OPTIONS: LowerOptions = LowerOptions {
     cache_type_k: DType::F16,
     cache_type_v: DType::F16,
-    n_ctx: 512,
+    ctx_size: 512,
     drafting: Drafting::None,
 };
 
@@ -68,7 +68,7 @@ fn goldens() -> Vec<(String, Header)> {
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
-        n_ctx: learned.map_or(OPTIONS.n_ctx, |t| t.ne[1]),
+        ctx_size: learned.map_or(OPTIONS.ctx_size, |t| t.ne[1]),
         ..OPTIONS
     }
 }
@@ -190,7 +190,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
             vec![0u32, 0, 16, 0].into(),
         ),
     ];
-    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
     let experts = !ARCHS.iter().any(refuses);
     let numbers = NUMBERS
         .iter()
@@ -252,7 +252,7 @@ fn header(pairs: &[(String, MetaValue)], tensors: &[(String, [u64; 4])]) -> Head
 }
 
 /// The smallest model of these metadata, lowered.
-fn lower_smallest(pairs: &[(String, MetaValue)]) -> Lowered {
+fn lower_smallest(pairs: &[(String, MetaValue)]) -> LoweredModel {
     let tensors = expected::tensors(pairs, |_| false);
     lower(&header(pairs, &tensors), &OPTIONS).unwrap()
 }

@@ -175,11 +175,18 @@ fn long_contexts_have_their_own_frequency_factors() {
     );
     let tensors = expected::tensors(&pairs, |_| true);
     let header = header(&pairs, &tensors);
-    for (n_ctx, factors) in [
+    for (ctx_size, factors) in [
         (1024, "rope_factors_short.weight"),
         (1025, "rope_factors_long.weight"),
     ] {
-        let lowered = lower(&header, &LowerOptions { n_ctx, ..OPTIONS }).unwrap();
+        let lowered = lower(
+            &header,
+            &LowerOptions {
+                ctx_size,
+                ..OPTIONS
+            },
+        )
+        .unwrap();
         assert!(lowered.summary.unused.is_empty());
         let graph = &lowered.graph;
         for (_, inst) in graph.insts() {

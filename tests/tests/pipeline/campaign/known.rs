@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tpc_core::pipeline::{Compiled, compile, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile, compile_capture};
 use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_devices, parse_overrides, parse_tensor_split,
 };
@@ -50,7 +50,7 @@ fn shares(devices: usize, shares: &str, topology: Topology) -> Placement {
     }
 }
 
-fn proved(what: &str, compiled: Result<Compiled, Vec<tpc_diag::Diagnostic>>) {
+fn proved(what: &str, compiled: Result<CompiledModel, Vec<tpc_diag::Diagnostic>>) {
     let compiled = compiled.unwrap_or_else(|d| panic!("{what}: {} {}", d[0].code, d[0]));
     if let Err(r) = compiled.proof {
         panic!("{what}: {r}\n{:?}\n{:?}", r.found, r.expected);

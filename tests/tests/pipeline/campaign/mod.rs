@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tpc_core::pipeline::{Compiled, compile};
+use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_gguf::GgufFile;
 use tpc_models::ARCHS;
 use tpc_numeric::{Feed, compare, shrink};
@@ -57,7 +57,7 @@ fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
 }
 
 /// What is wrong with the numbers of the small model that is divided alike, if anything.
-fn run(compiled: &Compiled) -> Option<String> {
+fn run(compiled: &CompiledModel) -> Option<String> {
     // Some models have no small form.
     let shrunk = shrink(compiled).ok().filter(|s| s.departure.is_none())?;
     let feed = Feed::Tokens(shrunk.window);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_ggml::capture;
 use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::plan::plan as choose;
@@ -55,7 +55,7 @@ fn mixing_layers(graph: &Graph) -> usize {
 }
 
 /// Plans a model's graph and its capture; what the capture took, without verification.
-fn check(name: &str, native: &Compiled) -> Duration {
+fn check(name: &str, native: &CompiledModel) -> Duration {
     let devices = native.request.devices.len();
     let what = format!("{name} on {devices}");
     let text = capture(&native.model.graph, batch());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tpc_ir::stage::Executable;
 
 use tpc_core::golden::distance;
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{Placement, parse_cache_type};
 use tpc_core::report::PlanReport;
 use tpc_gguf::GgufFile;
@@ -75,13 +75,13 @@ fn drafting(devices: usize) -> Placement {
     }
 }
 
-fn planned(name: &str, file: &GgufFile, placement: &Placement) -> Compiled {
+fn planned(name: &str, file: &GgufFile, placement: &Placement) -> CompiledModel {
     crate::support::compiled(file, placement)
         .unwrap_or_else(|d| panic!("{name}: {} {}", d[0].code, d[0]))
 }
 
 /// Tokens that differ from their neighbours.
-fn tokens(n: u32, compiled: &Compiled) -> Vec<u32> {
+fn tokens(n: u32, compiled: &CompiledModel) -> Vec<u32> {
     let vocab = compiled.model.summary.n_vocab as u32;
     (0..n).map(|i| (i * 37 + i * i + 3) % vocab).collect()
 }
@@ -93,7 +93,7 @@ type Logits = Vec<Vec<f64>>;
 fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     tokens: &[u32],
     sizes: &[usize],
 ) -> Logits {
@@ -289,7 +289,7 @@ fn drafts_have_quantised_caches_too() {
             let Ok(whole) = crate::support::compiled(&file, &cached(1)) else {
                 continue;
             };
-            let caches = |compiled: &Compiled| {
+            let caches = |compiled: &CompiledModel| {
                 let insts = compiled.model.graph.insts();
                 let first = compiled.model.summary.n_layer;
                 let states = insts.filter(|(_, i)| {

@@ -3,7 +3,7 @@
 //! and checked by the rules of ggml's backend: an answer or a diagnostic, soon.
 
 use serde_json::{Value as Json, json};
-use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::{Placement, parse_devices};
 use tpc_ggml::capture;
 use tpc_ggml::meta;
@@ -230,7 +230,7 @@ fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-fn numeric(compiled: &Compiled, feed: &Feed) -> &'static str {
+fn numeric(compiled: &CompiledModel, feed: &Feed) -> &'static str {
     let shrunk = match tpc_numeric::shrink(compiled) {
         Ok(shrunk) => shrunk,
         Err(d) => return d.code.id,
@@ -252,7 +252,7 @@ fn planned(text: &str, devices: u64) -> &'static str {
     };
     let placement = Placement::on(parse_devices(&devices.to_string()).expect("a count"));
     match compile_capture(&captured, &placement) {
-        Ok(compiled) => match compiled.unproved() {
+        Ok(compiled) => match compiled.proof_error() {
             Some(d) => d.code.id,
             None => numeric(&compiled, &Feed::Captured(captured.batch)),
         },

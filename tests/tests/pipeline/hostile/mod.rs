@@ -129,7 +129,8 @@ impl Model {
                 vec![3_u32, 3, 2, 0].into(),
             ),
         ];
-        let refuses = |a: &&tpc_models::Arch| a.name == arch && a.ffn.experts == Experts::Refused;
+        let refuses =
+            |a: &&tpc_models::Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
         let experts = !ARCHS.iter().any(refuses);
         let numbers = numbers
             .iter()
@@ -157,7 +158,7 @@ impl Model {
         let options = LowerOptions {
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
-            n_ctx: 64,
+            ctx_size: 64,
             drafting: Drafting::None,
         };
         let Ok(list) = expected_tensors(header.metadata(), &options, |_| true) else {
@@ -496,7 +497,7 @@ fn plan(path: &Path, placement: &Placement) -> &'static str {
             100,
             tpc_core::report::Detail::Full,
         );
-        compiled.unproved().map_or(Ok(()), |d| Err(vec![d]))
+        compiled.proof_error().map_or(Ok(()), |d| Err(vec![d]))
     });
     code_of(planned)
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use tpc_core::beside::{Beside, Difference, Part};
+use tpc_core::beside::{Difference, ExtraFileMemory, Part};
 use tpc_core::placement::{
     HostExperts, Placement, parse_cache_type, parse_devices, parse_overrides,
 };
 use tpc_diag::Diagnostic;
 use tpc_ggml::engines::{Backend, Build};
-use tpc_ggml::llama_cpp::{CommandLine, Maker, Setting, devices_named};
+use tpc_ggml::llama_cpp::{CommandLine, Maker, Setting, stated_devices};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::{Command, File, graph_of, lint_command};
@@ -88,13 +88,13 @@ fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
         build: build.unwrap_or_else(|| Build::newest(command.maker)),
         backends: &backends,
         equivalent: "tpc plan …",
-        assumed: devices_named(&command).is_none(),
+        assumed: stated_devices(&command).is_none(),
     })
 }
 
 /// A draft that has other tokens than its model.
-fn draft_with_other_tokens() -> Beside {
-    Beside {
+fn draft_with_other_tokens() -> ExtraFileMemory {
+    ExtraFileMemory {
         what: "draft",
         file: "other-tokens.gguf".to_owned(),
         devices: vec![Part::default(); 2],

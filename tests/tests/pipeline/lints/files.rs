@@ -302,7 +302,7 @@ fn a_defect_of_every_layer_is_told_with_its_layers() {
     for layer in 0..2 {
         parts.tensor(&format!("blk.{layer}.attn_norm.weight"), DType::F16, &[256]);
     }
-    let found = tpc_lint::merged(findings(&parts));
+    let found = tpc_lint::merge(findings(&parts));
     let norms: Vec<_> = found
         .iter()
         .filter(|f| f.diagnostic.code == "TPC0614")

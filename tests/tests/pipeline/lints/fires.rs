@@ -7,7 +7,7 @@ use std::path::Path;
 use tpc_ggml::capture::read;
 use tpc_gguf::GgufFile;
 use tpc_ir::text;
-use tpc_lint::{Capture, File, graph_of, lint_file, lint_graph, merged};
+use tpc_lint::{Capture, File, graph_of, lint_file, lint_graph, merge};
 use tpc_tests::{captures, data, goldens, headers};
 
 fn of_model(path: &Path) -> Vec<tpc_diag::Diagnostic> {
@@ -44,7 +44,7 @@ fn what_fires_on_files_and_captures_as_they_are() {
             .to_string_lossy()
             .into_owned();
         let mut line = String::new();
-        for f in merged(diagnostics) {
+        for f in merge(diagnostics) {
             let d = &f.diagnostic;
             let _ = write!(line, " {}:{}×{}", d.code, d.entity, f.count);
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tpc_core::golden::distance;
-use tpc_core::pipeline::Compiled;
+use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{HostExperts, Placement, parse_overrides, parse_tensor_split};
 use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Verified, stage};
@@ -82,7 +82,7 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
 fn logits(
     graph: &Verified<stage::Programs>,
     file: &GgufFile,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     tokens: &[u32],
 ) -> Result<Vec<f64>, ExecError> {
     let mut config = SessionConfig::new(tokens.len());

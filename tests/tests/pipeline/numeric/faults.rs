@@ -1,6 +1,6 @@
 //! Wrong programs are noticed, and the first wrong value is named.
 
-use tpc_core::shrink::Shrunk;
+use tpc_core::shrink::ShrunkModel;
 use tpc_ir::budget::Limits;
 use tpc_ir::{Budget, Graph, Op, Output, Resource, Verified};
 use tpc_numeric::{Feed, compare, compare_within};
@@ -9,7 +9,7 @@ use tpc_tests::goldens;
 use super::{planned, small, tensors};
 
 /// A small model on two devices.
-fn made() -> Shrunk {
+fn made() -> ShrunkModel {
     let mut models = goldens().into_iter();
     let path = models
         .find(|p| p.to_string_lossy().contains("qwen2-dense"))
@@ -20,7 +20,7 @@ fn made() -> Shrunk {
 /// What is said of other programs.
 fn said(programs: Graph) -> String {
     let programs = Verified::unchecked(programs);
-    let shrunk = Shrunk { programs, ..made() };
+    let shrunk = ShrunkModel { programs, ..made() };
     let d = compare(&shrunk, &Feed::Tokens(shrunk.window)).expect_err("it is wrong");
     assert_eq!(d.code, "TPC0394");
     d.to_string()
@@ -70,7 +70,7 @@ fn a_lost_all_reduce_is_named() {
 fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     let scaled = |l: &str| l.replacen("= swiglu", "= geglu", 1);
     let programs = Verified::unchecked(changed(&|l| l.contains("= swiglu"), &scaled));
-    let shrunk = Shrunk { programs, ..made() };
+    let shrunk = ShrunkModel { programs, ..made() };
     let said = |limits: Limits| {
         let feed = Feed::Tokens(shrunk.window);
         let d = compare_within(&shrunk, &feed, &Budget::new(limits)).expect_err("it is wrong");

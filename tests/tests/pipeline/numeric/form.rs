@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tpc_core::pipeline::Compiled;
-use tpc_core::shrink::Shrunk;
+use tpc_core::pipeline::CompiledModel;
+use tpc_core::shrink::ShrunkModel;
 use tpc_ir::{Class, ClassData, Graph, Op, RANK, Unreduced, Value};
 use tpc_numeric::{Feed, compare, shrink};
 use tpc_tests::headers;
@@ -70,7 +70,7 @@ fn pattern(class: &ClassData) -> Vec<(bool, bool, usize)> {
         .collect()
 }
 
-fn check(what: &str, compiled: &Compiled, shrunk: &Shrunk) {
+fn check(what: &str, compiled: &CompiledModel, shrunk: &ShrunkModel) {
     let (large, kept) = (stored(&compiled.sharded), stored(&shrunk.sharded));
     let of: BTreeMap<u32, u32> = shrunk
         .layers

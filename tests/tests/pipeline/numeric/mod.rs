@@ -5,12 +5,12 @@ mod form;
 
 use std::path::Path;
 
-use tpc_core::pipeline::{Compiled, compile_capture};
+use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::{
     HostExperts, Placement, SplitMode, parse_devices, parse_overrides, parse_spec_type,
     parse_tensor_split,
 };
-use tpc_core::shrink::Shrunk;
+use tpc_core::shrink::ShrunkModel;
 use tpc_ggml::capture;
 use tpc_ir::DType;
 use tpc_numeric::{Agreement, Feed, compare, shrink};
@@ -32,20 +32,20 @@ fn stem(path: &Path) -> String {
 }
 
 /// The small model of a plan, whose programs have the form of the large ones.
-fn small(what: &str, compiled: &Compiled) -> Shrunk {
+fn small(what: &str, compiled: &CompiledModel) -> ShrunkModel {
     let shrunk = shrink(compiled).unwrap_or_else(|d| panic!("{what}: {} {d}", d.code));
     assert_eq!(shrunk.departure, None, "{what}");
     shrunk
 }
 
 /// The small model of a plan agrees with its programs.
-fn agrees(what: &str, compiled: &Compiled) -> Agreement {
+fn agrees(what: &str, compiled: &CompiledModel) -> Agreement {
     let shrunk = small(what, compiled);
     let feed = Feed::Tokens(shrunk.window);
     compare(&shrunk, &feed).unwrap_or_else(|d| panic!("{what}: {} {d}", d.code))
 }
 
-fn planned(path: &Path, placement: &Placement) -> Compiled {
+fn planned(path: &Path, placement: &Placement) -> CompiledModel {
     let found = plan(path, placement).unwrap_or_else(|| panic!("{}", path.display()));
     found.1
 }

@@ -28,7 +28,7 @@ fn text(said: &TranslatedLine) -> Vec<&str> {
 
 /// A value that the entry takes.
 fn values(foreign: &ForeignOption, name: &'static str) -> Vec<&'static str> {
-    match foreign.arity {
+    match foreign.arity() {
         Arity::Switch | Arity::NegatedSwitch => vec![name],
         Arity::One => vec![name, "7"],
         Arity::Two => vec![name, "7", "8"],
@@ -116,7 +116,12 @@ fn every_option_of_llama_cpp_means_something() {
                 Arity::Two => 2,
                 Arity::OnOffAuto => 3,
             };
-            assert_eq!(count(foreign.arity), count(spec.arity), "{:?}", spec.names);
+            assert_eq!(
+                count(foreign.arity()),
+                count(spec.arity),
+                "{:?}",
+                spec.names
+            );
         }
     }
 }

@@ -33,7 +33,7 @@ impl Allocator {
     }
 
     /// The bytes that a tensor of so many takes.
-    pub(super) fn rounded(&self, bytes: u64) -> u64 {
+    pub(super) fn round_up(&self, bytes: u64) -> u64 {
         bytes
             .checked_next_multiple_of(self.alignment)
             .unwrap_or(u64::MAX)
@@ -41,7 +41,7 @@ impl Allocator {
 
     /// The start of a new range. The smallest free one that suffices is taken; the one without an end is the last resort.
     pub(super) fn allocate(&mut self, bytes: u64) -> u64 {
-        let bytes = self.rounded(bytes);
+        let bytes = self.round_up(bytes);
         let last = self.free.len() - 1;
         let mut best = last;
         for (i, f) in self.free[..last].iter().enumerate() {
@@ -62,7 +62,7 @@ impl Allocator {
 
     /// Gives a range back.
     pub(super) fn release(&mut self, start: u64, bytes: u64) {
-        let len = self.rounded(bytes);
+        let len = self.round_up(bytes);
         if len == 0 {
             return;
         }

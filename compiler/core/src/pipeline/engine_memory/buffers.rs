@@ -5,7 +5,7 @@ use super::allocator::Allocator;
 use super::tensor::{Id, Kind, Tensors};
 
 /// A graph with the place of each tensor, ready to be allocated.
-pub(super) struct Scheduled {
+pub(super) struct ScheduledGraph {
     pub(super) graph: Tensors,
     /// Tensors that are allocated before the first op.
     pub(super) first: Vec<Id>,
@@ -13,7 +13,7 @@ pub(super) struct Scheduled {
 
 /// The state of a tensor while its graph is followed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Live {
+struct TensorLife {
     readers: u32,
     views: u32,
     is_held: bool,
@@ -21,18 +21,18 @@ struct Live {
     buffer: usize,
 }
 
-struct Following<'a> {
+struct Replay<'a> {
     graph: &'a Tensors,
-    live: Vec<Live>,
+    live: Vec<TensorLife>,
     buffers: Vec<Allocator>,
 }
 
 /// The bytes of each place's buffer, the host's last.
-pub(super) fn sizes(scheduled: &Scheduled, alignments: &[u64]) -> Vec<u64> {
+pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> {
     let graph = &scheduled.graph;
-    let mut all = Following {
+    let mut all = Replay {
         graph,
-        live: vec![Live::default(); graph.all.len()],
+        live: vec![TensorLife::default(); graph.all.len()],
         buffers: alignments.iter().map(|&a| Allocator::new(a)).collect(),
     };
     let place = |id: Id| graph.all[id].place.unwrap_or(0);
@@ -63,7 +63,7 @@ pub(super) fn sizes(scheduled: &Scheduled, alignments: &[u64]) -> Vec<u64> {
     all.buffers.iter().map(Allocator::most).collect()
 }
 
-impl Following<'_> {
+impl Replay<'_> {
     /// Gives a tensor memory in this buffer, if it has none.
     fn allocate(&mut self, id: Id, buffer: usize) {
         let t = &self.graph.all[id];
@@ -80,16 +80,16 @@ impl Following<'_> {
                 self.live[source].is_held = false;
                 let (old, new) = (self.graph.all[source].bytes, t.bytes);
                 let buffer = &mut self.buffers[from.buffer];
-                let (old, new) = (buffer.rounded(old), buffer.rounded(new));
+                let (old, new) = (buffer.round_up(old), buffer.round_up(new));
                 if old > new {
                     buffer.release(from.start + new, old - new);
                 }
                 from
             }
-            None => Live {
+            None => TensorLife {
                 start: self.buffers[buffer].allocate(t.bytes),
                 buffer,
-                ..Live::default()
+                ..TensorLife::default()
             },
         };
         let now = &mut self.live[id];

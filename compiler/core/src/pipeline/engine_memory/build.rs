@@ -261,7 +261,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Rows of a table. Beside those of the token embedding the engine keeps embeddings that a program may give.
+    /// Rows of a table. ExtraFileMemory those of the token embedding the engine keeps embeddings that a program may give.
     fn rows(&mut self, data: &InstData, sources: &[Id]) {
         let table = data.operands[0];
         let is_embedding =

@@ -4,7 +4,8 @@
 //! its buffers for its own graph. This module follows llama.cpp:
 //!
 //! - `slots` counts the cells of the caches and the tokens of a batch;
-//! - `split` cuts tensors among the devices of a tensor split, by `geometry`, the sizes of the layers' heads;
+//! - `stored` puts weights, caches and states into places, and cuts tensors as [`TensorCut`](tpc_ggml::engines::TensorCut)
+//!   says;
 //! - `build` makes the engine's graph from the model's, in the `order` of the engine's evaluation;
 //! - `schedule` gives its ops places and copies what another place reads; `buffers` follows it with the engine's `allocator`.
 //!
@@ -13,17 +14,15 @@
 mod allocator;
 mod buffers;
 mod build;
-mod geometry;
 mod order;
 mod schedule;
 mod slots;
-mod split;
 mod stored;
 mod tensor;
 
 use std::collections::BTreeMap;
 
-use tpc_ggml::engines::{BackendMemory, MemoryFacts};
+use tpc_ggml::engines::{BackendMemory, HeadSizes, MemoryFacts};
 use tpc_ir::{Device, Graph, Output, Place, Value};
 use tpc_passes::footprint::Footprint;
 use tpc_passes::layers::Prologue;
@@ -33,7 +32,6 @@ use tpc_passes::plan::PlanRequest;
 
 use super::Model;
 use crate::placement::Placement;
-use geometry::Geometry;
 use schedule::Scheduler;
 use slots::Slots;
 use stored::{Owner, Places};
@@ -51,7 +49,7 @@ pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
 }
 
 /// A model placed on devices.
-struct Placed<'a> {
+struct PlacedModel<'a> {
     facts: &'a MemoryFacts,
     model: &'a Model,
     graph: &'a Graph,
@@ -60,13 +58,13 @@ struct Placed<'a> {
     places: Places<'a>,
 }
 
-/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The caches
-/// have `cells` cells.
+/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The
+/// caches are for a context of `ctx_size` tokens.
 pub(crate) fn footprints(
     model: &Model,
     placement: &Placement,
     request: &PlanRequest,
-    cells: u64,
+    ctx_size: u64,
 ) -> Option<BTreeMap<Place, Footprint>> {
     let facts = facts(placement)?;
     if model.summary.arch == CAPTURE {
@@ -74,12 +72,12 @@ pub(crate) fn footprints(
     }
     let graph: &Graph = &model.graph;
     let layers = &request.layer_placement;
-    let geometry = Geometry::of_graph(graph);
+    let heads = HeadSizes::of_graph(graph);
     let shares: Vec<f64> = match layers.stages.as_slice() {
         [_] => request.stage_device_weights(0),
         _ => Vec::new(),
     };
-    let placed = Placed {
+    let placed = PlacedModel {
         facts,
         model,
         graph,
@@ -89,7 +87,7 @@ pub(crate) fn footprints(
             facts,
             graph,
             layers,
-            geometry: &geometry,
+            heads: &heads,
             prologue: Prologue::of_graph(graph),
             arch: model.summary.arch,
             n_layer: model.summary.n_layer,
@@ -97,7 +95,7 @@ pub(crate) fn footprints(
             states_on_host: placement.kv_on_host,
         },
     };
-    let slots = Slots::new(facts, placement, model.summary.window, cells);
+    let slots = Slots::new(facts, placement, model.summary.window, ctx_size);
     let mut out: BTreeMap<Place, Footprint> = BTreeMap::new();
     out.insert(Place::Host, Footprint::default());
     for d in 0..request.devices.len() {
@@ -127,7 +125,7 @@ pub(crate) fn footprints(
     Some(out)
 }
 
-impl Placed<'_> {
+impl PlacedModel<'_> {
     /// Adds the buffers of a graph of these instructions.
     fn compute(
         &self,

@@ -12,7 +12,7 @@ pub(super) struct Order<'a> {
 /// The instructions of the results `wanted` and of the states of their layers, in order, without those of `others`, which
 /// another graph computes.
 pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Inst> {
-    let mut needed = needed(graph, wanted);
+    let mut needed = needed_insts(graph, wanted);
     for other in others {
         if !graph.inst(*other).op.is_leaf() {
             needed[other.index()] = false;
@@ -47,7 +47,7 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
 }
 
 /// Per instruction, whether the results or the states of their layers need it.
-fn needed(graph: &Graph, wanted: &[Value]) -> Vec<bool> {
+fn needed_insts(graph: &Graph, wanted: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     let mut layers = Vec::new();
     let walk = |from: Value, out: &mut Vec<bool>, layers: Option<&mut Vec<u32>>| {
@@ -112,7 +112,7 @@ impl Order<'_> {
         let operands = &self.graph.inst(inst).operands;
         let [q, k, v] = [0, 1, 2].map(|i| operands[i]);
         self.value(q);
-        let stored = [v, k].map(|x| self.stored(x));
+        let stored = [v, k].map(|x| self.storing_op(x));
         for store in stored.into_iter().flatten() {
             let new = self.graph.inst(store).operands[1];
             self.value(new);
@@ -124,7 +124,7 @@ impl Order<'_> {
     }
 
     /// The op that stores what a view of a cache shows.
-    fn stored(&self, mut v: Value) -> Option<Inst> {
+    fn storing_op(&self, mut v: Value) -> Option<Inst> {
         while matches!(
             self.graph.def_op(v),
             Op::Reshape(_) | Op::Permute(_) | Op::Slice(_)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::buffers::Scheduled;
+use super::buffers::ScheduledGraph;
 use super::tensor::{Id, Kind, Tensor, Tensors};
 use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 
@@ -29,7 +29,7 @@ struct Section {
 
 impl Scheduler<'_> {
     /// The graph with places and copies.
-    pub(super) fn schedule(&self, mut graph: Tensors) -> Scheduled {
+    pub(super) fn schedule(&self, mut graph: Tensors) -> ScheduledGraph {
         self.assign(&mut graph);
         let inputs = inputs(&graph);
         let (sections, copies) = self.sections(&mut graph);
@@ -54,7 +54,7 @@ impl Scheduler<'_> {
             first.extend(copies.into_values().flatten());
         }
         first.extend(graph.unread.clone());
-        Scheduled { graph, first }
+        ScheduledGraph { graph, first }
     }
 
     /// Gives every op a place.

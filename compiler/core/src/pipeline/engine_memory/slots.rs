@@ -27,12 +27,12 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// The sizes for a context of `cells`.
+    /// The sizes for a context of `ctx_size` tokens.
     pub(super) fn new(
         facts: &MemoryFacts,
         placement: &Placement,
         window: Option<Window>,
-        cells: u64,
+        ctx_size: u64,
     ) -> Slots {
         let EngineOptions {
             unified,
@@ -50,8 +50,8 @@ impl Slots {
         };
         let shared = unified || is_open || sequences == 1;
         let streams = if shared { 1 } else { sequences };
-        let each = stepped(stepped(cells) / streams);
-        let ubatch = placement.ubatch_size.min(stepped(cells));
+        let each = stepped(stepped(ctx_size) / streams);
+        let ubatch = placement.ubatch_size.min(stepped(ctx_size));
         let reach = |w: Window| {
             let seen = w
                 .tokens()

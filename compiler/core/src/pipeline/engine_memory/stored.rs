@@ -8,11 +8,9 @@ use tpc_passes::layers::{Prologue, Section};
 use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 
 use super::build::EMBEDDING;
-use super::geometry::Geometry;
 use super::slots::Slots;
-use super::split::TensorCut;
 use crate::placement::Placement;
-use tpc_ggml::engines::MemoryFacts;
+use tpc_ggml::engines::{Devices, HeadSizes, MemoryFacts, TensorCut};
 
 /// The place of a weight or state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +27,7 @@ pub(super) struct Places<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) graph: &'a Graph,
     pub(super) layers: &'a LayerPlacement,
-    pub(super) geometry: &'a Geometry,
+    pub(super) heads: &'a HeadSizes,
     pub(super) prologue: Prologue,
     pub(super) arch: &'a str,
     pub(super) n_layer: u64,
@@ -104,9 +102,9 @@ impl Places<'_> {
         let batch = slots.batch();
         let cut = TensorCut {
             facts: self.facts,
-            geometry: self.geometry,
+            heads: self.heads,
             arch: self.arch,
-            shares: self.shares,
+            devices: Devices::with_proportions(self.shares),
             layers: self.n_layer,
         };
         let width = self.value_width();

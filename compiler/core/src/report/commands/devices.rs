@@ -1,7 +1,7 @@
 //! The devices of a plan, as llama.cpp calls them.
 
-use super::llama_cpp::Refusal;
-use crate::cards::{Found, Vendor, find, table};
+use super::refusal::Refusal;
+use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
 
 /// The value of `-dev` for the devices; `None` where they are whatever the machine has.
@@ -35,7 +35,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
         .card
         .as_deref()
         .and_then(|name| match find(name, &[], table()) {
-            Found::Card(card) | Found::Meant { card, .. } => card.vendor,
+            CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.vendor,
             _ => None,
         });
     match vendor {

@@ -1,6 +1,5 @@
 //! The command of llama.cpp, or of ik_llama.cpp, for a plan's placement.
 
-use tpc_ggml::engines::Predicted;
 use tpc_ir::DType;
 use tpc_models::Drafting;
 use tpc_passes::machine::Engine;
@@ -8,9 +7,10 @@ use tpc_passes::place::{LayerPlace, LayerPlacement};
 
 use super::devices::{buffer, devices};
 use super::path::{first_shard, is_address, path_word};
+use super::refusal::Refusal;
 use super::shell::ShellCommand;
 use crate::foreign_types::ForeignTypes;
-use crate::pipeline::{Compiled, tensor_limit};
+use crate::pipeline::{CompiledModel, tensor_limit};
 use crate::placement::{
     HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
 };
@@ -27,41 +27,14 @@ pub(super) enum Family {
     IkLlamaCpp,
 }
 
-/// Why a program cannot run a placement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// The reason, as what the program does.
-    pub(super) why: String,
-    /// Whether the same options with a split by layers are understood.
-    pub(super) layers_instead: bool,
-}
-
-impl From<Predicted> for Refusal {
-    fn from(p: Predicted) -> Refusal {
-        Refusal {
-            why: format!("it {} ({})", p.does(), p.code),
-            layers_instead: true,
-        }
-    }
-}
-
-impl Refusal {
-    pub(super) fn new(why: impl Into<String>) -> Refusal {
-        Refusal {
-            why: why.into(),
-            layers_instead: false,
-        }
-    }
-}
-
 /// The command of a program for the placement of a plan.
 pub(super) fn command(
     family: Family,
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
 ) -> Result<ShellCommand, Refusal> {
-    not_loaded(family, placement, compiled)?;
+    refuse_files(family, placement, compiled)?;
     let mode = match compiled.mode {
         SplitMode::Hybrid => {
             let why = "it has no split by layers among groups that split tensors";
@@ -87,7 +60,11 @@ pub(super) fn command(
 }
 
 /// Refuses files that the program does not load, however they are placed.
-fn not_loaded(family: Family, placement: &Placement, compiled: &Compiled) -> Result<(), Refusal> {
+fn refuse_files(
+    family: Family,
+    placement: &Placement,
+    compiled: &CompiledModel,
+) -> Result<(), Refusal> {
     let model = &compiled.model;
     let towers = model.summary.towers().count();
     if towers > 0 {
@@ -117,7 +94,7 @@ fn not_loaded(family: Family, placement: &Placement, compiled: &Compiled) -> Res
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
 ) -> Option<ShellCommand> {
     let fits = (compiled.candidates.iter())
         .find(|c| c.mode == SplitMode::Layer)
@@ -150,7 +127,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
 fn words(
     path: &str,
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     mode: &str,
 ) -> Result<Vec<String>, Refusal> {
     let option = if is_address(path) { "-mu" } else { "-m" };
@@ -241,7 +218,7 @@ const fn cache_name(dtype: DType) -> &'static str {
 }
 
 /// The proportions (`-ts`) that divide the model as the plan does.
-fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option<String> {
+fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
         "layer" if compiled.mode == SplitMode::Layer => {
@@ -251,13 +228,13 @@ fn proportions(placement: &Placement, compiled: &Compiled, mode: &str) -> Option
         "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
-            None => simplified(&compiled.request.device_weights()),
+            None => simplify(&compiled.request.device_weights()),
         }),
     }
 }
 
 /// The layers of a plan of another kind, were it split by layers.
-fn split_by_layers(placement: &Placement, compiled: &Compiled) -> Option<LayerPlacement> {
+fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<LayerPlacement> {
     let model = &compiled.model;
     let devices = placement.devices.len();
     let memory: Option<Vec<f64>> = (0..devices)
@@ -280,7 +257,7 @@ fn split_by_layers(placement: &Placement, compiled: &Compiled) -> Option<LayerPl
 /// part of the sum, and so it divides them alike.
 fn layers_per_device(
     placement: &Placement,
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     layer_placement: &LayerPlacement,
 ) -> Option<String> {
     let mut counts = vec![0_u64; placement.devices.len()];
@@ -308,7 +285,7 @@ fn layers_per_device(
 }
 
 /// Weights as small numbers: `1,1` for equal ones, else percentages.
-fn simplified(weights: &[f64]) -> String {
+fn simplify(weights: &[f64]) -> String {
     let sum: f64 = weights.iter().sum();
     let first = weights.first().copied().unwrap_or(1.0);
     if sum <= 0.0 || weights.iter().all(|w| (w - first).abs() <= first * 1e-9) {
@@ -326,9 +303,9 @@ mod tests {
 
     #[test]
     fn weights_are_small_numbers() {
-        assert_eq!(simplified(&[936e9, 936e9]), "1,1");
-        assert_eq!(simplified(&[3.0, 1.0]), "75,25");
-        assert_eq!(simplified(&[936e9, 448e9]), "67.6,32.4");
-        assert_eq!(simplified(&[0.0, 0.0]), "1,1");
+        assert_eq!(simplify(&[936e9, 936e9]), "1,1");
+        assert_eq!(simplify(&[3.0, 1.0]), "75,25");
+        assert_eq!(simplify(&[936e9, 448e9]), "67.6,32.4");
+        assert_eq!(simplify(&[0.0, 0.0]), "1,1");
     }
 }

@@ -3,6 +3,7 @@
 mod devices;
 mod llama_cpp;
 mod path;
+mod refusal;
 mod shell;
 
 pub use shell::ShellCommand;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use tpc_passes::machine::Engine;
 
 use crate::foreign_types::ForeignTypes;
-use crate::pipeline::{CAPTURE, Compiled};
+use crate::pipeline::{CAPTURE, CompiledModel};
 use crate::placement::Placement;
 use devices::order;
 use llama_cpp::{Family, by_layers, command};
@@ -52,7 +53,7 @@ impl Commands {
         path: &str,
         machine: &[String],
         placement: &Placement,
-        compiled: &Compiled,
+        compiled: &CompiledModel,
     ) -> Commands {
         let mut out = Commands::default();
         if compiled.model.summary.arch == CAPTURE {

@@ -1,7 +1,7 @@
 //! A command for a shell, on one line or on several.
 
 use serde::{Serialize, Serializer};
-use tpc_ggml::llama_cpp::quoted;
+use tpc_ggml::llama_cpp::quote;
 
 use crate::format::columns;
 
@@ -19,7 +19,7 @@ impl Serialize for ShellCommand {
 
 impl std::fmt::Display for ShellCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let words: Vec<String> = self.words.iter().map(|w| quoted(w)).collect();
+        let words: Vec<String> = self.words.iter().map(|w| quote(w)).collect();
         f.write_str(&words.join(" "))
     }
 }
@@ -43,11 +43,11 @@ impl ShellCommand {
             match out.last_mut() {
                 Some(last) if open && !is_option => {
                     last.push(' ');
-                    last.push_str(&quoted(word));
+                    last.push_str(&quote(word));
                     open = false;
                 }
                 _ => {
-                    out.push(quoted(word));
+                    out.push(quote(word));
                     open = is_option;
                 }
             }

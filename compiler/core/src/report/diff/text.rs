@@ -69,12 +69,12 @@ fn changes(diff: &PlanDiff) -> Columns {
             (Fact::Speed(a), Fact::Speed(b)) if *a > 0.0 => {
                 format!("{:+.0} %", (b / a - 1.0) * 100.0)
             }
-            (Fact::Count(a), Fact::Count(b)) if c.what == "model_bytes" => moved(*a, *b),
+            (Fact::Count(a), Fact::Count(b)) if c.what == "model_bytes" => signed_bytes(*a, *b),
             _ => String::new(),
         };
         let fact = |f: &Fact| shown(c.what, f);
         t.row(vec![
-            named(c.what).to_owned(),
+            fact_name(c.what).to_owned(),
             fact(&c.old),
             fact(&c.new),
             more,
@@ -111,7 +111,7 @@ fn tensor(c: &TensorChange) -> String {
 }
 
 /// A fact's name, for people.
-fn named(what: &str) -> &str {
+fn fact_name(what: &str) -> &str {
     match what {
         "model" => "file",
         "model_bytes" => "size",
@@ -141,13 +141,13 @@ fn held(total: Option<u64>, capacity: Option<u64>) -> String {
 
 fn change_of(p: &PlaceChange) -> String {
     match (p.old_bytes, p.new_bytes) {
-        (Some(a), Some(b)) => moved(a, b),
+        (Some(a), Some(b)) => signed_bytes(a, b),
         _ => String::new(),
     }
 }
 
 /// `+1.20 GiB`, `-640 MiB`.
-fn moved(old: u64, new: u64) -> String {
+fn signed_bytes(old: u64, new: u64) -> String {
     let sign = if new < old { "-" } else { "+" };
     format!("{sign}{}", bytes(old.abs_diff(new)))
 }

@@ -3,42 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tpc_ir::{Bindings, DType, Graph, Place, RANK, Symbol};
+use tpc_ir::{Bindings, DType, RANK, Symbol};
 
 use super::names::Name;
-use super::number_of;
-use super::runs::RangeTable;
+use super::numbering::number_of;
 use super::steps::{Step, Stretch, steps};
-use crate::pipeline::Compiled;
+use super::tables::{PlaceData, Tables};
+use crate::pipeline::CompiledModel;
 use crate::report::kinds::insts_by_layer;
 use crate::report::plan::{PlanReport, TensorReport};
-use crate::report::sharding::{devices_at, place_name};
 use crate::report::why;
-
-/// Tables of what many tensors and steps share: ranges and places.
-#[derive(Debug, Default)]
-pub(super) struct Tables {
-    pub(super) ranges: RangeTable,
-    places: Vec<PlaceData>,
-}
-
-/// A place, and the positions of its devices; none for the host.
-#[derive(Debug, PartialEq, Serialize)]
-struct PlaceData {
-    name: String,
-    devices: Vec<usize>,
-}
-
-impl Tables {
-    /// The number of a place.
-    pub(super) fn place(&mut self, graph: &Graph, place: Place) -> usize {
-        let data = PlaceData {
-            name: place_name(graph, place),
-            devices: devices_at(graph, place),
-        };
-        number_of(&mut self.places, data)
-    }
-}
 
 /// A tensor of a kind of layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,7 +100,7 @@ pub(super) struct PageData {
 impl PageData {
     pub(super) fn new(
         report: &PlanReport,
-        compiled: &Compiled,
+        compiled: &CompiledModel,
     ) -> Result<PageData, serde_json::Error> {
         let mut tables = Tables::default();
         let mut kinds = Vec::new();

@@ -6,8 +6,10 @@
 
 mod data;
 mod names;
+mod numbering;
 mod runs;
 mod steps;
+mod tables;
 
 use std::fmt::Write;
 
@@ -15,7 +17,7 @@ use serde::Serialize;
 
 use super::plan::PlanReport;
 use super::table::{Detail, render};
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -39,10 +41,10 @@ const TEXT_WIDTH: u16 = 110;
 ///
 /// # Errors
 /// When the data cannot be serialised.
-pub fn page(report: &PlanReport, compiled: &Compiled) -> Result<String, serde_json::Error> {
+pub fn page(report: &PlanReport, compiled: &CompiledModel) -> Result<String, serde_json::Error> {
     let text = render(report, TEXT_WIDTH, Detail::Brief);
     let data = data::PageData::new(report, compiled)?;
-    filled(&report.model.name, &text, &data)
+    fill(&report.model.name, &text, &data)
 }
 
 /// The data of a page without a plan.
@@ -65,10 +67,10 @@ pub fn refusal_page(path: &str, diagnostics: &[Diagnostic]) -> Result<String, se
         }
     }
     let refused = diagnostics;
-    filled(path, &text, &Refusal { path, refused })
+    fill(path, &text, &Refusal { path, refused })
 }
 
-fn filled(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_json::Error> {
+fn fill(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_json::Error> {
     let data = in_script(&serde_json::to_string(data)?);
     let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + data.len());
     let mut rest = TEMPLATE;
@@ -86,15 +88,6 @@ fn filled(title: &str, text: &str, data: &impl Serialize) -> Result<String, serd
     }
     out.push_str(rest);
     Ok(out)
-}
-
-/// The number of an item in a table of distinct items; a new one is added.
-fn number_of<T: PartialEq>(table: &mut Vec<T>, item: T) -> usize {
-    let known = table.iter().position(|known| *known == item);
-    known.unwrap_or_else(|| {
-        table.push(item);
-        table.len() - 1
-    })
 }
 
 /// Text, escaped for HTML.

@@ -1,6 +1,6 @@
 //! The ranges of the page: distinct sets once, evenly spaced ranges as one entry.
 
-use super::number_of;
+use super::numbering::number_of;
 use crate::report::plan::Ranges;
 
 /// `[start, len]`, or `[start, len, stride, count]` for `count` ranges of `len` that begin `stride` apart.
@@ -14,8 +14,8 @@ impl RangeTable {
     /// The number of these ranges; `None` where nothing is split.
     pub(super) fn number(&mut self, ranges: &Ranges) -> Option<usize> {
         let per_device: Vec<Runs> = match ranges {
-            Ranges::Single(r) => r.iter().map(|r| packed(&[*r])).collect(),
-            Ranges::Segments(s) => s.iter().map(|s| packed(s)).collect(),
+            Ranges::Single(r) => r.iter().map(|r| pack(&[*r])).collect(),
+            Ranges::Segments(s) => s.iter().map(|s| pack(s)).collect(),
         };
         (!per_device.is_empty()).then(|| number_of(&mut self.0, per_device))
     }
@@ -26,7 +26,7 @@ impl RangeTable {
     }
 }
 
-fn packed(ranges: &[[u64; 2]]) -> Runs {
+fn pack(ranges: &[[u64; 2]]) -> Runs {
     let mut out = Runs::new();
     let mut rest: Vec<[u64; 2]> = ranges.iter().copied().filter(|r| r[1] > 0).collect();
     while let [first, ..] = rest.as_slice() {
@@ -54,16 +54,13 @@ mod tests {
     #[test]
     fn evenly_spaced_ranges_are_one() {
         let even: Vec<[u64; 2]> = (0..5).map(|i| [10 + i * 8, 4]).collect();
-        assert_eq!(packed(&even), [vec![10, 4, 8, 5]]);
+        assert_eq!(pack(&even), [vec![10, 4, 8, 5]]);
         let mut odd = even;
         odd.push([100, 4]);
         odd.push([108, 2]);
-        assert_eq!(
-            packed(&odd),
-            [vec![10, 4, 8, 5], vec![100, 4], vec![108, 2]]
-        );
-        assert_eq!(packed(&[[0, 2], [4, 2]]), [vec![0, 2], vec![4, 2]]);
-        assert!(packed(&[[3, 0]]).is_empty());
+        assert_eq!(pack(&odd), [vec![10, 4, 8, 5], vec![100, 4], vec![108, 2]]);
+        assert_eq!(pack(&[[0, 2], [4, 2]]), [vec![0, 2], vec![4, 2]]);
+        assert!(pack(&[[3, 0]]).is_empty());
     }
 
     #[test]

@@ -6,10 +6,10 @@ use serde::Serialize;
 use tpc_ir::{Graph, Inst, Op, Unreduced};
 use tpc_passes::plan::{Event, is_copy_of_input, timeline};
 
-use super::data::Tables;
 use super::names::Name;
-use super::number_of;
-use crate::pipeline::Compiled;
+use super::numbering::number_of;
+use super::tables::Tables;
+use crate::pipeline::CompiledModel;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;
 
@@ -74,7 +74,10 @@ pub(super) struct Stretch {
 }
 
 /// The steps of a batch: distinct flows, and the stretches of the batch, each of which follows a flow.
-pub(super) fn steps(compiled: &Compiled, tables: &mut Tables) -> (Vec<Vec<Step>>, Vec<Stretch>) {
+pub(super) fn steps(
+    compiled: &CompiledModel,
+    tables: &mut Tables,
+) -> (Vec<Vec<Step>>, Vec<Stretch>) {
     let graph = &compiled.sharded;
     let request = &compiled.request;
     let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();

@@ -7,11 +7,11 @@ use tpc_passes::plan::{
 
 use super::report::{FactorReport, ThroughReport};
 use crate::format::lens;
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 use crate::report::describe;
 
 /// The report of a factor.
-pub(super) fn report(compiled: &Compiled, f: &FactorExplanation) -> FactorReport {
+pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorReport {
     let mut out = facts(compiled, &f.facts);
     match &f.verdict {
         Verdict::Split {
@@ -46,7 +46,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorExplanation) -> FactorReport
             out.ranges = ranges(option);
             out.text = format!(
                 "whole: {} would be possible by size, but no set of splits with it can be carried out",
-                shown(option)
+                range_lengths(option)
             );
         }
         Verdict::Possible {
@@ -61,7 +61,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorExplanation) -> FactorReport
             out.instead_of = instead_of.iter().map(ToString::to_string).collect();
             out.chosen = Some(chosen.into());
             out.alternative = Some(alternative.into());
-            let excluded = excluded(compiled, instead_of);
+            let excluded = excluded_classes(compiled, instead_of);
             out.text = possible(option, &excluded, layers, chosen, alternative);
         }
     }
@@ -69,7 +69,7 @@ pub(super) fn report(compiled: &Compiled, f: &FactorExplanation) -> FactorReport
 }
 
 /// The report of a factor before the verdict on it.
-fn facts(compiled: &Compiled, facts: &FactorFacts) -> FactorReport {
+fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     let through = facts.through.iter().map(|t| ThroughReport {
         tensor: describe::name(&compiled.planned.graph, t.value),
         axis: t.axis,
@@ -106,16 +106,21 @@ fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
 }
 
 /// The lengths of an option's ranges: `8 × 512`.
-fn shown(o: &SplitOption) -> String {
+fn range_lengths(o: &SplitOption) -> String {
     lens(&o.ranges.iter().map(|r| r.len).collect::<Vec<_>>())
 }
 
-fn class_name(compiled: &Compiled, c: Class) -> String {
+fn class_name(compiled: &CompiledModel, c: Class) -> String {
     format!("{c} `{}`", compiled.sharded.class(c).name)
 }
 
 /// A split factor: the class, its ranges, the factor's part of a chain, and where ranges end.
-fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitOption) -> String {
+fn split(
+    compiled: &CompiledModel,
+    facts: &FactorFacts,
+    class: Class,
+    option: &SplitOption,
+) -> String {
     let at = option.leaves.iter().position(|l| *l == facts.leaf);
     let part = match at.filter(|_| option.leaves.len() > 1) {
         None => String::new(),
@@ -125,7 +130,7 @@ fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitO
     format!(
         "split by {}, {}{part}; {}",
         class_name(compiled, class),
-        shown(option),
+        range_lengths(option),
         ends(option)
     )
 }
@@ -134,7 +139,7 @@ fn split(compiled: &Compiled, facts: &FactorFacts, class: Class, option: &SplitO
 fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     format!(
         "; to leave it whole {}, {}:\n      as planned  {}\n      whole       {}",
-        compared(chosen, whole),
+        compare_cost(chosen, whole),
         describe::layers(layers),
         describe::cost(chosen),
         describe::cost(whole)
@@ -143,7 +148,7 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
 
 /// The reason why a factor must be whole, and the op that it comes from.
 fn forbidden(
-    compiled: &Compiled,
+    compiled: &CompiledModel,
     facts: &FactorFacts,
     why: &ForbiddenSplit,
     out: &mut FactorReport,
@@ -169,7 +174,7 @@ fn forbidding_op(reason: &Refusal) -> Option<Inst> {
 }
 
 /// The classes that an option excludes, the first three by name.
-fn excluded(compiled: &Compiled, classes: &[Class]) -> String {
+fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     const SHOWN: usize = 3;
     let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
     let names: Vec<String> = names.collect();
@@ -193,9 +198,9 @@ fn possible(
 ) -> String {
     format!(
         "whole: it could be split, {}{excluded}; {}; that {}, {}:\n      as planned  {}\n      split       {}",
-        shown(option),
+        range_lengths(option),
         ends(option),
-        compared(chosen, alternative),
+        compare_cost(chosen, alternative),
         describe::layers(layers),
         describe::cost(chosen),
         describe::cost(alternative)
@@ -203,7 +208,7 @@ fn possible(
 }
 
 /// The cost of an alternative against that of the choice.
-fn compared(chosen: &Cost, alternative: &Cost) -> &'static str {
+fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     let loss = alternative.price_us - chosen.price_us;
     if loss.abs() <= 1e-9 * chosen.price_us.abs() {
         "costs the same"

@@ -14,11 +14,15 @@ use tpc_passes::plan::{Signature, explain_split};
 use super::describe;
 use super::plan::TensorReport;
 use crate::format::lens;
-use crate::pipeline::Compiled;
+use crate::pipeline::CompiledModel;
 
 /// Explains the splits of these values of the placed graph, values of alike layers together.
-pub fn explain(compiled: &Compiled, values: &[Value], tensors: &[TensorReport]) -> Vec<WhyReport> {
-    let mut groups: Vec<(Option<Alike<'_>>, Vec<Value>)> = Vec::new();
+pub fn explain(
+    compiled: &CompiledModel,
+    values: &[Value],
+    tensors: &[TensorReport],
+) -> Vec<WhyReport> {
+    let mut groups: Vec<(Option<SimilarityKey<'_>>, Vec<Value>)> = Vec::new();
     for &v in values {
         let key = alike(compiled, v);
         match groups.iter_mut().find(|(k, _)| key.is_some() && *k == key) {
@@ -34,9 +38,9 @@ pub fn explain(compiled: &Compiled, values: &[Value], tensors: &[TensorReport]) 
 
 /// The key by which tensors of different layers are alike: the layer's signature, the tensor's position in it, and the
 /// ranges of its factors.
-type Alike<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
+type SimilarityKey<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 
-fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
+fn alike(compiled: &CompiledModel, v: Value) -> Option<SimilarityKey<'_>> {
     let planned = &compiled.planned;
     let inst = compiled.planned.graph.value(v).def.0;
     let Place::Group(group) = planned.graph.value(v).place else {
@@ -63,7 +67,7 @@ fn alike(compiled: &Compiled, v: Value) -> Option<Alike<'_>> {
     Some((signature, at, chosen.collect()))
 }
 
-fn explanation(compiled: &Compiled, members: &[Value], tensors: &[TensorReport]) -> WhyReport {
+fn explanation(compiled: &CompiledModel, members: &[Value], tensors: &[TensorReport]) -> WhyReport {
     let graph = &compiled.planned.graph;
     let v = members[0];
     let found = explain_split(&compiled.planned, &compiled.request, v);

@@ -36,7 +36,7 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
                 f.factor,
                 size(&f.size),
                 f.text,
-                through(&f.through, w)
+                linked_tensors(&f.through, w)
             );
             out.push_str(&wrapped(&text, width.into(), 6));
         }
@@ -45,7 +45,7 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
 }
 
 /// The other tensors that a factor runs through: those of the same layer, and how many there are elsewhere.
-fn through(all: &[ThroughReport], of: &WhyReport) -> String {
+fn linked_tensors(all: &[ThroughReport], of: &WhyReport) -> String {
     const SHOWN: usize = 8;
     let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();
     if others.is_empty() {

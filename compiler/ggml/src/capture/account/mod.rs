@@ -27,7 +27,7 @@ use tpc_ir::{Graph, Op, RANK, Value};
 use super::error::CaptureError;
 use super::memory::opaque;
 use super::record::Record;
-use super::trace::{Made, Trace};
+use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 use address::{element, flat, origin, samples};
 
@@ -59,7 +59,7 @@ pub(super) fn check(
 }
 
 /// The part of a record that is lost.
-type Lost = String;
+type LostPart = String;
 
 struct Account<'a> {
     records: &'a [Record],
@@ -70,7 +70,7 @@ struct Account<'a> {
 }
 
 impl Account<'_> {
-    fn record(&mut self, trace: &Trace) -> Result<(), Lost> {
+    fn record(&mut self, trace: &Trace) -> Result<(), LostPart> {
         let t = &self.records[trace.record];
         for &(position, v) in &trace.reads {
             let source = t.src.get(position).copied().flatten();
@@ -79,11 +79,11 @@ impl Account<'_> {
                 .map_err(|what| format!("{what} of source {position}"))?;
         }
         match &trace.made {
-            Made::Value(v) => {
-                self.typed(*v, t)?;
+            RecordResult::Value(v) => {
+                self.check_type(*v, t)?;
                 self.contents.insert(t.root, vec![(0, *v)]);
             }
-            Made::Parts(parts) => {
+            RecordResult::Parts(parts) => {
                 let mut at = 0;
                 let mut content = Vec::with_capacity(parts.len());
                 for &v in parts {
@@ -98,26 +98,26 @@ impl Account<'_> {
                 }
                 self.contents.insert(t.root, content);
             }
-            Made::Written { old, new, after } => {
-                self.written(t, &trace.reads, (*old, *new), *after)?;
+            RecordResult::Written { old, new, after } => {
+                self.check_write(t, &trace.reads, (*old, *new), *after)?;
                 self.contents.insert(t.root, vec![(0, *after)]);
             }
         }
         if t.is_leaf() || self.is_uninitialised(&trace.made) {
             return Ok(());
         }
-        let reached = self.reached(t, trace);
+        let reached = self.reachable(t, trace);
         self.sources(t, trace, &reached)?;
         words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
 
     /// Whether the memory has no content that a record gave it.
-    fn is_uninitialised(&self, made: &Made) -> bool {
+    fn is_uninitialised(&self, made: &RecordResult) -> bool {
         let named = |v: Value| match self.graph.def_op(v) {
             Op::Opaque(op) => op.name == "uninitialised",
             _ => false,
         };
-        matches!(made, Made::Value(v) if named(*v))
+        matches!(made, RecordResult::Value(v) if named(*v))
     }
 
     fn sizes(&self, v: Value) -> [u64; RANK] {
@@ -130,7 +130,7 @@ impl Account<'_> {
     }
 
     /// The value of an owner of memory has its element type, and as many elements.
-    fn typed(&self, v: Value, t: &Record) -> Result<(), Lost> {
+    fn check_type(&self, v: Value, t: &Record) -> Result<(), LostPart> {
         if self.graph.value(v).ty.dtype != t.dtype {
             return Err(format!("the element type, {}", t.dtype));
         }
@@ -153,7 +153,7 @@ impl Account<'_> {
     }
 
     /// The value of a source has the elements that the source's strides and offset say.
-    fn source(&self, source: usize, v: Value) -> Result<(), Lost> {
+    fn source(&self, source: usize, v: Value) -> Result<(), LostPart> {
         let s = &self.records[source];
         if self.graph.value(v).ty.dtype != s.dtype {
             return Err("the element type".to_owned());
@@ -209,13 +209,13 @@ impl Account<'_> {
     }
 
     /// The value after a write has the written elements where the view is, and the old ones elsewhere.
-    fn written(
+    fn check_write(
         &self,
         t: &Record,
         reads: &[(usize, Value)],
         (old, new): (Value, Option<Value>),
         after: Value,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LostPart> {
         let owner = &self.records[t.root];
         self.typed_as_owner(after, owner)?;
         let stops: Vec<Value> = self
@@ -262,7 +262,7 @@ impl Account<'_> {
         Ok(())
     }
 
-    fn typed_as_owner(&self, v: Value, owner: &Record) -> Result<(), Lost> {
+    fn typed_as_owner(&self, v: Value, owner: &Record) -> Result<(), LostPart> {
         let same = self.graph.value(v).ty.dtype == owner.dtype;
         match same && self.elements(v) == owner.elements() {
             true => Ok(()),
@@ -271,14 +271,14 @@ impl Account<'_> {
     }
 
     /// All that the results of a record are computed from, back to its sources.
-    fn reached(&self, t: &Record, trace: &Trace) -> Reached {
+    fn reachable(&self, t: &Record, trace: &Trace) -> ReachableParts {
         let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
         let mut stack = match &trace.made {
-            Made::Value(v) => vec![*v],
-            Made::Parts(parts) => parts.clone(),
-            Made::Written { new, after, .. } => vec![new.unwrap_or(*after)],
+            RecordResult::Value(v) => vec![*v],
+            RecordResult::Parts(parts) => parts.clone(),
+            RecordResult::Written { new, after, .. } => vec![new.unwrap_or(*after)],
         };
-        let mut out = Reached::default();
+        let mut out = ReachableParts::default();
         let mut seen = BTreeSet::new();
         while let Some(v) = stack.pop() {
             if !seen.insert(v) {
@@ -299,7 +299,7 @@ impl Account<'_> {
     }
 
     /// Every source is used.
-    fn sources(&self, t: &Record, trace: &Trace, reached: &Reached) -> Result<(), Lost> {
+    fn sources(&self, t: &Record, trace: &Trace, reached: &ReachableParts) -> Result<(), LostPart> {
         for (position, source) in t.src.iter().enumerate() {
             let Some(source) = source else { continue };
             let s = &self.records[*source];
@@ -321,7 +321,7 @@ impl Account<'_> {
 
 /// What a record's results are computed from.
 #[derive(Default)]
-struct Reached {
+struct ReachableParts {
     /// The instructions of the record.
     insts: BTreeSet<tpc_ir::Inst>,
     /// The values of its sources.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tpc_ir::op::Attr;
 use tpc_ir::{Graph, Inst, Op, Value};
 
-use super::Lost;
+use super::LostPart;
 use crate::capture::memory::opaque;
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
@@ -17,7 +17,7 @@ pub(super) fn check(
     graph: &Graph,
     insts: &BTreeSet<Inst>,
     reads: &[(usize, Value)],
-) -> Result<(), Lost> {
+) -> Result<(), LostPart> {
     if t.words.iter().all(|&w| w == 0) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use super::super::error::CaptureError;
 use super::super::record::{self, Record};
-use super::super::trace::Made;
+use super::super::trace::RecordResult;
 use super::super::{Packed, account, codes, lower};
 use tpc_ir::text;
 
@@ -106,7 +106,7 @@ fn every_wrong_claim_is_noticed() {
             refused(&traces);
         }
         let mut traces = m.traces.clone();
-        if let Made::Written { old, after, .. } = &mut traces[i].made {
+        if let RecordResult::Written { old, after, .. } = &mut traces[i].made {
             std::mem::swap(old, after);
             refused(&traces);
         }

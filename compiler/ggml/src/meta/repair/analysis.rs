@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use egg::{Analysis, DidMerge, EGraph, Id};
 use tpc_ir::DType;
 
-use super::language::{Four, Node, Op};
+use super::language::{Node, Op, Sizes4};
 use crate::capture::{Record, packed};
 use crate::meta::fault::FaultKind;
 use crate::meta::rules::{self, Call, Source};
@@ -17,7 +17,7 @@ use crate::op::{Family, GgmlOp, Permute};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
     pub(super) state: SplitState,
-    pub(super) nb: Four,
+    pub(super) nb: Sizes4,
 }
 
 /// Most forms of a class.
@@ -26,7 +26,7 @@ const MAX_FORMS: usize = 12;
 /// The facts of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    pub(super) ne: Four,
+    pub(super) ne: Sizes4,
     pub(super) dtype: DType,
     /// The forms in which the rules accept some term of the class.
     pub(super) forms: BTreeSet<Form>,
@@ -49,8 +49,8 @@ impl Engine {
     }
 
     /// The sizes and the element type of a term.
-    fn kind(egraph: &Terms, node: &Node) -> (Four, DType) {
-        let first = |f: &dyn Fn(&Facts) -> Four| {
+    fn kind(egraph: &Terms, node: &Node) -> (Sizes4, DType) {
+        let first = |f: &dyn Fn(&Facts) -> Sizes4| {
             let facts = &egraph[node.children[0]].data;
             (f(facts), facts.dtype)
         };
@@ -60,7 +60,7 @@ impl Engine {
                 (t.ne(), t.dtype)
             }
             Op::Reshape(ne) | Op::View { ne, .. } | Op::Cont(ne) => first(&|_| *ne),
-            Op::Permute(axes) => first(&|x| moved(axes, x.ne)),
+            Op::Permute(axes) => first(&|x| permute_axes(axes, x.ne)),
             Op::Slice { axis, len, .. } => first(&|x| {
                 let mut ne = x.ne;
                 ne[*axis] = *len;
@@ -90,7 +90,7 @@ impl Engine {
             Op::Reshape(_) => (&GgmlOp::Reshape, is_packed(0).then_some(tight)?),
             Op::Permute(axes) => {
                 permute = GgmlOp::Permute(Permute { axes: *axes });
-                (&permute, moved(axes, children[0].nb))
+                (&permute, permute_axes(axes, children[0].nb))
             }
             Op::Slice { axis, start, .. } => {
                 from = start * children[0].nb[*axis];
@@ -160,7 +160,7 @@ impl Engine {
 }
 
 /// The numbers `x`, one per axis, after a permutation.
-pub(super) fn moved(axes: &[usize; 4], x: Four) -> Four {
+pub(super) fn permute_axes(axes: &[usize; 4], x: Sizes4) -> Sizes4 {
     let mut out = x;
     for (from, &to) in axes.iter().enumerate() {
         out[to] = x[from];

@@ -6,8 +6,8 @@ use super::extract::{Choices, ClassForm};
 use egg::Id;
 use tpc_ir::DType;
 
-use super::analysis::{Terms, moved};
-use super::language::{Four, Node, Op};
+use super::analysis::{Terms, permute_axes};
+use super::language::{Node, Op, Sizes4};
 use super::window::{Window, is_kept};
 use crate::capture::{Layout, Record, packed};
 use crate::meta::rules::{self, Call, Source};
@@ -22,7 +22,7 @@ pub(super) struct Splice {
     pub(super) place: Vec<Option<usize>>,
 }
 
-struct Emit<'a> {
+struct Emitter<'a> {
     old: &'a [Record],
     window: &'a Window,
     choices: &'a Choices,
@@ -44,7 +44,7 @@ pub(super) fn splice(
     originals: &BTreeMap<Node, usize>,
     roots: &BTreeMap<usize, ClassForm>,
 ) -> Option<Splice> {
-    let mut e = Emit {
+    let mut e = Emitter {
         old,
         window,
         choices,
@@ -91,7 +91,7 @@ pub(super) fn splice(
     Some(e.out)
 }
 
-impl Emit<'_> {
+impl Emitter<'_> {
     /// Adds a class and form, and all that its choice depends on, to the wanted ones.
     fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
@@ -305,8 +305,8 @@ impl Emit<'_> {
 /// Sizes, strides and element type of a record.
 #[derive(Clone, Copy)]
 struct Shape {
-    ne: Four,
-    nb: Four,
+    ne: Sizes4,
+    nb: Sizes4,
     dtype: DType,
 }
 
@@ -396,7 +396,7 @@ impl Maker<'_> {
             Op::Leaf { record, .. } => return self.push(self.old[*record].clone()),
             Op::View { nb, .. } => *nb,
             Op::Slice { .. } => self.records[src[0]].layout.nb,
-            Op::Permute(axes) => moved(axes, self.records[src[0]].layout.nb),
+            Op::Permute(axes) => permute_axes(axes, self.records[src[0]].layout.nb),
             _ => packed(facts.dtype, facts.ne),
         };
         let (ne, dtype) = (facts.ne, facts.dtype);
@@ -408,7 +408,7 @@ impl Maker<'_> {
     }
 
     /// The record itself when it owns packed memory and needs no name, else a copy.
-    pub(super) fn packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
+    pub(super) fn ensure_packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {
             return at;

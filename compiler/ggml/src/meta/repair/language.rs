@@ -9,7 +9,7 @@ use tpc_ir::{DType, RANK};
 use crate::op::GgmlOp;
 
 /// Sizes or strides.
-pub(super) type Four = [u64; RANK];
+pub(super) type Sizes4 = [u64; RANK];
 
 /// An op of ggml on its sources.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Compute {
     /// The words of its parameters.
     pub(super) words: Vec<i32>,
     /// Sizes of the result.
-    pub(super) ne: Four,
+    pub(super) ne: Sizes4,
     /// Element type of the result.
     pub(super) dtype: DType,
     /// Per source of ggml whether it is there; the children are those that are.
@@ -28,12 +28,12 @@ pub(super) struct Compute {
 
 impl Compute {
     /// The same op on the same sources, with a result of other sizes.
-    pub(super) fn resized(&self, ne: Four) -> Compute {
+    pub(super) fn with_sizes(&self, ne: Sizes4) -> Compute {
         Compute { ne, ..self.clone() }
     }
 
     /// The fields that tell two apart. The op's parameters follow from the words.
-    fn key(&self) -> (&str, &[i32], Four, DType, &[bool]) {
+    fn key(&self) -> (&str, &[i32], Sizes4, DType, &[bool]) {
         let (words, present) = (self.words.as_slice(), self.present.as_slice());
         (self.op.name(), words, self.ne, self.dtype, present)
     }
@@ -71,15 +71,15 @@ pub(super) enum Op {
     /// A record outside of the window, after a number of writes to its memory.
     Leaf { record: usize, version: u32 },
     /// The same elements in the same order under other sizes. The child is packed.
-    Reshape(Four),
+    Reshape(Sizes4),
     /// The axis of the result that each axis becomes.
     Permute([usize; RANK]),
     /// A range of one axis.
     Slice { axis: usize, start: u64, len: u64 },
     /// Other strides over packed memory.
-    View { ne: Four, nb: Four, offset: u64 },
+    View { ne: Sizes4, nb: Sizes4, offset: u64 },
     /// A packed copy under these sizes.
-    Cont(Four),
+    Cont(Sizes4),
     /// An op that computes a value.
     Compute(Compute),
     /// A record that writes to the memory of its last child.

@@ -72,7 +72,7 @@ pub fn repair(
         inference: infer(records, setup),
         failed: None,
     };
-    while let Some((at, fault)) = refused(&out.inference) {
+    while let Some((at, fault)) = refused_record(&out.inference) {
         let mut last = None;
         let mut found = None;
         for reach in REACHES {
@@ -106,7 +106,7 @@ pub fn repair(
 }
 
 /// The refused record and its fault.
-fn refused(inference: &Inference) -> Option<(usize, Fault)> {
+fn refused_record(inference: &Inference) -> Option<(usize, Fault)> {
     let fault = inference.refused()?;
     Some((fault.record?, fault.clone()))
 }

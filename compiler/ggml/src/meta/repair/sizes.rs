@@ -6,18 +6,18 @@ use tpc_ir::RANK;
 use crate::capture::Record;
 use crate::op::{Family, GgmlOp, OpKind};
 
-type Four = [u64; RANK];
+type Sizes4 = [u64; RANK];
 
 /// Whether the record has the sizes that its op makes of its sources, so that the equations of its op hold for it.
 pub(super) fn fit(t: &Record, records: &[Record]) -> bool {
-    let sizes: Option<Vec<Four>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();
+    let sizes: Option<Vec<Sizes4>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();
     let Some(x) = sizes else {
         // Ops with a hole among their sources have no equation.
         return true;
     };
     let ne = t.ne();
-    let elements = |ne: Four| ne.iter().product::<u64>();
-    let divides = |small: Four, large: Four| {
+    let elements = |ne: Sizes4| ne.iter().product::<u64>();
+    let divides = |small: Sizes4, large: Sizes4| {
         small
             .iter()
             .zip(&large)

@@ -28,7 +28,7 @@ pub fn witness(
     let mut packed = BTreeMap::new();
     for id in depth_first(&window.terms, &simplest) {
         let at = record_of(&mut maker, &window.terms, &packed, id, &simplest[&id]);
-        let at = maker.packed(&window.terms, id, at, "");
+        let at = maker.ensure_packed(&window.terms, id, at, "");
         packed.insert(id, at);
     }
     for (id, nodes) in in_order(&window.terms) {
@@ -38,7 +38,7 @@ pub fn witness(
             }
             let at = record_of(&mut maker, &window.terms, &packed, id, node);
             let name = format!("{id}.{n}");
-            maker.packed(&window.terms, id, at, &name);
+            maker.ensure_packed(&window.terms, id, at, &name);
         }
     }
     (maker.records, search)

@@ -1,30 +1,30 @@
 //! Attention and recurrences.
 
-use super::{Call, InferredTypes, StateRule, reject};
+use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 pub(super) const FLASH: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::FlashAttnExt),
+    rule: SplitRule::FlashAttention,
     says: "queries on axis 2, keys and values both on axis 2 or both mirrored, a mirrored mask, sinks on axis 0 → axis 1; or \
            all mirrored",
     apply: flash,
 };
 
 pub(super) const CONVOLUTION: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::SsmConv),
+    rule: SplitRule::Convolution,
     says: "both on axis 1 → axis 0; both on axis 0 → axis 1; or all mirrored",
     apply: convolution,
 };
 
 pub(super) const DELTA_NET: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::GatedDeltaNet),
+    rule: SplitRule::DeltaNet,
     says: "queries, keys, values, gates and rates on axis 1, the state on axis 0, 1 or 2 → axis 0; or all mirrored",
     apply: delta_net,
 };
 
-fn flash(call: &Call<'_>) -> InferredTypes {
+fn flash(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }
@@ -68,7 +68,7 @@ fn flash(call: &Call<'_>) -> InferredTypes {
     Ok(heads.along(1).into())
 }
 
-fn convolution(call: &Call<'_>) -> InferredTypes {
+fn convolution(call: &Call<'_>) -> InferredState {
     match (call.seen(0).split(), call.seen(1).split()) {
         (None, None) => Ok(SplitState::Mirrored),
         (Some(s), Some(t)) if s == t && s.axis < 2 => Ok(s.along(1 - s.axis).into()),
@@ -79,7 +79,7 @@ fn convolution(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn delta_net(call: &Call<'_>) -> InferredTypes {
+fn delta_net(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }

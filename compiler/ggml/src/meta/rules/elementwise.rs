@@ -1,39 +1,36 @@
 //! Ops on the elements of one or two tensors.
 
-use super::{Call, InferredTypes, StateRule, reject};
+use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::{Family, GgmlOp, OpKind};
+use crate::op::{GgmlOp, OpKind, SplitRule};
 
 pub(super) const BINARY: StateRule = StateRule {
-    takes: |op| op.family() == Family::Binary,
+    rule: SplitRule::Binary,
     says: "equal states → that state; a split first source, and a mirrored second one of size 1 on that axis → the first's; \
            products with mirrored values and sums of two partial sums stay partial",
     apply: binary,
 };
 
 pub(super) const ADD_ID: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::AddId),
+    rule: SplitRule::AddId,
     says: "as ADD, with mirrored indices of experts; a partial sum and a partial bias → partial",
     apply: add_id,
 };
 
 pub(super) const SAME: StateRule = StateRule {
-    takes: |op| {
-        op.family() == Family::Elementwise
-            || matches!(op, OpKind::SoftMax | OpKind::Repeat | OpKind::Fill)
-    },
+    rule: SplitRule::SameState,
     says: "all sources in one state → that state",
     apply: same,
 };
 
 pub(super) const GATED: StateRule = StateRule {
-    takes: |op| op.family() == Family::Gated,
+    rule: SplitRule::Gated,
     says: "all sources in one state → that state, halved where one source holds both halves",
     apply: gated,
 };
 
-fn binary(call: &Call<'_>) -> InferredTypes {
+fn binary(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     let multiplies = matches!(call.op, GgmlOp::Mul | GgmlOp::Div);
     match (a.state, b.state) {
@@ -47,7 +44,7 @@ fn binary(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn beside(call: &Call<'_>) -> InferredTypes {
+fn beside(call: &Call<'_>) -> InferredState {
     let b = call.source(1)?;
     match (call.seen(0).split(), call.seen(1).split()) {
         (None, None) => Ok(SplitState::Mirrored),
@@ -63,7 +60,7 @@ fn beside(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn add_id(call: &Call<'_>) -> InferredTypes {
+fn add_id(call: &Call<'_>) -> InferredState {
     if !call.seen(2).is_whole() {
         return call.refused(FaultKind::States, "the indices of experts must be mirrored");
     }
@@ -84,7 +81,7 @@ fn add_id(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn same(call: &Call<'_>) -> InferredTypes {
+fn same(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
         return call.refused(FaultKind::Elementwise, "it takes sources in one state");
@@ -98,7 +95,7 @@ fn same(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn gated(call: &Call<'_>) -> InferredTypes {
+fn gated(call: &Call<'_>) -> InferredState {
     let state = same_split(call)?;
     let Some(s) = state.split() else {
         return Ok(state);
@@ -122,7 +119,7 @@ fn gated(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn same_split(call: &Call<'_>) -> InferredTypes {
+fn same_split(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
         return call.refused(FaultKind::Elementwise, "it takes sources in one state");

@@ -1,27 +1,27 @@
 //! Matrix products: [k, m] · [k, n] → [m, n].
 
-use super::{Call, InferredTypes, Rejection, Source, StateRule, reject};
+use super::{Call, InferredState, Rejection, Source, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 const TAKES: &str = "it takes rows of the weight, or rows of the activations, or matching parts of what is contracted, or \
                      matching batches";
 
 pub(super) const PRODUCT: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::MulMat),
+    rule: SplitRule::Product,
     says: "mirrored · mirrored → mirrored; axis 1 · mirrored → axis 0; mirrored · axis 1, 2 or 3 → that axis; axis 0 · \
            axis 0 of equal parts → partial; axis 2 or 3 on both → that axis; axis 2 or 3 · mirrored → that axis",
     apply: product,
 };
 
 pub(super) const EXPERTS: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::MulMatId),
+    rule: SplitRule::ExpertProduct,
     says: "as MUL_MAT, with mirrored indices of experts",
     apply: experts,
 };
 
-fn experts(call: &Call<'_>) -> InferredTypes {
+fn experts(call: &Call<'_>) -> InferredState {
     if call.seen(2).is_whole() {
         product(call)
     } else {
@@ -29,7 +29,7 @@ fn experts(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn product(call: &Call<'_>) -> InferredTypes {
+fn product(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state.seen().split(), b.state.seen().split()) {
         (None, None) => Ok(SplitState::Mirrored),

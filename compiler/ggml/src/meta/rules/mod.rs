@@ -16,7 +16,7 @@ use tpc_ir::{DType, RANK};
 
 use super::fault::FaultKind;
 use super::states::{MAX_SEGMENTS, Split, SplitState};
-use crate::op::{GgmlOp, OpKind};
+use crate::op::{GgmlOp, OpKind, SplitRule};
 
 /// A source, as a rule sees it.
 #[derive(Clone, Copy, Debug)]
@@ -58,21 +58,22 @@ pub(super) struct Rejection {
 }
 
 /// The state of the result.
-pub(super) type InferredTypes = Result<SplitState, Rejection>;
+pub(super) type InferredState = Result<SplitState, Rejection>;
 
 /// A rule of the table.
 pub struct StateRule {
-    /// Whether the rule is the op's.
-    takes: fn(OpKind) -> bool,
+    /// Its name in the table of ops.
+    rule: SplitRule,
     /// The states that it accepts and the state of the result, in words.
     pub says: &'static str,
-    apply: fn(&Call<'_>) -> InferredTypes,
+    apply: fn(&Call<'_>) -> InferredState,
 }
 
 impl StateRule {
     /// The ops of the rule, in ggml's order.
     pub fn ops(&self) -> impl Iterator<Item = OpKind> {
-        OpKind::ALL.iter().copied().filter(|&op| (self.takes)(op))
+        let all = OpKind::ALL.iter().copied();
+        all.filter(|op| op.facts().split_rule == self.rule)
     }
 }
 
@@ -103,14 +104,15 @@ pub const RULES: &[&StateRule] = &[
 /// The rule of an op.
 fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
     let kind = op.kind()?;
-    RULES.iter().copied().find(|r| (r.takes)(kind))
+    let rule = kind.facts().split_rule;
+    RULES.iter().copied().find(|r| r.rule == rule)
 }
 
 /// The state of the result of a call.
 ///
 /// # Errors
 /// [`Rejection`] where ggml would abort.
-pub(super) fn apply(call: &Call<'_>) -> InferredTypes {
+pub(super) fn apply(call: &Call<'_>) -> InferredState {
     let Some(rule) = rule(call.op) else {
         return reject(FaultKind::Unknown, "ggml has no rule for this op");
     };
@@ -196,7 +198,7 @@ mod tests {
     #[test]
     fn every_op_but_leaves_and_generic_names_has_one_rule() {
         for &op in OpKind::ALL {
-            let rules = RULES.iter().filter(|r| (r.takes)(op)).count();
+            let rules = RULES.iter().filter(|r| r.ops().any(|o| o == op)).count();
             let none = matches!(op.family(), Family::Leaf | Family::Generic);
             assert_eq!(rules, usize::from(!none), "{op}");
         }

@@ -1,29 +1,29 @@
 //! Ops that concatenate, extend or reorder axes.
 
-use super::{Call, InferredTypes, StateRule, reject};
+use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
-use crate::op::{GgmlOp, OpKind};
+use crate::op::{GgmlOp, SplitRule};
 
 pub(super) const CONCAT: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Concat),
+    rule: SplitRule::Concat,
     says: "equal states, or one mirrored and the other split, on an axis that is not the concatenated one → the split state",
     apply: concat,
 };
 
 pub(super) const PAD: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Pad),
+    rule: SplitRule::Pad,
     says: "not along the split axis → the same",
     apply: pad,
 };
 
 pub(super) const PERMUTE: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Permute | OpKind::Transpose),
+    rule: SplitRule::Permute,
     says: "the axis moves; several segments must not repeat",
     apply: permute,
 };
 
-fn concat(call: &Call<'_>) -> InferredTypes {
+fn concat(call: &Call<'_>) -> InferredState {
     let (a, b) = (call.source(0)?, call.source(1)?);
     // The axis along which the sizes add up.
     let along = |axis: usize| call.ne[axis] != a.ne[axis];
@@ -46,7 +46,7 @@ fn concat(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn pad(call: &Call<'_>) -> InferredTypes {
+fn pad(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     match a.state.seen() {
         SplitState::Split(s) if call.ne[s.axis] != a.ne[s.axis] => {
@@ -56,7 +56,7 @@ fn pad(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn permute(call: &Call<'_>) -> InferredTypes {
+fn permute(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     let SplitState::Split(s) = a.state.seen() else {
         return Ok(SplitState::Mirrored);

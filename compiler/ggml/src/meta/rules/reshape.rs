@@ -2,33 +2,33 @@
 
 use tpc_ir::{DType, RANK};
 
-use super::{Call, InferredTypes, Rejection, Source, StateRule, reject};
+use super::{Call, InferredState, Rejection, Source, StateRule, reject};
 use crate::capture::packed;
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 pub(super) const RESHAPE: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Reshape | OpKind::Cont),
+    rule: SplitRule::Reshape,
     says: "a split axis, with all below, must be a product of leading sizes of the result too; all segments must divide",
     apply: reshape,
 };
 
 pub(super) const VIEW: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::View),
+    rule: SplitRule::View,
     says: "without gaps as RESHAPE; with the strides of its source → the same axis; else, of a source that is not permuted, \
            the axis below the stride that stood above the split one; of a partial sum → partial",
     apply: view,
 };
 
 pub(super) const COPY: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Cpy),
+    rule: SplitRule::Copy,
     says: "as RESHAPE, and the result must be in the state of what it is written to",
     apply: copy,
 };
 
 /// A split of a tensor of sizes `ne` as one of sizes `to`, which have as many elements.
-fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredTypes {
+fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredState {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
     let mut inner = 1;
@@ -50,15 +50,15 @@ fn reshaped(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredTypes {
     )
 }
 
-fn reshape(call: &Call<'_>) -> InferredTypes {
+fn reshape(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     match a.state.seen() {
-        SplitState::Split(s) if a.ne != call.ne => reshaped(s, a.ne, call.ne),
+        SplitState::Split(s) if a.ne != call.ne => reshape_split(s, a.ne, call.ne),
         state => Ok(state.clone()),
     }
 }
 
-fn copy(call: &Call<'_>) -> InferredTypes {
+fn copy(call: &Call<'_>) -> InferredState {
     let made = reshape(call)?;
     let parts = |s: &SplitState| s.split().map(|s| (s.axis, s.per_device()));
     if parts(&made) == parts(call.seen(1)) {
@@ -74,7 +74,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
     packed(dtype, ne) == nb
 }
 
-fn view(call: &Call<'_>) -> InferredTypes {
+fn view(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     // Views of a partial sum, such as those of single experts, are added before they are reduced.
     let SplitState::Split(s) = a.state else {
@@ -83,7 +83,7 @@ fn view(call: &Call<'_>) -> InferredTypes {
     let elements = |ne: [u64; RANK]| ne.iter().product::<u64>();
     let tight = is_packed(call.dtype, call.ne, call.nb) && is_packed(a.dtype, a.ne, a.nb);
     if tight && elements(call.ne) == elements(a.ne) {
-        return reshaped(s, a.ne, call.ne);
+        return reshape_split(s, a.ne, call.ne);
     }
     if call.nb == a.nb {
         return match call.ne[s.axis] == a.ne[s.axis] {
@@ -95,7 +95,7 @@ fn view(call: &Call<'_>) -> InferredTypes {
 }
 
 /// The split of a view that shows a part of the axis, or the axis in other units: in the same proportions.
-fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredTypes {
+fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredState {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),
         None => reject(

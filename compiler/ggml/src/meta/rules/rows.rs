@@ -1,49 +1,35 @@
 //! Ops on whole rows, and rows by index.
 
-use super::{Call, InferredTypes, StateRule};
+use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
-use crate::op::OpKind;
+use crate::op::SplitRule;
 
 pub(super) const WHOLE_ROWS: StateRule = StateRule {
-    takes: |op| {
-        matches!(
-            op,
-            OpKind::RmsNorm
-                | OpKind::Norm
-                | OpKind::L2Norm
-                | OpKind::GroupNorm
-                | OpKind::Argsort
-                | OpKind::TopK
-                | OpKind::SumRows
-                | OpKind::Cumsum
-                | OpKind::Mean
-                | OpKind::Argmax
-        )
-    },
+    rule: SplitRule::WholeRows,
     says: "anything but axis 0 → the same",
     apply: whole_rows,
 };
 
 pub(super) const ROPE: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::Rope | OpKind::RopeBack),
+    rule: SplitRule::Rope,
     says: "mirrored positions and factors → the first source's state",
     apply: rope,
 };
 
 pub(super) const GET: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::GetRows),
+    rule: SplitRule::GetRows,
     says: "axis 0 with mirrored indices → axis 0; else all mirrored",
     apply: get,
 };
 
 pub(super) const SET: StateRule = StateRule {
-    takes: |op| matches!(op, OpKind::SetRows),
+    rule: SplitRule::SetRows,
     says: "rows in the destination's state, which is not axis 1, and mirrored indices → the destination's state",
     apply: set,
 };
 
-fn whole_rows(call: &Call<'_>) -> InferredTypes {
+fn whole_rows(call: &Call<'_>) -> InferredState {
     match call.seen(0) {
         SplitState::Split(s) if s.axis == 0 => {
             call.refused(FaultKind::Rows, "it needs whole rows, and they are split")
@@ -52,14 +38,14 @@ fn whole_rows(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn rope(call: &Call<'_>) -> InferredTypes {
+fn rope(call: &Call<'_>) -> InferredState {
     match call.whole_from(1) {
         true => Ok(call.seen(0).clone()),
         false => call.refused(FaultKind::States, "positions and factors must be mirrored"),
     }
 }
 
-fn get(call: &Call<'_>) -> InferredTypes {
+fn get(call: &Call<'_>) -> InferredState {
     match (call.seen(0), call.seen(1).is_whole()) {
         (SplitState::Mirrored, true) => Ok(SplitState::Mirrored),
         (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
@@ -70,7 +56,7 @@ fn get(call: &Call<'_>) -> InferredTypes {
     }
 }
 
-fn set(call: &Call<'_>) -> InferredTypes {
+fn set(call: &Call<'_>) -> InferredState {
     let to = call.seen(2);
     if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
         return call.refused(

@@ -11,6 +11,7 @@ use super::attention;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
+use super::mask::visible_cells;
 use super::rotation::Rotation;
 use super::{indexer, norm, rope};
 use crate::error::ArchError;
@@ -19,7 +20,7 @@ use crate::size::Size;
 use crate::source::TensorRole;
 
 /// The output of attention, `[n_embd, n_tokens]`, for the layer's input `x` alike.
-pub(crate) fn compressed(
+pub(crate) fn compressed_attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &CompressedHParams,
@@ -38,7 +39,7 @@ pub(crate) fn compressed(
     let q = rotated(b, q, "Qcur_rot")?;
     let row = rotated(b, row, "Kcur_rot")?;
     let mut k = kv_cache::store(b, cx, CacheKind::Keys, row)?;
-    let mut mask = attention::normal_mask(b, cx);
+    let mut mask = visible_cells(b, cx);
     if let Some(tokens) = tokens {
         let blocks = Blocks { tokens, latent };
         let rows = blocks.rows(b, cx, hp, &rotations, x)?;
@@ -50,7 +51,7 @@ pub(crate) fn compressed(
     }
     let y = attention::attend(b, cx, [q, k, k], mask, cx.layer.attention_scale)?;
     let y = rotated(b, y, "kqv_rot")?;
-    let y = rotations.back(b, y)?;
+    let y = rotations.rotate_back(b, y)?;
     output(b, cx, hp, y)
 }
 
@@ -99,7 +100,7 @@ impl Rotations {
     }
 
     /// The heads `x` rotated back by the positions of tokens.
-    fn back(&self, b: &mut Builder<'_>, x: Value) -> Result<Value, ArchError> {
+    fn rotate_back(&self, b: &mut Builder<'_>, x: Value) -> Result<Value, ArchError> {
         const NAME: &str = "kqv_back";
         let Some(rope) = &self.rope else {
             return Ok(x);
@@ -124,7 +125,7 @@ fn latent_queries(
 ) -> Result<Value, ArchError> {
     let sizes = [cx.model.hparams.embd(), hp.q_rank];
     let q = b.project("attn_q_a", x, sizes, "q_a")?;
-    norm::weighted(b, &cx.model, "attn_q_a_norm", &[hp.q_rank], q, "q_a_norm")
+    norm::with_weight(b, &cx.model, "attn_q_a_norm", &[hp.q_rank], q, "q_a_norm")
 }
 
 /// The heads of queries, normalised and rotated: `[row, heads, n_tokens]`.
@@ -139,7 +140,7 @@ fn queries(
     let q = b.project("attn_q_b", latent, sizes, "q")?;
     let heads = [hp.row.n.into(), cx.layer.n_head.into(), b.n_tokens()];
     let q = b.reshape(q, heads, "q")?;
-    let q = norm::plain(b, &cx.model, q, "q_norm")?;
+    let q = norm::without_weight(b, &cx.model, q, "q_norm")?;
     rotations.by(b, q, rotations.positions, "Qcur")
 }
 
@@ -153,7 +154,7 @@ fn token_rows(
 ) -> Result<Value, ArchError> {
     let sizes = [cx.model.hparams.embd(), hp.row];
     let kv = b.project("attn_kv", x, sizes, "kv")?;
-    let kv = norm::weighted(b, &cx.model, "attn_kv_a_norm", &[hp.row], kv, "kv_norm")?;
+    let kv = norm::with_weight(b, &cx.model, "attn_kv_a_norm", &[hp.row], kv, "kv_norm")?;
     let kv = rows::as_heads(b, kv, hp.row)?;
     rotations.by(b, kv, rotations.positions, "Kcur")
 }
@@ -167,7 +168,7 @@ struct Blocks {
 
 impl Blocks {
     /// Whether an indexer selects blocks, which overlap.
-    fn indexed(&self, hp: &CompressedHParams) -> bool {
+    fn has_indexer(&self, hp: &CompressedHParams) -> bool {
         self.tokens == hp.form.indexed
     }
 
@@ -185,7 +186,7 @@ impl Blocks {
             state: "cache_blocks",
             row: hp.row,
             tokens: self.tokens,
-            overlap: self.indexed(hp),
+            overlap: self.has_indexer(hp),
         };
         let rows = rows.build(b, cx, x)?;
         let rows = rows::as_heads(b, rows, hp.row)?;
@@ -201,7 +202,7 @@ impl Blocks {
         x: Value,
     ) -> Result<Value, ArchError> {
         let indexer = cx.model.hparams.indexer.as_ref();
-        let Some(indexer) = indexer.filter(|_| self.indexed(hp)) else {
+        let Some(indexer) = indexer.filter(|_| self.has_indexer(hp)) else {
             return Ok(indexer::block_input(b, BlockPart::Seen, self.tokens));
         };
         let rows = Rows {
@@ -237,13 +238,13 @@ fn output(
     // Files have it as a matrix per group, or with the rows of all groups in one.
     let weight = match b.columns(&name) {
         Some(columns) if columns == hp.out_width.n && hp.groups.n > 1 => {
-            let weight = b.required(&name, &[width, hp.out_width], TensorRole::Matrix)?;
+            let weight = b.require(&name, &[width, hp.out_width], TensorRole::Matrix)?;
             let apart = [width.n.into(), hp.out_rank.n.into(), hp.groups.n.into()];
             b.reshape(weight, apart, TENSOR)?
         }
         _ => {
             let sizes: [Size; 3] = [width, hp.out_rank, hp.groups];
-            b.required(&name, &sizes, TensorRole::Matrix)?
+            b.require(&name, &sizes, TensorRole::Matrix)?
         }
     };
     let y = b.mul_mat(weight, y, "attn_out_low")?;

@@ -10,14 +10,18 @@ const NAME: &str = "block_pool";
 
 /// Values with their scores, `[steps, channels, n_seqs]` each.
 #[derive(Clone, Copy)]
-pub(super) struct Scored {
+pub(super) struct ScoredValues {
     pub(super) values: Value,
     pub(super) scores: Value,
 }
 
 /// What `tokens` consecutive steps give, for every step that has so many up to itself. The number is a power of two: each
 /// half is what a sum of half as many has given.
-pub(super) fn pooled(b: &mut Builder<'_>, x: Scored, tokens: u64) -> Result<Scored, ArchError> {
+pub(super) fn pool(
+    b: &mut Builder<'_>,
+    x: ScoredValues,
+    tokens: u64,
+) -> Result<ScoredValues, ArchError> {
     let mut x = x;
     let mut len = 1;
     while len < tokens {
@@ -27,19 +31,19 @@ pub(super) fn pooled(b: &mut Builder<'_>, x: Scored, tokens: u64) -> Result<Scor
             .expect("invariant: a window has the steps of a block before its tokens");
         let earlier = part(b, x, 0, both.clone())?;
         let later = part(b, x, len, both)?;
-        x = merged(b, earlier, later, None)?;
+        x = merge(b, earlier, later, None)?;
         len *= 2;
     }
     Ok(x)
 }
 
 /// The sum of two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
-pub(super) fn merged(
+pub(super) fn merge(
     b: &mut Builder<'_>,
-    first: Scored,
-    second: Scored,
+    first: ScoredValues,
+    second: ScoredValues,
     share: Option<Value>,
-) -> Result<Scored, ArchError> {
+) -> Result<ScoredValues, ArchError> {
     let minus = Binary {
         kind: BinaryKind::Sub,
     };
@@ -57,17 +61,17 @@ pub(super) fn merged(
     let apart = b.push(minus, vec![first.values, second.values], NAME)?;
     let apart = b.mul(apart, weight, NAME)?;
     let values = b.add(second.values, apart, NAME)?;
-    Ok(Scored { values, scores })
+    Ok(ScoredValues { values, scores })
 }
 
 /// `len` steps from `start` on.
 pub(super) fn part(
     b: &mut Builder<'_>,
-    x: Scored,
+    x: ScoredValues,
     start: u64,
     len: Dim,
-) -> Result<Scored, ArchError> {
-    Ok(Scored {
+) -> Result<ScoredValues, ArchError> {
+    Ok(ScoredValues {
         values: b.slice(x.values, 0, start, len.clone(), NAME)?,
         scores: b.slice(x.scores, 0, start, len, NAME)?,
     })

@@ -3,7 +3,7 @@
 use tpc_ir::op::{BlockPart, Concat, GetRows};
 use tpc_ir::{Dim, Value};
 
-use super::pool::{self, Scored};
+use super::pool::{self, ScoredValues};
 use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::indexer::block_input;
@@ -38,38 +38,38 @@ impl Rows<'_> {
         let parts = if self.overlap { 2 } else { 1 };
         let row = self.row.n;
         let width = Size::product(parts, row, "the elements of rows of blocks")?;
-        let both = self.projected(b, cx, width, x)?;
+        let both = self.project(b, cx, width, x)?;
         let earlier = parts * self.tokens - 1;
         let steps = conv::window(b, cx, self.state, [earlier, 2 * width.n], both)?.all;
-        let part = |b: &mut Builder<'_>, n: u64| -> Result<Scored, ArchError> {
+        let part = |b: &mut Builder<'_>, n: u64| -> Result<ScoredValues, ArchError> {
             let mut at = |from| b.slice(steps, 1, from, row.into(), "block_part");
-            Ok(Scored {
+            Ok(ScoredValues {
                 values: at(n * row)?,
                 scores: at((parts + n) * row)?,
             })
         };
         let first = part(b, 0)?;
-        let first = pool::pooled(b, first, self.tokens)?;
+        let first = pool::pool(b, first, self.tokens)?;
         let values = match self.overlap {
             false => first.values,
             true => {
                 let second = part(b, 1)?;
-                let second = pool::pooled(b, second, self.tokens)?;
+                let second = pool::pool(b, second, self.tokens)?;
                 let [n_t, _] = conv::tokens();
                 let before = pool::part(b, first, 0, n_t.clone())?;
                 let own = pool::part(b, second, self.tokens, n_t)?;
                 let follows = block_input(b, BlockPart::Follows, self.tokens);
                 let follows = conv::as_step(b, follows, 1, "block_follows")?;
-                pool::merged(b, before, own, Some(follows))?.values
+                pool::merge(b, before, own, Some(follows))?.values
             }
         };
         let rows = conv::flat(b, values, row, "block_rows")?;
         let norm = format!("{}_norm", self.tensors);
-        norm::weighted(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
+        norm::with_weight(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
     }
 
     /// What tokens bring in, and below it their scores: `[2 · width, n_tokens]`.
-    fn projected(
+    fn project(
         &self,
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,
@@ -82,7 +82,7 @@ impl Rows<'_> {
         let scores = b.project(&gate, x, sizes, "block_scores")?;
         let places = b.tensor_name(&ape, "weight");
         let sizes = [width, Size::new(self.tokens, "attention.compress_ratios")];
-        let places = b.required(&places, &sizes, TensorRole::Bias)?;
+        let places = b.require(&places, &sizes, TensorRole::Bias)?;
         let place = block_input(b, BlockPart::Place, self.tokens);
         let of_place = b.push(
             GetRows { window: None },

@@ -29,9 +29,9 @@ pub(super) fn read(
         false => Size::new(2, "two factors"),
     };
     let name = b.tensor_name(&format!("{tensor}_scale"), "weight");
-    let factors = b.required(&name, &[factors], TensorRole::Scale)?;
+    let factors = b.require(&name, &[factors], TensorRole::Scale)?;
     let name = b.tensor_name(&format!("{tensor}_base"), "weight");
-    let bases = b.required(&name, &[hp.gates], TensorRole::Bias)?;
+    let bases = b.require(&name, &[hp.gates], TensorRole::Bias)?;
     let mut part = |which: u64, bounds: Scale, name: &str| {
         let gate = b.slice(gates, 0, which * n, n.into(), name)?;
         let factor = b.slice(factors, 0, which, Dim::ONE, name)?;
@@ -54,14 +54,14 @@ pub(super) fn read(
         None
     };
     Ok(Joint {
-        input: weighted(b, cx, x, input)?,
+        input: weighted_sum(b, cx, x, input)?,
         output,
         mixes,
     })
 }
 
 /// The sum of the streams that the output reads, `[n_embd, n_tokens]`.
-pub(super) fn end(
+pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     hp: &HyperHParams,
@@ -69,11 +69,11 @@ pub(super) fn end(
 ) -> Result<Value, ArchError> {
     let gates = gates(b, cx, hp, hp.streams, "output_hc", x)?;
     let name = b.tensor_name("output_hc_scale", "weight");
-    let factor = b.required(&name, &[Size::new(1, "one number")], TensorRole::Scale)?;
+    let factor = b.require(&name, &[Size::new(1, "one number")], TensorRole::Scale)?;
     let name = b.tensor_name("output_hc_base", "weight");
-    let base = b.required(&name, &[hp.streams], TensorRole::Bias)?;
+    let base = b.require(&name, &[hp.streams], TensorRole::Bias)?;
     let weights = weights(b, hp, gates, [factor, base], inputs(hp), "hc_head_pre")?;
-    weighted(b, cx, x, weights)
+    weighted_sum(b, cx, x, weights)
 }
 
 /// The bounds of weights of what is read.
@@ -94,9 +94,9 @@ fn gates(
     x: Value,
 ) -> Result<Value, ArchError> {
     let flat = b.reshape(x, [hp.width.n.into(), b.n_tokens()], "hc_flat")?;
-    let flat = norm::plain(b, cx, flat, "hc_norm")?;
+    let flat = norm::without_weight(b, cx, flat, "hc_norm")?;
     let name = b.tensor_name(&format!("{tensor}_fn"), "weight");
-    let matrix = b.required(&name, &[hp.width, count], TensorRole::Router)?;
+    let matrix = b.require(&name, &[hp.width, count], TensorRole::Router)?;
     b.mul_mat(matrix, flat, "hc_mixes")
 }
 
@@ -117,7 +117,7 @@ fn weights(
 }
 
 /// The weighted sum of the streams, `[n_embd, n_tokens]`.
-fn weighted(
+fn weighted_sum(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     x: Value,

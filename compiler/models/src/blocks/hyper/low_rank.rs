@@ -22,7 +22,7 @@ pub(super) fn read(
 ) -> Result<Joint, ArchError> {
     let normed = flat_norm(b, cx, hp, &format!("{tensor}_norm"), x)?;
     let input = gated_mean(b, cx, hp, tensor, normed)?;
-    let (sizes, absent) = ([hp.width, hp.streams], Presence::Never);
+    let (sizes, absent) = ([hp.width, hp.streams], Presence::Absent);
     let inject = format!("{tensor}_inject");
     let gates = b.linear(&inject, normed, sizes, absent, TensorRole::Router, &inject)?;
     let gates = b.scale(gates, 1.0 / hp.streams.n as f32, "hc_inject")?;
@@ -37,7 +37,7 @@ pub(super) fn read(
 }
 
 /// The mean of the streams that the output reads, `[n_embd, n_tokens]`.
-pub(super) fn end(
+pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     hp: &HyperHParams,
@@ -72,12 +72,12 @@ pub(in crate::blocks) fn stream_norm(
     let name = b.tensor_name(tensor, "weight");
     let role = TensorRole::NormWeight;
     let weight = if b.columns(&name) == Some(1) {
-        let weight = b.required(&name, &[hp.width], role)?;
+        let weight = b.require(&name, &[hp.width], role)?;
         b.reshape(weight, [embd.n.into(), hp.streams.n.into()], "hc_norm")?
     } else {
-        b.required(&name, &[embd, hp.streams], role)?
+        b.require(&name, &[embd, hp.streams], role)?
     };
-    let x = norm::plain(b, cx, x, "hc_norm")?;
+    let x = norm::without_weight(b, cx, x, "hc_norm")?;
     b.mul(x, weight, "hc_norm")
 }
 

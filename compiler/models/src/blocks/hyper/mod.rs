@@ -25,13 +25,13 @@ pub(super) struct Joint {
 }
 
 /// The streams that `x: [n_embd, n_tokens]` begins.
-pub(crate) fn begin(
+pub(crate) fn start_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     hp: &HyperHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
-    repeated(b, cx, hp, x, "hc_init")
+    repeat_streams(b, cx, hp, x, "hc_init")
 }
 
 /// The input of the sublayer whose tensors begin with `tensor`.
@@ -65,22 +65,24 @@ pub(super) fn write(
         }
         None => x,
     };
-    let y = repeated(b, cx, hp, y, "hc_out")?;
+    let y = repeat_streams(b, cx, hp, y, "hc_out")?;
     let y = b.mul(y, joint.output, "hc_out")?;
     b.add(x, y, "l_out")
 }
 
 /// What the output reads of the streams, `[n_embd, n_tokens]`.
-pub(crate) fn end(
+pub(crate) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     hp: &HyperHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
     match hp.form {
-        HyperForm::Gated | HyperForm::Mixed(StreamsEnd::Gated) => gated::end(b, cx, hp, x),
+        HyperForm::Gated | HyperForm::Mixed(StreamsEnd::Gated) => {
+            gated::merge_streams(b, cx, hp, x)
+        }
         HyperForm::Mixed(StreamsEnd::Mean) => mean(b, cx, hp, x),
-        HyperForm::LowRank => low_rank::end(b, cx, hp, x),
+        HyperForm::LowRank => low_rank::merge_streams(b, cx, hp, x),
     }
 }
 
@@ -104,7 +106,7 @@ fn mean(
 }
 
 /// `x: [n_embd, n_tokens]`, once per stream.
-pub(super) fn repeated(
+pub(super) fn repeat_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     hp: &HyperHParams,

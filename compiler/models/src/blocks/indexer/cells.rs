@@ -29,7 +29,7 @@ pub(super) fn scores(
     let k = normed_keys(b, cx, hp, k)?;
     let positions = positions(b, cx);
     let k = key_heads(b, cx, hp, k, positions)?;
-    scored(b, cx, hp, input.x, [q, k]).map(Some)
+    score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
 /// The heads of queries, rotated: `[dim, heads, n_tokens]`.
@@ -55,7 +55,7 @@ pub(super) fn queries(
             let sizes = [model.embd(), hp.width];
             let q = b.project("indexer.q_proj", input.x, sizes, NAME)?;
             let q = b.reshape(q, dims, NAME)?;
-            norm::weighted(b, &cx.model, "indexer.q_norm", &[hp.dim], q, NAME)?
+            norm::with_weight(b, &cx.model, "indexer.q_norm", &[hp.dim], q, NAME)?
         }
     };
     let positions = positions(b, cx);
@@ -87,7 +87,7 @@ pub(super) fn normed_keys(
     const NAME: &str = "indexer_k";
     match hp.form.tensors {
         IndexerTensors::OfInput => {
-            norm::weighted(b, &cx.model, "indexer.k_norm", &[hp.dim], k, NAME)
+            norm::with_weight(b, &cx.model, "indexer.k_norm", &[hp.dim], k, NAME)
         }
         IndexerTensors::OfLatent => {
             let norm = Norm {
@@ -96,9 +96,9 @@ pub(super) fn normed_keys(
             };
             let k = b.push(norm, vec![k], NAME)?;
             let weight = b.tensor_name("indexer.k_norm", "weight");
-            let weight = b.required(&weight, &[hp.dim], TensorRole::NormWeight)?;
+            let weight = b.require(&weight, &[hp.dim], TensorRole::NormWeight)?;
             let k = b.mul(k, weight, NAME)?;
-            b.biased("indexer.k_norm", k, hp.dim, Presence::Required, NAME)
+            b.add_bias("indexer.k_norm", k, hp.dim, Presence::Required, NAME)
         }
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn key_heads(
 }
 
 /// Stores keys, and scores all that are cached: `[n_kv, n_tokens]`.
-pub(super) fn scored(
+pub(super) fn score_cells(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &IndexerHParams,

@@ -6,9 +6,9 @@ mod pooled;
 use tpc_ir::Value;
 use tpc_ir::op::{BlockInput, BlockPart, GetRows, InputKind, Permute, TopMask, UnaryKind};
 
-use super::attention::normal_mask;
 use super::builder::Builder;
 use super::context::LayerContext;
+use super::mask::visible_cells;
 use crate::error::ArchError;
 use crate::hparams::{IndexerHParams, Reach};
 
@@ -40,7 +40,7 @@ pub(super) fn mask(
         return Ok(None);
     };
     if let Some(limit) = hp.dense_up_to {
-        let found = cx.model.options.n_ctx;
+        let found = cx.model.options.ctx_size;
         if found > limit {
             let arch = cx.model.arch.name;
             return Err(ArchError::HeadsSelect { arch, found, limit });
@@ -62,7 +62,7 @@ pub(super) fn mask(
             let Some(scores) = cells::scores(b, cx, hp, input)? else {
                 return Ok(None);
             };
-            let visible = normal_mask(b, cx);
+            let visible = visible_cells(b, cx);
             best(b, hp.top_k, scores, visible, "indexer_mask")?
         }
         Some(tokens) => {
@@ -108,7 +108,7 @@ pub(super) fn mask_of_rows(
         return Ok(seen);
     };
     let k = cells::key_heads(b, cx, hp, keys, starts)?;
-    let scores = cells::scored(b, cx, hp, input.x, [q, k])?;
+    let scores = cells::score_cells(b, cx, hp, input.x, [q, k])?;
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 

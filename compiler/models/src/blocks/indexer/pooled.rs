@@ -31,7 +31,7 @@ pub(super) fn scores(
     let k = match hp.form.selects {
         Selection::WeightedBlocks => {
             let k = cells::normed_keys(b, cx, hp, k)?;
-            weighted(b, cx, hp, tokens, [input.x, k])?
+            weighted_keys(b, cx, hp, tokens, [input.x, k])?
         }
         Selection::Cells | Selection::MeanBlocks | Selection::BlocksPerHead => {
             let k = mean(b, cx, hp, tokens, k)?;
@@ -40,7 +40,7 @@ pub(super) fn scores(
     };
     let starts = block_input(b, BlockPart::Start, tokens);
     let k = cells::key_heads(b, cx, hp, k, starts)?;
-    cells::scored(b, cx, hp, input.x, [q, k]).map(Some)
+    cells::score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
 /// The mean of the keys of each token and those before it, `[dim, n_tokens]`.
@@ -62,7 +62,7 @@ fn mean(
 }
 
 /// The sum of the keys of each token and those before it, weighted per element: `[dim, n_tokens]`.
-fn weighted(
+fn weighted_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &IndexerHParams,
@@ -75,7 +75,7 @@ fn weighted(
     let gates = b.project(gates, x, sizes, "indexer_gate")?;
     let biases = b.tensor_name("indexer_compressor_ape", "weight");
     let sizes = [hp.dim, Size::new(tokens, "attention.indexer.kpool")];
-    let biases = b.required(&biases, &sizes, TensorRole::Bias)?;
+    let biases = b.require(&biases, &sizes, TensorRole::Bias)?;
     let keys = conv::window(b, cx, "cache_indexer", [tokens - 1, dim], k)?;
     let gates = conv::window(b, cx, "cache_indexer_gate", [tokens - 1, dim], gates)?;
     // The tokens of a block along axis 0, all else behind.

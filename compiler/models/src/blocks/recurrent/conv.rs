@@ -23,17 +23,17 @@ pub(super) fn apply(
     let steps = window(b, cx, conv.state, [conv.taps.n - 1, conv.channels.n], x)?.all;
     let taps = b.tensor_name(conv.tensor, "weight");
     let taps = match conv.shape {
-        TapsShape::Matrix => b.required(&taps, &[conv.taps, conv.channels], TensorRole::Taps)?,
-        TapsShape::Apart => {
+        TapsShape::Matrix => b.require(&taps, &[conv.taps, conv.channels], TensorRole::Taps)?,
+        TapsShape::Separate => {
             let one = Size::new(1, "one input per channel");
             let sizes = [conv.taps, one, conv.channels];
-            let taps = b.required(&taps, &sizes, TensorRole::Taps)?;
+            let taps = b.require(&taps, &sizes, TensorRole::Taps)?;
             b.reshape(taps, [conv.taps.n.into(), channels.clone()], "conv_taps")?
         }
     };
     let y = b.push(SsmConv, vec![steps, taps], "conv_output")?;
     let y = b.reshape(y, [channels, b.n_tokens()], "conv_output")?;
-    b.biased(conv.tensor, y, conv.channels, conv.bias, "conv_output")
+    b.add_bias(conv.tensor, y, conv.channels, conv.bias, "conv_output")
 }
 
 /// Steps of time, with earlier ones.

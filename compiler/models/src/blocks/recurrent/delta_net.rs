@@ -47,7 +47,7 @@ pub(super) fn delta_net(
     let (start, len) = (2 * hp.key_width, hp.value_width.n.into());
     let v = b.slice(qkv, 0, start, len, "v_conv")?;
     let y = remember(b, cx, hp, [q, k, v], gates)?;
-    let y = norm::weighted(
+    let y = norm::with_weight(
         b,
         &cx.model,
         "ssm_norm",
@@ -154,7 +154,7 @@ fn key_heads(
     let x = delta_rule::unit_heads(b, cx, x, [hp.key_dim, hp.key_heads], None, name)?;
     let [n_t, n_s] = state::tokens();
     let times = hp.value_heads.n / hp.key_heads;
-    if hp.form.key_heads == KeyHeads::InTurns || times == 1 {
+    if hp.form.key_heads == KeyHeads::Interleaved || times == 1 {
         return b.reshape(x, [d, n, n_t, n_s], name);
     }
     let x = b.reshape(x, [d.clone(), Dim::ONE, n.clone(), b.n_tokens()], name)?;
@@ -173,7 +173,7 @@ fn remember(
     gates: Gates,
 ) -> Result<Value, ArchError> {
     let unary = |b: &mut Builder<'_>, kind, x, name| b.push(Unary { kind }, vec![x], name);
-    let step = b.biased(
+    let step = b.add_bias(
         "ssm_dt",
         gates.decay,
         hp.value_heads,
@@ -182,7 +182,7 @@ fn remember(
     )?;
     let step = unary(b, UnaryKind::Softplus, step, "a_softplus")?;
     let decay = b.bare_name("ssm_a");
-    let decay = b.required(&decay, &[hp.value_heads], TensorRole::Decay)?;
+    let decay = b.require(&decay, &[hp.value_heads], TensorRole::Decay)?;
     let decay = b.mul(step, decay, "gate")?;
     let sizes = RuleSizes {
         key_dim: hp.key_dim,

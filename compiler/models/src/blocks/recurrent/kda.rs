@@ -23,7 +23,7 @@ pub(super) fn kda(
     x: Value,
 ) -> Result<Value, ArchError> {
     let embd = cx.model.hparams.embd();
-    let [q, k, v] = convolved(b, cx, hp, x)?;
+    let [q, k, v] = convolve(b, cx, hp, x)?;
     let decay = decay(b, cx, hp, x)?;
     let sizes = [embd, hp.heads];
     let correction = b.project("ssm_beta", x, sizes, "beta")?;
@@ -41,8 +41,8 @@ pub(super) fn kda(
         correction,
     };
     let y = delta_rule::remember(b, cx, &sizes, operands)?;
-    let y = norm::weighted(b, &cx.model, "ssm_norm", &[hp.head_dim], y, "kda_normed")?;
-    let gate = projected(b, cx, hp, hp.form.gate_tensors, x, "kda_gate")?;
+    let y = norm::with_weight(b, &cx.model, "ssm_norm", &[hp.head_dim], y, "kda_normed")?;
+    let gate = project(b, cx, hp, hp.form.gate_tensors, x, "kda_gate")?;
     let kind = UnaryKind::Sigmoid;
     let gate = b.push(Unary { kind }, vec![gate], "kda_gate_sigmoid")?;
     let by_head = [hp.head_dim.n.into(), hp.heads.n.into(), b.n_tokens()];
@@ -54,7 +54,7 @@ pub(super) fn kda(
 
 /// Queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
 /// `[width, n_tokens]`.
-fn convolved(
+fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &KdaHParams,
@@ -86,16 +86,16 @@ fn decay(
     hp: &KdaHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let step = projected(b, cx, hp, hp.form.decay_tensors, x, "kda_step")?;
-    let step = b.biased("ssm_dt", step, hp.width, Presence::Required, "kda_step")?;
+    let step = project(b, cx, hp, hp.form.decay_tensors, x, "kda_step")?;
+    let step = b.add_bias("ssm_dt", step, hp.width, Presence::Required, "kda_step")?;
     let unary = |b: &mut Builder<'_>, kind, x| b.push(Unary { kind }, vec![x], "kda_decay");
     let by_head = [hp.head_dim.n.into(), hp.heads.n.into(), b.n_tokens()];
     let per_head = b.bare_name("ssm_a");
     let one = Size::new(1, "one number per head");
     let per_head = match hp.form.decay_shape {
-        DecayShape::Column => b.required(&per_head, &[one, hp.heads], TensorRole::Decay)?,
+        DecayShape::Column => b.require(&per_head, &[one, hp.heads], TensorRole::Decay)?,
         DecayShape::Row => {
-            let row = b.required(&per_head, &[hp.heads], TensorRole::Decay)?;
+            let row = b.require(&per_head, &[hp.heads], TensorRole::Decay)?;
             b.reshape(row, [1.into(), hp.heads.n.into()], "kda_a")?
         }
     };
@@ -120,7 +120,7 @@ fn decay(
 }
 
 /// The product of these matrices and `x`, `[width, n_tokens]`. All but the last project to the elements of a head.
-fn projected(
+fn project(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &KdaHParams,

@@ -39,7 +39,7 @@ pub(super) fn lightning(
     let k = part(b, 1, "Kcur")?;
     let v = part(b, 2, "Vcur")?;
     let y = remember(b, cx, hp, [q, k, v])?;
-    let y = norm::weighted(b, &cx.model, "attn_norm_2", &[hp.width], y, "qkv_norm")?;
+    let y = norm::with_weight(b, &cx.model, "attn_norm_2", &[hp.width], y, "qkv_norm")?;
     let gate = b.project("attn_gate", x, [embd, hp.width], "g")?;
     let kind = UnaryKind::Sigmoid;
     let gate = b.push(Unary { kind }, vec![gate], "g_sigm")?;

@@ -26,7 +26,7 @@ pub(super) fn mamba1(
     let linear = |b: &mut Builder<'_>, tensor, x, sizes, bias| {
         b.linear(tensor, x, sizes, bias, TensorRole::Matrix, tensor)
     };
-    let absent = Presence::Never;
+    let absent = Presence::Absent;
     let projected = linear(b, "ssm_in", x, [embd, hp.projected], absent)?;
     let [x, gate] = input_and_gate(b, hp, projected)?;
     let x = conv::apply(b, cx, &hp.conv, x)?;
@@ -41,9 +41,9 @@ pub(super) fn mamba1(
     let dt = b.slice(selected, 0, dt, rank.into(), "ssm_dt")?;
     let taken = b.slice(selected, 0, taken, state.into(), "ssm_b")?;
     let read = b.slice(selected, 0, read, state.into(), "ssm_c")?;
-    let dt = normed(b, cx, hp, "ssm_dt_norm", hp.rank, dt)?;
-    let taken = normed(b, cx, hp, "ssm_b_norm", hp.d_state, taken)?;
-    let read = normed(b, cx, hp, "ssm_c_norm", hp.d_state, read)?;
+    let dt = normalise(b, cx, hp, "ssm_dt_norm", hp.rank, dt)?;
+    let taken = normalise(b, cx, hp, "ssm_b_norm", hp.d_state, taken)?;
+    let read = normalise(b, cx, hp, "ssm_c_norm", hp.d_state, read)?;
     let dt = linear(b, "ssm_dt", dt, [hp.rank, hp.heads], Presence::Required)?;
     let y = passed_scan(b, cx, hp, [x, dt, taken, read])?;
     let y = b.push(Glu::new(GluKind::Swiglu), vec![gate, y], "ssm_gated")?;
@@ -77,7 +77,7 @@ fn input_and_gate(
 }
 
 /// `x`, normalised if the model has such norms.
-fn normed(
+fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
     hp: &Mamba1HParams,
@@ -89,8 +89,8 @@ fn normed(
         return Ok(x);
     }
     match hp.form.norms {
-        ScanNorms::PlainByKey => norm::plain(b, &cx.model, x, tensor),
-        ScanNorms::Weighted => norm::weighted(b, &cx.model, tensor, &[size], x, tensor),
+        ScanNorms::PlainByKey => norm::without_weight(b, &cx.model, x, tensor),
+        ScanNorms::Weighted => norm::with_weight(b, &cx.model, tensor, &[size], x, tensor),
     }
 }
 
@@ -103,7 +103,7 @@ fn passed_scan(
 ) -> Result<Value, ArchError> {
     let decay = b.bare_name("ssm_a");
     let decay = match hp.form.heads {
-        ScanHeads::Channels => b.required(&decay, &[hp.d_state, hp.heads], TensorRole::Decay)?,
+        ScanHeads::Channels => b.require(&decay, &[hp.d_state, hp.heads], TensorRole::Decay)?,
         ScanHeads::Given => per_head(b, &decay, hp.heads, TensorRole::Decay)?,
     };
     let passed = b.bare_name("ssm_d");
@@ -131,6 +131,6 @@ fn per_head(
     heads: Size,
     role: TensorRole,
 ) -> Result<Value, ArchError> {
-    let numbers = b.required(tensor, &[heads], role)?;
+    let numbers = b.require(tensor, &[heads], role)?;
     b.reshape(numbers, [1.into(), heads.n.into()], tensor)
 }

@@ -35,7 +35,7 @@ pub(super) fn ssm(
     let x = cut(b, convolved, 0, inner, "ssm_x")?;
     let taken = cut(b, convolved, inner, group_width, "ssm_b")?;
     let read = cut(b, convolved, inner + group_width, group_width, "ssm_c")?;
-    let dt = b.biased("ssm_dt", dt, hp.heads, Presence::Required, "ssm_dt")?;
+    let dt = b.add_bias("ssm_dt", dt, hp.heads, Presence::Required, "ssm_dt")?;
     let y = passed_scan(b, cx, hp, [x, dt, taken, read])?;
     let by_head: [Dim; 3] = [hp.head_dim.into(), heads.into(), b.n_tokens()];
     let z = b.reshape(z, by_head, "ssm_z")?;
@@ -57,9 +57,9 @@ fn passed_scan(
         from: "one number per head",
     };
     let decay = b.bare_name("ssm_a");
-    let decay = b.required(&decay, &[one, hp.heads], TensorRole::Decay)?;
+    let decay = b.require(&decay, &[one, hp.heads], TensorRole::Decay)?;
     let passed = b.bare_name("ssm_d");
-    let passed = b.required(&passed, &[one, hp.heads], TensorRole::NormWeight)?;
+    let passed = b.require(&passed, &[one, hp.heads], TensorRole::NormWeight)?;
     let sizes = ScanSizes {
         d_state: hp.d_state,
         head_dim: hp.head_dim,
@@ -89,5 +89,5 @@ fn grouped_norm(
     }
     let by_group = [hp.normed.n.into(), hp.groups.n.into(), b.n_tokens()];
     let y = b.reshape(y, by_group, "ssm_grouped")?;
-    norm::weighted(b, &cx.model, "ssm_norm", &sizes, y, "ssm_normed")
+    norm::with_weight(b, &cx.model, "ssm_norm", &sizes, y, "ssm_normed")
 }

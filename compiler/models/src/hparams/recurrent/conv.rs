@@ -26,7 +26,7 @@ pub(crate) enum TapsShape {
     /// `[taps, channels]`
     Matrix,
     /// `[taps, 1, channels]`
-    Apart,
+    Separate,
 }
 
 /// The name of the state of a layer's only convolution.

@@ -1,6 +1,7 @@
 //! The sizes of the gated delta rule.
 
-use super::conv::{self, ConvHParams, TapsShape};
+use super::conv::ConvHParams;
+use super::grouped::GroupedSizes;
 use crate::description::{DeltaNetForm, Presence};
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
@@ -28,46 +29,23 @@ pub(crate) struct DeltaNetHParams {
     pub(crate) both_gates: Size,
 }
 
-const INNER: &str = "ssm.inner_size";
-const HEADS: &str = "ssm.time_step_rank";
-const KEY_HEADS: &str = "ssm.group_count";
-const KEY_DIM: &str = "ssm.state_size";
-
 impl DeltaNetHParams {
     /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>, form: DeltaNetForm) -> Result<DeltaNetHParams, ArchError> {
-        let count = |from| keys.require_size(from);
-        let (inner, heads) = (count(INNER)?, count(HEADS)?);
-        let (key_heads, key_dim) = (count(KEY_HEADS)?, count(KEY_DIM)?);
-        keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
-        keys.require_divisor(KEY_HEADS, key_heads.n, HEADS, heads.n)?;
-        let key_width =
-            Size::product(key_heads.n, key_dim.n, "ssm.group_count × ssm.state_size")?.n;
-        Size::product(inner.n, key_dim.n, "ssm.inner_size × ssm.state_size")?;
-        // Sums of a few sizes do not overflow.
-        let convolved = inner.n + 2 * key_width;
-        let value_dim = Size::checked(inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
+        let sizes = GroupedSizes::read(keys)?;
+        let (inner, heads) = (sizes.inner, sizes.heads);
+        let value_dim = Size::try_new(inner.n / heads.n, "ssm.inner_size / ssm.time_step_rank")?;
         Ok(DeltaNetHParams {
             form,
-            conv: ConvHParams {
-                tensor: "ssm_conv1d",
-                taps: conv::taps(keys, "ssm.conv_kernel")?,
-                channels: Size::checked(
-                    convolved,
-                    "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
-                )?,
-                bias: Presence::Never,
-                shape: TapsShape::Matrix,
-                state: conv::ONLY_STATE,
-            },
-            key_dim: key_dim.n,
-            key_heads: key_heads.n,
+            conv: sizes.conv(keys, Presence::Absent)?,
+            key_dim: sizes.state.n,
+            key_heads: sizes.groups.n,
             value_dim,
             value_heads: heads,
-            key_width,
+            key_width: sizes.group_width.n,
             value_width: inner,
-            with_gate: Size::checked(
-                convolved + inner.n,
+            with_gate: Size::try_new(
+                sizes.convolved + inner.n,
                 "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
             )?,
             both_gates: Size::product(2, heads.n, "2 × ssm.time_step_rank")?,

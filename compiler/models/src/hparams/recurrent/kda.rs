@@ -54,8 +54,8 @@ impl KdaHParams {
             tensor,
             taps,
             channels: width,
-            bias: Presence::Never,
-            shape: TapsShape::Apart,
+            bias: Presence::Absent,
+            shape: TapsShape::Separate,
             state,
         };
         Ok(KdaHParams {

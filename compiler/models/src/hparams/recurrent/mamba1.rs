@@ -69,7 +69,7 @@ impl Mamba1HParams {
             head_dim: inner.n / heads.n,
             projected: Size::product(2, inner.n, "2 × ssm.inner_size")?,
             // Sums of a few sizes do not overflow.
-            selected: Size::checked(
+            selected: Size::try_new(
                 rank.n + 2 * d_state.n,
                 "the rank of steps + 2 × ssm.state_size",
             )?,

@@ -2,6 +2,7 @@
 
 mod conv;
 mod delta_net;
+mod grouped;
 mod kda;
 mod lightning;
 mod mamba1;

@@ -22,7 +22,7 @@ impl ShortConvHParams {
                 tensor: "shortconv.conv",
                 taps: conv::taps(keys, "shortconv.l_cache")?,
                 channels: embd,
-                bias: Presence::Never,
+                bias: Presence::Absent,
                 shape: TapsShape::Matrix,
                 state: conv::ONLY_STATE,
             },

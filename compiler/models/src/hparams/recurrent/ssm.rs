@@ -1,6 +1,7 @@
 //! The sizes of Mamba-2.
 
-use super::conv::{self, ConvHParams, TapsShape};
+use super::conv::ConvHParams;
+use super::grouped::GroupedSizes;
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
@@ -26,46 +27,24 @@ pub(crate) struct SsmHParams {
     pub(crate) normed: Size,
 }
 
-const INNER: &str = "ssm.inner_size";
-const HEADS: &str = "ssm.time_step_rank";
-const GROUPS: &str = "ssm.group_count";
-const STATE: &str = "ssm.state_size";
-
 impl SsmHParams {
     /// Reads the sizes.
     pub(super) fn read(keys: &Keys<'_>) -> Result<SsmHParams, ArchError> {
-        let count = |from| keys.require_size(from);
-        let (inner, heads, groups) = (count(INNER)?, count(HEADS)?, count(GROUPS)?);
-        let d_state = count(STATE)?;
-        keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
-        keys.require_divisor(GROUPS, groups.n, HEADS, heads.n)?;
-        let group_width = Size::product(groups.n, d_state.n, "ssm.group_count × ssm.state_size")?;
-        Size::product(inner.n, d_state.n, "ssm.inner_size × ssm.state_size")?;
-        // Sums of a few sizes do not overflow.
-        let convolved = inner.n + 2 * group_width.n;
+        let sizes = GroupedSizes::read(keys)?;
+        let (inner, heads, groups) = (sizes.inner, sizes.heads, sizes.groups);
         Ok(SsmHParams {
-            conv: ConvHParams {
-                tensor: "ssm_conv1d",
-                taps: conv::taps(keys, "ssm.conv_kernel")?,
-                channels: Size::checked(
-                    convolved,
-                    "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
-                )?,
-                bias: Presence::Optional,
-                shape: TapsShape::Matrix,
-                state: conv::ONLY_STATE,
-            },
+            conv: sizes.conv(keys, Presence::Optional)?,
             head_dim: inner.n / heads.n,
-            d_state: d_state.n,
-            projected: Size::checked(
-                inner.n + convolved + heads.n,
+            d_state: sizes.state.n,
+            projected: Size::try_new(
+                inner.n + sizes.convolved + heads.n,
                 "2 × ssm.inner_size + 2 × ssm.group_count × ssm.state_size + ssm.time_step_rank",
             )?,
-            normed: Size::checked(inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
+            normed: Size::try_new(inner.n / groups.n, "ssm.inner_size / ssm.group_count")?,
             inner,
             heads,
             groups,
-            group_width,
+            group_width: sizes.group_width,
         })
     }
 }

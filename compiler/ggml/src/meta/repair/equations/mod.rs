@@ -8,13 +8,13 @@ mod reshape;
 use egg::Id;
 
 use super::analysis::{Facts, Terms};
-use super::language::{Four, Node, Op};
+use super::language::{Node, Op, Sizes4};
 use crate::op::{Family, GgmlOp, OpKind};
 
 /// A term that an equation makes of known classes.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
-    Is(Id),
+    Class(Id),
     Term(Box<Op>, Vec<Tree>),
 }
 
@@ -29,7 +29,7 @@ impl Tree {
     }
 
     /// The term under these sizes; itself when it has them.
-    fn reshaped(self, from: Four, ne: Four) -> Tree {
+    fn reshape_term(self, from: Sizes4, ne: Sizes4) -> Tree {
         if from == ne {
             self
         } else {
@@ -40,7 +40,7 @@ impl Tree {
     /// Adds the term to the e-graph.
     pub(super) fn add(&self, terms: &mut Terms) -> Id {
         match self {
-            Tree::Is(id) => terms.find(*id),
+            Tree::Class(id) => terms.find(*id),
             Tree::Term(op, children) => {
                 let children = children.iter().map(|c| c.add(terms)).collect();
                 let op = Op::clone(op);
@@ -103,6 +103,6 @@ fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
 }
 
 /// Whether all sizes from the axis on are 1.
-fn is_flat_from(ne: Four, axis: usize) -> bool {
+fn is_flat_from(ne: Sizes4, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }

@@ -25,7 +25,7 @@ fn repeated(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     for n in nodes(terms, node.children[1]) {
         if n.compute().is_some_and(|r| r.op.is(OpKind::Repeat)) {
-            let children = vec![Tree::Is(node.children[0]), Tree::Is(n.children[0])];
+            let children = vec![Tree::Class(node.children[0]), Tree::Class(n.children[0])];
             out.push(Tree::term(Op::Compute(c.clone()), children));
         }
     }
@@ -55,12 +55,15 @@ fn mask(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     let one = 1.0_f32.to_bits().cast_signed();
     let scaled = match p.scale {
-        1.0 => Tree::Is(x),
+        1.0 => Tree::Class(x),
         scale => Tree::one(
             of(OpKind::Scale, vec![scale.to_bits().cast_signed()], 1),
-            Tree::Is(x),
+            Tree::Class(x),
         ),
     };
-    let sum = Tree::term(of(OpKind::Add, Vec::new(), 2), vec![scaled, Tree::Is(mask)]);
+    let sum = Tree::term(
+        of(OpKind::Add, Vec::new(), 2),
+        vec![scaled, Tree::Class(mask)],
+    );
     out.push(Tree::one(of(OpKind::SoftMax, vec![one], 1), sum));
 }

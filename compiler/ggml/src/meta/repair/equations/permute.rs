@@ -35,12 +35,12 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Permute(outer) = node.op else { return };
     let x = node.children[0];
     if outer == SAME {
-        out.push(Tree::Is(x));
+        out.push(Tree::Class(x));
     }
     for n in nodes(terms, x) {
         if let Op::Permute(inner) = n.op {
             let both = inner.map(|a| outer[a]);
-            let y = Tree::Is(n.children[0]);
+            let y = Tree::Class(n.children[0]);
             out.push(if both == SAME {
                 y
             } else {
@@ -68,10 +68,10 @@ fn through(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         }
         // Sizes before the permutation.
         let ne = axes.map(|to| c.ne[to]);
-        let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Is(id)).collect();
+        let mut children: Vec<Tree> = node.children.iter().map(|&id| Tree::Class(id)).collect();
         children.pop();
-        children.push(Tree::Is(n.children[0]));
-        let inner = Tree::term(Op::Compute(c.resized(ne)), children);
+        children.push(Tree::Class(n.children[0]));
+        let inner = Tree::term(Op::Compute(c.with_sizes(ne)), children);
         out.push(Tree::one(Op::Permute(axes), inner));
     }
 }
@@ -117,7 +117,7 @@ fn split(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
                 at += 1;
             }
         }
-        let inner = Tree::one(Op::Reshape(before), Tree::Is(n.children[0]));
+        let inner = Tree::one(Op::Reshape(before), Tree::Class(n.children[0]));
         out.push(Tree::one(Op::Permute(moved), inner));
     }
 }
@@ -126,6 +126,6 @@ fn copy(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if matches!(node.op, Op::Permute(_) | Op::Slice { .. } | Op::View { .. })
         && let Some(id) = terms.lookup(node.clone())
     {
-        out.push(Tree::one(Op::Cont(facts(terms, id).ne), Tree::Is(id)));
+        out.push(Tree::one(Op::Cont(facts(terms, id).ne), Tree::Class(id)));
     }
 }

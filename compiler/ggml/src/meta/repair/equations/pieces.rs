@@ -2,7 +2,7 @@
 
 use super::{Equation, Tree, facts, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
-use crate::meta::repair::language::{Compute, Four, Node, Op};
+use crate::meta::repair::language::{Compute, Node, Op, Sizes4};
 use crate::op::{Family, OpKind};
 
 pub(super) const NEIGHBOURS: Equation = Equation {
@@ -61,16 +61,16 @@ fn neighbours(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             let whole = len + more == facts(terms, x).ne[axis];
             let len = len + more;
             out.push(if whole {
-                Tree::Is(x)
+                Tree::Class(x)
             } else {
-                Tree::one(Op::Slice { axis, start, len }, Tree::Is(x))
+                Tree::one(Op::Slice { axis, start, len }, Tree::Class(x))
             });
         }
     }
 }
 
 /// The sizes with another length of an axis.
-fn with(mut ne: Four, axis: usize, n: u64) -> Four {
+fn with(mut ne: Sizes4, axis: usize, n: u64) -> Sizes4 {
     ne[axis] = n;
     ne
 }
@@ -99,7 +99,7 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         for b in nodes(terms, node.children[1]) {
             let Some(g) = b.compute() else { continue };
             let others = (0..a.children.len()).filter(|&k| k != i);
-            let same = f.resized(concat.ne) == g.resized(concat.ne)
+            let same = f.with_sizes(concat.ne) == g.with_sizes(concat.ne)
                 && a.children.len() == b.children.len()
                 && others
                     .clone()
@@ -109,11 +109,11 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             }
             let (x, y) = (a.children[i], b.children[i]);
             let n = facts(terms, x).ne[axis] + facts(terms, y).ne[axis];
-            let joined = concat.resized(with(facts(terms, x).ne, axis, n));
-            let joined = Tree::term(Op::Compute(joined), vec![Tree::Is(x), Tree::Is(y)]);
-            let mut children: Vec<Tree> = a.children.iter().map(|&id| Tree::Is(id)).collect();
+            let joined = concat.with_sizes(with(facts(terms, x).ne, axis, n));
+            let joined = Tree::term(Op::Compute(joined), vec![Tree::Class(x), Tree::Class(y)]);
+            let mut children: Vec<Tree> = a.children.iter().map(|&id| Tree::Class(id)).collect();
             children[i] = joined;
-            out.push(Tree::term(Op::Compute(f.resized(concat.ne)), children));
+            out.push(Tree::term(Op::Compute(f.with_sizes(concat.ne)), children));
         }
     }
 }
@@ -132,10 +132,10 @@ fn piece(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
             continue;
         }
         if (start, len) == (0, first) {
-            out.push(Tree::Is(a));
+            out.push(Tree::Class(a));
         }
         if (start, len) == (first, facts(terms, b).ne[axis]) {
-            out.push(Tree::Is(b));
+            out.push(Tree::Class(b));
         }
     }
 }
@@ -155,7 +155,7 @@ fn gate(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
                 present: vec![true, true],
                 ..c.clone()
             };
-            let children = n.children.iter().map(|&id| Tree::Is(id)).collect();
+            let children = n.children.iter().map(|&id| Tree::Class(id)).collect();
             out.push(Tree::term(Op::Compute(two), children));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Equation, Tree, facts, is_flat_from, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
-use crate::meta::repair::language::{Four, Node, Op};
+use crate::meta::repair::language::{Node, Op, Sizes4};
 use crate::op::{Family, OpKind};
 
 pub(super) const TWICE: Equation = Equation {
@@ -48,7 +48,10 @@ pub(super) const VIEW: Equation = Equation {
 };
 
 /// The classes that the class is a reshape of, with their sizes.
-fn reshaped<'t>(terms: &'t Terms, id: egg::Id) -> impl Iterator<Item = (egg::Id, Four)> + 't {
+fn reshape_sources<'t>(
+    terms: &'t Terms,
+    id: egg::Id,
+) -> impl Iterator<Item = (egg::Id, Sizes4)> + 't {
     nodes(terms, id).filter_map(move |n| match n.op {
         Op::Reshape(_) | Op::Cont(_) if n.children[0] != id => {
             Some((n.children[0], facts(terms, n.children[0]).ne))
@@ -61,16 +64,16 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::Reshape(ne) = node.op else { return };
     let x = node.children[0];
     if facts(terms, x).ne == ne {
-        out.push(Tree::Is(x));
+        out.push(Tree::Class(x));
     }
-    for (inner, from) in reshaped(terms, x) {
-        out.push(Tree::Is(inner).reshaped(from, ne));
+    for (inner, from) in reshape_sources(terms, x) {
+        out.push(Tree::Class(inner).reshape_term(from, ne));
     }
 }
 
 /// Sizes that both can be merged from: cut wherever either is. Where there are more than four, the outer ones are one.
 /// `None` where the cuts do not divide each other.
-fn common(a: Four, b: Four) -> Option<Four> {
+fn common(a: Sizes4, b: Sizes4) -> Option<Sizes4> {
     let mut cuts: Vec<u64> = Vec::new();
     for ne in [a, b] {
         let mut product = 1;
@@ -101,7 +104,7 @@ fn by_parts(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         && parts != from
         && parts != ne
     {
-        let inner = Tree::one(Op::Reshape(parts), Tree::Is(x));
+        let inner = Tree::one(Op::Reshape(parts), Tree::Class(x));
         out.push(Tree::one(Op::Reshape(ne), inner));
     }
 }
@@ -111,9 +114,9 @@ fn elementwise(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if c.op.family() != Family::Elementwise {
         return;
     }
-    for (x, from) in reshaped(terms, node.children[0]) {
-        let inner = Tree::one(Op::Compute(c.resized(from)), Tree::Is(x));
-        out.push(inner.reshaped(from, c.ne));
+    for (x, from) in reshape_sources(terms, node.children[0]) {
+        let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Class(x));
+        out.push(inner.reshape_term(from, c.ne));
     }
 }
 
@@ -127,18 +130,18 @@ fn binary(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if dtype.block_len() > 1 {
         return;
     }
-    for (x, from) in reshaped(terms, node.children[0]) {
+    for (x, from) in reshape_sources(terms, node.children[0]) {
         // Leading sizes that stay.
         let same = (0..4).take_while(|&i| from[i] == c.ne[i]).count();
         let y = if y_ne == c.ne {
-            Tree::Is(y).reshaped(y_ne, from)
+            Tree::Class(y).reshape_term(y_ne, from)
         } else if is_flat_from(y_ne, same) {
-            Tree::Is(y)
+            Tree::Class(y)
         } else {
             continue;
         };
-        let inner = Tree::term(Op::Compute(c.resized(from)), vec![Tree::Is(x), y]);
-        out.push(inner.reshaped(from, c.ne));
+        let inner = Tree::term(Op::Compute(c.with_sizes(from)), vec![Tree::Class(x), y]);
+        out.push(inner.reshape_term(from, c.ne));
     }
 }
 
@@ -147,10 +150,10 @@ fn rows(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     if !is_rowwise(&c.op) || node.children.len() != 1 {
         return;
     }
-    for (x, from) in reshaped(terms, node.children[0]) {
+    for (x, from) in reshape_sources(terms, node.children[0]) {
         if from[0] == c.ne[0] {
-            let inner = Tree::one(Op::Compute(c.resized(from)), Tree::Is(x));
-            out.push(inner.reshaped(from, c.ne));
+            let inner = Tree::one(Op::Compute(c.with_sizes(from)), Tree::Class(x));
+            out.push(inner.reshape_term(from, c.ne));
         }
     }
 }
@@ -161,20 +164,20 @@ fn product(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         return;
     }
     let k = facts(terms, node.children[1]).ne[0];
-    for (x, from) in reshaped(terms, node.children[1]) {
+    for (x, from) in reshape_sources(terms, node.children[1]) {
         if from[0] == k {
             let ne = [c.ne[0], from[1], from[2], from[3]];
-            let w = Tree::Is(node.children[0]);
-            let inner = Tree::term(Op::Compute(c.resized(ne)), vec![w, Tree::Is(x)]);
-            out.push(inner.reshaped(ne, c.ne));
+            let w = Tree::Class(node.children[0]);
+            let inner = Tree::term(Op::Compute(c.with_sizes(ne)), vec![w, Tree::Class(x)]);
+            out.push(inner.reshape_term(ne, c.ne));
         }
     }
 }
 
 fn view(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     let Op::View { .. } = node.op else { return };
-    for (x, _) in reshaped(terms, node.children[0]) {
-        out.push(Tree::one(node.op.clone(), Tree::Is(x)));
+    for (x, _) in reshape_sources(terms, node.children[0]) {
+        out.push(Tree::one(node.op.clone(), Tree::Class(x)));
     }
 }
 

@@ -1,23 +1,24 @@
 //! A configuration with its layers placed: the layers of each stage, and each device's part of them.
 
-use super::bound::{Known, Load};
-use super::shares::{Shared, Shares};
-use super::space::{Offload, Point};
-use crate::pipeline::Stored;
+use super::load::Load;
+use super::point::{Offload, Point};
+use super::shares::{SharedWay, Shares};
+use super::way_profile::WayProfile;
+use crate::pipeline::StoredBytes;
 use crate::placement::{Placement, Unit, by_bytes, by_layers};
 
 /// A configuration, with what it stores and what is known of its way to divide.
 #[derive(Clone, Copy)]
-pub(super) struct Placed<'a> {
-    pub(super) known: &'a Known,
-    pub(super) shared: &'a Shared,
+pub(super) struct Configuration<'a> {
+    pub(super) known: &'a WayProfile,
+    pub(super) shared: &'a SharedWay,
     pub(super) base: &'a Placement,
     pub(super) point: &'a Point,
     pub(super) load: &'a Load,
     pub(super) offload: Offload,
 }
 
-impl Placed<'_> {
+impl Configuration<'_> {
     /// The shares by which layers are counted.
     pub(super) fn shares(&self) -> Option<&[f64]> {
         match &self.shared.shares {
@@ -28,7 +29,7 @@ impl Placed<'_> {
     }
 
     /// A device's part of what its stage stores.
-    pub(super) fn own(&self, device: usize, stored: &Stored) -> f64 {
+    pub(super) fn device_part(&self, device: usize, stored: &StoredBytes) -> f64 {
         let part = &self.known.parts[device];
         part.experts * stored.experts
             + part.weights * stored.weights
@@ -37,15 +38,15 @@ impl Placed<'_> {
     }
 
     /// Whether the devices of a stage have the room for what it stores.
-    pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &Stored) -> bool {
+    pub(super) fn holds(&self, rooms: &[f64], stage: usize, stored: &StoredBytes) -> bool {
         self.shared.way.stages[stage].iter().all(|&d| {
-            let own = self.own(d, stored);
+            let own = self.device_part(d, stored);
             own <= rooms[d] || own <= 0.0
         })
     }
 
     /// Whether all stages have the room for their units.
-    pub(super) fn holds_all(&self, rooms: &[f64], units: &[Stored], stages: &[usize]) -> bool {
+    pub(super) fn holds_all(&self, rooms: &[f64], units: &[StoredBytes], stages: &[usize]) -> bool {
         let held = self.held(units, stages);
         held.iter()
             .enumerate()
@@ -53,16 +54,16 @@ impl Placed<'_> {
     }
 
     /// What every stage stores.
-    pub(super) fn held(&self, units: &[Stored], stages: &[usize]) -> Vec<Stored> {
-        let mut held = vec![Stored::default(); self.shared.way.stages.len()];
+    pub(super) fn held(&self, units: &[StoredBytes], stages: &[usize]) -> Vec<StoredBytes> {
+        let mut held = vec![StoredBytes::default(); self.shared.way.stages.len()];
         for (unit, &stage) in units.iter().zip(stages) {
-            add(&mut held[stage], unit);
+            held[stage].add(unit);
         }
         held
     }
 
     /// The stage of every unit by these shares of the devices.
-    pub(super) fn by_shares(&self, units: &[Stored], shares: &[f64]) -> Vec<usize> {
+    pub(super) fn by_shares(&self, units: &[StoredBytes], shares: &[f64]) -> Vec<usize> {
         by_layers(&whole(units), &self.sums(shares))
     }
 
@@ -75,7 +76,7 @@ impl Placed<'_> {
     }
 
     /// The stage of every unit.
-    pub(super) fn stages_of(&self, units: &[Stored]) -> Vec<usize> {
+    pub(super) fn stages_of(&self, units: &[StoredBytes]) -> Vec<usize> {
         match self.shares() {
             _ if self.shared.way.stages.len() == 1 => vec![0; units.len()],
             Some(shares) => self.by_shares(units, shares),
@@ -90,16 +91,9 @@ impl Placed<'_> {
 }
 
 /// Units in whole bytes.
-fn whole(units: &[Stored]) -> Vec<Unit> {
-    let unit = |u: &Stored| Unit {
+fn whole(units: &[StoredBytes]) -> Vec<Unit> {
+    let unit = |u: &StoredBytes| Unit {
         bytes: u.total() as u64,
     };
     units.iter().map(unit).collect()
-}
-
-pub(super) fn add(to: &mut Stored, unit: &Stored) {
-    to.experts += unit.experts;
-    to.weights += unit.weights;
-    to.caches += unit.caches;
-    to.states += unit.states;
 }

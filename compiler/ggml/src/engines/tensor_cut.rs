@@ -1,8 +1,9 @@
 //! The parts of each tensor that the devices of a tensor split hold: cut by the names of tensors, in steps of whole heads and
 //! blocks, rounded down one device after another, beginning with another device in each layer.
 
-use super::geometry::{Geometry, LayerGeometry};
-use tpc_ggml::engines::MemoryFacts;
+use super::head_sizes::{HeadSizes, LayerHeads};
+use super::memory::MemoryFacts;
+use super::shares::{Devices, lcm, state_granule};
 
 /// A run of elements along the split axis that is cut by itself, as often as it is repeated.
 struct Segment {
@@ -12,14 +13,18 @@ struct Segment {
 }
 
 /// The cut of the tensors of a model among devices.
-pub(super) struct TensorCut<'a> {
-    pub(super) facts: &'a MemoryFacts,
-    pub(super) geometry: &'a Geometry,
-    pub(super) arch: &'a str,
-    /// The devices' proportions.
-    pub(super) shares: &'a [f64],
+#[derive(Clone, Copy, Debug)]
+pub struct TensorCut<'a> {
+    /// The facts about the engine's memory.
+    pub facts: &'a MemoryFacts,
+    /// The heads of each layer.
+    pub heads: &'a HeadSizes,
+    /// The architecture's name.
+    pub arch: &'a str,
+    /// The devices with their proportions.
+    pub devices: Devices<'a>,
     /// Layers of the model, without drafts.
-    pub(super) layers: u64,
+    pub layers: u64,
 }
 
 const ATTENTION: [&str; 2] = ["attn_output.weight", "ssm_out.weight"];
@@ -28,50 +33,47 @@ const FEED_FORWARD: [&str; 2] = ["ffn_down.weight", "ffn_down_exps.weight"];
 
 impl TensorCut<'_> {
     /// The parts of a weight with these sizes, which sum up to 1; `None` for one that every device has whole.
-    pub(super) fn weight(&self, name: &str, dims: [u64; 4]) -> Option<Vec<f64>> {
+    pub fn weight(&self, name: &str, dims: [u64; 4]) -> Option<Vec<f64>> {
         if name == "output.weight" {
             return Some(self.parts(&[whole(dims[1], 1)], self.layers as usize));
         }
         let (layer, rest) = name.strip_prefix("blk.")?.split_once('.')?;
         let layer: u32 = layer.parse().ok()?;
-        let geometry = self.geometry.layer(layer);
-        let (axis, segments) = match geometry.recurrent {
+        let sizes = self.heads.layer(layer);
+        let (axis, segments) = match sizes.recurrent {
             Some(head) => self.recurrent(layer, head, rest, dims),
-            None => self.attention(layer, &geometry, rest, dims),
+            None => self.attention(layer, &sizes, rest, dims),
         }
         .or_else(|| self.feed_forward(layer, rest, dims))?;
         let turn = match rest.starts_with("attn_") {
-            true => self.geometry.turn(geometry.cache_of),
-            false => self.geometry.turn(layer),
+            true => self.heads.turn(sizes.cache_of),
+            false => self.heads.turn(layer),
         };
         debug_assert!(axis < 4);
         Some(self.parts(&segments, turn))
     }
 
     /// The parts of a cache whose rows have so many elements, of keys or of values.
-    pub(super) fn cache(&self, layer: u32, is_value: bool, row: u64) -> Vec<f64> {
-        let geometry = self.geometry.layer(layer);
-        let step = self.kv_step(layer, &geometry, is_value);
-        self.parts(&[whole(row, step)], self.geometry.turn(layer))
+    pub fn cache(&self, layer: u32, is_value: bool, row: u64) -> Vec<f64> {
+        let sizes = self.heads.layer(layer);
+        let step = self.kv_step(layer, &sizes, is_value);
+        self.parts(&[whole(row, step)], self.heads.turn(layer))
     }
 
     /// The parts of a recurrent state.
-    pub(super) fn state(&self, layer: u32) -> Vec<f64> {
-        let geometry = self.geometry.layer(layer);
-        let Some(head) = geometry.recurrent.filter(|&head| head > 1) else {
-            return vec![1.0; self.shares.len()];
+    pub fn state(&self, layer: u32) -> Vec<f64> {
+        let sizes = self.heads.layer(layer);
+        let Some(head) = sizes.recurrent.filter(|&head| head > 1) else {
+            return vec![1.0; self.devices.count];
         };
-        let keys = geometry.recurrent_heads[0].saturating_mul(head);
+        let keys = sizes.recurrent_heads[0].saturating_mul(head);
         let step = self.recurrent_step(layer, head);
-        self.parts(&[whole(keys, step)], self.geometry.turn(layer))
+        self.parts(&[whole(keys, step)], self.heads.turn(layer))
     }
 
     fn recurrent_step(&self, layer: u32, head: u64) -> u64 {
-        let block = lcm(
-            self.geometry.rows(layer, &RECURRENT)[0],
-            self.facts.split_step,
-        );
-        lcm(block, head)
+        let [block, _] = self.heads.rows(layer, &RECURRENT);
+        state_granule(block, head, self.facts.split_step)
     }
 
     /// The cut of a tensor of a recurrent layer's mixer.
@@ -92,7 +94,7 @@ impl TensorCut<'_> {
             return None;
         }
         let step = self.recurrent_step(layer, head);
-        let [keys, values] = self.geometry.layer(layer).recurrent_heads;
+        let [keys, values] = self.heads.layer(layer).recurrent_heads;
         let by_head = matches!(
             rest,
             "ssm_alpha.weight" | "ssm_beta.weight" | "ssm_ba.weight" | "ssm_dt.bias" | "ssm_a"
@@ -122,27 +124,17 @@ impl TensorCut<'_> {
         Some((axis, segments))
     }
 
-    /// Query elements of one key head, and of the blocks that devices should have whole.
-    fn q_units(&self, layer: u32, geometry: &LayerGeometry) -> [u64; 2] {
-        let group = geometry.group.saturating_mul(geometry.head_size[0]);
-        let [mut block, _] = self.geometry.rows(layer, &ATTENTION);
-        while block < self.facts.split_step
-            && block.saturating_mul(self.shares.len() as u64) < group
-        {
-            block *= 2;
-        }
-        [group, block]
+    /// The rows of queries that stay together, of which one query element has `rows`.
+    fn q_step(&self, layer: u32, sizes: &LayerHeads, rows: u64) -> u64 {
+        let group = sizes.group.saturating_mul(sizes.head_size[0]);
+        let [block, _] = self.heads.rows(layer, &ATTENTION);
+        self.devices
+            .query_granule(group, rows, block, self.facts.split_step)
     }
 
-    /// The query elements that stay together: those of whole key heads, in whole blocks.
-    fn q_step(&self, layer: u32, geometry: &LayerGeometry) -> u64 {
-        let [group, block] = self.q_units(layer, geometry);
-        lcm(group, block)
-    }
-
-    fn kv_step(&self, layer: u32, geometry: &LayerGeometry, is_value: bool) -> u64 {
-        let [k, v] = geometry.head_size;
-        let keys = self.q_step(layer, geometry) / geometry.group.max(1);
+    fn kv_step(&self, layer: u32, sizes: &LayerHeads, is_value: bool) -> u64 {
+        let [k, v] = sizes.head_size;
+        let keys = self.q_step(layer, sizes, 1) / sizes.group.max(1);
         match is_value {
             true => keys / k.max(1) * v,
             false => keys,
@@ -153,7 +145,7 @@ impl TensorCut<'_> {
     fn attention(
         &self,
         layer: u32,
-        geometry: &LayerGeometry,
+        sizes: &LayerHeads,
         rest: &str,
         dims: [u64; 4],
     ) -> Option<(usize, Vec<Segment>)> {
@@ -165,28 +157,30 @@ impl TensorCut<'_> {
             ("attn_q_norm" | "attn_k_norm", "weight") if dims[1] > 1 => 1,
             _ => return None,
         };
-        if geometry.heads == 0 {
+        if sizes.heads == 0 {
             return None;
         }
-        let q = self.q_step(layer, geometry);
-        let [head, value_head] = geometry.head_size;
+        let q = self.q_step(layer, sizes, 1);
+        let [head, value_head] = sizes.head_size;
         let per_head = q / head.max(1);
         let len = dims[axis];
         // Some query matrices hold a gate of the same size.
-        let is_gated = len == 2 * geometry.heads.saturating_mul(head);
-        let [group, block] = self.q_units(layer, geometry);
-        let q_rows = if is_gated { lcm(2 * group, block) } else { q };
+        let is_gated = len == 2 * sizes.heads.saturating_mul(head);
+        let q_rows = match is_gated {
+            true => self.q_step(layer, sizes, 2),
+            false => q,
+        };
         let step = match tensor {
             "attn_q" => q_rows,
-            "attn_k" => self.kv_step(layer, geometry, false),
-            "attn_v" => self.kv_step(layer, geometry, true),
+            "attn_k" => self.kv_step(layer, sizes, false),
+            "attn_v" => self.kv_step(layer, sizes, true),
             "attn_output" => per_head.saturating_mul(value_head),
             "attn_sinks" => per_head,
-            "attn_gate" if len == geometry.heads => per_head,
+            "attn_gate" if len == sizes.heads => per_head,
             "attn_gate" => q,
             "attn_qkv" => {
-                let [k, v] = [false, true].map(|is_value| self.kv_step(layer, geometry, is_value));
-                let kv = geometry.heads / geometry.group.max(1);
+                let [k, v] = [false, true].map(|is_value| self.kv_step(layer, sizes, is_value));
+                let kv = sizes.heads / sizes.group.max(1);
                 let (k_len, v_len) = (kv * head, kv * value_head);
                 let segments = vec![
                     whole(len.saturating_sub(k_len + v_len), q_rows),
@@ -215,7 +209,7 @@ impl TensorCut<'_> {
             ("ffn_down" | "ffn_down_exps", "weight") => 0,
             _ => return None,
         };
-        let [block, inner] = self.geometry.rows(layer, &FEED_FORWARD);
+        let [block, inner] = self.heads.rows(layer, &FEED_FORWARD);
         let step = lcm(block, self.facts.split_step);
         // A fused matrix is cut like the matrices in it.
         let times = match dims[axis].checked_div(inner) {
@@ -232,30 +226,12 @@ impl TensorCut<'_> {
 
     /// The part of each device in all of these segments.
     fn parts(&self, segments: &[Segment], turn: usize) -> Vec<f64> {
-        let n = self.shares.len();
-        let mut held = vec![0_u64; n];
+        let mut held = vec![0_u64; self.devices.count];
         let mut all = 0_u64;
-        let turn = turn % n.max(1);
-        // In the engine's precision, so that what lies on a border is on the same side.
-        let mut sums = Vec::with_capacity(n);
-        let mut sum = 0.0_f32;
-        for i in 0..n {
-            sum += self.shares[(i + turn) % n] as f32;
-            sums.push(sum);
-        }
-        let equal = self.shares.windows(2).all(|w| w[0] == w[1]);
         for s in segments {
-            let mut low = 0;
-            for (i, &end) in sums.iter().enumerate() {
-                let high = match i + 1 {
-                    last if last == n => s.len,
-                    next if equal => s.len * next as u64 / n as u64,
-                    _ => (s.len as f32 * end / sum) as u64,
-                };
-                let step = if i + 1 == n { 1 } else { s.step.max(1) };
-                let high = (high / step * step).max(low);
-                held[(i + turn) % n] += (high - low).saturating_mul(s.times);
-                low = high;
+            let parts = self.devices.parts(s.len, s.step, turn);
+            for (sum, part) in held.iter_mut().zip(parts) {
+                *sum += part.saturating_mul(s.times);
             }
             all = all.saturating_add(s.len.saturating_mul(s.times));
         }
@@ -269,18 +245,5 @@ const fn whole(len: u64, step: u64) -> Segment {
         len,
         times: 1,
         step,
-    }
-}
-
-fn lcm(a: u64, b: u64) -> u64 {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    match gcd(a, b) {
-        0 => 1,
-        g => (a / g).saturating_mul(b),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tpc_ir::{Graph, InstData, Op, Value};
 
-/// The sizes of a layer.
+/// The sizes of the heads of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LayerGeometry {
+pub(super) struct LayerHeads {
     /// Elements of a head of the recurrence's keys, if the layer is recurrent.
     pub(super) recurrent: Option<u64>,
     /// Heads of the recurrence's keys and values.
@@ -23,25 +23,25 @@ pub(super) struct LayerGeometry {
     pub(super) cache_of: u32,
 }
 
-impl LayerGeometry {
+impl LayerHeads {
     /// Layers of one kind are rounded in turns.
     const fn kind(&self) -> (bool, bool) {
         (self.recurrent.is_some(), self.has_window)
     }
 }
 
-/// The layers of a model.
+/// The sizes of the heads of all layers, and of the rows of weights.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Geometry {
-    layers: BTreeMap<u32, LayerGeometry>,
+pub struct HeadSizes {
+    layers: BTreeMap<u32, LayerHeads>,
     /// The elements of a block and of a row of the weights, by name.
     rows: BTreeMap<String, [u64; 2]>,
 }
 
-impl Geometry {
-    /// The layers of a model's graph.
-    pub(super) fn of_graph(graph: &Graph) -> Geometry {
-        let mut out = Geometry::default();
+impl HeadSizes {
+    /// The sizes in a model's graph.
+    pub fn of_graph(graph: &Graph) -> HeadSizes {
+        let mut out = HeadSizes::default();
         let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
         for (_, data) in graph.insts() {
             if let Op::Weight(w) = &data.op {
@@ -50,19 +50,19 @@ impl Geometry {
                 out.rows.insert(w.tensor.clone(), [block, dims(v, 0)]);
             }
             let Some(layer) = data.layer else { continue };
-            let geometry = out.layers.entry(layer).or_insert(LayerGeometry {
+            let sizes = out.layers.entry(layer).or_insert(LayerHeads {
                 cache_of: layer,
-                ..LayerGeometry::default()
+                ..LayerHeads::default()
             });
             match &data.op {
-                Op::FlashAttn(_) => attention(graph, data, geometry),
+                Op::FlashAttn(_) => attention(graph, data, sizes),
                 Op::GatedDeltaNet(_) => {
                     let [k, v] = [data.operands[1], data.operands[2]];
-                    geometry.recurrent = Some(dims(k, 0));
-                    geometry.recurrent_heads = [dims(k, 1), dims(v, 1)];
+                    sizes.recurrent = Some(dims(k, 0));
+                    sizes.recurrent_heads = [dims(k, 1), dims(v, 1)];
                 }
-                Op::SsmConv(_) | Op::SsmScan(_) if geometry.recurrent.is_none() => {
-                    geometry.recurrent = Some(1);
+                Op::SsmConv(_) | Op::SsmScan(_) if sizes.recurrent.is_none() => {
+                    sizes.recurrent = Some(1);
                 }
                 _ => {}
             }
@@ -70,7 +70,7 @@ impl Geometry {
         out
     }
 
-    pub(super) fn layer(&self, layer: u32) -> LayerGeometry {
+    pub(super) fn layer(&self, layer: u32) -> LayerHeads {
         self.layers.get(&layer).copied().unwrap_or_default()
     }
 
@@ -88,24 +88,23 @@ impl Geometry {
     }
 }
 
-fn attention(graph: &Graph, data: &InstData, geometry: &mut LayerGeometry) {
+fn attention(graph: &Graph, data: &InstData, sizes: &mut LayerHeads) {
     let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
     let [q, k, v] = [0, 1, 2].map(|i| data.operands[i]);
-    geometry.heads = dims(q, 2);
-    geometry.group = (dims(q, 2) / dims(k, 2).max(1)).max(1);
-    geometry.head_size = [dims(k, 0), dims(v, 0)];
+    sizes.heads = dims(q, 2);
+    sizes.group = (dims(q, 2) / dims(k, 2).max(1)).max(1);
+    sizes.head_size = [dims(k, 0), dims(v, 0)];
     let mut cache = k;
     loop {
         let def = graph.inst(graph.value(cache).def.0);
         match (&def.op, def.operands.first()) {
             (Op::State(_), _) => {
                 let cells = &graph.value(cache).ty;
-                geometry.has_window =
-                    (cells.dims.iter()).any(|d| d.mentions(tpc_ir::Symbol::NCtxSwa));
+                sizes.has_window = (cells.dims.iter()).any(|d| d.mentions(tpc_ir::Symbol::NCtxSwa));
                 break;
             }
             (Op::SetRows(_), Some(&next)) => {
-                geometry.cache_of = def.layer.unwrap_or(geometry.cache_of);
+                sizes.cache_of = def.layer.unwrap_or(sizes.cache_of);
                 cache = next;
             }
             (Op::Reshape(_) | Op::Permute(_) | Op::Slice(_), Some(&next)) => cache = next,

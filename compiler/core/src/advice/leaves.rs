@@ -1,0 +1,141 @@
+//! The tensors and states of a model, by the options that can move them.
+
+use std::collections::BTreeSet;
+
+use tpc_ir::{Bindings, TensorType};
+use tpc_passes::layers::{Prologue, Section};
+use tpc_passes::place::PlaceOverride;
+
+use super::load::Load;
+use super::point::Point;
+use crate::pipeline::{PlanInput, StoredBytes};
+use crate::placement::{HostExperts, Placement, overridden, resolve};
+use tpc_diag::Diagnostic;
+
+/// A tensor or state of the model's graph.
+struct Leaf {
+    /// Its section: the prologue, a layer, or the epilogue.
+    unit: usize,
+    ty: TensorType,
+    sort: StoredKind,
+    place: Option<PlaceOverride>,
+}
+
+#[derive(Clone, Copy)]
+enum StoredKind {
+    Expert,
+    Weight,
+    Cache,
+    State,
+}
+
+/// What a model stores, with caches of one pair of types.
+pub(super) struct Leaves {
+    all: Vec<Leaf>,
+    units: usize,
+    window: Option<tpc_ir::Window>,
+}
+
+impl Leaves {
+    /// The leaves of a model, without the options that move experts, caches and layers to the host.
+    ///
+    /// # Errors
+    /// TPC0410 when a pattern cannot be matched.
+    pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Result<Leaves, Diagnostic> {
+        let graph = &prepared.model.graph;
+        let n_block = prepared.model.summary.n_block();
+        let plain = Placement {
+            host_experts: HostExperts::NONE,
+            kv_on_host: false,
+            n_gpu_layers: None,
+            ..base.clone()
+        };
+        let together = vec![(0..base.devices.len()).collect()];
+        let batch = Bindings::default();
+        let places = overridden(graph, &plain)?;
+        let resolved = resolve(graph, n_block, &plain, &places, together, &[1.0], &batch);
+        let overrides = resolved.layer_placement.overrides;
+        let experts: BTreeSet<&str> = prepared.experts();
+        let prologue = Prologue::of_graph(graph);
+        let n = usize::try_from(n_block).unwrap_or(usize::MAX).min(1 << 16);
+        let mut all = Vec::new();
+        for (inst, data) in graph.insts().filter(|(_, d)| d.op.is_stored()) {
+            let v = data.results[0];
+            let ty = graph.value(v).ty.clone();
+            let sort = match &data.op {
+                tpc_ir::Op::Weight(w) if experts.contains(w.tensor.as_str()) => StoredKind::Expert,
+                tpc_ir::Op::Weight(_) => StoredKind::Weight,
+                _ if ty.counts_cells() => StoredKind::Cache,
+                _ => StoredKind::State,
+            };
+            let unit = match prologue.section(inst, data.layer) {
+                Section::Prologue => 0,
+                Section::Layer(l) => (l as usize).min(n.saturating_sub(1)) + 1,
+                Section::Epilogue => n + 1,
+            };
+            let place = overrides.get(&v).copied();
+            all.push(Leaf {
+                unit,
+                ty,
+                sort,
+                place,
+            });
+        }
+        Ok(Leaves {
+            all,
+            units: n + 2,
+            window: prepared.model.summary.window,
+        })
+    }
+
+    /// Whether any of it is an expert.
+    pub(super) fn has_experts(&self) -> bool {
+        self.all
+            .iter()
+            .any(|l| matches!(l.sort, StoredKind::Expert) && l.place.is_none())
+    }
+
+    /// Whether any of it is a cache.
+    pub(super) fn has_caches(&self) -> bool {
+        self.all.iter().any(|l| matches!(l.sort, StoredKind::Cache))
+    }
+
+    /// What is stored for so many cells, sequences and tokens per batch.
+    pub(super) fn load(&self, point: &Point, devices: usize) -> Load {
+        let batch = crate::pipeline::memory_batch_of(
+            point.ctx_size,
+            self.window,
+            point.ubatch,
+            point.parallel,
+        );
+        let mut out = Load {
+            units: vec![StoredBytes::default(); self.units],
+            pinned: vec![0.0; devices],
+            host: 0.0,
+        };
+        for leaf in &self.all {
+            let bytes = leaf.ty.bytes(&batch).unwrap_or(u64::MAX) as f64;
+            match leaf.place {
+                Some(PlaceOverride::Host) => out.host += bytes,
+                Some(PlaceOverride::Device(d)) => {
+                    if let Some(sum) = out.pinned.get_mut(d) {
+                        *sum += bytes;
+                    }
+                }
+                Some(PlaceOverride::Mirrored) => {
+                    out.pinned.iter_mut().for_each(|sum| *sum += bytes);
+                }
+                None => {
+                    let unit = &mut out.units[leaf.unit];
+                    *match leaf.sort {
+                        StoredKind::Expert => &mut unit.experts,
+                        StoredKind::Weight => &mut unit.weights,
+                        StoredKind::Cache => &mut unit.caches,
+                        StoredKind::State => &mut unit.states,
+                    } += bytes;
+                }
+            }
+        }
+        out
+    }
+}

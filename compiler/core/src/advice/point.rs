@@ -1,0 +1,50 @@
+//! A configuration as a point of the search space.
+
+/// The order in which more and more goes to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Chain {
+    pub(super) first: OffloadOrder,
+    /// The caches are on the host.
+    pub(super) kv: bool,
+    /// Everything is there at once: a small model may be faster without any step from the host to a device.
+    pub(super) all: bool,
+}
+
+/// What goes to the host first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum OffloadOrder {
+    /// Layers that the user's own `-ot` moves, and nothing else.
+    Moves,
+    /// Experts, then whole layers.
+    Experts,
+    /// Whole layers.
+    Layers,
+}
+
+/// What is on the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Offload {
+    /// The experts of the first layers, so many of them.
+    pub(super) experts: u64,
+    /// The first layers, so many of them; the output counts as the last.
+    pub(super) layers: u64,
+    /// The caches.
+    pub(super) kv: bool,
+    /// Layers that edits of `-ot` move.
+    pub(super) moves: u64,
+}
+
+/// A configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Point {
+    /// The way to divide, by position.
+    pub(super) way: usize,
+    pub(super) chain: Chain,
+    /// The position in the chain: with each one more is on the host.
+    pub(super) level: u64,
+    /// The types of the caches, by position: 0 for those that were asked for.
+    pub(super) caches: usize,
+    pub(super) ctx_size: u64,
+    pub(super) parallel: u64,
+    pub(super) ubatch: u64,
+}

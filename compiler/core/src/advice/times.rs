@@ -1,0 +1,50 @@
+//! Estimated times per token.
+
+use tpc_passes::machine::Workload;
+
+use crate::pipeline::Estimate;
+
+/// Microseconds of a decoded token, and of a token of a prompt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    pub(super) decode: f64,
+    pub(super) prompt: f64,
+}
+
+impl Times {
+    pub(super) fn of(estimate: &Estimate) -> Times {
+        Times {
+            decode: 1e6 / estimate.decode_tps.max(1e-9),
+            prompt: 1e6 / estimate.prompt_tps.max(1e-9),
+        }
+    }
+
+    /// The time of a generated token with the tokens of prompts that come with it.
+    pub(super) fn per_token(self) -> f64 {
+        self.decode + Workload::PROMPT_WEIGHT * self.prompt
+    }
+
+    /// So many times these times.
+    pub(super) fn times(self, factor: f64) -> Times {
+        Times {
+            decode: self.decode * factor,
+            prompt: self.prompt * factor,
+        }
+    }
+
+    /// These times and a part of the way to others.
+    pub(super) fn interpolate(self, other: Times, part: f64) -> Times {
+        Times {
+            decode: self.decode + part * (other.decode - self.decode),
+            prompt: self.prompt + part * (other.prompt - self.prompt),
+        }
+    }
+
+    /// These times, changed as another pair of times changes.
+    pub(super) fn shift_by(self, from: Times, to: Times, part: f64) -> Times {
+        Times {
+            decode: (self.decode + part * (to.decode - from.decode)).max(0.0),
+            prompt: (self.prompt + part * (to.prompt - from.prompt)).max(0.0),
+        }
+    }
+}

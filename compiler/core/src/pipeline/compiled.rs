@@ -1,0 +1,138 @@
+//! A model with its plan, its programs and their proof.
+
+use std::collections::BTreeMap;
+
+use tpc_ir::program::BatchShape;
+use tpc_ir::{Bindings, Budget, Op, Place, Verified, stage};
+use tpc_passes::footprint::Footprint;
+use tpc_passes::plan::{Choice, Estimate, PlanRequest, PlannedGraph};
+use tpc_passes::prove::{Proof, Refutation, RefutationReason};
+use tpc_passes::rewrite::Report as RewriteReport;
+
+use super::candidate::Candidate;
+use super::cells::CacheSizes;
+use super::divide;
+use super::engine::ExcludedMode;
+use super::memory::{self, Memory, fits, memory_batch};
+use super::model::Model;
+use super::size::ModelSize;
+use super::strategies::main_device;
+use crate::placement::{ResolvedPlacement, SplitMode};
+use tpc_diag::{Diagnostic, codes};
+
+/// A planned, verified model.
+#[derive(Debug)]
+pub struct CompiledModel {
+    /// The model's graph, and the facts of its header.
+    pub model: Model,
+    /// How it is divided.
+    pub mode: SplitMode,
+    /// The strategies that were compared, the chosen one included; empty where the user chose.
+    pub candidates: Vec<Candidate>,
+    /// The strategies that were not compared, since the engine refuses them.
+    pub left_out: Vec<ExcludedMode>,
+    /// The place of every layer, and of single weights and states.
+    pub resolved: ResolvedPlacement,
+    /// The request that the plan answers.
+    pub request: PlanRequest,
+    /// Factors and choice.
+    pub planned: PlannedGraph,
+    /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
+    pub eager: Verified<stage::Sharded>,
+    /// The sharded graph, rewritten.
+    pub sharded: Verified<stage::Sharded>,
+    /// The report on rewriting.
+    pub rewriting: RewriteReport,
+    /// The programs of the host and of every device.
+    pub programs: Verified<stage::Programs>,
+    /// Sizes of the KV caches.
+    pub caches: CacheSizes,
+    /// The size of the model.
+    pub size: ModelSize,
+    /// Estimated times.
+    pub estimate: Estimate,
+    /// The proof that the programs compute what the model's graph says, or why there is none.
+    pub proof: Result<Proof, Box<Refutation>>,
+    /// The budget of the command, with what the plan and its proof have taken of it.
+    pub budget: Budget,
+    pub(super) memory: Memory,
+}
+
+impl CompiledModel {
+    /// The device of a model that is not split.
+    pub fn main_device(&self) -> Option<usize> {
+        main_device(self.mode, &self.resolved.layer_placement.stages)
+    }
+
+    /// Why the plan is not to be used: its programs are not proved (TPC0391).
+    pub fn proof_error(&self) -> Option<Diagnostic> {
+        self.proof.as_ref().err().map(|r| refutation(r))
+    }
+
+    /// The batch that decodes one token.
+    pub fn decode_batch(&self) -> Bindings {
+        self.request.workload.decode
+    }
+
+    /// The largest batch of a prompt, with a full cache: what memory is sized for.
+    pub fn memory_batch(&self) -> Bindings {
+        memory_batch(&self.request.workload, self.caches)
+    }
+
+    /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+    pub fn batch_shapes(&self) -> Vec<BatchShape> {
+        memory::shapes(&self.request.workload, self.caches)
+    }
+
+    /// The bytes of the arenas of each place, for [these shapes](Self::batch_shapes).
+    pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
+        self.memory.footprints(&self.programs)
+    }
+
+    /// The same for batches of one shape alone.
+    pub(crate) fn footprints_of(&self, shape: BatchShape) -> BTreeMap<Place, Footprint> {
+        self.memory.with(shape).footprints(&self.programs).clone()
+    }
+
+    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    pub fn fits(&self) -> bool {
+        fits(&self.programs, &self.request, &self.memory)
+    }
+
+    /// The choice of splits.
+    pub fn choice(&self) -> &Choice {
+        &self.planned.choice
+    }
+
+    /// Number of weights in the sharded graph.
+    pub fn weights(&self) -> impl Iterator<Item = (Option<u32>, tpc_ir::Value)> + '_ {
+        self.sharded
+            .insts()
+            .filter(|(_, i)| matches!(i.op, Op::Weight(_)))
+            .map(|(_, i)| (i.layer, i.results[0]))
+    }
+}
+
+/// Programs that do not compute what the model says.
+fn refutation(r: &Refutation) -> Diagnostic {
+    if let RefutationReason::Budget(e) = &r.what {
+        return divide::over_budget("programs", e);
+    }
+    let mut message = r.to_string();
+    if let Some(found) = &r.found {
+        message += &format!("\n  the device has  {found}");
+    }
+    if let Some(expected) = &r.expected {
+        message += &format!("\n  the model says  {expected}");
+    }
+    let entity = if r.value.is_empty() {
+        "programs".to_owned()
+    } else {
+        r.value.clone()
+    };
+    let d = Diagnostic::new(&codes::UNPROVED, entity, message);
+    d.help(
+        "`tpc verify --numeric` tells whether the programs are wrong or the proof lacks a rule: it runs a small model that \
+         is divided alike; either is a fault of tpc: please report it with the command and the model's header",
+    )
+}

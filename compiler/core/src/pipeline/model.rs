@@ -1,0 +1,16 @@
+//! The graph of a model with the facts of its file.
+
+use tpc_ggml::engines::Geometry;
+use tpc_ir::{Verified, stage};
+use tpc_models::Summary;
+
+/// A model's graph, and the facts of its header.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The graph.
+    pub graph: Verified<stage::Model>,
+    /// The facts of its header.
+    pub summary: Summary,
+    /// The geometry by which engines split it; none of a captured graph.
+    pub geometry: Geometry,
+}

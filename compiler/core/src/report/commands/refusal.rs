@@ -1,0 +1,30 @@
+//! Why a program cannot run a placement.
+
+use tpc_ggml::engines::Prediction;
+
+/// Why a program cannot run a placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The reason, as what the program does.
+    pub(super) why: String,
+    /// Whether the same options with a split by layers are understood.
+    pub(super) layers_instead: bool,
+}
+
+impl From<Prediction> for Refusal {
+    fn from(p: Prediction) -> Refusal {
+        Refusal {
+            why: format!("it {} ({})", p.does(), p.code),
+            layers_instead: true,
+        }
+    }
+}
+
+impl Refusal {
+    pub(super) fn new(why: impl Into<String>) -> Refusal {
+        Refusal {
+            why: why.into(),
+            layers_instead: false,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tables of ranges and places, which tensors and steps share.
+
+use serde::Serialize;
+use tpc_ir::{Graph, Place};
+
+use super::numbering::number_of;
+use super::runs::RangeTable;
+use crate::report::sharding::{devices_at, place_name};
+
+/// Tables of what many tensors and steps share: ranges and places.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) ranges: RangeTable,
+    pub(super) places: Vec<PlaceData>,
+}
+
+/// A place, and the positions of its devices; none for the host.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct PlaceData {
+    pub(super) name: String,
+    pub(super) devices: Vec<usize>,
+}
+
+impl Tables {
+    /// The number of a place.
+    pub(super) fn place(&mut self, graph: &Graph, place: Place) -> usize {
+        let data = PlaceData {
+            name: place_name(graph, place),
+            devices: devices_at(graph, place),
+        };
+        number_of(&mut self.places, data)
+    }
+}

@@ -1,0 +1,29 @@
+//! The cards that a topology file names.
+
+use super::error::{Place, TopologyError};
+use crate::cards::{Card, CardMatch, find, short_name, table};
+
+/// The card of a name, or why there is none.
+pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
+    match find(name, own, table()) {
+        CardMatch::Card(card) | CardMatch::Meant { card, .. } => Ok(card.clone()),
+        CardMatch::Several(names) => Err(at
+            .wrong(format!("`{name}` is several cards"))
+            .cure(format!("write one of {}", names.join(", ")))),
+        CardMatch::Unknown(near) => {
+            let name = tpc_diag::suggest::shorten(name);
+            let cure = match near.as_slice() {
+                [] => String::new(),
+                near => format!("did you mean {}? ", near.join(" or ")),
+            };
+            Err(at.wrong(format!("there is no card `{name}`")).cure(format!(
+                "{cure}`tpc devices` lists them; another is described by memory, bandwidth and flops"
+            )))
+        }
+    }
+}
+
+/// The name of a device that is a card and has no other.
+pub(super) fn name_of_card(card: &Card) -> String {
+    short_name(&card.name)
+}

@@ -1,0 +1,11 @@
+//! The width of a feed-forward network.
+
+use crate::size::Size;
+
+/// The width of a feed-forward network, or of one expert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FfnWidth {
+    pub(crate) n: Size,
+    /// The width of gate and up in one matrix.
+    pub(crate) gate_up: Size,
+}

@@ -1,0 +1,5 @@
+//! Limits on what files may ask for.
+
+/// More layers than any published model has, by an order of magnitude. It bounds the allocations that a hostile count
+/// can cause.
+pub(super) const MAX_LAYERS: u64 = 2048;

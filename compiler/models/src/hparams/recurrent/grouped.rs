@@ -1,0 +1,63 @@
+//! The sizes that Mamba-2 and the gated delta rule read from the same keys: heads in groups with shared projections.
+
+use super::conv::{self, ConvHParams, TapsShape};
+use crate::description::Presence;
+use crate::error::ArchError;
+use crate::hparams::keys::Keys;
+use crate::size::Size;
+
+const INNER: &str = "ssm.inner_size";
+const HEADS: &str = "ssm.time_step_rank";
+const GROUPS: &str = "ssm.group_count";
+const STATE: &str = "ssm.state_size";
+
+/// The sizes of heads in groups.
+pub(super) struct GroupedSizes {
+    /// Width of all heads together.
+    pub(super) inner: Size,
+    pub(super) heads: Size,
+    pub(super) groups: Size,
+    /// Elements of a group's projection.
+    pub(super) state: Size,
+    /// Width of one projection of all groups.
+    pub(super) group_width: Size,
+    /// Width of all heads and of two projections of all groups.
+    pub(super) convolved: u64,
+}
+
+impl GroupedSizes {
+    /// Reads the sizes.
+    pub(super) fn read(keys: &Keys<'_>) -> Result<GroupedSizes, ArchError> {
+        let count = |from| keys.require_size(from);
+        let (inner, heads) = (count(INNER)?, count(HEADS)?);
+        let (groups, state) = (count(GROUPS)?, count(STATE)?);
+        keys.require_divisor(HEADS, heads.n, INNER, inner.n)?;
+        keys.require_divisor(GROUPS, groups.n, HEADS, heads.n)?;
+        let group_width = Size::product(groups.n, state.n, "ssm.group_count × ssm.state_size")?;
+        Size::product(inner.n, state.n, "ssm.inner_size × ssm.state_size")?;
+        Ok(GroupedSizes {
+            inner,
+            heads,
+            groups,
+            state,
+            group_width,
+            // Sums of a few sizes do not overflow.
+            convolved: inner.n + 2 * group_width.n,
+        })
+    }
+
+    /// Reads the sizes of the convolution before the recurrence.
+    pub(super) fn conv(&self, keys: &Keys<'_>, bias: Presence) -> Result<ConvHParams, ArchError> {
+        Ok(ConvHParams {
+            tensor: "ssm_conv1d",
+            taps: conv::taps(keys, "ssm.conv_kernel")?,
+            channels: Size::try_new(
+                self.convolved,
+                "ssm.inner_size + 2 × ssm.group_count × ssm.state_size",
+            )?,
+            bias,
+            shape: TapsShape::Matrix,
+            state: conv::ONLY_STATE,
+        })
+    }
+}
