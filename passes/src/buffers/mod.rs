@@ -7,6 +7,7 @@
 
 mod free;
 mod lifetimes;
+mod print;
 mod share;
 mod work;
 
@@ -23,6 +24,7 @@ use crate::layout::Layouts;
 use crate::schedule::Order;
 use crate::users::Users;
 use lifetimes::Lifetimes;
+pub use print::print;
 use share::{Shared, share, stores};
 use work::work;
 

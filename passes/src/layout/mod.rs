@@ -3,6 +3,10 @@
 //! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
 //! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
 
+mod print;
+
+pub use print::print;
+
 use tpc_ir::program::{Layout, Stored, StoredFormat, Target, WeightPart};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
 

@@ -27,7 +27,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 20] = [
+const CRATES: [&str; 21] = [
     "ir",
     "passes",
     "runtime",
@@ -46,6 +46,7 @@ const CRATES: [&str; 20] = [
     "compiler/numeric",
     "compiler/artefact",
     "compiler/rpc",
+    "compiler/filetest",
     "compiler/cli",
     "tests",
 ];

@@ -5,9 +5,8 @@ use tpc_ir::program::text::{self, Parsed, Part};
 use tpc_ir::program::verify;
 use tpc_ir::verify::Violations;
 
-use super::case::Case;
-use super::expectation::{Failures, Reported, unmet};
-use super::run::at;
+use crate::case::Case;
+use crate::expectation::{Failures, Reported, unmet};
 
 /// The failures of a case: what its text reports must be what it expects.
 pub(crate) fn run(case: &Case) -> Failures {
@@ -15,17 +14,12 @@ pub(crate) fn run(case: &Case) -> Failures {
         Ok(parsed) => parsed,
         Err(errors) => {
             let reported = errors.iter();
-            let reported = reported.map(|e| at(case, e.span, e.code().id, e.to_string()));
+            let reported = reported.map(|e| case.at(e.span, e.code().id, e.to_string()));
             return unmet(&case.expected, &reported.collect::<Vec<_>>());
         }
     };
     let report = |part: Part, code: &str, message: String| {
-        at(
-            case,
-            parsed.spans.get(part).unwrap_or_default(),
-            code,
-            message,
-        )
+        case.at(parsed.spans.get(part).unwrap_or_default(), code, message)
     };
     let (program, mut failures) = match round_trip(&parsed) {
         Ok(found) => found,
