@@ -17,12 +17,13 @@ use crate::expectation::Reported;
 use crate::frontend::Frontend;
 use crate::outcome::Outcome;
 
-/// A captured graph of one layer.
+/// A captured graph of the layers that its text names, or of one.
 pub(crate) fn captured(parsed: &Parsed) -> Result<CapturedGraph, String> {
+    let last = parsed.graph.insts().filter_map(|(_, data)| data.layer);
     Ok(CapturedGraph {
         graph: verified(&parsed.graph)?,
         batch: Vec::new(),
-        n_layer: 1,
+        n_layer: last.max().map_or(1, |last| last.saturating_add(1)),
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
