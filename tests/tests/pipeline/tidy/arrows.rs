@@ -150,8 +150,9 @@ const MODULES: [(&str, &[&str]); 20] = [
     (
         "ir",
         &[
-            "cells", "code", "dims", "dtype", "entity", "interval", "window", "place", "types",
-            "sharding", "op", "factor", "graph", "budget", "resize", "text", "verify", "program",
+            "random", "cells", "code", "dims", "dtype", "entity", "interval", "window", "place",
+            "types", "sharding", "op", "factor", "graph", "budget", "resize", "text", "verify",
+            "program",
         ],
     ),
     (
