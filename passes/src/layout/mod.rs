@@ -3,12 +3,12 @@
 //! A view (`reshape`, `permute`, `slice`) costs nothing where the elements of its result lie at regular distances in what it
 //! views. Where they do not, it is a copy: a launch covers it. Weights that are stored for kernels have no views.
 
+use tpc_ir::program::{Layout, Stored, StoredFormat, Target, WeightPart};
+use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
+
 mod print;
 
 pub use print::print;
-
-use tpc_ir::program::{Layout, Stored, StoredFormat, Target, WeightPart};
-use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
 
 /// How a value comes to lie in memory, as far as its op tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

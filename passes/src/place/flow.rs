@@ -143,7 +143,6 @@ impl Net {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tpc_ir::random::SplitMix64;
 
     #[test]
     fn the_cut_is_the_one_nearest_to_the_sink() {
@@ -181,8 +180,13 @@ mod tests {
 
     #[test]
     fn cuts_are_the_least_of_all() {
-        let mut random = SplitMix64::new(1);
-        let mut random = |n: u64| random.next_u64() % n;
+        let mut state = 1_u64;
+        let mut random = |n: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % n
+        };
         for _ in 0..500 {
             let nodes = 2 + random(6) as u32;
             let edges: Vec<(u32, u32, u64)> = (0..random(20))
