@@ -27,6 +27,7 @@ pub mod interval;
 pub mod op;
 pub mod place;
 pub mod program;
+pub mod random;
 pub mod resize;
 pub mod sharding;
 pub mod text;

@@ -22,6 +22,7 @@ mod engine_memory_args;
 mod eval;
 mod execution;
 mod explain;
+pub mod filetest;
 mod foreign;
 mod input;
 mod inspect;
@@ -94,6 +95,9 @@ enum Command {
     Synth(synth::Args),
     /// Explain a diagnostic code, or list all codes.
     Explain(explain::Args),
+    /// Run file tests of passes.
+    #[command(hide = true)]
+    Filetest(filetest::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
     /// Print the manual page, or write the pages of all commands.
@@ -153,6 +157,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Tokenize(a) => tokenize::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Explain(a) => explain::run(a),
+        Command::Filetest(a) => filetest::run(a),
         Command::Completions(a) => completions::run(a, Cli::command()),
         Command::Man(a) => man::run(a, Cli::command()),
     };

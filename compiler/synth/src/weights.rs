@@ -1,10 +1,11 @@
 //! Random weights.
 
+use tpc_ir::random::SplitMix64;
 use tpc_models::{ExpectedTensor, TensorRole};
 
-/// A generator of random numbers, the same on every machine: SplitMix64 (Steele, Lea and Flood, 2014).
+/// A generator of random numbers, the same on every machine.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix64);
 
 impl Rng {
     /// The generator of a tensor. It depends on the seed and the tensor's name only.
@@ -13,16 +14,14 @@ impl Rng {
         let hash = tensor.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01B3)
         });
-        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ hash)
+        Rng(SplitMix64::new(
+            seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ hash,
+        ))
     }
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// An approximately normal number of mean 0 and variance 1: the sum of four uniform ones. An exactly normal one

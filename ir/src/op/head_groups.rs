@@ -116,6 +116,7 @@ fn append(out: &mut Vec<(HeadGroups, u64)>, first: u64, at: u64, each: u64, coun
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SplitMix64;
 
     fn interval(start: u64, len: u64) -> Interval {
         Interval { start, len }
@@ -177,13 +178,8 @@ mod tests {
 
     #[test]
     fn runs_are_those_of_a_walk_through_all_indices() {
-        let mut state = 1_u64;
-        let mut below = |n: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % n
-        };
+        let mut random = SplitMix64::new(1);
+        let mut below = |n: u64| random.next_u64() % n;
         let mut found = 0;
         for _ in 0..20_000 {
             let group = 1 + below(5);

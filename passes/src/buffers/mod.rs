@@ -11,8 +11,10 @@ mod aliases;
 mod free_list;
 mod lifetimes;
 mod memory;
+mod print;
 
 pub use memory::Memory;
+pub use print::print;
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{

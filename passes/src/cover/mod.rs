@@ -5,6 +5,10 @@
 //! memory.
 
 mod groups;
+mod print;
+
+pub use print::print;
+pub(crate) use print::work;
 
 use tpc_ir::program::{LaunchData, Target, Work};
 use tpc_ir::{Graph, Inst};

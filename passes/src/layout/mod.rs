@@ -6,6 +6,10 @@
 use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
 
+mod print;
+
+pub use print::print;
+
 /// How a value comes to lie in memory, as far as its op tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {

@@ -21,6 +21,7 @@ mod layer_group;
 mod lower_bound;
 mod options;
 mod price;
+mod print;
 mod problem;
 mod ranges;
 mod request;
@@ -40,6 +41,7 @@ pub use explanation::{
 pub use layer_group::{LayerGroup, Signature, layer_groups};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
+pub use print::print;
 pub use ranges::{ChainCuts, chain, proportional};
 pub use request::PlanRequest;
 pub use situation::ModelKind;

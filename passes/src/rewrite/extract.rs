@@ -7,6 +7,7 @@
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
+use tpc_ir::random::SplitMix64;
 
 /// A term of an e-class.
 #[derive(Clone, Debug)]
@@ -59,13 +60,10 @@ enum Trial {
 
 impl Extraction {
     /// Gives every term a random price.
-    pub(super) fn shuffle(&mut self, mut seed: u64) {
+    pub(super) fn shuffle(&mut self, seed: u64) {
+        let mut random = SplitMix64::new(seed);
         for term in self.nodes.iter_mut().flatten() {
-            // A linear congruential generator; its upper bits are good enough.
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            term.us = (seed >> 40) as f64;
+            term.us = (random.next_u64() >> 40) as f64;
         }
     }
 

@@ -6,7 +6,9 @@
 
 mod overlap;
 mod phases;
+mod print;
 mod waits;
 
 pub use phases::{Order, order};
+pub use print::print;
 pub use waits::queues;

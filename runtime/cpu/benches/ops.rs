@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::time::Instant;
+use tpc_ir::random::SplitMix64;
 
 use tpc_cpu::{Kernel, Sizes, Team, View};
 use tpc_ir::DType;
@@ -20,14 +21,8 @@ struct Buffer {
 }
 
 fn noise(n: usize) -> Vec<f32> {
-    let mut x = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        (x >> 40) as f32 / 8_388_608.0 - 1.0
-    };
-    (0..n).map(|_| next()).collect()
+    let mut random = SplitMix64::new(1);
+    (0..n).map(|_| random.signed() as f32).collect()
 }
 
 impl Buffer {

@@ -13,6 +13,7 @@ use tpc_cpu::product::{
     Tokens, quantise,
 };
 use tpc_ir::DType;
+use tpc_ir::random::SplitMix64;
 
 /// Rows and K of the matrix.
 const ROWS: usize = 4096;
@@ -177,13 +178,8 @@ fn black_box_registers<T>(v: T) -> T {
 
 /// Blocks of small scales and any codes.
 fn weights(dtype: DType, elements: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut random = SplitMix64::new(1);
+    let mut next = move || random.next_u64();
     let bytes = dtype.bytes(elements as u64).unwrap_or(0) as usize;
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {

@@ -5,20 +5,18 @@
 //! that package lacks, from a separate transcription of the published algorithm.
 
 use super::*;
+use tpc_ir::random::Xorshift64;
 
-/// Marsaglia's xorshift64; the high bits are the good ones.
-struct Xorshift(u64);
+/// Test data; the recorded digests depend on the sequence.
+struct Xorshift(Xorshift64);
 
 impl Xorshift {
     const fn new() -> Self {
-        Xorshift(0x9e37_79b9_7f4a_7c15)
+        Xorshift(Xorshift64::new(0x9e37_79b9_7f4a_7c15))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        self.0.next_u64()
     }
 
     fn bytes(&mut self, n: usize) -> Vec<u8> {

@@ -1,11 +1,15 @@
 //! Choices that are the same in every run.
 
+use tpc_ir::random::Xorshift64;
+
 /// A generator of numbers that are the same in every run.
-pub(crate) struct Random(u64);
+pub(crate) struct Random(Xorshift64);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
-        let mut out = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut out = Random(Xorshift64::new(
+            seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        ));
         for _ in 0..8 {
             out.next();
         }
@@ -13,10 +17,7 @@ impl Random {
     }
 
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 11
+        self.0.next_u64() >> 11
     }
 
     /// A number below `n`; 0 where `n` is 0.

@@ -1,6 +1,7 @@
 //! Sessions on the CPU executor: several sequences, going back, context shifts, and files.
 
 use std::path::{Path, PathBuf};
+use tpc_ir::random::SplitMix64;
 
 use tpc_core::golden::distance;
 use tpc_cpu::{CpuExecutor, CpuOptions};
@@ -289,15 +290,6 @@ fn a_session_of_another_model_is_refused_in_words() {
     assert!(same.load(7, &bytes).is_ok());
 }
 
-/// A generator of random numbers (Steele, Lea and Flood 2014: SplitMix64).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[test]
 fn damaged_files_give_diagnostics() {
     let path = models().swap_remove(0);
@@ -311,14 +303,14 @@ fn damaged_files_give_diagnostics() {
             assert!(known.contains(&e.code().id), "{n}: {e}");
         }
     }
-    let mut seed = 1;
+    let mut random = SplitMix64::new(1);
     let head = bytes.len().min(2048);
     let mut refused = 0;
     for i in 0..10_000 {
         let mut bad = bytes.clone();
-        for _ in 0..=random(&mut seed) % 3 {
-            let at = random(&mut seed) as usize % if i % 2 == 0 { bad.len() } else { head };
-            bad[at] = random(&mut seed) as u8;
+        for _ in 0..=random.next_u64() % 3 {
+            let at = random.next_u64() as usize % if i % 2 == 0 { bad.len() } else { head };
+            bad[at] = random.next_u64() as u8;
         }
         let sealed = i % 2 == 1;
         if sealed {

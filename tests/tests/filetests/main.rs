@@ -1,63 +1,13 @@
-//! File tests: `.tpir` texts with a command in their header and expectations on the lines they concern.
-//!
-//! ```text
-//! ;; Prose about the test; as many lines as it needs.
-//! ; test verify
-//! tpir 1
-//! …
-//! v3: f32[8] @host = add v1, v2 ; error[TPC0244]: operand 1 from dev0
-//! ```
-//!
-//! | command | the case passes if |
-//! |---|---|
-//! | `parse` | the text parses |
-//! | `print` | the text parses, and what stands below the header is exactly what printing gives |
-//! | `parse-error` | parsing gives exactly the expected errors |
-//! | `verify` | the text parses, and verifying gives exactly the expected errors |
-//! | `place`, `factors`, `shard` | the model's graph, planned with `; options`, gives the text in the section below |
-//! | `rewrite`, `lower` | the sharded graph gives the text in the section below |
-//! | `prove` | the programs in the section below compute the model, or are refused with the expected error |
-//! | `program` | the text of a program gives exactly the expected errors of the parser, or of the verifiers of graphs and programs |
-//! | `lint` | planning the graph, or the synthetic `; model`, gives exactly the expected findings |
-//!
-//! The folder of a file is the name of its command (`parse` also holds `print`).
-//!
-//! *Sections.* `; ---- placed` (`factors`, `sharded`, `rewritten`, `programs`) begins the exact output of a pass, or
-//! the programs of `prove`. `TPC_BLESS=1` rewrites outputs that differ.
-//!
-//! *Options.* `; options --devices 2 -ngl 1` gives placement options as on the command line.
-//!
-//! *Expectations.* `; error[CODE]: words` stands at the end of the line on which the error is reported; the words, which
-//! may be left out, are part of its message. Several may follow one another. Findings of `lint` are expected as
-//! `; warning[CODE]: words` (or `note`, `error`), where the words may be part of the cure; findings about no line stand in
-//! the header as `; expect warning[CODE]: words`. `; sharding: split(1: c0)` at the end of a line says how the plan divides
-//! the value.
-//!
-//! Every text that parses is also printed, parsed and compared. Unknown directives, malformed expectations, texts
-//! without a command, sections that nothing reads and files of another kind fail.
-//!
-//! A new command is a variant of [`Command`](command::Command), which the compiler then asks [`run`](run::run) to handle.
-
-mod case;
-mod command;
-mod expectation;
-mod lint;
-mod passes;
-mod program;
-mod run;
+//! The file tests in `tests/filetests`. [`tpc_filetest`] describes their form.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tpc::filetest::FRONTEND;
+use tpc_filetest::{Case, Command, Failures, check, read};
 use tpc_ir::{text, verify};
-
-use case::Case;
-use command::Command;
-
-use expectation::Failures;
-use run::run;
 
 /// Codes that no text can provoke, and the unit test that does.
 const NOT_IN_TEXT: &[(&str, &str)] = &[
@@ -88,22 +38,15 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     paths.into_iter().flat_map(below).collect()
 }
 
-fn read(path: &Path) -> Result<Case, Failures> {
-    if path.extension().is_none_or(|e| e != "tpir") {
-        return Err(vec!["1: not a .tpir file".to_owned()]);
-    }
-    let text = fs::read_to_string(path).map_err(|e| vec![format!("1: {e}")])?;
-    Case::read(text)
-}
-
 #[test]
 fn files_meet_their_expectations() {
     let root = root();
     let paths = files(&root);
     assert!(!paths.is_empty());
     let mut report = String::new();
+    let bless = std::env::var_os("TPC_BLESS").is_some();
     for path in &paths {
-        let failures = read(path).map_or_else(|f| f, |case| run(&case, Some(path)));
+        let failures = check(path, &FRONTEND, bless);
         let name = path.strip_prefix(&root).unwrap_or(path).display();
         for failure in failures {
             writeln!(report, "filetests/{name}:{failure}").expect("a String takes text");
@@ -123,10 +66,12 @@ fn folders_are_named_after_commands() {
         );
     }
     for path in files(&root) {
-        let Ok(case) = read(&path) else { continue };
+        let Ok(case) = read(&path, &FRONTEND) else {
+            continue;
+        };
         let folder = path.parent().and_then(Path::file_name);
         let folder = folder.and_then(|f| f.to_str()).and_then(Command::from_name);
-        let expected = match case.command {
+        let expected = match case.command() {
             Command::Print => Command::Parse,
             other => other,
         };
@@ -151,8 +96,10 @@ fn every_op_has_a_line() {
 
 #[test]
 fn every_code_is_fired_by_a_file() {
-    let cases = files(&root()).into_iter().filter_map(|p| read(&p).ok());
-    let fired: BTreeSet<String> = cases.flat_map(|c| c.expected).map(|e| e.code).collect();
+    let cases = files(&root())
+        .into_iter()
+        .filter_map(|p| read(&p, &FRONTEND).ok());
+    let fired: BTreeSet<String> = cases.flat_map(|c| c.codes()).collect();
     for (code, test) in NOT_IN_TEXT {
         assert!(
             !fired.contains(*code),
@@ -172,8 +119,9 @@ fn every_code_is_fired_by_a_file() {
 #[test]
 fn faulty_files_are_found_out() {
     let graph = "tpir 1\ngraph \"g\"\n";
-    let faults = |text: String| Case::read(text).map_or_else(|f| f, |c| run(&c, None));
-    let check = |text: String, expected: &str| {
+    let read = |text: String| Case::read(text, &FRONTEND);
+    let faults = |text: String| read(text).map_or_else(|f| f, |c| c.run(&FRONTEND, None));
+    let finds = |text: String, expected: &str| {
         let failures = faults(text);
         assert!(
             failures.iter().any(|f| f.contains(expected)),
@@ -181,72 +129,88 @@ fn faulty_files_are_found_out() {
         );
     };
     assert_eq!(faults(format!("; test parse\n{graph}")), Failures::new());
-    check(graph.to_owned(), "no command");
-    check(format!("; test prase\n{graph}"), "unknown command");
-    check(format!("; tset parse\n{graph}"), "unknown directive");
-    check(
+    finds(graph.to_owned(), "no command");
+    finds(format!("; test prase\n{graph}"), "unknown command");
+    finds(format!("; tset parse\n{graph}"), "unknown directive");
+    finds(
         format!("; test parse\n; test verify\n{graph}"),
         "a second command",
     );
-    check(format!("; test parse\n{graph}; eror[TPC0206]"), "malformed");
-    check(
+    finds(format!("; test parse\n{graph}; eror[TPC0206]"), "malformed");
+    finds(
         format!("; test parse\n{graph}; error[TPC9999]"),
         "unknown code",
     );
-    check(
+    finds(
         format!("; test parse\n{graph}; error[TPC0206] no colon"),
         "malformed",
     );
-    check(
+    finds(
         format!("; test parse\n{graph}; error[TPC0206]"),
         "not reported",
     );
-    check(
+    finds(
         format!("; test parse\n{graph}?"),
         "unexpected error[TPC0202]",
     );
-    check(
+    finds(
         format!("; test parse\n{graph}?; error[TPC0202]"),
         "does not parse",
     );
-    check(format!("; test parse-error\n{graph}"), "the text parses");
-    check(
+    finds(format!("; test parse-error\n{graph}"), "the text parses");
+    finds(
         format!("; test verify\n{graph}"),
         "3: unexpected error[TPC0223]",
     );
-    check(
+    finds(
         format!("; test parse-error\n{graph}x; error[TPC0206]: y"),
         "not reported",
     );
-    check(format!("; test print\n{graph} \n"), "prints as");
-    check(format!("; test print\n{graph}layer 1\n"), "4: prints as");
-    check(
+    finds(format!("; test print\n{graph} \n"), "prints as");
+    finds(format!("; test print\n{graph}layer 1\n"), "4: prints as");
+    finds(
         format!("; test parse\n; options -ts 1,1\n{graph}"),
         "takes no options",
     );
-    check(
+    finds(
         format!("; test verify\n; model llama:layers=1\n{graph}"),
         "only `lint` takes a model",
     );
-    check(
+    finds(
         format!("; test verify\n; expect note[TPC0309]\n{graph}"),
         "findings about no line",
     );
-    check(
+    finds(
         format!("; test parse\n{graph}; ---- programs\n"),
         "no sections",
     );
-    check(
+    finds(
         format!("; test lower\n{graph}; ---- placed\n"),
         "called `programs`",
     );
+    finds(
+        format!("; test lower\n; target cpu\n{graph}"),
+        "takes no target",
+    );
+    finds(
+        format!("; test cover\n; shape n_tokens=4\n{graph}"),
+        "takes no shapes",
+    );
     let valid = "v0 \"x\": f32[8] @host = input {name = \"x\"}\noutput \"x\" = v0\n";
-    check(
+    finds(
         format!("; test lower\n{graph}{valid}; ---- programs\ntpir 1\n"),
         "the pass gives",
     );
-    check(format!("; test lower\n{graph}{valid}"), "no section");
-    check(
+    finds(format!("; test lower\n{graph}{valid}"), "no section");
+    finds(
+        format!("; test layout\n; target gpu\n{graph}{valid}"),
+        "unknown target `gpu`",
+    );
+    finds(
+        format!("; test buffers\n; shape n_tokens\n{graph}{valid}"),
+        "`n_tokens` is not SYMBOL=SIZE",
+    );
+    finds(
         "; test lint\n; model llama:layers=no\n".to_owned(),
         "`; model`",
     );

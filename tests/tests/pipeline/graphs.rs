@@ -1,10 +1,12 @@
 //! Random graphs of 5 to 40 ops, planned and split at random, and executed both ways.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::op::*;
 use tpc_ir::{Dim, Op, Value};
 
+use super::choices::each_graph;
 use super::random::{
     Builder, Fate, Verdict, d, judge, plan_and_run, split_and_run, unproved_at_most,
 };
@@ -429,14 +431,15 @@ const APART: [&str; 7] = [
 
 #[test]
 fn plans_of_random_graphs_verify_and_execute_equal() {
-    let mut split = 0;
-    let mut seen = BTreeSet::new();
-    for seed in 0..GRAPHS {
-        let mut b = Builder::new(seed);
+    let (split, seen) = (Cell::new(0), RefCell::new(BTreeSet::new()));
+    let outcome = each_graph(GRAPHS, |mut b| {
         let out = random_graph(&mut b);
-        seen.extend(b.graph.insts().map(|(_, i)| i.op.name()));
-        split += u64::from(plan_and_run(b, out) > 0);
-    }
+        let names = b.graph.insts().map(|(_, i)| i.op.name());
+        seen.borrow_mut().extend(names);
+        split.set(split.get() + u64::from(plan_and_run(b, out) > 0));
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    let (split, seen) = (split.get(), seen.into_inner());
     unproved_at_most(20);
     println!("{split} of {GRAPHS} graphs were split");
     assert!(
@@ -452,12 +455,13 @@ fn plans_of_random_graphs_verify_and_execute_equal() {
 
 #[test]
 fn random_splits_of_random_graphs_execute_equal() {
-    let mut ran = 0;
-    for seed in 0..GRAPHS {
-        let mut b = Builder::new(1_000_000 + seed);
+    let ran = Cell::new(0);
+    let outcome = each_graph(GRAPHS, |mut b| {
         let out = random_graph(&mut b);
-        ran += u64::from(matches!(split_and_run(b, out), Fate::Ran));
-    }
+        ran.set(ran.get() + u64::from(matches!(split_and_run(b, out), Fate::Ran)));
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    let ran = ran.get();
     unproved_at_most(20);
     println!("{ran} of {GRAPHS} splits were carried out");
     assert!(
@@ -468,14 +472,15 @@ fn random_splits_of_random_graphs_execute_equal() {
 
 #[test]
 fn what_the_verifier_refuses_is_wrong() {
-    let mut tally: BTreeMap<Verdict, u64> = BTreeMap::new();
-    for seed in 0..GRAPHS {
-        let mut b = Builder::new(2_000_000 + seed);
+    let tally = RefCell::new(BTreeMap::<Verdict, u64>::new());
+    let outcome = each_graph(GRAPHS, |mut b| {
         let out = random_graph(&mut b);
         if let Some(verdict) = judge(b, out) {
-            *tally.entry(verdict).or_default() += 1;
+            *tally.borrow_mut().entry(verdict).or_default() += 1;
         }
-    }
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    let tally = tally.into_inner();
     let of = |v| tally.get(&v).copied().unwrap_or(0);
     let (refused, alarms) = (of(Verdict::Refused), of(Verdict::FalseAlarm));
     println!("{alarms} false alarms in {} refusals", refused + alarms);

@@ -12,6 +12,7 @@ use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 use tpc_passes::plan::PlanRequest;
 use tpc_tests::{Sweep, TENSOR_NAMES, goldens};
 
+use super::choices::each_graph;
 use super::graphs::random_graph;
 use super::random::{Builder, Rng, plan_and_run_with};
 use super::support::{golden, placement, plan, run};
@@ -246,12 +247,13 @@ fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
 
 #[test]
 fn random_graphs_anywhere_give_the_same_numbers() {
-    let mut copied = 0;
-    for seed in 0..200 {
-        let mut b = Builder::new(seed + 77_000);
+    let copied = std::cell::Cell::new(0);
+    let outcome = each_graph(200, |mut b| {
         let out = random_graph(&mut b);
-        copied += plan_and_run_with(b, out, anywhere);
-    }
+        copied.set(copied.get() + plan_and_run_with(b, out, anywhere));
+    });
+    outcome.unwrap_or_else(|e| panic!("{e}"));
+    let copied = copied.get();
     crate::random::unproved_at_most(40);
     assert!(copied > 50, "only {copied} factors were split");
 }

@@ -9,6 +9,7 @@ use tpc_ir::stage::Executable;
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{InferredTypes, Input, InputKind, MulMat, Weight};
+use tpc_ir::random::SplitMix64;
 use tpc_ir::verify::verify;
 use tpc_ir::{
     AxisTree, Bindings, ClassRef, DType, Dim, Graph, Group, Interval, Op, Output, Place, Sharding,
@@ -25,22 +26,35 @@ use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
-/// A small deterministic generator of random numbers.
+/// A source of choices: random numbers of a seed, or numbers that a strategy of proptest gives and shrinks.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub(crate) struct Rng {
+    random: SplitMix64,
+    /// The given numbers, the next one last; `None` for those of the seed.
+    given: Option<Vec<u64>>,
+}
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Rng {
-        Rng(seed ^ 0x9E37_79B9_7F4A_7C15)
+        Rng {
+            random: SplitMix64::new(seed ^ 0x9E37_79B9_7F4A_7C15),
+            given: None,
+        }
+    }
+
+    /// The source of these choices. Behind the last one, every choice is the simplest.
+    pub(crate) fn of(choices: &[u64]) -> Rng {
+        Rng {
+            given: Some(choices.iter().rev().copied().collect()),
+            ..Rng::new(0)
+        }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        match &mut self.given {
+            Some(given) => given.pop().unwrap_or(0),
+            None => self.random.next_u64(),
+        }
     }
 
     /// A number from `low` to `high`, both included.
@@ -52,8 +66,9 @@ impl Rng {
         self.next().is_multiple_of(n)
     }
 
+    /// A number in [-1, 1). Numbers of tensors are no choices: they follow from the seed.
     pub(crate) fn real(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
+        (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
     }
 
     pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
@@ -80,7 +95,11 @@ pub(crate) fn d(n: u64) -> Dim {
 
 impl Builder {
     pub(crate) fn new(seed: u64) -> Builder {
-        let mut rng = Rng::new(seed);
+        Builder::of(Rng::new(seed))
+    }
+
+    /// A builder whose graph follows from these choices.
+    pub(crate) fn of(mut rng: Rng) -> Builder {
         let tokens = rng.range(1, 4);
         Builder {
             graph: Graph::new("random"),

@@ -1,13 +1,14 @@
 //! Every op's sharding rule, executed: random shapes, splits and numbers of devices, with uneven, empty and overlapping
 //! ranges, on operands that are whole, split or pending sums.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use tpc_tests::Sweep;
 
-use proptest::prelude::*;
 use tpc_ir::op::*;
 use tpc_ir::{Dim, Interval, Op, Value};
 
+use super::choices::each_graph;
 use super::random::{Builder, Fate, d, split_and_run, unproved_at_most};
 
 pub(crate) type Case = fn(&mut Builder) -> Value;
@@ -914,36 +915,21 @@ pub(crate) const CASES: &[(&str, Case)] = &[
 ];
 
 fn check(name: &str, case: Case, cases: u32) -> Result<BTreeSet<&'static str>, String> {
-    let mut ran = 0;
-    let mut names = BTreeSet::new();
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let mut runner = proptest::test_runner::TestRunner::new_with_rng(
-        config,
-        proptest::test_runner::TestRng::deterministic_rng(
-            proptest::test_runner::RngAlgorithm::ChaCha,
-        ),
-    );
-    let cell = std::cell::RefCell::new((&mut ran, &mut names));
-    let outcome = runner.run(&any::<u64>(), |seed| {
-        let mut b = Builder::new(seed);
+    let (ran, names) = (Cell::new(0), RefCell::new(BTreeSet::new()));
+    let outcome = each_graph(cases.into(), |mut b| {
         let out = case(&mut b);
-        let mut cell = cell.borrow_mut();
-        cell.1.extend(b.graph.insts().map(|(_, i)| i.op.name()));
-        match split_and_run(b, out) {
-            Fate::Ran => *cell.0 += 1,
-            Fate::Nothing | Fate::PropagationConflict => {}
+        let own = b.graph.insts().map(|(_, i)| i.op.name());
+        names.borrow_mut().extend(own);
+        if let Fate::Ran = split_and_run(b, out) {
+            ran.set(ran.get() + 1);
         }
-        Ok(())
     });
     outcome.map_err(|e| format!("{name}: {e}"))?;
+    let ran = ran.get();
     if ran * 5 < cases {
         return Err(format!("{name}: only {ran} of {cases} splits ran"));
     }
-    Ok(names)
+    Ok(names.into_inner())
 }
 
 #[test]

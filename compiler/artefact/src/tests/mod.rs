@@ -4,6 +4,7 @@ mod kernels;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use tpc_ir::random::SplitMix64;
 
 use tpc_ir::program::StorageFormat;
 
@@ -263,20 +264,12 @@ fn what_hides_in_archives_is_refused() {
     }
 }
 
-/// A generator whose numbers are the same in every run (Steele, Lea and Flood 2014: SplitMix64).
-struct Random(u64);
+/// Choices that are the same in every run.
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
+        self.0.below(n)
     }
 
     fn pick<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
@@ -296,7 +289,7 @@ fn truncated_files_are_refused() {
 /// A change of any bytes is found by the container.
 #[test]
 fn changed_bytes_are_refused() {
-    let mut random = Random(1);
+    let mut random = Random(SplitMix64::new(1));
     for _ in 0..4000 {
         let mut bytes = KEPT.to_vec();
         for _ in 0..=random.below(3) {
@@ -394,7 +387,7 @@ fn mutated(text: &str, random: &mut Random) -> String {
 #[test]
 fn changed_texts_are_refused_or_verified() {
     let (manifest, program) = parts();
-    let mut random = Random(2);
+    let mut random = Random(SplitMix64::new(2));
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for _ in 0..6000 {
         let file = match random.below(4) {

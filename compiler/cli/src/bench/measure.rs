@@ -1,6 +1,7 @@
 //! A test: tokens through a model, timed.
 
 use std::time::{Duration, Instant};
+use tpc_ir::random::SplitMix64;
 
 use tpc_runtime::{Batch, ExecError, KernelTime, Logits, TokenPos};
 
@@ -191,7 +192,7 @@ impl Bench<'_, '_> {
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
         self.model.clear()?;
         let mut tokens = Tokens {
-            state: 1,
+            random: SplitMix64::new(1),
             n_vocab: self.n_vocab,
         };
         let (n, depth, sequences) = (test.tokens(), test.depth(), self.sequences);
@@ -251,9 +252,9 @@ impl Bench<'_, '_> {
     }
 }
 
-/// Random tokens, the same in every run (Steele, Lea and Flood 2014: SplitMix64).
+/// Random tokens, the same in every run.
 struct Tokens {
-    state: u64,
+    random: SplitMix64,
     n_vocab: u32,
 }
 
@@ -263,12 +264,7 @@ impl Tokens {
     }
 
     fn next(&mut self) -> u32 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z % u64::from(self.n_vocab.max(1))) as u32
+        (self.random.next_u64() % u64::from(self.n_vocab.max(1))) as u32
     }
 }
 

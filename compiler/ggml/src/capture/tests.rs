@@ -6,6 +6,7 @@ mod lost;
 mod mutants;
 
 use std::fmt::Write;
+use tpc_ir::random::SplitMix64;
 
 use tpc_ir::{Op, Output, Symbol};
 
@@ -344,13 +345,8 @@ fn every_defect_has_its_code() {
 
 #[test]
 fn no_text_makes_it_panic() {
-    let mut state = 1_u64;
-    let mut random = |n: usize| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) as usize % n.max(1)
-    };
+    let mut random = SplitMix64::new(1);
+    let mut random = |n: usize| random.below(n);
     let words = [
         "0",
         "1",

@@ -2,6 +2,7 @@
 
 use super::super::{Endianness, Header, MetaValue, parse};
 use super::{bytes_of, header_of, sample};
+use tpc_ir::random::SplitMix64;
 
 /// Uses everything a header offers, so that a broken invariant shows.
 fn exercise(header: &Header, file_len: u64) {
@@ -67,23 +68,7 @@ fn every_truncation_is_an_error_or_a_bare_header() {
     }
 }
 
-/// Marsaglia's xorshift64: reproducible, and good enough to scatter mutations.
-struct XorShift(u64);
-
-impl XorShift {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap()
-    }
-}
-
-fn mutate(bytes: &mut Vec<u8>, rng: &mut XorShift) {
+fn mutate(bytes: &mut Vec<u8>, rng: &mut SplitMix64) {
     const WORDS: [u64; 8] = [
         0,
         1,
@@ -96,7 +81,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut XorShift) {
     ];
     let at = rng.below(bytes.len());
     match rng.below(8) {
-        0..=3 => bytes[at] = rng.next().to_le_bytes()[0],
+        0..=3 => bytes[at] = rng.next_u64().to_le_bytes()[0],
         4 => bytes[at] ^= 1 << rng.below(8),
         5 => {
             let word = WORDS[rng.below(WORDS.len())].to_le_bytes();
@@ -118,7 +103,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut XorShift) {
 fn random_damage_never_panics() {
     let mut seeds = vec![header_of(&sample()), bytes_of(&sample())];
     seeds.push(header_of(sample().endianness(Endianness::Big)));
-    let mut rng = XorShift(0x9e37_79b9_7f4a_7c15);
+    let mut rng = SplitMix64::new(1);
     let (mut good, mut bad) = (0u32, 0u32);
     for round in 0..120_000 {
         let mut bytes = seeds[round % seeds.len()].clone();
@@ -139,13 +124,13 @@ fn random_damage_never_panics() {
 
 #[test]
 fn random_bytes_after_a_good_preamble_never_panic() {
-    let mut rng = XorShift(42);
+    let mut rng = SplitMix64::new(42);
     for _ in 0..20_000 {
         let mut bytes = b"GGUF\x03\0\0\0".to_vec();
-        bytes.extend((rng.next() % 3).to_le_bytes());
-        bytes.extend((rng.next() % 3).to_le_bytes());
+        bytes.extend((rng.next_u64() % 3).to_le_bytes());
+        bytes.extend((rng.next_u64() % 3).to_le_bytes());
         for _ in 0..rng.below(40) {
-            let word = rng.next();
+            let word = rng.next_u64();
             // Mostly small numbers, so that lengths are plausible.
             bytes.extend((if word & 3 == 0 { word } else { word >> 60 }).to_le_bytes());
         }

@@ -1,20 +1,14 @@
 //! Messages that are changed at random: whatever comes, the connection goes on or is refused, and memory is given back.
 
 use super::support::{conversation, message, talk};
+use tpc_ir::random::SplitMix64;
 
-/// A small generator, so that every run has the same mutants.
-struct Random(u64);
+/// Choices that are the same in every run.
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
     fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
+        self.0.below(n)
     }
 
     /// Numbers at which programs fail.
@@ -36,7 +30,7 @@ impl Random {
             u64::MAX,
         ];
         edges[self.below(edges.len())]
-            .wrapping_add(self.next() % 3)
+            .wrapping_add(self.0.next_u64() % 3)
             .wrapping_sub(1)
     }
 }
@@ -84,7 +78,7 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
 #[test]
 fn no_message_does_harm() {
     let cases = std::env::var("TPC_CASES").ok().and_then(|n| n.parse().ok());
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(SplitMix64::new(1));
     let (mut served, mut refused) = (0_u32, 0_u32);
     for _ in 0..cases.unwrap_or(10_000) {
         let mut messages = conversation();

@@ -1,5 +1,6 @@
 //! Index sets against lists of the elements that they select.
 
+use tpc_ir::random::SplitMix64;
 use tpc_ir::{Dim, Interval, Symbol};
 
 use super::axes::{from_axes, locate, per_axis};
@@ -59,15 +60,11 @@ fn patterns_are_in_lowest_terms() {
 }
 
 /// Random numbers below a bound.
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
+        self.0.next_u64() % n
     }
 
     /// An index set of a tensor of `n` elements, from one or two factors.
@@ -101,7 +98,7 @@ impl Random {
 
 #[test]
 fn composition_is_that_of_the_lists_and_has_an_inverse() {
-    let mut random = Random(1);
+    let mut random = Random(SplitMix64::new(1));
     let (mut composed, mut inverted) = (0, 0);
     for _ in 0..40_000 {
         let n = [24, 36, 48, 60][random.below(4) as usize];

@@ -2,6 +2,7 @@
 
 use super::*;
 use tpc_ir::DType;
+use tpc_ir::random::SplitMix64;
 use tpc_runtime::quant::dequantise;
 
 /// Every type that has products.
@@ -10,19 +11,16 @@ fn types() -> impl Iterator<Item = DType> {
 }
 
 /// A small generator of test data.
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.0.next_u64()
     }
 
     /// From -1 to 1.
     fn signed(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
+        self.0.signed() as f32
     }
 
     fn floats(&mut self, n: usize) -> Vec<f32> {
@@ -105,7 +103,9 @@ struct Case {
 
 impl Case {
     fn new(dtype: DType, rows: usize, k: usize, tokens: usize) -> Case {
-        let mut random = Random(0x9e37_79b9 ^ (rows * 31 + k * 7 + tokens) as u64);
+        let mut random = Random(SplitMix64::new(
+            0x9e37_79b9 ^ (rows * 31 + k * 7 + tokens) as u64,
+        ));
         let bytes = random.weights(dtype, rows * k);
         let x = random.floats(tokens * k);
         let blocks = blocks(&x, k);
@@ -425,7 +425,7 @@ fn experts_have_the_bits_of_their_own_products() {
                 .pack(source, 0..format.panels(), out)
                 .expect("an expert");
         }
-        let bias = Random(7).floats(experts * rows);
+        let bias = Random(SplitMix64::new(7)).floats(experts * rows);
         let epilogue = Epilogue {
             bias: Some(&bias),
             ..Epilogue::default()
@@ -481,7 +481,7 @@ fn activations_that_are_no_numbers_make_their_tokens_nan_and_no_others() {
 
 #[test]
 fn any_bytes_are_weights() {
-    let mut random = Random(3);
+    let mut random = Random(SplitMix64::new(3));
     for dtype in types() {
         let mut case = Case::new(dtype, 33, 512, 7);
         for byte in &mut case.bytes {

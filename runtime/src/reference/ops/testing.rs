@@ -1,6 +1,7 @@
 //! Helpers that the tests of the ops share.
 
 use tpc_ir::op::Op;
+use tpc_ir::random::SplitMix64;
 use tpc_ir::{Bindings, DType, RANK};
 
 use super::{OpContext, Options, eval};
@@ -20,15 +21,8 @@ pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
 /// A real tensor of arbitrary but fixed numbers in [-1, 1).
 pub(super) fn noise(dims: &[usize], seed: u64) -> Tensor {
     let n: usize = dims.iter().product();
-    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let data: Vec<f64> = (0..n)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            (x >> 40) as f64 / 8_388_608.0 - 1.0
-        })
-        .collect();
+    let mut random = SplitMix64::new(seed);
+    let data: Vec<f64> = (0..n).map(|_| random.signed()).collect();
     real(dims, &data)
 }
 

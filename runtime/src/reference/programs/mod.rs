@@ -8,6 +8,7 @@ mod memory;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tpc_ir::random::Xorshift64;
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::program::{ArenaKind, BatchLayout, Phase, Program, Step, StorageFormat, Work};
@@ -35,7 +36,7 @@ pub struct ProgramInterpreter<'p> {
     /// Products whose second operand is rounded as the CPU executor rounds it, to so many terms.
     rounded: BTreeMap<Inst, usize>,
     /// The state of the generator that orders the queues.
-    seed: u64,
+    random: Xorshift64,
     /// The number of batches begun.
     batches: Batches,
 }
@@ -65,7 +66,7 @@ impl<'p> ProgramInterpreter<'p> {
             weights: BTreeMap::new(),
             interface: Interface::from_graph(&program.graph),
             rounded: BTreeMap::new(),
-            seed: seed | 1,
+            random: Xorshift64::new(seed | 1),
             batches: Batches::default(),
         };
         out.load(weights)?;
@@ -229,10 +230,7 @@ impl<'p> ProgramInterpreter<'p> {
     }
 
     fn random(&mut self, below: usize) -> usize {
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        ((self.seed >> 33) % below as u64) as usize
+        ((self.random.next_u64() >> 33) % below as u64) as usize
     }
 
     /// A launch: the covered instructions one after another.

@@ -81,6 +81,7 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("bench", "topology", Input::Topology),
     ("synth", "output", Input::Written),
     ("man", "output", Input::Written),
+    ("filetest", "files", Input::Elsewhere),
 ];
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) enum Input {
     Over,
     /// A file that is written: nothing of it is read.
     Written,
-    /// What a server reads as another command does.
+    /// A file that a server reads as another command does, or that developers of tpc write.
     Elsewhere,
 }
 

@@ -28,7 +28,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, those that need less before those that need more.
-const CRATES: [&str; 22] = [
+const CRATES: [&str; 23] = [
     "ir",
     "passes",
     "runtime",
@@ -49,6 +49,7 @@ const CRATES: [&str; 22] = [
     "compiler/artefact",
     "compiler/rpc",
     "compiler/engine",
+    "compiler/filetest",
     "compiler/cli",
     "tests",
 ];

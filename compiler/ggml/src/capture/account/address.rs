@@ -1,5 +1,6 @@
 //! Elements of memory: where ggml's strides find them, and where the IR's values have them.
 
+use tpc_ir::random::SplitMix64;
 use tpc_ir::{DType, Graph, Op, RANK, Value};
 
 use crate::capture::record::Layout;
@@ -136,12 +137,9 @@ pub(super) fn samples(ne: Index) -> impl Iterator<Item = Index> {
             unit[axis] = 1.min(ne[axis] - 1);
             out.push(unit);
         }
-        let mut state = elements;
+        let mut random = SplitMix64::new(elements);
         for _ in 0..16 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            out.extend(unflat(ne, (state >> 16) % elements));
+            out.extend(unflat(ne, random.next_u64() % elements));
         }
         out.sort_unstable();
         out.dedup();

@@ -1,5 +1,7 @@
 //! Expectations: findings that a line of a file test, or its header, expects.
 
+use crate::frontend::Frontend;
+
 /// An error, warning or note that a file expects, or that was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
@@ -10,13 +12,17 @@ pub(crate) struct Reported {
 }
 
 /// Failures of a case, each `LINE: what`.
-pub(crate) type Failures = Vec<String>;
+pub type Failures = Vec<String>;
 
 /// The beginnings of an expectation.
 const SEVERITIES: [&str; 3] = ["; error[", "; warning[", "; note["];
 
 /// The expectations at the end of a line.
-pub(crate) fn expectations(number: usize, line: &str) -> Result<Vec<Reported>, String> {
+pub(crate) fn expectations(
+    number: usize,
+    line: &str,
+    frontend: &Frontend,
+) -> Result<Vec<Reported>, String> {
     let mut starts: Vec<(usize, usize)> = SEVERITIES
         .iter()
         .flat_map(|s| line.match_indices(s).map(|(at, s)| (at, at + s.len())))
@@ -31,10 +37,12 @@ pub(crate) fn expectations(number: usize, line: &str) -> Result<Vec<Reported>, S
         .iter()
         .zip(ends)
         .map(|(&(_, from), to)| &line[from..to]);
+    let known = (!starts.is_empty()).then(frontend.codes);
+    let known = known.unwrap_or_default();
     pieces
         .map(|piece| {
             let (code, rest) = piece.split_once(']').unwrap_or((piece, ""));
-            if !tpc::catalogue::codes().iter().any(|c| **c == *code) {
+            if !known.iter().any(|c| **c == *code) {
                 return Err(format!("{number}: unknown code `{code}`"));
             }
             let message = match rest.trim() {

@@ -11,13 +11,15 @@ use tpc_ir::{DType, Value, ValueData};
 use tpc_lint::{File, graph_of, lint_file, plan_report};
 use tpc_synth::{Model, Spec};
 
-use super::case::Case;
-use super::expectation::{Failures, Reported};
-use super::passes::captured;
-use super::run::Outcome;
+use crate::case::Case;
+use crate::expectation::{Failures, Reported};
+use crate::frontend::Frontend;
+use crate::outcome::Outcome;
+use crate::planning::captured;
 
-fn placement(case: &Case, mode: SplitMode) -> Result<Placement, String> {
-    tpc::placement(&case.options, DType::F16, mode).map_err(|d| format!("`; options`: {}", d[0]))
+fn placement(case: &Case, mode: SplitMode, frontend: &Frontend) -> Result<Placement, String> {
+    (frontend.placement)(&case.options, DType::F16, mode)
+        .map_err(|d| format!("`; options`: {}", d[0]))
 }
 
 fn reported(line: usize, d: &Diagnostic) -> Reported {
@@ -31,8 +33,8 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
 
 /// The findings about a graph and its plan, on the lines of the values that they name, and the lines whose shardings are
 /// other than expected.
-pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph) -> Outcome {
-    let planned = placement(case, SplitMode::Tensor).and_then(|placement| {
+pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome {
+    let planned = placement(case, SplitMode::Tensor, frontend).and_then(|placement| {
         compile_capture(&captured(parsed)?, &placement)
             .map(|compiled| (placement, compiled))
             .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
@@ -85,14 +87,14 @@ fn shardings(
 }
 
 /// The findings about a synthetic model and its plan; all of them are about no line.
-pub(crate) fn of_model(case: &Case, spec: &str) -> Outcome {
-    match findings(case, spec) {
+pub(crate) fn of_model(case: &Case, spec: &str, frontend: &Frontend) -> Outcome {
+    match findings(case, spec, frontend) {
         Ok(found) => Outcome::reported(found.iter().map(|d| reported(0, d)).collect()),
         Err(e) => Outcome::output(Err(e)),
     }
 }
 
-fn findings(case: &Case, spec: &str) -> Result<Vec<Diagnostic>, String> {
+fn findings(case: &Case, spec: &str, frontend: &Frontend) -> Result<Vec<Diagnostic>, String> {
     let spec = Spec::parse(spec).map_err(|d| format!("`; model`: {d}"))?;
     let none = |_: DType, _: &[f32], _: &mut Vec<u8>| Err("only headers are written".to_owned());
     let model = Model::new(spec, &none).map_err(|d| format!("`; model`: {d}"))?;
@@ -106,7 +108,7 @@ fn findings(case: &Case, spec: &str) -> Result<Vec<Diagnostic>, String> {
     let file = GgufFile::open(&path).map_err(|e| e.to_string());
     let _ = std::fs::remove_file(&path);
     let file = file?;
-    let placement = placement(case, SplitMode::Auto)?;
+    let placement = placement(case, SplitMode::Auto, frontend)?;
     let lowered = graph_of(&file);
     let mut out = lint_file(&File {
         file: &file,

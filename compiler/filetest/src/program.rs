@@ -5,32 +5,23 @@ use tpc_ir::program::text::{self, ParsedProgram, Part};
 use tpc_ir::program::{StorageFormat, verify};
 use tpc_ir::verify::Violations;
 
-use super::case::Case;
-use super::expectation::{Failures, Reported, unmet};
-use super::run::at;
-
-/// The storage formats of the executors.
-const STORAGE_FORMATS: &[StorageFormat] = &[tpc_cpu::ROWS16, tpc_cuda::planes::Planes::FORMAT];
+use crate::case::Case;
+use crate::expectation::{Failures, Reported, unmet};
 
 /// The failures of a case: what its text reports must be what it expects.
-pub(crate) fn run(case: &Case) -> Failures {
-    let parsed = match text::parse(case.input(), STORAGE_FORMATS) {
+pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
+    let parsed = match text::parse(case.input(), formats) {
         Ok(parsed) => parsed,
         Err(errors) => {
             let reported = errors.iter();
-            let reported = reported.map(|e| at(case, e.span, e.code().id, e.to_string()));
+            let reported = reported.map(|e| case.at(e.span, e.code().id, e.to_string()));
             return unmet(&case.expected, &reported.collect::<Vec<_>>());
         }
     };
     let report = |part: Part, code: &str, message: String| {
-        at(
-            case,
-            parsed.spans.get(part).unwrap_or_default(),
-            code,
-            message,
-        )
+        case.at(parsed.spans.get(part).unwrap_or_default(), code, message)
     };
-    let (program, mut failures) = match round_trip(&parsed) {
+    let (program, mut failures) = match round_trip(&parsed, formats) {
         Ok(found) => found,
         Err(violations) => {
             let of = |e: &tpc_ir::verify::VerifyError| {
@@ -48,10 +39,13 @@ pub(crate) fn run(case: &Case) -> Failures {
 }
 
 /// The program, and what printing and parsing it changes.
-fn round_trip(parsed: &ParsedProgram) -> Result<(Program, Failures), Violations> {
+fn round_trip(
+    parsed: &ParsedProgram,
+    formats: &[StorageFormat],
+) -> Result<(Program, Failures), Violations> {
     let program = parsed.clone().program()?;
     let printed = text::print(&program);
-    let same = text::parse(&printed.text, STORAGE_FORMATS).is_ok_and(|again| {
+    let same = text::parse(&printed.text, formats).is_ok_and(|again| {
         let spans = again.spans == printed.spans;
         let program = |p: Program| p == program && text::print(&p) == printed;
         spans && again.program().is_ok_and(program)

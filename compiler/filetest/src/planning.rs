@@ -1,4 +1,4 @@
-//! The passes, each on the graph of the stage before it.
+//! The passes that divide a model, each on the graph of the stage before it.
 
 use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::SplitMode;
@@ -12,16 +12,18 @@ use tpc_passes::machine::Workload;
 use tpc_passes::prove::{Proof, Refutation};
 use tpc_passes::rewrite::{Limits, Machine, RULES};
 
-use super::case::Case;
-use super::expectation::Reported;
-use super::run::Outcome;
+use crate::case::Case;
+use crate::expectation::Reported;
+use crate::frontend::Frontend;
+use crate::outcome::Outcome;
 
-/// A captured graph of one layer.
+/// A captured graph of the layers that its text names, or of one.
 pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
+    let last = parsed.graph.insts().filter_map(|(_, data)| data.layer);
     Ok(CapturedGraph {
         graph: verified(&parsed.graph)?,
         batch: Vec::new(),
-        n_layer: 1,
+        n_layer: last.max().map_or(1, |last| last.saturating_add(1)),
         lines: Vec::new(),
         notes: Vec::new(),
         records: Vec::new(),
@@ -30,26 +32,53 @@ pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
     })
 }
 
-fn compiled(case: &Case, parsed: &ParsedGraph) -> Result<CompiledModel, String> {
-    let placement = tpc::placement(&case.options, DType::F16, SplitMode::Tensor)
+fn compiled(
+    case: &Case,
+    parsed: &ParsedGraph,
+    frontend: &Frontend,
+) -> Result<CompiledModel, String> {
+    let placement = (frontend.placement)(&case.options, DType::F16, SplitMode::Tensor)
         .map_err(|d| format!("`; options`: {}", d[0]))?;
     compile_capture(&captured(parsed)?, &placement)
         .map_err(|d| format!("no plan: {}: {}", d[0].code, d[0]))
 }
 
 /// The placed graph.
-pub(crate) fn place(case: &Case, parsed: &ParsedGraph) -> Result<String, String> {
-    Ok(compiled(case, parsed)?.planned.graph.to_string())
+pub(crate) fn place(
+    case: &Case,
+    parsed: &ParsedGraph,
+    frontend: &Frontend,
+) -> Result<String, String> {
+    Ok(compiled(case, parsed, frontend)?.planned.graph.to_string())
 }
 
 /// The tables of factors.
-pub(crate) fn factors(case: &Case, parsed: &ParsedGraph) -> Result<String, String> {
-    Ok(render_factors(&compiled(case, parsed)?))
+pub(crate) fn factors(
+    case: &Case,
+    parsed: &ParsedGraph,
+    frontend: &Frontend,
+) -> Result<String, String> {
+    Ok(render_factors(&compiled(case, parsed, frontend)?))
+}
+
+/// The factors that are split, and the ranges of the devices.
+pub(crate) fn plan(
+    case: &Case,
+    parsed: &ParsedGraph,
+    frontend: &Frontend,
+) -> Result<String, String> {
+    Ok(tpc_passes::plan::print(
+        &compiled(case, parsed, frontend)?.planned,
+    ))
 }
 
 /// The sharded graph before rewriting.
-pub(crate) fn shard(case: &Case, parsed: &ParsedGraph) -> Result<String, String> {
-    Ok(compiled(case, parsed)?.eager.to_string())
+pub(crate) fn shard(
+    case: &Case,
+    parsed: &ParsedGraph,
+    frontend: &Frontend,
+) -> Result<String, String> {
+    Ok(compiled(case, parsed, frontend)?.eager.to_string())
 }
 
 fn verified<S: Stage>(graph: &Graph) -> Result<Verified<S>, String> {

@@ -2,7 +2,7 @@
 
 /// A command: one per pass, and those on text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub enum Command {
     /// The text parses.
     Parse,
     /// The text is what printing it gives.
@@ -15,6 +15,8 @@ pub(crate) enum Command {
     Place,
     /// The factors of a model, layer by layer.
     Factors,
+    /// The factors that a plan splits, and the ranges of the devices.
+    Plan,
     /// The sharded graph of a model.
     Shard,
     /// A sharded graph, rewritten.
@@ -23,6 +25,14 @@ pub(crate) enum Command {
     Lower,
     /// Programs without dead, double or undone work.
     Canonicalise,
+    /// The storage of weights, and the views.
+    Layout,
+    /// The launches.
+    Cover,
+    /// The buffers and the values in them.
+    Buffers,
+    /// The queues of the places, step by step.
+    Schedule,
     /// The programs of the second section compute the model of the first, or are refused on the expected line.
     Prove,
     /// Parsing and verifying a program gives the expected errors.
@@ -33,23 +43,29 @@ pub(crate) enum Command {
 
 impl Command {
     /// Every command, by name.
-    pub(crate) const ALL: [(&'static str, Command); 13] = [
+    pub const ALL: [(&'static str, Command); 18] = [
         ("parse", Command::Parse),
         ("print", Command::Print),
         ("parse-error", Command::ParseError),
         ("verify", Command::Verify),
         ("place", Command::Place),
         ("factors", Command::Factors),
+        ("plan", Command::Plan),
         ("shard", Command::Shard),
         ("rewrite", Command::Rewrite),
         ("lower", Command::Lower),
         ("canonicalise", Command::Canonicalise),
+        ("layout", Command::Layout),
+        ("cover", Command::Cover),
+        ("buffers", Command::Buffers),
+        ("schedule", Command::Schedule),
         ("prove", Command::Prove),
         ("program", Command::Program),
         ("lint", Command::Lint),
     ];
 
-    pub(crate) fn from_name(name: &str) -> Option<Command> {
+    /// The command of a name.
+    pub fn from_name(name: &str) -> Option<Command> {
         let found = Command::ALL.iter().find(|(n, _)| *n == name);
         found.map(|(_, c)| *c)
     }
@@ -59,9 +75,14 @@ impl Command {
         match self {
             Command::Place => Some("placed"),
             Command::Factors => Some("factors"),
+            Command::Plan => Some("plan"),
             Command::Shard => Some("sharded"),
             Command::Rewrite => Some("rewritten"),
             Command::Lower | Command::Canonicalise => Some("programs"),
+            Command::Layout => Some("layouts"),
+            Command::Cover => Some("launches"),
+            Command::Buffers => Some("buffers"),
+            Command::Schedule => Some("queues"),
             Command::Parse
             | Command::Print
             | Command::ParseError
@@ -76,7 +97,20 @@ impl Command {
     pub(crate) fn takes_options(self) -> bool {
         matches!(
             self,
-            Command::Place | Command::Factors | Command::Shard | Command::Lint
+            Command::Place | Command::Factors | Command::Plan | Command::Shard | Command::Lint
         )
+    }
+
+    /// Whether the header may have `; target`.
+    pub(crate) fn takes_target(self) -> bool {
+        matches!(
+            self,
+            Command::Layout | Command::Cover | Command::Buffers | Command::Schedule
+        )
+    }
+
+    /// Whether the header may have `; shape`.
+    pub(crate) fn takes_shapes(self) -> bool {
+        matches!(self, Command::Buffers | Command::Schedule)
     }
 }

@@ -1,14 +1,19 @@
 //! A case: the header, the sections and the expectations of a file.
 
-use super::command::Command;
-use super::expectation::{Failures, Reported, expectations};
+use std::collections::BTreeSet;
+
+use tpc_ir::text::Span;
+
+use crate::command::Command;
+use crate::expectation::{Failures, Reported, expectations};
+use crate::frontend::Frontend;
 
 /// The beginning of a section's title line.
 const SECTION: &str = "; ---- ";
 
 /// A file test, read.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub struct Case {
     /// The whole file.
     pub(crate) text: String,
     pub(crate) command: Command,
@@ -16,6 +21,10 @@ pub(crate) struct Case {
     pub(crate) options: Vec<String>,
     /// The specification of `; model`.
     pub(crate) model: Option<String>,
+    /// The name of `; target`.
+    pub(crate) target: Option<String>,
+    /// The words of each `; shape`.
+    pub(crate) shapes: Vec<String>,
     /// The first line below the header, as an offset into the text.
     pub(crate) body: usize,
     /// The section below the body.
@@ -42,11 +51,13 @@ struct Header {
     command: Option<Command>,
     options: Vec<String>,
     model: Option<String>,
+    target: Option<String>,
+    shapes: Vec<String>,
     expected: Vec<Reported>,
 }
 
 impl Header {
-    fn directive(&mut self, number: usize, line: &str) -> Result<(), String> {
+    fn directive(&mut self, number: usize, line: &str, frontend: &Frontend) -> Result<(), String> {
         if let Some(name) = line.strip_prefix("; test ") {
             let command = Command::from_name(name.trim());
             let command = command.ok_or_else(|| format!("{number}: unknown command `{name}`"))?;
@@ -58,9 +69,13 @@ impl Header {
                 .extend(options.split_whitespace().map(str::to_owned));
         } else if let Some(spec) = line.strip_prefix("; model ") {
             self.model = Some(spec.trim().to_owned());
+        } else if let Some(name) = line.strip_prefix("; target ") {
+            self.target = Some(name.trim().to_owned());
+        } else if let Some(sizes) = line.strip_prefix("; shape ") {
+            self.shapes.push(sizes.to_owned());
         } else if let Some(finding) = line.strip_prefix("; expect ") {
-            self.expected
-                .extend(expectations(0, &format!("; {finding}"))?);
+            let finding = format!("; {finding}");
+            self.expected.extend(expectations(0, &finding, frontend)?);
         } else {
             return Err(format!("{number}: unknown directive `{line}`"));
         }
@@ -69,8 +84,11 @@ impl Header {
 }
 
 impl Case {
-    /// Reads a file.
-    pub(crate) fn read(text: String) -> Result<Case, Failures> {
+    /// Reads the text of a file test.
+    ///
+    /// # Errors
+    /// Faults of its header, sections and expectations, each `LINE: what`.
+    pub fn read(text: String, frontend: &Frontend) -> Result<Case, Failures> {
         let mut failures = Failures::new();
         let mut header = Header::default();
         let (mut expected, mut shardings) = (Vec::new(), Vec::new());
@@ -97,7 +115,7 @@ impl Case {
                 continue;
             }
             if body.is_none() && line.starts_with(';') {
-                failures.extend(header.directive(number, line).err());
+                failures.extend(header.directive(number, line, frontend).err());
                 continue;
             }
             body = body.or(Some(start));
@@ -110,7 +128,7 @@ impl Case {
                 None => (line, None),
             };
             shardings.extend(sharding.map(|s| (number, s.to_owned())));
-            match expectations(number, line) {
+            match expectations(number, line, frontend) {
                 Ok(e) => expected.extend(e),
                 Err(e) => failures.push(e),
             }
@@ -121,6 +139,8 @@ impl Case {
             command: header.command.unwrap_or(Command::Parse),
             options: header.options,
             model: header.model,
+            target: header.target,
+            shapes: header.shapes,
             section,
             expected: header.expected.into_iter().chain(expected).collect(),
             shardings,
@@ -137,12 +157,37 @@ impl Case {
         }
     }
 
+    /// The command.
+    pub fn command(&self) -> Command {
+        self.command
+    }
+
+    /// The codes of the findings that the file expects.
+    pub fn codes(&self) -> BTreeSet<String> {
+        self.expected.iter().map(|e| e.code.clone()).collect()
+    }
+
+    /// A report on the line of a span of the text.
+    pub(crate) fn at(&self, span: Span, code: &str, message: String) -> Reported {
+        Reported {
+            line: span.line(&self.text),
+            code: code.to_owned(),
+            message,
+        }
+    }
+
     /// Directives and sections that the command does not take, or lacks.
     fn misfits(&self) -> Failures {
         let mut failures = Failures::new();
         let mut refuse = |line: usize, what: &str| failures.push(format!("{line}: {what}"));
         if !self.options.is_empty() && !self.command.takes_options() {
             refuse(1, "the command takes no options");
+        }
+        if self.target.is_some() && !self.command.takes_target() {
+            refuse(1, "the command takes no target");
+        }
+        if !self.shapes.is_empty() && !self.command.takes_shapes() {
+            refuse(1, "the command takes no shapes");
         }
         if self.command != Command::Lint {
             if self.model.is_some() {

@@ -1,0 +1,19 @@
+//! The parts of the command line that file tests use.
+
+use tpc_core::placement::{Placement, SplitMode};
+use tpc_diag::{Code, Diagnostic};
+use tpc_ir::DType;
+use tpc_ir::program::{StorageFormat, Target};
+
+/// The readers of options, codes, targets and storage formats. They belong to the command line, which depends on this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Frontend {
+    /// Returns the placement that options describe, with caches of a type and a split mode as defaults.
+    pub placement: fn(&[String], DType, SplitMode) -> Result<Placement, Vec<Diagnostic>>,
+    /// Returns every diagnostic code.
+    pub codes: fn() -> Vec<&'static Code>,
+    /// Returns the target of a name.
+    pub target: fn(&str) -> Option<&'static dyn Target>,
+    /// The storage formats of the executors, beside that of the file.
+    pub formats: &'static [StorageFormat],
+}

@@ -1,0 +1,42 @@
+//! The text form of a program's memory: arenas, their buffers, and the values that share each buffer.
+
+use std::fmt::Write;
+
+use tpc_ir::program::{Extent, Program};
+use tpc_ir::{Arena, Buffer, Dim, Value};
+
+/// Prints the memory of a program. A buffer of a batch has a range per shape.
+pub fn print(program: &Program) -> String {
+    let mut out = String::new();
+    for (a, arena) in program.arenas.iter().enumerate() {
+        let (place, kind, bytes) = (arena.place, arena.kind.name(), arena.bytes);
+        let _ = writeln!(out, "@{place} {kind}, {bytes} bytes");
+        let buffers = program.buffers.iter().enumerate();
+        for (b, buffer) in buffers.filter(|(_, b)| b.arena == Arena::new(a)) {
+            let range = |e: &Extent| format!("{}:{}", e.offset, e.bytes);
+            let ranges: Vec<String> = buffer.extents.iter().map(range).collect();
+            let values: Vec<String> = held(program, Buffer::new(b)).collect();
+            let _ = writeln!(out, "  [{}] {}", ranges.join(", "), values.join(", "));
+        }
+    }
+    let homeless = |v: &Value| program.home(*v).is_none();
+    let values = program.graph.values().map(|(v, _)| v);
+    let values: Vec<String> = values.filter(homeless).map(|v| v.to_string()).collect();
+    if !values.is_empty() {
+        let _ = writeln!(out, "no memory: {}", values.join(", "));
+    }
+    out
+}
+
+/// The values in a buffer, each with its op, and its offset where it is not 0.
+fn held(program: &Program, buffer: Buffer) -> impl Iterator<Item = String> {
+    program.graph.values().filter_map(move |(value, _)| {
+        let home = program.home(value).filter(|h| h.buffer == buffer)?;
+        let op = program.graph.def_op(value).name();
+        let offset = match home.layout.offset == Dim::ZERO {
+            true => String::new(),
+            false => format!(" at {}", home.layout.offset),
+        };
+        Some(format!("{value} {op}{offset}"))
+    })
+}

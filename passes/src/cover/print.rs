@@ -1,0 +1,29 @@
+//! The text form of launches.
+
+use std::fmt::Write;
+
+use tpc_ir::program::{LaunchData, Work};
+use tpc_ir::{Graph, Inst, Launch};
+
+/// Prints each launch with its places and the instructions that it covers, each by its first result.
+pub fn print(graph: &Graph, launches: &[LaunchData]) -> String {
+    let mut out = String::new();
+    for (i, launch) in launches.iter().enumerate() {
+        let places: Vec<String> = launch.places.iter().map(|p| format!("@{p}")).collect();
+        let (name, kernel, places) = (Launch::new(i), &launch.kernel, places.join(", "));
+        let _ = writeln!(out, "{name} {kernel} {places} = {}", work(graph, launch));
+    }
+    out
+}
+
+/// The instructions of a launch, or the output that it stores.
+pub(crate) fn work(graph: &Graph, launch: &LaunchData) -> String {
+    let result = |i: &Inst| graph.inst(*i).results[0].to_string();
+    match &launch.work {
+        Work::Store(output) => format!("output {output}"),
+        Work::Compute(_) | Work::Transfer(_) => {
+            let results: Vec<String> = launch.covered_insts().iter().map(result).collect();
+            results.join(", ")
+        }
+    }
+}
