@@ -7,9 +7,11 @@
 mod cases;
 mod compare;
 mod random;
+mod skip;
 mod stored;
 
 pub use cases::{Arg, CACHES, Case, Generator, foreign, generator, out_of_range};
 pub use compare::{difference, expected, operands, refused};
 pub use random::Random;
+pub use skip::skip;
 pub use stored::Stored;

@@ -17,7 +17,7 @@ pub(crate) fn rig(source: &str, mut options: EmulatedOptions) -> Option<Rig> {
     options.cache = Some(env!("CARGO_TARGET_TMPDIR").into());
     let mut driver = match EmulatedDriver::new(options) {
         Err(e @ DriverError::NoCompiler { .. }) => {
-            eprintln!("skipped: {e}");
+            tpc_op_cases::skip(e);
             return None;
         }
         other => other.expect("emulated devices"),

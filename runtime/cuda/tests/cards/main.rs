@@ -35,7 +35,7 @@ fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     match made {
         Ok(status) => assert!(status.success()),
         Err(e) => {
-            eprintln!("skipped: no C compiler: {e}");
+            tpc_op_cases::skip(format!("no C compiler: {e}"));
             return None;
         }
     }

@@ -47,7 +47,7 @@ fn rig(seed: u64, build: Build) -> Option<Rig> {
     };
     match EmulatedDriver::new(options) {
         Err(e @ DriverError::NoCompiler { .. }) => {
-            eprintln!("skipped: {e}");
+            tpc_op_cases::skip(e);
             None
         }
         driver => Some(Rig {

@@ -111,7 +111,7 @@ fn emulated(links: Links, seed: u64) -> Option<EmulatedDriver> {
     });
     match driver {
         Err(e @ DriverError::NoCompiler { .. }) => {
-            eprintln!("skipped: {e}");
+            tpc_op_cases::skip(e);
             None
         }
         driver => Some(driver.expect("three devices")),

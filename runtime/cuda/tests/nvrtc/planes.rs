@@ -208,7 +208,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
     let Some(nvrtc) = super::nvrtc() else { return };
     let tool = disassembler();
     if tool.is_none() {
-        eprintln!("skipped: without nvdisasm no instructions are counted");
+        tpc_op_cases::skip("without nvdisasm no instructions are counted");
     }
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
     let (book, flight) = (book("instructions for a weight"), book("KB in flight"));
@@ -238,7 +238,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
                 .as_ref()
                 .and_then(|t| disassembled(t, target, &compiled.cubin));
             let Some(code) = code else {
-                eprintln!("skipped: no disassembler shows the code of {target}");
+                eprintln!("no disassembler shows the code of {target}");
                 continue;
             };
             let count = per_weight(&code[&kernel.entry()]);

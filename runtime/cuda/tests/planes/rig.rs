@@ -67,7 +67,7 @@ impl Rig {
         };
         match EmulatedDriver::new(options) {
             Err(e @ DriverError::NoCompiler { .. }) => {
-                eprintln!("skipped: {e}");
+                tpc_op_cases::skip(e);
                 None
             }
             driver => {

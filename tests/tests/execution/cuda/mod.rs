@@ -43,7 +43,7 @@ fn emulated(devices: usize, seed: u64, build: Build) -> Option<EmulatedDriver> {
     };
     match EmulatedDriver::new(options) {
         Err(e @ DriverError::NoCompiler { .. }) => {
-            eprintln!("skipped: {e}");
+            tpc_op_cases::skip(e);
             None
         }
         driver => Some(driver.unwrap_or_else(|e| panic!("{e}"))),

@@ -237,7 +237,10 @@ const MODULES: [(&str, &[&str]); 22] = [
         &["codes", "planes", "kernels", "nvrtc", "driver", "executor"],
     ),
     ("runtime/cuda-emulator", &[]),
-    ("runtime/testing", &["random", "cases", "stored", "compare"]),
+    (
+        "runtime/testing",
+        &["random", "skip", "cases", "stored", "compare"],
+    ),
     (
         "compiler/diag",
         &[
