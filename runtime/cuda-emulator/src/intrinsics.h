@@ -126,7 +126,7 @@ SHIM_INLINE void cp_async_commit() { tpc_calls.copies_commit(shim_thread()); }
 template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_thread(), N); }
 SHIM_INLINE uint4 load_once(const uint4 *p) { return *p; }
 template <class T> SHIM_INLINE T load_global(const T *p) { return *p; }
-SHIM_INLINE unsigned permuted(unsigned a, unsigned b, unsigned s) { return __byte_perm(a, b, s); }
+SHIM_INLINE unsigned byte_perm(unsigned a, unsigned b, unsigned s) { return __byte_perm(a, b, s); }
 // The checked build looks at what is asked for as at a load: it lies in memory, and nothing writes it meanwhile.
 #ifdef SHIM_CHECKED
 SHIM_INLINE void prefetch_l2(const void *p) { (void)*(const volatile unsigned char *)p; }

@@ -1,4 +1,4 @@
-// CUDA C++ on the host: what the compiler of a graphics card knows by itself, and twins of the names of the prelude.
+// CUDA C++ on the host: what the compiler of a graphics card knows by itself, and C++ versions of the intrinsics in the prelude.
 //
 // Every CUDA thread runs on a stack of its own, a power of two in size and aligned to it. What it knows of itself stands at
 // the stack's upper end, so it is found from any frame. Whatever may wait is a call of the engine, through a table.

@@ -59,9 +59,9 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     /// The staging buffers.
     pub(super) staging: Vec<StagingBuffer>,
-    /// The slots whose view is of terms, and in which half of them.
+    /// The slots whose view is of terms, and in which slot.
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// Per device, the bytes of a half of its terms: those of a product.
+    /// Per device, the bytes of a slot: the terms of a product.
     pub(super) terms_bytes: Vec<u64>,
     /// The slots whose view is of scratch memory.
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
@@ -154,8 +154,8 @@ impl Launches {
                 MemoryKind::Staging(part) => {
                     self.staged.insert(self.slots.len(), part);
                 }
-                MemoryKind::Terms(half) => {
-                    self.terms.insert(self.slots.len(), half);
+                MemoryKind::Terms(slot) => {
+                    self.terms.insert(self.slots.len(), slot);
                 }
             }
             self.slots.push(binding.value);

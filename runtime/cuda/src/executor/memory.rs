@@ -295,8 +295,8 @@ impl Frames {
                     let bytes = part * launches.staging[*buffer].bytes;
                     view = view.dense(self.staging[*buffer].address + bytes as u64);
                 }
-                if let Some(half) = launches.terms.get(&slot) {
-                    view = view.terms(terms.address + half.number() * (terms.bytes / 2));
+                if let Some(term_slot) = launches.terms.get(&slot) {
+                    view = view.terms(terms.address + term_slot.number() * (terms.bytes / 2));
                 }
                 if let Some(part) = launches.scratch.get(&slot) {
                     let behind = match part {

@@ -32,7 +32,7 @@ impl PrefetchPlan {
                 let able = matches!(
                     own,
                     Some(FusedLaunch {
-                        fused: FusedOp::NormMul(..),
+                        op: FusedOp::NormMul(..),
                         ..
                     })
                 );
@@ -62,7 +62,7 @@ fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<Fused
 /// The first weight in planes that a product reads, whatever it multiplies; those of experts are not known yet.
 fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
     let known = matches!(
-        fused.fused,
+        fused.op,
         FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_)
     );
     let planes = |v: &&Value| format_of(program, **v) == Planes::FORMAT;

@@ -24,7 +24,7 @@ pub(super) struct TaskBuilder {
     terms: TermsPlan,
     prefetch: PrefetchPlan,
     /// The staging buffers, by their participants.
-    known: BTreeMap<Vec<usize>, usize>,
+    buffers: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<StagingBuffer>,
 }
 
@@ -113,20 +113,20 @@ impl TaskBuilder {
         }
         if let Some(at) = fused.terms {
             let x = fused.operands[at];
-            let (half, there) = self.terms.read((launch, here));
-            operands[at] = Binding::terms(x, half);
-            if !there {
-                ops.push(terms_kernel(x, half));
+            let (slot, is_ready) = self.terms.read((launch, here));
+            operands[at] = Binding::terms(x, slot);
+            if !is_ready {
+                ops.push(terms_kernel(x, slot));
             }
         }
-        if let (Some((_, half)), Some(made)) =
+        if let (Some((_, slot)), Some(made)) =
             (self.terms.write((launch, here)), fused.results.last())
         {
-            results.push(Binding::terms(*made, half));
+            results.push(Binding::terms(*made, slot));
         }
         operands.extend(self.prefetch.weight(launch, here).map(Binding::own));
         ops.push(TaskKernel {
-            op: KernelOp::Fused(fused.fused.clone()),
+            op: KernelOp::Fused(fused.op.clone()),
             operands,
             results,
         });
@@ -157,14 +157,14 @@ impl TaskBuilder {
                 reads[0] = results[0];
             }
             if let Some(x) = terms_operand(program, &op, &operands) {
-                let (half, there) = self.terms.read(here);
-                reads[1] = Binding::terms(x, half);
-                if !there {
-                    ops.push(terms_kernel(x, half));
+                let (slot, is_ready) = self.terms.read(here);
+                reads[1] = Binding::terms(x, slot);
+                if !is_ready {
+                    ops.push(terms_kernel(x, slot));
                 }
             }
-            if let Some((x, half)) = self.terms.write(here) {
-                results.push(Binding::terms(x, half));
+            if let Some((x, slot)) = self.terms.write(here) {
+                results.push(Binding::terms(x, slot));
             }
         }
         ops.push(TaskKernel {
@@ -254,7 +254,7 @@ impl TaskBuilder {
         (part, value): (usize, Value),
     ) -> Result<Binding, ExecError> {
         let next = self.staging.len();
-        let buffer = *self.known.entry(participants.to_vec()).or_insert(next);
+        let buffer = *self.buffers.entry(participants.to_vec()).or_insert(next);
         if buffer == next {
             self.staging.push(StagingBuffer::default());
         }
@@ -303,11 +303,11 @@ fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<Tas
 }
 
 /// The kernel that takes activations apart.
-fn terms_kernel(x: Value, half: TermSlot) -> TaskKernel {
+fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
     TaskKernel {
         op: KernelOp::Terms,
         operands: vec![Binding::own(x)],
-        results: vec![Binding::terms(x, half)],
+        results: vec![Binding::terms(x, slot)],
     }
 }
 

@@ -50,17 +50,17 @@ impl TermsPlan {
                     let key = key(program, x);
                     let at = held.iter().position(|h| key.is_some() && *h == key);
                     let made = maker.filter(|(made, _)| Some(*made) == key);
-                    let (half, there) = match (at, made) {
+                    let (slot, is_ready) = match (at, made) {
                         (Some(0), _) => (TermSlot::First, true),
                         (Some(_), _) => (TermSlot::Second, true),
                         (None, made) => (last.other(), made.is_some()),
                     };
                     if let (None, Some((_, by))) = (at, made) {
-                        out.makes.insert(by, (x, half));
+                        out.makes.insert(by, (x, slot));
                     }
-                    held[half.number() as usize] = key;
-                    out.reads.insert(here, (half, there));
-                    (last, maker) = (half, None);
+                    held[slot.number() as usize] = key;
+                    out.reads.insert(here, (slot, is_ready));
+                    (last, maker) = (slot, None);
                 }
                 if let Some(made) = can_make_terms(program, &op) {
                     maker = Some((made, here));
@@ -155,7 +155,7 @@ fn fused_terms(program: &Program, fused: &FusedLaunch) -> Option<ActivationKey> 
     let result = *fused.results.last()?;
     let k = program.graph.value(result).ty.dims[0].as_const()?;
     let able = matches!(
-        fused.fused,
+        fused.op,
         FusedOp::NormMul(..) | FusedOp::MulMatGlu(_) | FusedOp::MulMatIdGlu(..)
     );
     (able && k.is_multiple_of(32)).then_some((result, k))

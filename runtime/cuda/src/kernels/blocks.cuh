@@ -20,7 +20,7 @@ DEVICE float extreme(const float* x, u32 n) {
 DEVICE float inverse(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
 
 // A conversion to an integer from `low` to `high` that cuts fractions; NaN gives 0.
-DEVICE i32 saturated(float x, i32 low, i32 high) {
+DEVICE i32 saturate(float x, i32 low, i32 high) {
     if (!(x == x)) return 0;
     return x <= (float)low ? low : x >= (float)high ? high : (i32)x;
 }
@@ -29,7 +29,7 @@ DEVICE i32 saturated(float x, i32 low, i32 high) {
 DEVICE float symmetric_codes(const float* x, i32 zero, u8* codes) {
     float d = extreme(x, 32) / (float)-zero, id = inverse(d);
     for (u32 i = 0; i < 32; i++) {
-        i32 q = saturated(mul_rn(x[i], id) + ((float)zero + 0.5f), 0, 255);
+        i32 q = saturate(mul_rn(x[i], id) + ((float)zero + 0.5f), 0, 255);
         codes[i] = (u8)(q < 2 * zero - 1 ? q : 2 * zero - 1);
     }
     return d;
@@ -44,7 +44,7 @@ DEVICE float affine_codes(const float* x, i32 top, u8* codes, float* least) {
     }
     float d = (high - low) / (float)top, id = inverse(d);
     for (u32 i = 0; i < 32; i++) {
-        i32 q = saturated(mul_rn(x[i] - low, id) + 0.5f, 0, 255);
+        i32 q = saturate(mul_rn(x[i] - low, id) + 0.5f, 0, 255);
         codes[i] = (u8)(q < top ? q : top);
     }
     *least = low;
@@ -123,7 +123,7 @@ struct Q8_0 {
     DEVICE void put(u8* b, const float* x) {
         float most = fabsf(extreme(x, 32)), id = most == 0.0f ? 0.0f : 127.0f / most;
         put_half(b, most / 127.0f);
-        for (u32 i = 0; i < 32; i++) ((i8*)b)[2 + i] = (i8)saturated(rintf(mul_rn(x[i], id)), -128, 127);
+        for (u32 i = 0; i < 32; i++) ((i8*)b)[2 + i] = (i8)saturate(rintf(mul_rn(x[i], id)), -128, 127);
     }
 };
 struct Q8_1 {

@@ -107,15 +107,15 @@ template <class T> struct Eight {
 // Codes of a byte each as reals, less `zero`: by the bits of 2^23 plus the code.
 DEVICE void code_reals(u32 codes, float zero, float* out) {
 #pragma unroll
-    for (u32 j = 0; j < 4; j++) out[j] = u2f(permuted(codes, 0x4b000000u, 0x7540u | j)) - (8388608.0f + zero);
+    for (u32 j = 0; j < 4; j++) out[j] = u2f(byte_perm(codes, 0x4b000000u, 0x7540u | j)) - (8388608.0f + zero);
 }
-DEVICE void scaled(u32 low, u32 high, float zero, float d, float* out) {
+DEVICE void scale_codes(u32 low, u32 high, float zero, float d, float* out) {
     code_reals(low, zero, out);
     code_reals(high, zero, out + 4);
 #pragma unroll
     for (u32 j = 0; j < 8; j++) out[j] *= d;
 }
-DEVICE void scaled_from(u32 low, u32 high, float d, float least, float* out) {
+DEVICE void scale_codes_from(u32 low, u32 high, float d, float least, float* out) {
     code_reals(low, 0.0f, out);
     code_reals(high, 0.0f, out + 4);
 #pragma unroll
@@ -131,43 +131,43 @@ DEVICE u32 fives(const u8* b, u32 quarter, u32 i) { return nibbles(b + 4, quarte
 DEVICE u32 iq4_values(u32 codes) {
     u32 s = (codes | codes >> 4) & 0x00ff00ffu;
     s = (s | s >> 8) & 0xffffu;
-    u32 low = permuted(0xbfad9881u, 0xf6eaddcfu, s & 0x7777u), high = permuted(0x26190d01u, 0x71594535u, s & 0x7777u);
-    return permuted(low, high, (s >> 1 & 0x4444u) | 0x3210u) ^ 0x80808080u;
+    u32 low = byte_perm(0xbfad9881u, 0xf6eaddcfu, s & 0x7777u), high = byte_perm(0x26190d01u, 0x71594535u, s & 0x7777u);
+    return byte_perm(low, high, (s >> 1 & 0x4444u) | 0x3210u) ^ 0x80808080u;
 }
 
 template <> struct Eight<Q8_0> {
     DEVICE void of(const u8* row, u32 piece, u32, float* out) {
         const u8 *b = row + piece / 4 * Q8_0::BYTES, *codes = b + 2 + piece % 4 * 8;
-        scaled(word_at(codes) ^ 0x80808080u, word_at(codes + 4) ^ 0x80808080u, 128.0f, half_at(b), out);
+        scale_codes(word_at(codes) ^ 0x80808080u, word_at(codes + 4) ^ 0x80808080u, 128.0f, half_at(b), out);
     }
 };
 template <> struct Eight<Q4_0> {
     DEVICE void of(const u8* row, u32 piece, u32, float* out) {
         const u8* b = row + piece / 4 * Q4_0::BYTES;
-        scaled(nibbles(b + 2, piece % 4, 0), nibbles(b + 2, piece % 4, 1), 8.0f, half_at(b), out);
+        scale_codes(nibbles(b + 2, piece % 4, 0), nibbles(b + 2, piece % 4, 1), 8.0f, half_at(b), out);
     }
 };
 template <> struct Eight<Q4_1> {
     DEVICE void of(const u8* row, u32 piece, u32, float* out) {
         const u8* b = row + piece / 4 * Q4_1::BYTES;
-        scaled_from(nibbles(b + 4, piece % 4, 0), nibbles(b + 4, piece % 4, 1), half_at(b), half_at(b + 2), out);
+        scale_codes_from(nibbles(b + 4, piece % 4, 0), nibbles(b + 4, piece % 4, 1), half_at(b), half_at(b + 2), out);
     }
 };
 template <> struct Eight<Q5_0> {
     DEVICE void of(const u8* row, u32 piece, u32, float* out) {
         const u8* b = row + piece / 4 * Q5_0::BYTES;
-        scaled(fives(b + 2, piece % 4, 0), fives(b + 2, piece % 4, 1), 16.0f, half_at(b), out);
+        scale_codes(fives(b + 2, piece % 4, 0), fives(b + 2, piece % 4, 1), 16.0f, half_at(b), out);
     }
 };
 template <> struct Eight<Q5_1> {
     DEVICE void of(const u8* row, u32 piece, u32, float* out) {
         const u8* b = row + piece / 4 * Q5_1::BYTES;
-        scaled_from(fives(b + 4, piece % 4, 0), fives(b + 4, piece % 4, 1), half_at(b), half_at(b + 2), out);
+        scale_codes_from(fives(b + 4, piece % 4, 0), fives(b + 4, piece % 4, 1), half_at(b), half_at(b + 2), out);
     }
 };
 template <> struct Eight<Iq4Nl> {
     DEVICE void of(const u8* row, u32 piece, u32, float* out) {
         const u8* b = row + piece / 4 * Iq4Nl::BYTES;
-        scaled(iq4_values(nibbles(b + 2, piece % 4, 0)), iq4_values(nibbles(b + 2, piece % 4, 1)), 128.0f, half_at(b), out);
+        scale_codes(iq4_values(nibbles(b + 2, piece % 4, 0)), iq4_values(nibbles(b + 2, piece % 4, 1)), 128.0f, half_at(b), out);
     }
 };

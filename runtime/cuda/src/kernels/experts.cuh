@@ -15,7 +15,7 @@ struct Entry {
 
 // Whether an entry chose an expert of the window, and which. The thread that is `told` tells of one that is none.
 template <class I>
-DEVICE bool is_chosen(const View& a, const View& ids, const ProductParams& p, u32 slot, u32 token, bool told, Fault* fault, u32 launch, u64* expert) {
+DEVICE bool find_expert(const View& a, const View& ids, const ProductParams& p, u32 slot, u32 token, bool told, Fault* fault, u32 launch, u64* expert) {
     i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
     i64 own = id - (i64)p.start;
     bool wrong = id < 0 || (!p.windowed && id >= (i64)a.ne[2]);
@@ -26,9 +26,9 @@ DEVICE bool is_chosen(const View& a, const View& ids, const ProductParams& p, u3
 
 // The same where results of others are zeros, which are written here.
 template <class I, class Y>
-DEVICE bool chosen(const View& a, const View& ids, const View& y, const ProductParams& p, const Entry& entry, Fault* fault, u32 launch, u64* expert) {
+DEVICE bool find_expert_or_clear(const View& a, const View& ids, const View& y, const ProductParams& p, const Entry& entry, Fault* fault, u32 launch, u64* expert) {
     bool told = threadIdx.x == 0 && blockIdx.x == 0;
-    if (is_chosen<I>(a, ids, p, entry.slot, entry.token, told, fault, launch, expert)) return true;
+    if (find_expert<I>(a, ids, p, entry.slot, entry.token, told, fault, launch, expert)) return true;
     float zero = 0.0f;
     for (u32 i = (u32)thread_number(); i < y.ne[0]; i += (u32)thread_count()) Y::put(entry.out + i * y.nb[0], &zero);
     return false;

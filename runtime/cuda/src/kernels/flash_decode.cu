@@ -148,7 +148,7 @@ DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 i
 }
 
 // Adds what the teams have, and leaves it to who joins the chunks.
-template <int R> DEVICE void leave_values(const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* room, const float (*out)[8]) {
+template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* room, const float (*out)[8]) {
     u32 pieces = (t.dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
 #pragma unroll
     for (int r = 0; r < R; r++) {
@@ -227,7 +227,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
     }
     cp_async_wait<0>();
     __syncthreads();
-    leave_values<R>(t, chunk, parts, (float*)stages, out);
+    store_partials<R>(t, chunk, parts, (float*)stages, out);
 }
 
 // Whether the block is the last of so many that come here. All that the others wrote before is seen then, and the counter is zero again.

@@ -88,7 +88,7 @@ template <class T> DEVICE float power_within(const u8* row, u32 blocks, u32 lane
 DEVICE u32 two_halves(float a, float b) { return (u32)f2h(a) | (u32)f2h(b) << 16; }
 
 // Which cells of each tile of a window some row sees.
-template <class M, int C> DEVICE void look(const View& mask, const RowTile& t, u32 base, u32 cells, u32* seen) {
+template <class M, int C> DEVICE void find_visible(const View& mask, const RowTile& t, u32 base, u32 cells, u32* seen) {
     u32 lane = threadIdx.x % 32;
     for (u32 i = threadIdx.x / 32; i < WINDOW; i += WARPS) {
         u32 cell = base + i * C + lane;
@@ -388,7 +388,7 @@ DEVICE void attend_tile(const View* v, const PrefillParams& p, const RowTile& t,
     };
     for (u32 first = 0; first < cells; first += WINDOW * C) {
         __syncthreads();
-        look<M, C>(mask, t, first, cells, seen);
+        find_visible<M, C>(mask, t, first, cells, seen);
         __syncthreads();
         u32 now = next_seen(seen, 0);
         begin_keys(first, now);

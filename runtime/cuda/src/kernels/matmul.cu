@@ -2,8 +2,8 @@
 // takes every `lanes`th sixteen of K, and their sums are added by shuffles.
 
 // What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
-struct Nothing {
-    DEVICE_MEMBER Nothing at(u32, u32) const { return *this; }
+struct NoSummand {
+    DEVICE_MEMBER NoSummand at(u32, u32) const { return *this; }
     DEVICE_MEMBER float of(float sum, u32, u32) const { return sum; }
 };
 template <class M> struct Summand {
@@ -63,7 +63,7 @@ DEVICE void products(const View& a, const View& b, const View& y, const u8* para
 }
 template <class A, class B, class Y, int C> DEVICE void mul_mat(const View* v, const u8* params) {
     const View a = v[0], b = v[1], y = v[2];
-    products<A, B, Y, C>(a, b, y, params, Nothing());
+    products<A, B, Y, C>(a, b, y, params, NoSummand());
 }
 template <class A, class B, class M, class Y, int C> DEVICE void mul_mat_add(const View* v, const u8* params) {
     const View a = v[0], b = v[1], y = v[3];
@@ -79,8 +79,8 @@ template <class A, class B, class I, class Y> DEVICE void mul_mat_id(const View*
     for (u32 n = blockIdx.y; n < entries; n += gridDim.y) {
         Entry entry = entry_of(ids, y, n);
         u64 expert;
-        if (!chosen<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
+        if (!find_expert_or_clear<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
         const u8* x = row_of(b, entry.slot % b.ne[1], entry.token, 0);
-        columns<A, B, Y, 1>(a, a.at + expert * a.nb[2], b, x, y, entry.out, 0, p.lanes, Nothing());
+        columns<A, B, Y, 1>(a, a.at + expert * a.nb[2], b, x, y, entry.out, 0, p.lanes, NoSummand());
     }
 }

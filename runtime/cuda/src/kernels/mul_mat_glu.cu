@@ -9,7 +9,7 @@ struct GluParams {
 template <int T> DEVICE u32 rows_at_once(u32 teams) { return T ? max(teams, 32u) : teams; }
 
 // The terms of `rows` results from `first` on, of which this block kept some; all threads take part.
-DEVICE void put_kept(const float* kept, u32 first, u32 each, u32 end, const u8* made) {
+DEVICE void put_block_terms(const float* kept, u32 first, u32 each, u32 end, const u8* made) {
     __syncthreads();
     if (threadIdx.x < max(each / 4, 32u)) {
         float e[4];
@@ -41,7 +41,7 @@ DEVICE void glu_column(const View& gate, const View& up, u64 matrix, u64 other, 
                 if (T) kept[row - first] = row < rows ? result : 0.0f;
             }
         }
-        if (T) put_kept(kept, first, each, end, made);
+        if (T) put_block_terms(kept, first, each, end, made);
     }
 }
 
@@ -118,9 +118,9 @@ template <class P, class E, class F, class I, class Y, int T> DEVICE void glu_ex
         Entry entry = entry_of(ids, y, n);
         const u8* terms = row_of(made, entry.slot, entry.token, 0);
         u64 expert;
-        if (!chosen<I, Y>(gate, ids, y, p.product, entry, fault, launch, &expert)) {
+        if (!find_expert_or_clear<I, Y>(gate, ids, y, p.product, entry, fault, launch, &expert)) {
             if (!T) continue;
-            for (u32 first = blockIdx.x * each; first < end; first += gridDim.x * each) put_kept(none, first, each, end, terms);
+            for (u32 first = blockIdx.x * each; first < end; first += gridDim.x * each) put_block_terms(none, first, each, end, terms);
             continue;
         }
         const u8* column = row_of(q, entry.slot % q.ne[1], entry.token, 0);

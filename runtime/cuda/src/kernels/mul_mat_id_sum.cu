@@ -18,7 +18,7 @@ DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launc
         u64 expert = 0;
         // Threads beyond the last slot only take part where all must.
         bool told = blockIdx.x == 0 && lane == 0 && team % p.each == 0;
-        bool real = slot < slots && is_chosen<I>(a, ids, p.product, slot, token, told, fault, launch, &expert);
+        bool real = slot < slots && find_expert<I>(a, ids, p.product, slot, token, told, fault, launch, &expert);
         const u8* column = real ? row_of(q, slot % q.ne[1], token, 0) : nullptr;
         Column of_expert = {(u32)expert, 0, 0}, of_token = {y.ne[1] == 1 ? 0 : token, y.ne[1] == 1 ? token : 0, 0};
         for (u32 first = blockIdx.x * once; first < rows; first += gridDim.x * once) {

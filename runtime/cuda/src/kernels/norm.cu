@@ -11,7 +11,7 @@ template <class X> DEVICE float row_sum(const View& x, const u8* row, float shif
     return block_sum(sum);
 }
 
-template <class X, class Y> DEVICE void scaled(const View& x, const u8* from, const View& y, u8* to, Affine a) {
+template <class X, class Y> DEVICE void scale_row(const View& x, const u8* from, const View& y, u8* to, Affine a) {
     for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) {
         float out = (element<X>(x, from, i) - a.shift) * a.factor;
         Y::put(to + i * y.nb[0], &out);
@@ -27,7 +27,7 @@ template <class X, class Y> DEVICE void norm(const View* v, const u8* params) {
         const u8* from = address(x, at);
         float mean = p.kind == 1 ? row_sum<X>(x, from, 0.0f, false) / n : 0.0f;
         float squares = row_sum<X>(x, from, mean, true);
-        scaled<X, Y>(x, from, y, address(y, at), affine(p, mean, squares / n, squares));
+        scale_row<X, Y>(x, from, y, address(y, at), affine(p, mean, squares / n, squares));
     }
 }
 
@@ -55,12 +55,12 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
         const u8* stat = address(stats, at);
         float mean = S::at(stat, 0) / p.n, squares = S::at(stat + (p.kind == 1 ? stats.nb[0] : 0), 0);
         float moment = p.kind == 1 ? fmaxf(squares / p.n - mean * mean, 0.0f) : squares / p.n;
-        scaled<X, Y>(x, address(x, at), y, address(y, at), affine(p, mean, moment, squares));
+        scale_row<X, Y>(x, address(x, at), y, address(y, at), affine(p, mean, moment, squares));
     }
 }
 
 // Where the rows of something come from that repeats over `x`.
-DEVICE const u8* repeated(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
+DEVICE const u8* broadcast_row(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
 
 // What is normalised: a tensor, the sum of those of several devices, parts times factors, added up, a norm of these times a tensor,
 // and one of all these plus another. Each is made for a row and gives its elements; all threads of the block take part in making it.
@@ -82,7 +82,7 @@ template <class S, class R> struct AddRows {
     DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams* p) {
         inner.begin(v, at, p);
         r = v + S::OPERANDS;
-        more = repeated(*r, at);
+        more = broadcast_row(*r, at);
     }
     DEVICE_MEMBER float of(u32 i) const { return inner.of(i) + element<R>(*r, more, i % r->ne[0]); }
 };
@@ -113,7 +113,7 @@ template <class S, class W> struct NormRows {
     DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams* p) {
         inner.begin(v, at, p);
         w = v + S::OPERANDS;
-        by = repeated(*w, at);
+        by = broadcast_row(*w, at);
         a = affine_of(inner, v->ne[0], p[1]);
     }
     DEVICE_MEMBER float of(u32 i) const {
@@ -191,7 +191,7 @@ template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(c
         Place at = row_place(row, y);
         S x;
         x.begin(v, at, p);
-        const u8* by = repeated(w, at);
+        const u8* by = broadcast_row(w, at);
         u8* to = address(y, at);
         Affine a = affine_of(x, n, p[0]);
         for (u32 first = 0; first < end; first += blockDim.x * 4) {

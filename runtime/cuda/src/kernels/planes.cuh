@@ -157,9 +157,9 @@ template <int TABLE> DEVICE void look_up(u32 n, u32* low, u32* high) {
     const u32 t0 = TABLE == 1 ? 0xbfad9881u : 0x03020100u, t1 = TABLE == 1 ? 0xf6eaddcfu : 0x0c080604u;
     const u32 t2 = TABLE == 1 ? 0x26190d01u : 0xfdfeff00u, t3 = TABLE == 1 ? 0x71594535u : 0xf4f8fafcu;
     u32 s = n & 0x77777777u, upper = (n >> 1 & 0x44444444u) | 0x32103210u;
-    *low = permuted(permuted(t0, t1, s), permuted(t2, t3, s), upper);
+    *low = byte_perm(byte_perm(t0, t1, s), byte_perm(t2, t3, s), upper);
     s >>= 16;
-    *high = permuted(permuted(t0, t1, s), permuted(t2, t3, s), upper >> 16);
+    *high = byte_perm(byte_perm(t0, t1, s), byte_perm(t2, t3, s), upper >> 16);
 }
 
 // The fields that belong above the low bits of word `j`: at bit `j % (8 / HIGH) * HIGH` of each byte of a word.

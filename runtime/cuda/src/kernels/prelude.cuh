@@ -1,4 +1,4 @@
-// What stands before every module: names that kernels use instead of PTX. On the host, the twins of the emulation come first
+// What stands before every module: names that kernels use instead of PTX. On the host, the intrinsics of the emulator come first
 // and define the same names.
 //
 // Kernels are declared by KERNEL(name, parameters) or, with a bound on the threads of a block, by
@@ -127,7 +127,7 @@ DEVICE uint4 load_global(const uint4 *p) {
 DEVICE void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // Bytes of `b:a` by the numbers in the lowest four fields of four bits, each below 8.
-DEVICE u32 permuted(u32 a, u32 b, u32 s) {
+DEVICE u32 byte_perm(u32 a, u32 b, u32 s) {
     u32 v;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(s));
     return v;

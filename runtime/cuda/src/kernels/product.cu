@@ -252,7 +252,7 @@ template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(c
     for (u32 n = blockIdx.y; n < entries; n += gridDim.y) {
         Entry entry = entry_of(ids, y, n);
         u64 expert;
-        if (!chosen<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
+        if (!find_expert_or_clear<I, Y>(a, ids, y, p, entry, fault, launch, &expert)) continue;
         const u8* column = row_of(q, entry.slot % q.ne[1], entry.token, 0);
         Column place = {(u32)expert, 0, 0};
         one_column<P, E, Y, R>(a, expert * a.ne[1], column, y, entry.out, p.lanes, v + 3, place, all_blocks());

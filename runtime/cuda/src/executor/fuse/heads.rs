@@ -127,7 +127,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let results = parts.iter().map(|p| p.result).collect();
     let parts = parts.into_iter().map(|p| p.head).collect();
     Some(FusedLaunch {
-        fused: FusedOp::Heads(Heads { rope, parts }),
+        op: FusedOp::Heads(Heads { rope, parts }),
         operands,
         terms: None,
         results,

@@ -20,7 +20,7 @@ use matcher::{DefWalker, Matcher};
 
 /// The kernel of a launch of several instructions, with its operands and results.
 pub(super) struct FusedLaunch {
-    pub(super) fused: FusedOp,
+    pub(super) op: FusedOp,
     pub(super) operands: Vec<Value>,
     /// Which of the operands are activations in terms.
     pub(super) terms: Option<usize>,

@@ -59,7 +59,7 @@ fn expert_bias(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let mut operands = product.operands.to_vec();
     operands.push(more?);
     Some(FusedLaunch {
-        fused: FusedOp::MulMatIdAdd(op.clone()),
+        op: FusedOp::MulMatIdAdd(op.clone()),
         operands,
         terms: Some(1),
         results: last.results.to_vec(),
@@ -94,7 +94,7 @@ fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
         let mut operands = vec![one.weight, one.x];
         operands.extend(&one.more);
         return Some(FusedLaunch {
-            fused: FusedOp::MulMatAdd,
+            op: FusedOp::MulMatAdd,
             operands,
             terms: in_planes(one).then_some(1),
             results: vec![one.result],
@@ -111,7 +111,7 @@ fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
         operands.extend(&product.more);
     }
     Some(FusedLaunch {
-        fused: FusedOp::GroupedMulMat(products.iter().map(|p| p.more.len()).collect()),
+        op: FusedOp::GroupedMulMat(products.iter().map(|p| p.more.len()).collect()),
         operands,
         terms: Some(0),
         results: products.iter().map(|p| p.result).collect(),

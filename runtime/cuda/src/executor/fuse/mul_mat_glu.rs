@@ -46,7 +46,7 @@ fn split_weight(matcher: &Matcher<'_>, last: &InstData, glu: &Glu) -> Option<Fus
     let of_weight = matches!(product.op, Op::MulMat(_)) && matcher.is_product(product);
     let same = matcher.dims(product.results[0]) == matcher.dims(both);
     (of_weight && same && matcher.are_f32(&[result])).then(|| FusedLaunch {
-        fused: FusedOp::MulMatGlu(glu.clone()),
+        op: FusedOp::MulMatGlu(glu.clone()),
         operands: product.operands.to_vec(),
         terms: Some(1),
         results: vec![result],
@@ -82,12 +82,12 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let mut operands = vec![gate.operands[0], up.operands[0]];
     operands.extend(&gate.operands[1..]);
     operands.extend(more);
-    let fused = match &gate.op {
+    let op = match &gate.op {
         Op::MulMatId(of) => FusedOp::MulMatIdGlu(glu.clone(), of.clone()),
         _ => FusedOp::MulMatGlu(glu.clone()),
     };
     (fits && types).then(|| FusedLaunch {
-        fused,
+        op,
         operands,
         terms: Some(2),
         results: vec![result],

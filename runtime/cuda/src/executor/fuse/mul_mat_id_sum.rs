@@ -57,10 +57,10 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let mut operands = product.operands.to_vec();
     operands.extend(bias);
     operands.push(by);
-    let fused = FusedOp::MulMatIdSum(op.clone(), biased, more.len());
+    let op = FusedOp::MulMatIdSum(op.clone(), biased, more.len());
     operands.extend(more);
     Some(FusedLaunch {
-        fused,
+        op,
         operands,
         terms: Some(1),
         results: vec![result],

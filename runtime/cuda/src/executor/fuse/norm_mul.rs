@@ -109,7 +109,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
         };
         results.push(result);
         return Some(FusedLaunch {
-            fused: FusedOp::NormMul(op.clone(), of, kept),
+            op: FusedOp::NormMul(op.clone(), of, kept),
             operands,
             terms: None,
             results,
@@ -117,7 +117,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     }
     let of = row_source(matcher, result, &mut operands)?;
     Some(FusedLaunch {
-        fused: FusedOp::MulSumAdd(of),
+        op: FusedOp::MulSumAdd(of),
         operands,
         terms: None,
         results: vec![result],

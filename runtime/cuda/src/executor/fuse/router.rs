@@ -93,7 +93,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let values = [operands[0], result];
     let kinds = matcher.are_f32(&values) && operands.iter().all(|v| matcher.is_float(*v));
     (fits && kinds).then(|| FusedLaunch {
-        fused: FusedOp::Router(Router {
+        op: FusedOp::Router(Router {
             scores: kind,
             has_bias: biased,
             weights,
