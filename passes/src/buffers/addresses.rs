@@ -8,7 +8,7 @@ use super::free_list::FreeList;
 use super::lifetimes::Lifetimes;
 use super::memory::Memory;
 
-/// A buffer of the work.
+/// A buffer of the work and its lifetime.
 #[derive(Clone, Copy)]
 struct LiveBuffer {
     buffer: Buffer,
@@ -19,7 +19,7 @@ struct LiveBuffer {
     is_staged: bool,
 }
 
-/// What is taken of an arena at a position.
+/// The used bytes of an arena at a position.
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
@@ -46,7 +46,7 @@ impl ArenaState {
     }
 }
 
-/// Gives the work of a batch its addresses, for each shape; what stays inside launches has none. `None` when a size overflows.
+/// Assigns addresses to the values of a batch, for each shape. Values inside launches have none. `None` when a size overflows.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,

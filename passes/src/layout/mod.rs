@@ -6,21 +6,21 @@
 use tpc_ir::program::{Layout, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{Graph, Inst, Op, Value, Verified, stage};
 
-/// How a value comes to lie in memory, as far as its op tells.
+/// The memory of a value, as far as its op decides it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// In memory of its own, without gaps.
+    /// Memory of its own, without gaps.
     Owned,
-    /// In the memory of another value, which is no view.
+    /// A part of the memory of another value, which is no view.
     View(Value, Box<Layout>),
 }
 
 /// The layouts of a graph.
 #[derive(Clone, Debug)]
 pub struct Layouts {
-    /// Per value, how it lies.
+    /// The storage of each value.
     pub storage: Vec<Storage>,
-    /// Per value, how it is stored, for weights.
+    /// The format and the bytes of each weight; `None` for other values.
     pub weight_storage: Vec<Option<WeightStorage>>,
 }
 
@@ -80,7 +80,7 @@ impl Layouts {
         !leaf && !self.is_view(graph, inst)
     }
 
-    /// How a value is stored.
+    /// The storage format of a value.
     pub fn format(&self, value: Value) -> StorageFormat {
         self.weight_storage[value.index()].map_or(StorageFormat::FILE, |s| s.format)
     }
@@ -90,7 +90,7 @@ impl Layouts {
     }
 }
 
-/// How the place of each weight stores it, by what reads it.
+/// Asks the target for the storage of each weight.
 fn store_weights(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<WeightStorage>>> {
     let mut readers: Vec<Vec<(&Op, usize)>> = vec![Vec::new(); graph.values().len()];
     for (_, data) in graph.insts() {

@@ -33,7 +33,7 @@ pub(super) fn overlap(
     }
 }
 
-/// Whether more than one value that was computed goes to another place.
+/// True if more than one computed value is copied to another place.
 fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
     let moves = |launch: &&Launch| {
         let data = &launches[launch.index()];
@@ -53,16 +53,16 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
 }
 
-/// A launch of a layer.
+/// The changes of place on the longest paths to and from a launch of a layer.
 #[derive(Clone, Copy, Default)]
 struct PathCost {
-    /// The most changes of place on a way to it.
+    /// The most changes of place on a path to it.
     to: u32,
-    /// The most changes of place on a way from it.
+    /// The most changes of place on a path from it.
     from: u32,
 }
 
-/// What sorting a layer needs, and what it finds.
+/// The launches of a layer while it is sorted.
 struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
@@ -85,7 +85,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// How many of these launches are of the same layer: what is of none belongs to the one before it.
+    /// The number of launches at the start that are of the same layer. A launch without a layer belongs to the one before it.
     fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {
