@@ -28,7 +28,7 @@ pub struct WeightPart<'a> {
 }
 
 impl<'a> WeightPart<'a> {
-    /// What a weight of this type stores.
+    /// The part that a weight of this type stores.
     pub fn of(op: &Weight, ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart {
             ty,
@@ -53,7 +53,7 @@ pub trait FusionContext {
     /// The storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
-    /// Whether an instruction is a view, which needs no launch.
+    /// True if an instruction is a view, which needs no launch.
     fn is_view(&self, inst: Inst) -> bool;
 }
 

@@ -15,7 +15,7 @@ struct LiveBuffer {
     arena: Arena,
     /// The first and the last position at which it is there.
     life: (usize, usize),
-    /// Whether a copy or a collective brings its content.
+    /// True if a copy or a collective brings its content.
     is_staged: bool,
 }
 

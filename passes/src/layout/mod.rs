@@ -67,13 +67,13 @@ impl Layouts {
         }
     }
 
-    /// Whether an instruction is a view, and so needs no launch.
+    /// True if an instruction is a view, and so needs no launch.
     pub fn is_view(&self, graph: &Graph, inst: Inst) -> bool {
         let data = graph.inst(inst);
         data.op.is_view() && matches!(self.storage[data.results[0].index()], Storage::View(..))
     }
 
-    /// Whether an instruction computes or moves, and so needs a launch.
+    /// True if an instruction computes or moves, and so needs a launch.
     pub fn is_launched(&self, graph: &Graph, inst: Inst) -> bool {
         let op = &graph.inst(inst).op;
         let leaf = op.is_stored() || matches!(op, Op::Input(_));

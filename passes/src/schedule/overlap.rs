@@ -43,7 +43,7 @@ fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> b
     order.iter().filter(moves).nth(1).is_some()
 }
 
-/// Whether a launch brings an input to where it is read.
+/// True if a launch brings an input to where it is read.
 fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     let Work::Transfer(inst) = launch.work else {
         return false;
@@ -135,7 +135,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Whether a place does its own work in another order, and not only brings inputs earlier.
+    /// True if a place does its own work in another order, and not only brings inputs earlier.
     fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
@@ -196,13 +196,13 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Whether data change their place between two launches, as a count.
+    /// True if data change their place between two launches, as a count.
     fn steps(&self, from: Launch, to: Launch) -> u32 {
         let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
         u32::from(!from.iter().any(|p| to.contains(p)))
     }
 
-    /// Whether some place has work that needs other places, and work that needs them less.
+    /// True if some place has work that needs other places, and work that needs them less.
     fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);
