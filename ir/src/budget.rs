@@ -103,14 +103,14 @@ impl OpLocation {
     }
 }
 
-/// What was not to be had.
+/// A resource of which a budget has no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetExceeded {
     /// The resource.
     pub resource: Resource,
     /// Its limit.
     pub limit: u64,
-    /// What needs more, as in `the proof`.
+    /// The stage that needs more, as in `the proof`.
     pub doing: &'static str,
     /// Where; `None` for the graph as a whole.
     pub at: Option<OpLocation>,

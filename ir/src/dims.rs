@@ -191,7 +191,7 @@ impl Dim {
         }
     }
 
-    /// Whether the size depends on `symbol`.
+    /// True if the size depends on `symbol`.
     pub fn mentions(&self, symbol: Symbol) -> bool {
         match &self.0 {
             Repr::Const(_) => false,
@@ -200,12 +200,12 @@ impl Dim {
         }
     }
 
-    /// Whether this is the constant 1.
+    /// True if this is the constant 1.
     pub const fn is_one(&self) -> bool {
         matches!(self.0, Repr::Const(1))
     }
 
-    /// Whether this is the constant 0.
+    /// True if this is the constant 0.
     pub const fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Const(0))
     }
@@ -400,7 +400,7 @@ impl Dim {
         }
     }
 
-    /// Whether this size is at most `other` for every batch. Of symbols it is known that `n_outputs` is 0 or more and all
+    /// True if this size is at most `other` for every batch. Of symbols it is known that `n_outputs` is 0 or more and all
     /// others are 1 or more, and that `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`, `n_seqs ≤ n_seq_max` and
     /// `n_outputs ≤ n_tokens`. False where that does not settle it.
     pub fn at_most(&self, other: &Dim) -> bool {

@@ -168,7 +168,7 @@ impl DType {
         self as u32
     }
 
-    /// Whether elements are stored in blocks of several.
+    /// True if elements are stored in blocks of several.
     pub const fn is_quantised(self) -> bool {
         self.block_len() > 1
     }
@@ -182,7 +182,7 @@ impl DType {
         }
     }
 
-    /// Whether elements are integers (indices, positions), which no arithmetic op accepts.
+    /// True if elements are integers (indices, positions), which no arithmetic op accepts.
     pub const fn is_integer(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }

@@ -145,13 +145,13 @@ impl Graph {
         &self.inst(self.value(value).def.0).op
     }
 
-    /// Whether a value is a part of a weight whose rows begin or end inside blocks.
+    /// True if a value is a part of a weight whose rows begin or end inside blocks.
     pub fn cuts_blocks(&self, value: Value) -> bool {
         let dtype = self.value(value).ty.dtype;
         matches!(self.def_op(value), Op::Weight(w) if w.cuts_blocks(dtype))
     }
 
-    /// Whether two instructions are the same op on operands and results of the same types.
+    /// True if two instructions are the same op on operands and results of the same types.
     pub fn is_alike(&self, a: &InstData, b: &InstData) -> bool {
         let same = |a: &[Value], b: &[Value]| {
             let ty = |v: &Value| &self.value(*v).ty;

@@ -48,7 +48,7 @@ impl TensorType {
         t
     }
 
-    /// Whether an axis counts cells of a KV cache.
+    /// True if an axis counts cells of a KV cache.
     pub fn counts_cells(&self) -> bool {
         let cells = [Symbol::NCtx, Symbol::NCtxSwa];
         self.dims

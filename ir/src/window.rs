@@ -5,7 +5,7 @@
 pub enum Window {
     /// The last `n`, itself included.
     Sliding(u64),
-    /// Those of its chunk, where sequences are cut into chunks of `n`.
+    /// The tokens of its chunk, where sequences are cut into chunks of `n`.
     Chunks(u64),
 }
 
@@ -17,7 +17,7 @@ impl Window {
         }
     }
 
-    /// Whether a token at position `from` sees one at `to`, which is not later.
+    /// True if a token at position `from` sees one at `to`, which is not later.
     pub const fn reaches(self, from: u64, to: u64) -> bool {
         match self {
             Window::Sliding(n) => from.saturating_sub(to) < n,

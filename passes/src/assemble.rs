@@ -37,7 +37,7 @@ pub fn assemble(
 /// The memory of the program that [`assemble`] makes, without the queues of its places.
 ///
 /// # Errors
-/// Those of [`assemble`].
+/// The errors of [`assemble`].
 pub fn memory(
     graph: &Verified<stage::Programs>,
     shapes: &[BatchShape],

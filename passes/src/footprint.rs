@@ -18,7 +18,7 @@ pub struct Footprint {
     pub kv: u64,
     /// Other states.
     pub state: u64,
-    /// What storing weights and states adds to them: the target's own formats, and gaps between buffers. Less than 0 where
+    /// Bytes that storing weights and states adds to them: the target's own formats, and gaps between buffers. Less than 0 where
     /// it saves more.
     pub layout: i64,
     /// The arena of a batch's work: inputs, intermediate values and outputs.

@@ -1,4 +1,4 @@
-//! Whether sums over devices have the bits that one device gives.
+//! Reproducibility: sums over devices that have the bits that one device gives, and sums that may not.
 //!
 //! A split changes no bits where every device computes its share of what one computes: an output row, a head, an expert.
 //! Sums over a split axis are otherwise: their order is that of [`chunk_start`](tpc_ir::program::chunk_start), and devices
@@ -23,7 +23,7 @@ pub enum DifferenceCause {
     UnequalShares,
     /// Each device adds two sums, of either term of the activations.
     TwoTerms,
-    /// What is added was computed of the shares' products: their sum comes later than on one device.
+    /// The summands were computed from the shares' products: the products are added later than on one device.
     DeferredSum,
 }
 
@@ -99,7 +99,7 @@ fn difference_cause(
     small.then_some(DifferenceCause::TwoTerms)
 }
 
-/// What computes the elements of a value: views of it and rows chosen from it leave them as they are.
+/// The instruction that computes the elements of a value, found through views and row selections.
 fn moved_inst(programs: &Graph, mut v: Value) -> &InstData {
     loop {
         let data = programs.inst(programs.value(v).def.0);

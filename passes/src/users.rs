@@ -35,7 +35,7 @@ impl Users {
         &self.users[v.index()]
     }
 
-    /// Whether `v` is a named output or the new content of a state.
+    /// True if `v` is a named output or the new content of a state.
     pub fn is_output(&self, v: Value) -> bool {
         self.output[v.index()]
     }

@@ -16,7 +16,7 @@ pub enum Label {
 }
 
 impl Label {
-    /// Whether devices hold different parts of the leaf.
+    /// True if devices hold different parts of the leaf.
     pub const fn is_split(self) -> bool {
         matches!(self, Label::Split(_) | Label::Minor(_))
     }

@@ -154,7 +154,7 @@ impl Space {
         self.vars.len()
     }
 
-    /// Whether no variable was made.
+    /// True if no variable was made.
     pub fn is_empty(&self) -> bool {
         self.vars.is_empty()
     }

@@ -100,7 +100,7 @@ impl Space {
         Ok(())
     }
 
-    /// The number of [terms](Self::summands) of `v`.
+    /// The number of [summands](Self::summands) of `v`.
     pub fn summand_count(&self, v: Var) -> u64 {
         let mut out = 1_u64;
         for f in self.factors(&[v]) {

@@ -117,7 +117,7 @@ impl Space {
         }
     }
 
-    /// Whether `v` occurs below `tree`.
+    /// True if `v` occurs below `tree`.
     fn occurs(&self, v: Var, tree: Var) -> bool {
         let mut leaves = Vec::new();
         self.leaves(tree, &mut leaves);

@@ -38,7 +38,7 @@ pub enum UnifyError {
     /// A sum has more segments than any model's.
     #[error("an axis of {0} segments or more")]
     Segments(usize),
-    /// So many factors were visited that no more are refined.
+    /// The limit of visited factors is reached: no more are refined.
     #[error("more factors than may be looked at")]
     Work,
     /// The trees nest deeper than those of any model.

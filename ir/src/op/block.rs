@@ -5,7 +5,7 @@ use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::types::TensorType;
 
-/// What an input says about blocks.
+/// The fact about blocks that an input states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockPart {
     /// 0 where a cell holds the last token of a block that a token has seen the whole of, and −∞ elsewhere,
@@ -52,7 +52,7 @@ impl BlockPart {
 /// An input about blocks of so many tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockInput {
-    /// What it says.
+    /// The fact that it states.
     pub part: BlockPart,
     /// Tokens of a block, at least 1.
     pub tokens: u32,

@@ -45,7 +45,7 @@ pub enum Collective {
 }
 
 impl Collective {
-    /// Whether the operands are summed.
+    /// True if the operands are summed.
     pub const fn sums(self) -> bool {
         match self {
             Collective::AllReduce | Collective::ReduceScatter => true,
@@ -55,7 +55,7 @@ impl Collective {
 }
 
 impl OpCategory {
-    /// Whether the op takes no operands.
+    /// True if the op takes no operands.
     pub const fn is_leaf(self) -> bool {
         match self {
             OpCategory::Stored | OpCategory::Input | OpCategory::Constant => true,
@@ -72,7 +72,7 @@ impl OpCategory {
         }
     }
 
-    /// Whether the op moves data between places or devices.
+    /// True if the op moves data between places or devices.
     pub const fn is_transfer(self) -> bool {
         match self {
             OpCategory::Copy | OpCategory::Collective(_) => true,
@@ -90,7 +90,7 @@ impl OpCategory {
         }
     }
 
-    /// Whether the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(self) -> bool {
         match self {
             OpCategory::Layout
@@ -109,7 +109,7 @@ impl OpCategory {
         }
     }
 
-    /// Whether the result is a view of operand 0.
+    /// True if the result is a view of operand 0.
     pub const fn is_view(self) -> bool {
         match self {
             OpCategory::Layout | OpCategory::Selection => true,

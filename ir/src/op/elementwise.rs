@@ -96,7 +96,7 @@ kinds! {
 }
 
 impl UnaryKind {
-    /// Whether `f(0) = 0`.
+    /// True if `f(0) = 0`.
     pub const fn keeps_zero(self) -> bool {
         match self {
             UnaryKind::Silu
@@ -385,12 +385,12 @@ kinds! {
 }
 
 impl GluKind {
-    /// Whether the kind has a slope `alpha`.
+    /// True if the kind has a slope `alpha`.
     pub const fn takes_alpha(self) -> bool {
         matches!(self, GluKind::SwigluOai)
     }
 
-    /// Whether the kind has a bound `limit`.
+    /// True if the kind has a bound `limit`.
     pub const fn takes_limit(self) -> bool {
         matches!(self, GluKind::SwigluOai | GluKind::SwigluClamp)
     }

@@ -4,7 +4,7 @@ use super::registry::Op;
 use crate::types::TensorType;
 
 impl Op {
-    /// Whether a launch of this op alone may write its result over operand `i`, when both lie at the same addresses: the op
+    /// True if a launch of this op alone may write its result over operand `i`, when both lie at the same addresses: the op
     /// replaces elements of it, or each element of the result needs of the operand only the element in its place.
     pub fn in_place(&self, i: usize, operands: &[&TensorType], result: &TensorType) -> bool {
         let Some(operand) = operands.get(i) else {

@@ -130,7 +130,7 @@ impl Weight {
         }
     }
 
-    /// Whether its rows begin or end inside blocks of the file, whose elements have that type.
+    /// True if its rows begin or end inside blocks of the file, whose elements have that type.
     pub fn cuts_blocks(&self, dtype: DType) -> bool {
         let block = dtype.block_len();
         let is_cut =
@@ -192,7 +192,7 @@ pub enum InputKind {
     StateKept,
     /// Factor on the queries of each token, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
-    /// What a token and a cell know of blocks of tokens.
+    /// The facts about blocks of tokens, per token and per cell.
     Block(BlockInput),
     /// Anything else, by name.
     Other(String),

@@ -157,22 +157,22 @@ ops! {
 }
 
 impl Op {
-    /// Whether the op takes no operands.
+    /// True if the op takes no operands.
     pub const fn is_leaf(&self) -> bool {
         self.category().is_leaf()
     }
 
-    /// Whether the op is a leaf that stays in memory from batch to batch: a weight or a state.
+    /// True if the op is a leaf that stays in memory from batch to batch: a weight or a state.
     pub const fn is_stored(&self) -> bool {
         matches!(self.category(), OpCategory::Stored)
     }
 
-    /// Whether every place can compute the op's result for itself.
+    /// True if every place can compute the op's result for itself.
     pub const fn is_constant(&self) -> bool {
         matches!(self.category(), OpCategory::Constant)
     }
 
-    /// Whether the result holds elements of operand 0 as they are, at the same place: views of it, repetitions, and rows
+    /// True if the result holds elements of operand 0 as they are, at the same place: views of it, repetitions, and rows
     /// chosen from it. Rows of a window are not: a device without them has zeros.
     pub const fn moves_elements(&self) -> bool {
         match self {
@@ -184,37 +184,37 @@ impl Op {
         }
     }
 
-    /// Whether the op moves data between places or devices.
+    /// True if the op moves data between places or devices.
     pub const fn is_transfer(&self) -> bool {
         self.category().is_transfer()
     }
 
-    /// Whether all devices of a group take part in the op together.
+    /// True if all devices of a group take part in the op together.
     pub const fn is_collective(&self) -> bool {
         matches!(self.category(), OpCategory::Collective(_))
     }
 
-    /// Whether the result holds all elements of the operand, only under other sizes or another order of axes.
+    /// True if the result holds all elements of the operand, only under other sizes or another order of axes.
     pub const fn is_layout(&self) -> bool {
         matches!(self.category(), OpCategory::Layout)
     }
 
-    /// Whether the result is a view of operand 0: [`Self::is_layout`], or a selection.
+    /// True if the result is a view of operand 0: [`Self::is_layout`], or a selection.
     pub const fn is_view(&self) -> bool {
         self.category().is_view()
     }
 
-    /// Whether the op replaces elements of operand 0 in place.
+    /// True if the op replaces elements of operand 0 in place.
     pub const fn is_update(&self) -> bool {
         matches!(self.category(), OpCategory::Update)
     }
 
-    /// Whether the op is a matrix product, which contracts axis 0 of operands 0 and 1.
+    /// True if the op is a matrix product, which contracts axis 0 of operands 0 and 1.
     pub const fn is_product(&self) -> bool {
         matches!(self.category(), OpCategory::Product)
     }
 
-    /// Whether the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(&self) -> bool {
         self.category().is_movement()
     }

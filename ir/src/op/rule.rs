@@ -85,7 +85,7 @@ pub struct Rule {
     pub roles: Vec<(Role, Expr)>,
     /// The way in which an unreduced sum passes.
     pub linearity: Linearity,
-    /// Whether zero rows of the operands give zero rows of the result, so that owner-masked rows stay owner-masked.
+    /// True if zero rows of the operands give zero rows of the result, so that owner-masked rows stay owner-masked.
     pub keeps_zero: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::sharding::Unreduced;
 pub struct OperandState {
     /// The sum over devices that it awaits.
     pub unreduced: Unreduced,
-    /// Whether any of its axes is split.
+    /// True if any of its axes is split.
     pub split: bool,
 }
 

@@ -7,7 +7,7 @@ use crate::place::Place;
 /// Every buffer begins at a multiple of so many bytes, those of the widest element that every device loads at once.
 pub const ALIGNMENT: u64 = 16;
 
-/// What an arena holds.
+/// The content of an arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ArenaKind {
     /// Weights: written when the program is loaded.
@@ -37,7 +37,7 @@ impl ArenaKind {
 pub struct ArenaData {
     /// The place.
     pub place: Place,
-    /// What it holds.
+    /// The content.
     pub kind: ArenaKind,
     /// Its bytes.
     pub bytes: u64,
@@ -58,7 +58,7 @@ impl Extent {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// Whether the two have a byte in common.
+    /// True if the two have a byte in common.
     pub const fn overlaps(&self, other: &Extent) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }

@@ -10,7 +10,7 @@ pub struct BatchShape {
 }
 
 impl BatchShape {
-    /// Whether a batch of these sizes has this shape.
+    /// True if a batch of these sizes has this shape.
     pub fn holds(&self, sizes: &Bindings) -> bool {
         Symbol::ALL.into_iter().all(|s| match s {
             Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => sizes.get(s) == self.most.get(s),

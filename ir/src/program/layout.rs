@@ -218,7 +218,7 @@ impl Layout {
         Some(out)
     }
 
-    /// Whether the value fills the bytes from its first element on without gaps.
+    /// True if the value fills the bytes from its first element on without gaps.
     pub fn is_dense(&self, ty: &TensorType) -> bool {
         Layout::dense(ty).is_some_and(|d| d.strides == self.strides)
     }
@@ -226,7 +226,7 @@ impl Layout {
 
 /// Axes without gaps between them.
 struct Run {
-    /// Whether they begin with axis 0, whose stride counts blocks.
+    /// True if they begin with axis 0, whose stride counts blocks.
     in_blocks: bool,
     /// The number of elements.
     size: Dim,

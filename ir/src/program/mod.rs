@@ -42,7 +42,7 @@ use crate::verify::{Verified, stage};
 /// A program that runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// What it computes.
+    /// The graph that it computes.
     pub graph: Verified<stage::Programs>,
     /// The shapes of batches that it runs, the smallest first.
     pub shapes: Vec<BatchShape>,

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,
-    /// Whether a part of a block is stored without the rest of the block.
+    /// True if a part of a block is stored without the rest of the block.
     splits_blocks: bool,
 }
 

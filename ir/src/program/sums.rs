@@ -13,10 +13,10 @@ pub const SUM_CHUNKS: u64 = 8;
 /// The order of sums over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// That of one device where it costs little, else the cheapest.
+    /// The order of one device if it costs little, else the cheapest.
     #[default]
     Auto,
-    /// That of one device wherever it can be had.
+    /// The order of one device wherever it is possible.
     OneDevice,
     /// The cheapest.
     Cheapest,

@@ -1,4 +1,4 @@
-//! What a kind of device stores, and how.
+//! Targets: the storage of weights, fused kernels and the alignment of a kind of device.
 
 use super::{Layout, StorageFormat};
 use crate::dims::Bindings;
@@ -9,7 +9,7 @@ use crate::op::{Op, Weight};
 use crate::place::Place;
 use crate::types::TensorType;
 
-/// How a device stores a weight.
+/// The storage of a weight on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeightStorage {
     /// The format.
@@ -28,7 +28,7 @@ pub struct WeightPart<'a> {
 }
 
 impl<'a> WeightPart<'a> {
-    /// What a weight of this type stores.
+    /// The part that a weight of this type stores.
     pub fn of(op: &Weight, ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart {
             ty,
@@ -42,7 +42,7 @@ impl<'a> WeightPart<'a> {
     }
 }
 
-/// What a target sees of a graph when it chooses the instructions of a launch.
+/// The graph around the instructions that a target may fuse into one launch.
 pub trait FusionContext {
     /// The graph.
     fn graph(&self) -> &Graph;
@@ -50,16 +50,16 @@ pub trait FusionContext {
     /// The instructions that read a value.
     fn users(&self, value: Value) -> &[Inst];
 
-    /// How a value is stored.
+    /// The storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
-    /// Whether an instruction is a view, which needs no launch.
+    /// True if an instruction is a view, which needs no launch.
     fn is_view(&self, inst: Inst) -> bool;
 }
 
-/// What programs are made for: kinds of devices beside a host.
+/// A kind of device beside a host, for which programs are made.
 pub trait Target: std::fmt::Debug + Sync {
-    /// How a place stores a weight that these ops read, each as its operand of that number. `None` when the bytes overflow.
+    /// The storage of a weight at a place. Each reader is an op and the number of the operand. `None` when the bytes overflow.
     fn weight_storage(
         &self,
         place: Place,

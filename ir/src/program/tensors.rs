@@ -14,7 +14,7 @@ use crate::types::RANK;
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 
 impl Tensors {
-    /// Those of programs that hold every part of each.
+    /// The tensors of programs that hold every part of each.
     pub fn of(programs: &Graph) -> Tensors {
         let mut out = Tensors::default();
         for (_, data) in programs.insts() {
@@ -35,7 +35,7 @@ impl Tensors {
         self.0.get(tensor).copied()
     }
 
-    /// Whether an op is a product that reads at most `most` quantised weights for a token: of experts, those that it uses.
+    /// True if an op is a product that reads at most `most` quantised weights for a token: of experts, those that it uses.
     pub fn reads_at_most(
         &self,
         programs: &Graph,

@@ -70,7 +70,7 @@ impl AxisTree {
         AxisTree::Leaf { size, split: None }
     }
 
-    /// Whether any leaf is split.
+    /// True if any leaf is split.
     pub fn is_split(&self) -> bool {
         match self {
             AxisTree::Leaf { split, .. } => split.is_some(),

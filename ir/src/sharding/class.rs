@@ -32,7 +32,7 @@ impl ClassData {
         ))
     }
 
-    /// Whether two devices hold a common index of the class divided by `div`.
+    /// True if two devices hold a common index of the class divided by `div`.
     pub fn overlaps(&self, div: u64) -> bool {
         (0..self.ranges.len()).any(|r| {
             self.owned_range(r, div) != self.range(r, div)

@@ -17,7 +17,7 @@ use crate::entity::Class;
 use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
-/// Whether what the devices hold must still be combined by a sum.
+/// True if what the devices hold must still be combined by a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreduced {
     /// Nothing is pending.
@@ -34,7 +34,7 @@ pub enum Unreduced {
 pub struct Sharding {
     /// Per axis, the factor tree with its split leaves; `None` where no leaf of the axis is split.
     pub axes: [Option<Box<AxisTree>>; RANK],
-    /// Whether a sum over the devices is pending. Never together with a split axis.
+    /// True if a sum over the devices is pending. Never together with a split axis.
     pub unreduced: Unreduced,
     /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
     /// touches (a quantised tensor whose ranges do not end at blocks). 1 where ranges are stored as they are.
@@ -75,12 +75,12 @@ impl Sharding {
         }
     }
 
-    /// Whether any axis is split.
+    /// True if any axis is split.
     pub fn is_split(&self) -> bool {
         self.axes.iter().any(Option::is_some)
     }
 
-    /// Whether every device holds the whole value.
+    /// True if every device holds the whole value.
     pub fn is_mirrored(&self) -> bool {
         !self.is_split() && self.unreduced == Unreduced::None
     }

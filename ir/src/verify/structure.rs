@@ -297,7 +297,7 @@ fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     }
 }
 
-/// Whether the op's text form parses to the op and all its numbers are numbers.
+/// True if the op's text form parses to the op and all its numbers are numbers.
 fn survives_text(op: &Op) -> bool {
     let attrs = op.attrs();
     let is_nan = |(_, value): &(_, Attr)| matches!(value, Attr::Float(x) if x.is_nan());

@@ -235,7 +235,7 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
-/// Whether an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
+/// True if an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
 /// whole.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read

@@ -8,18 +8,18 @@ use super::free_list::FreeList;
 use super::lifetimes::Lifetimes;
 use super::memory::Memory;
 
-/// A buffer of the work.
+/// A buffer of the work and its lifetime.
 #[derive(Clone, Copy)]
 struct LiveBuffer {
     buffer: Buffer,
     arena: Arena,
     /// The first and the last position at which it is there.
     life: (usize, usize),
-    /// Whether a copy or a collective brings its content.
+    /// True if a copy or a collective brings its content.
     is_staged: bool,
 }
 
-/// What is taken of an arena at a position.
+/// The used bytes of an arena at a position.
 #[derive(Clone, Default)]
 struct ArenaState {
     free: FreeList,
@@ -46,7 +46,7 @@ impl ArenaState {
     }
 }
 
-/// Gives the work of a batch its addresses, for each shape; what stays inside launches has none. `None` when a size overflows.
+/// Assigns addresses to the values of a batch, for each shape. Values inside launches have none. `None` when a size overflows.
 pub(super) fn assign_addresses(
     (graph, inside): (&Graph, &[bool]),
     shared: &Aliases,

@@ -1,4 +1,4 @@
-//! Sharing: results that lie in the memory of an operand, and states whose new content does not.
+//! Aliases: results in the memory of an operand, and states whose new content lies elsewhere.
 
 use rustc_hash::FxHashMap;
 use tpc_ir::program::{LaunchData, Layout, Work};
@@ -8,7 +8,7 @@ use super::accesses::last_reads;
 use crate::layout::{Layouts, Storage};
 use crate::schedule::Order;
 
-/// Per value, the value in whose buffer it lies: through views and updates in place.
+/// The owner of each value's buffer: another value for views and for updates in place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aliases {
     pub(super) owners: Vec<Value>,
@@ -26,7 +26,7 @@ impl Aliases {
         }
     }
 
-    /// Lays a result over an operand.
+    /// Puts a result into the memory of an operand.
     fn alias_operand(&mut self, graph: &Graph, layouts: &Layouts, over: Value) -> Option<()> {
         let result = Value::new(self.owners.len());
         let alike =
@@ -39,7 +39,7 @@ impl Aliases {
         Some(())
     }
 
-    /// A view lies where what it views lies.
+    /// Puts a view into the memory of the value that it views.
     fn alias_view(&mut self, graph: &Graph, value: Value) -> Option<()> {
         let inst = graph.inst(graph.value(value).def.0);
         let operand = inst.operands[0];

@@ -1,4 +1,4 @@
-//! FreeList ranges of an arena.
+//! Free ranges of an arena.
 
 use tpc_ir::program::Extent;
 

@@ -36,7 +36,7 @@ impl Memory {
         }))
     }
 
-    /// A buffer that lasts, behind those that the arena has.
+    /// Appends a buffer that lasts from batch to batch to its arena.
     pub(super) fn push_persistent(
         &mut self,
         place: Place,

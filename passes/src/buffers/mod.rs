@@ -29,7 +29,7 @@ use addresses::assign_addresses;
 use aliases::{add_stores, find_aliases};
 use lifetimes::Lifetimes;
 
-/// Per value, whether it stays inside a launch: its launch covers several instructions, among them all that read it.
+/// Finds the values that stay inside a launch: all readers of such a value are in its launch.
 fn find_internal_values(graph: &Graph, launches: &[LaunchData]) -> Vec<bool> {
     let users = Users::of_graph(graph);
     let mut out = vec![false; graph.values().len()];

@@ -1,4 +1,4 @@
-//! What no output needs.
+//! Dead code elimination.
 
 use tpc_ir::{Graph, Op};
 
@@ -23,7 +23,7 @@ fn alive(graph: &Graph) -> Vec<bool> {
     alive
 }
 
-/// Drops what no output needs.
+/// Drops the instructions that no output needs.
 pub(super) fn drop_dead(graph: &mut Graph) {
     let alive = alive(graph);
     if alive.contains(&false) {

@@ -41,7 +41,7 @@ pub fn canonicalise(mut programs: Graph) -> Graph {
 /// As many instructions are compared with each other; hashing finds equal ones among more.
 const MOST_ALIKE: usize = 64;
 
-/// Whether there is nothing to simplify or to merge. Most programs are so; asking is cheaper than writing them again.
+/// True if there is nothing to simplify or to merge. Most programs are so; asking is cheaper than writing them again.
 fn is_canonical(programs: &Graph) -> bool {
     // By few and cheap properties that equal instructions share; only among those that share them are whole ones compared.
     let mut alike: FxHashMap<_, SmallVec<[&InstData; 1]>> = FxHashMap::default();
@@ -63,7 +63,7 @@ fn is_canonical(programs: &Graph) -> bool {
     })
 }
 
-/// What makes two instructions compute the same.
+/// The key by which equal instructions are found.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     op: Op,
@@ -106,7 +106,7 @@ fn simplify_all(from: &Graph) -> Graph {
     out
 }
 
-/// Whether equal instructions of this op are one: those without a meaning of their own beside their results.
+/// True if equal instructions of this op are one: those without a meaning of their own beside their results.
 const fn is_merged(op: &Op) -> bool {
     !matches!(
         op,

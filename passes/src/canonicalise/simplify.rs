@@ -3,7 +3,7 @@
 use tpc_ir::op::{Concat, Slice};
 use tpc_ir::{Dim, Graph, Op, Value};
 
-/// What an instruction comes to.
+/// The simplest form of an instruction.
 pub(super) enum Simplification {
     /// A value that there is already.
     Value(Value),
@@ -24,7 +24,7 @@ pub(super) fn simplify(graph: &Graph, op: &Op, operands: Vec<Value>) -> Simplifi
     }
 }
 
-/// Whether an op on operands of `graph` has a simpler form.
+/// True if an op on operands of `graph` has a simpler form.
 pub(super) fn has_simpler_form(graph: &Graph, op: &Op, operands: &[Value]) -> bool {
     step(graph, op, operands).is_some()
 }

@@ -47,7 +47,7 @@ impl FusionContext for GraphContext<'_> {
 }
 
 impl<'a> Groups<'a> {
-    /// Those of a graph.
+    /// The groups of a graph.
     pub(super) fn of(graph: &'a Graph, layouts: &'a Layouts, target: &dyn Target) -> Groups<'a> {
         let seen = GraphContext {
             graph,
@@ -75,7 +75,7 @@ impl<'a> Groups<'a> {
         out
     }
 
-    /// Whether an instruction shares its launch.
+    /// True if an instruction shares its launch.
     pub(super) fn contains(&self, inst: Inst) -> bool {
         self.taken[inst.index()]
     }
@@ -93,7 +93,7 @@ impl<'a> Groups<'a> {
         places.find(|at| self.is_between(insts, **at)).copied()
     }
 
-    /// Whether the instructions are free, in one phase, and at one place, or behind a collective at those that take part in it.
+    /// True if the instructions are free, in one phase, and at one place, or behind a collective at those that take part in it.
     fn is_one(&self, insts: &[Inst]) -> bool {
         let graph = self.seen.graph;
         let place = |v: &Value| graph.value(*v).place;
@@ -109,7 +109,7 @@ impl<'a> Groups<'a> {
         single && rest && insts.iter().all(free)
     }
 
-    /// Whether an instruction may be one of a set: as a view it is between others of it, and what it updates nothing else there
+    /// True if an instruction may be one of a set: as a view it is between others of it, and what it updates nothing else there
     /// reads.
     fn fits(&self, insts: &[Inst], inst: Inst) -> bool {
         let (graph, layouts) = (self.seen.graph, self.seen.layouts);
@@ -136,13 +136,13 @@ impl<'a> Groups<'a> {
         layouts.is_launched(graph, inst)
     }
 
-    /// Whether nothing but a set reads a value.
+    /// True if nothing but a set reads a value.
     fn is_inside(&self, insts: &[Inst], value: Value) -> bool {
         let users = self.seen.users.of(value);
         !self.seen.users.is_output(value) && users.iter().all(|u| insts.contains(u))
     }
 
-    /// Whether a launch there comes after all that the set reads and before all that reads its results.
+    /// True if a launch there comes after all that the set reads and before all that reads its results.
     fn is_between(&self, insts: &[Inst], at: Inst) -> bool {
         insts.iter().all(|&i| {
             let data = self.seen.graph.inst(i);

@@ -87,7 +87,7 @@ fn sizes(bounds: &[Dim], total: &Dim) -> Option<[Dim; RANK]> {
     Some(out)
 }
 
-/// Whether a reshape to these sizes would cut nothing.
+/// True if a reshape to these sizes would cut nothing.
 fn has_no_cut(factors: &Factors, operand: &[Var; RANK], dims: &[Dim; RANK]) -> bool {
     let mut space = factors.space.clone();
     let result = dims

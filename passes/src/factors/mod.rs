@@ -143,7 +143,7 @@ impl Factors {
         (out, stopped)
     }
 
-    /// Whether running every rule a second time would refine anything.
+    /// True if running every rule a second time would refine anything.
     pub fn is_stable(&self, graph: &Graph) -> bool {
         let mut again = self.clone();
         // Leaves are told apart by where they first appear: which variable stands for one may change.

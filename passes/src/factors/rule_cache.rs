@@ -41,7 +41,7 @@ impl RuleCache {
     }
 }
 
-/// What the op says for its types.
+/// Asks the op for its rule on its types.
 fn make_rule(graph: &Graph, inst: Inst) -> Rule {
     let data = graph.inst(inst);
     let types =

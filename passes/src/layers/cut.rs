@@ -16,7 +16,7 @@ pub fn insts_by_layer(graph: &Graph) -> BTreeMap<u32, Vec<Inst>> {
     out
 }
 
-/// Whether each value, by index, is read outside its layer or is an output.
+/// True if each value, by index, is read outside its layer or is an output.
 pub fn live_out(graph: &Graph) -> Vec<bool> {
     let mut out = vec![false; graph.values().len()];
     for (_, data) in graph.insts() {

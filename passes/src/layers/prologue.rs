@@ -37,7 +37,7 @@ impl Prologue {
         }
     }
 
-    /// Whether an op outside all layers precedes them.
+    /// True if an op outside all layers precedes them.
     fn contains(self, inst: Inst) -> bool {
         Some(inst) < self.0
     }

@@ -10,21 +10,21 @@ mod print;
 
 pub use print::print;
 
-/// How a value comes to lie in memory, as far as its op tells.
+/// Storage of a value: its own buffer, or a view of another value, as far as its op decides it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// In memory of its own, without gaps.
+    /// Memory of its own, without gaps.
     Owned,
-    /// In the memory of another value, which is no view.
+    /// A part of the memory of another value, which is no view.
     View(Value, Box<Layout>),
 }
 
 /// The layouts of a graph.
 #[derive(Clone, Debug)]
 pub struct Layouts {
-    /// Per value, how it lies.
+    /// The storage of each value.
     pub storage: Vec<Storage>,
-    /// Per value, how it is stored, for weights.
+    /// The format and the bytes of each weight; `None` for other values.
     pub weight_storage: Vec<Option<WeightStorage>>,
 }
 
@@ -71,20 +71,20 @@ impl Layouts {
         }
     }
 
-    /// Whether an instruction is a view, and so needs no launch.
+    /// True if an instruction is a view, and so needs no launch.
     pub fn is_view(&self, graph: &Graph, inst: Inst) -> bool {
         let data = graph.inst(inst);
         data.op.is_view() && matches!(self.storage[data.results[0].index()], Storage::View(..))
     }
 
-    /// Whether an instruction computes or moves, and so needs a launch.
+    /// True if an instruction computes or moves, and so needs a launch.
     pub fn is_launched(&self, graph: &Graph, inst: Inst) -> bool {
         let op = &graph.inst(inst).op;
         let leaf = op.is_stored() || matches!(op, Op::Input(_));
         !leaf && !self.is_view(graph, inst)
     }
 
-    /// How a value is stored.
+    /// The storage format of a value.
     pub fn format(&self, value: Value) -> StorageFormat {
         self.weight_storage[value.index()].map_or(StorageFormat::FILE, |s| s.format)
     }
@@ -94,7 +94,7 @@ impl Layouts {
     }
 }
 
-/// How the place of each weight stores it, by what reads it.
+/// Asks the target for the storage of each weight.
 fn store_weights(graph: &Graph, target: &dyn Target) -> Option<Vec<Option<WeightStorage>>> {
     let mut readers: Vec<Vec<(&Op, usize)>> = vec![Vec::new(); graph.values().len()];
     for (_, data) in graph.insts() {

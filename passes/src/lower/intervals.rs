@@ -5,7 +5,7 @@
 
 use tpc_ir::{AxisTree, ClassData, Interval};
 
-/// Whether devices share indices of a class that splits the axis.
+/// True if devices share indices of a class that splits the axis.
 pub(super) fn overlaps(tree: &AxisTree, classes: &[ClassData]) -> bool {
     let mut refs = Vec::new();
     tree.classes(&mut refs);

@@ -1,4 +1,4 @@
-//! What measurements on one machine say about it.
+//! Calibration: measurements on one machine as factors on an engine's profile.
 
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub struct Calibration {
 pub struct Ways(u8);
 
 impl Ways {
-    /// Whether a way is among them.
+    /// True if a way is among them.
     pub const fn contains(self, way: Way) -> bool {
         self.0 & (1 << way as u8) != 0
     }

@@ -92,7 +92,7 @@ impl CardClass {
         CardClass::Processor,
     ];
 
-    /// Whether engines run ported kernels on it, which were written for processors of another maker.
+    /// True if engines run ported kernels on it, which were written for processors of another maker.
     pub const fn is_ported(self) -> bool {
         !matches!(
             self.usual_back_end(),
@@ -100,7 +100,7 @@ impl CardClass {
         )
     }
 
-    /// Whether its devices wait for each other by way of the host, at several hundred microseconds: they are older than
+    /// True if its devices wait for each other by way of the host, at several hundred microseconds: they are older than
     /// the engines' kernels for reductions.
     pub const fn waits_on_host(self) -> bool {
         matches!(

@@ -2,7 +2,9 @@
 
 use super::CardClass;
 
-/// What an engine makes of a machine: the constants of the cost model. The book's page on the cost model has the formula.
+/// The constants of the cost model: the shares of a machine's figures that an engine reaches.
+///
+/// The book's page on the cost model has the formula.
 ///
 /// Shares are of the data sheet's figures. Cycles are of all units of a processor together: units times clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +62,7 @@ pub struct EngineProfile {
     pub handover_us: f64,
     /// Share of the ideal at which stages work on successive batches of a prompt at the same time; 0 where they do not.
     pub overlap: f64,
-    /// What classes of devices do better or worse than the rest says, by class.
+    /// Factors by which classes of devices differ from the other constants.
     pub classes: ClassFactors,
     /// The relative error to expect.
     pub error: ErrorBand,
@@ -100,12 +102,12 @@ impl ClassFactors {
         out
     }
 
-    /// Those of a class.
+    /// The factors of a class.
     pub const fn of(&self, class: CardClass) -> ClassFactor {
         self.0[class as usize]
     }
 
-    /// Those of a class, to be changed.
+    /// The factors of a class, to be changed.
     pub const fn of_mut(&mut self, class: CardClass) -> &mut ClassFactor {
         &mut self.0[class as usize]
     }

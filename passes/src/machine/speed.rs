@@ -28,7 +28,7 @@ impl KernelTime {
     }
 }
 
-/// What an engine reaches on one device.
+/// The speed that an engine reaches on one device.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed<'a> {
     profile: &'a EngineProfile,

@@ -26,7 +26,7 @@ pub struct Processor {
     pub memory: MemoryKind,
     /// Throughput of 8-bit integers in operations per second, two per multiply-add, where it is known.
     pub int8: Option<f64>,
-    /// Whether engines run ported kernels on it, which were written for processors of another maker; `None` where its
+    /// True if engines run ported kernels on it, which were written for processors of another maker; `None` where its
     /// maker is not known.
     #[serde(default)]
     pub ported: Option<bool>,
@@ -117,7 +117,7 @@ impl LinkKind {
         }
     }
 
-    /// Whether it is beside PCI Express.
+    /// True if it is beside PCI Express.
     pub const fn is_fabric(self) -> bool {
         matches!(self, LinkKind::NvSwitch | LinkKind::NvLink)
     }
@@ -169,7 +169,7 @@ impl Link {
         Link::of(LinkKind::Network, 10e9 / 8.0)
     }
 
-    /// What both links allow: the smaller bandwidth, the longer latency, the slower kind.
+    /// A link as slow as two in a row: the smaller bandwidth, the longer latency, the slower kind.
     pub fn bottleneck(self, other: Link) -> Link {
         Link {
             bandwidth: self.bandwidth.min(other.bandwidth),
@@ -206,7 +206,7 @@ pub struct Topology {
     /// Positions of the devices that are in other machines than the host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<usize>,
-    /// What was measured on the machine.
+    /// The calibration by measurements on the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
 }
@@ -251,7 +251,7 @@ const fn within(bandwidth: f64) -> Link {
 }
 
 impl Topology {
-    /// What is assumed where nobody names the machine: the defaults, with processors where these are true.
+    /// The topology when nobody names the machine: the defaults, with a processor for each `true`.
     ///
     /// The processors share the host's memory and cores evenly.
     pub fn for_unnamed_machine(processors: &[bool]) -> Topology {
@@ -306,7 +306,7 @@ impl Default for Topology {
 }
 
 impl Topology {
-    /// What was measured with an engine on the machine.
+    /// The calibration for an engine, if it was measured on the machine.
     pub fn calibration_for(&self, engine: Engine) -> Option<&Calibration> {
         self.calibration.as_ref().filter(|c| c.engine == engine)
     }

@@ -153,7 +153,7 @@ impl<'a> Anchors<'a> {
     }
 }
 
-/// Whether an op does so much on its operands that it does not follow them to another place.
+/// True if an op does so much on its operands that it does not follow them to another place.
 fn is_heavy(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Product | OpCategory::Heavy)
 }

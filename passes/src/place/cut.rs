@@ -4,7 +4,6 @@
 //! however many users it has; an op costs its time on its side. All costs are times per decoded token, prompts weighed
 //! in.
 
-use petgraph::graph::NodeIndex;
 use tpc_ir::{Bindings, Graph, Inst, Op, Output, Place, Symbol, Value};
 
 use super::LayerPlacement;
@@ -122,9 +121,9 @@ pub(super) fn cheapest_cut(
     costs: &CutCosts,
 ) -> Vec<Inst> {
     let mut network = FlowNetwork::new();
-    let (layer, other) = (network.source, network.sink);
-    let mut free: Vec<(Inst, NodeIndex)> = Vec::new();
-    let nodes: Vec<NodeIndex> = graph
+    let (layer, other) = (FlowNetwork::SOURCE, FlowNetwork::SINK);
+    let mut free: Vec<(Inst, u32)> = Vec::new();
+    let nodes: Vec<u32> = graph
         .insts()
         .map(|(i, _)| match side(i) {
             Side::Layer => layer,
@@ -142,7 +141,7 @@ pub(super) fn cheapest_cut(
     if free.is_empty() {
         return Vec::new();
     }
-    let mut users: Vec<Vec<NodeIndex>> = vec![Vec::new(); graph.values().len()];
+    let mut users: Vec<Vec<u32>> = vec![Vec::new(); graph.values().len()];
     for (inst, data) in graph.insts() {
         for v in &data.operands {
             users[v.index()].push(nodes[inst.index()]);
@@ -162,7 +161,7 @@ pub(super) fn cheapest_cut(
         used.sort_unstable();
         used.dedup();
         used.retain(|&u| u != maker);
-        let fixed = |n: NodeIndex| n == layer || n == other;
+        let fixed = |n: u32| n == layer || n == other;
         // Weights are stored where they are used.
         if used.is_empty()
             || fixed(maker) && used.iter().all(|&u| fixed(u))
@@ -184,7 +183,7 @@ pub(super) fn cheapest_cut(
     }
     let sink_side = network.sink_side();
     free.iter()
-        .filter(|(_, node)| sink_side[node.index()])
+        .filter(|(_, node)| sink_side[*node as usize])
         .map(|(inst, _)| *inst)
         .collect()
 }

@@ -1,59 +1,145 @@
-//! Minimum cuts of flow networks.
+//! Minimum cuts of flow networks, by Dinic's algorithm.
+//!
+//! petgraph's `dinics` allocates a table of all nodes for each augmenting path. On a network of 12,000 nodes it takes about
+//! a second, and this algorithm 10 ms. A search for plans cuts hundreds of networks.
 
-use petgraph::algo::maximum_flow::dinics;
-use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::{Dfs, EdgeRef};
+/// No edge.
+const NONE: u32 = u32::MAX;
 
-/// A flow network: nodes, and edges with capacities, from a source to a sink.
+/// A flow network: nodes and edges with capacities, from a source to a sink.
 pub(super) struct FlowNetwork {
-    edges: DiGraph<(), u64>,
-    pub(super) source: NodeIndex,
-    pub(super) sink: NodeIndex,
+    /// Per node, its first edge.
+    first: Vec<u32>,
+    edges: Vec<Edge>,
+}
+
+/// An edge of the residual network. An edge and its reverse are neighbours: flow over one is capacity of the other.
+#[derive(Clone, Copy)]
+struct Edge {
+    to: u32,
+    /// The residual capacity.
+    residual: u64,
+    /// The next edge of the node that it leaves.
+    next: u32,
 }
 
 impl FlowNetwork {
+    pub(super) const SOURCE: u32 = 0;
+    pub(super) const SINK: u32 = 1;
+
     /// A network of the source and the sink.
     pub(super) fn new() -> FlowNetwork {
-        let mut edges = DiGraph::new();
-        let (source, sink) = (edges.add_node(()), edges.add_node(()));
         FlowNetwork {
-            edges,
-            source,
-            sink,
+            first: vec![NONE; 2],
+            edges: Vec::new(),
         }
     }
 
-    pub(super) fn add_node(&mut self) -> NodeIndex {
-        self.edges.add_node(())
+    pub(super) fn add_node(&mut self) -> u32 {
+        self.first.push(NONE);
+        self.first.len() as u32 - 1
     }
 
-    pub(super) fn add_edge(&mut self, from: NodeIndex, to: NodeIndex, capacity: u64) {
-        self.edges.add_edge(from, to, capacity);
+    pub(super) fn add_edge(&mut self, from: u32, to: u32, capacity: u64) {
+        for (from, to, residual) in [(from, to, capacity), (to, from, 0)] {
+            let next = std::mem::replace(&mut self.first[from as usize], self.edges.len() as u32);
+            self.edges.push(Edge { to, residual, next });
+        }
+    }
+
+    /// The edges that leave a node in the residual network.
+    fn out_edges(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let some = |e: u32| (e != NONE).then_some(e);
+        let next = move |&e: &u32| some(self.edges[e as usize].next);
+        std::iter::successors(some(self.first[node as usize]), next)
     }
 
     /// Per node, whether it is on the sink's side of the minimum cut that is nearest to the sink: the nodes from which the
     /// sink can be reached in the residual network, which are the same for every maximum flow.
-    pub(super) fn sink_side(&self) -> Vec<bool> {
-        let (_, flows) = dinics(&self.edges, self.source, self.sink);
-        let mut reversed_residual = DiGraph::<(), ()>::with_capacity(self.edges.node_count(), 0);
-        for _ in self.edges.node_indices() {
-            reversed_residual.add_node(());
+    pub(super) fn sink_side(mut self) -> Vec<bool> {
+        while let Some(mut levels) = self.level_graph() {
+            self.add_blocking_flow(&mut levels);
         }
-        for edge in self.edges.edge_references() {
-            let flow = flows[edge.id().index()];
-            if flow < *edge.weight() {
-                reversed_residual.add_edge(edge.target(), edge.source(), ());
+        let mut out = vec![false; self.first.len()];
+        out[FlowNetwork::SINK as usize] = true;
+        let mut open = vec![FlowNetwork::SINK];
+        while let Some(node) = open.pop() {
+            for e in self.out_edges(node) {
+                let from = self.edges[e as usize].to;
+                if self.edges[e as usize ^ 1].residual > 0 && !out[from as usize] {
+                    out[from as usize] = true;
+                    open.push(from);
+                }
             }
-            if flow > 0 {
-                reversed_residual.add_edge(edge.source(), edge.target(), ());
-            }
-        }
-        let mut out = vec![false; self.edges.node_count()];
-        let mut search = Dfs::new(&reversed_residual, self.sink);
-        while let Some(node) = search.next(&reversed_residual) {
-            out[node.index()] = true;
         }
         out
+    }
+
+    /// Per node its distance from the source in the residual network; `None` if the sink cannot be reached.
+    fn level_graph(&self) -> Option<Vec<u32>> {
+        let mut levels = vec![NONE; self.first.len()];
+        levels[FlowNetwork::SOURCE as usize] = 0;
+        let mut open = vec![FlowNetwork::SOURCE];
+        let mut at = 0;
+        while let Some(&node) = open.get(at) {
+            at += 1;
+            for e in self.out_edges(node) {
+                let Edge { to, residual, .. } = self.edges[e as usize];
+                if residual > 0 && levels[to as usize] == NONE {
+                    levels[to as usize] = levels[node as usize] + 1;
+                    open.push(to);
+                }
+            }
+        }
+        (levels[FlowNetwork::SINK as usize] != NONE).then_some(levels)
+    }
+
+    /// Augments the flow by a blocking flow: along paths whose every edge leads to the next level.
+    fn add_blocking_flow(&mut self, levels: &mut [u32]) {
+        // Per node, the first edge that may still lead on.
+        let mut current = self.first.clone();
+        let mut path: Vec<u32> = Vec::new();
+        let mut node = FlowNetwork::SOURCE;
+        loop {
+            if node == FlowNetwork::SINK {
+                node = self.augment(&mut path);
+            }
+            let mut e = current[node as usize];
+            while e != NONE {
+                let Edge { to, residual, next } = self.edges[e as usize];
+                if residual > 0 && levels[to as usize] == levels[node as usize] + 1 {
+                    break;
+                }
+                e = next;
+            }
+            current[node as usize] = e;
+            if e != NONE {
+                path.push(e);
+                node = self.edges[e as usize].to;
+                continue;
+            }
+            // Nothing leads on from here.
+            levels[node as usize] = NONE;
+            let Some(back) = path.pop() else { return };
+            node = self.edges[back as usize ^ 1].to;
+        }
+    }
+
+    /// Augments the flow along a path. Cuts the path before its first saturated edge, and returns the node where it ends then.
+    fn augment(&mut self, path: &mut Vec<u32>) -> u32 {
+        let residual = |&e: &u32| self.edges[e as usize].residual;
+        let flow = path.iter().map(residual).min().unwrap_or(0);
+        for &e in path.iter() {
+            self.edges[e as usize].residual -= flow;
+            self.edges[e as usize ^ 1].residual += flow;
+        }
+        let is_saturated = |&e: &u32| self.edges[e as usize].residual == 0;
+        let saturated = path.iter().position(is_saturated).unwrap_or(0);
+        let from = path
+            .get(saturated)
+            .map_or(FlowNetwork::SOURCE, |&e| self.edges[e as usize ^ 1].to);
+        path.truncate(saturated);
+        from
     }
 }
 
@@ -65,30 +151,28 @@ mod tests {
     fn the_cut_is_the_one_nearest_to_the_sink() {
         // Two paths that share an edge: 0 → a → b → 1 with room 3, 5, 3, and 0 → b with room 1.
         let mut network = FlowNetwork::new();
-        let (source, sink) = (network.source, network.sink);
         let (a, b) = (network.add_node(), network.add_node());
-        network.add_edge(source, a, 3);
+        network.add_edge(FlowNetwork::SOURCE, a, 3);
         network.add_edge(a, b, 5);
-        network.add_edge(b, sink, 3);
-        network.add_edge(source, b, 1);
+        network.add_edge(b, FlowNetwork::SINK, 3);
+        network.add_edge(FlowNetwork::SOURCE, b, 1);
         assert_eq!(network.sink_side(), [false, true, false, false]);
         let mut network = FlowNetwork::new();
-        let (source, sink) = (network.source, network.sink);
         let (a, b) = (network.add_node(), network.add_node());
-        network.add_edge(source, a, 3);
+        network.add_edge(FlowNetwork::SOURCE, a, 3);
         network.add_edge(a, b, 2);
-        network.add_edge(b, sink, 4);
-        network.add_edge(source, b, 1);
+        network.add_edge(b, FlowNetwork::SINK, 4);
+        network.add_edge(FlowNetwork::SOURCE, b, 1);
         assert_eq!(network.sink_side(), [false, true, false, true]);
     }
 
     /// The least capacity of the edges from one side to the other, over all sides that the other nodes can have.
-    fn least(nodes: usize, edges: &[(usize, usize, u64)]) -> (u64, Vec<bool>) {
+    fn least(nodes: u32, edges: &[(u32, u32, u64)]) -> (u64, Vec<bool>) {
         let sides = (0..1_u32 << (nodes - 2)).map(|bits| {
             let beyond: Vec<bool> = (0..nodes)
-                .map(|n| n == 1 || n > 1 && bits >> (n - 2) & 1 == 1)
+                .map(|n| n == FlowNetwork::SINK || n > 1 && bits >> (n - 2) & 1 == 1)
                 .collect();
-            let cut = |&&(a, b, _): &&(usize, usize, u64)| !beyond[a] && beyond[b];
+            let cut = |&&(a, b, _): &&(u32, u32, u64)| !beyond[a as usize] && beyond[b as usize];
             let cost: u64 = edges.iter().filter(cut).map(|(_, _, c)| c).sum();
             let size = beyond.iter().filter(|b| **b).count();
             ((cost, size), beyond)
@@ -107,11 +191,12 @@ mod tests {
             (state >> 33) % n
         };
         for _ in 0..500 {
-            let nodes = 2 + random(6) as usize;
-            let edges: Vec<(usize, usize, u64)> = (0..random(20))
+            let nodes = 2 + random(6) as u32;
+            let edges: Vec<(u32, u32, u64)> = (0..random(20))
                 .map(|_| {
-                    let mut node = || random(nodes as u64) as usize;
-                    (node(), node(), random(4))
+                    let node = |r: u64| r as u32;
+                    let (a, b) = (node(random(nodes.into())), node(random(nodes.into())));
+                    (a, b, random(4))
                 })
                 .filter(|(a, b, _)| a != b)
                 .collect();
@@ -119,9 +204,9 @@ mod tests {
             for _ in 2..nodes {
                 network.add_node();
             }
-            for &(a, b, capacity) in &edges {
-                network.add_edge(NodeIndex::new(a), NodeIndex::new(b), capacity);
-            }
+            edges
+                .iter()
+                .for_each(|&(a, b, c)| network.add_edge(a, b, c));
             assert_eq!(network.sink_side(), least(nodes, &edges).1, "{edges:?}");
         }
     }

@@ -189,7 +189,7 @@ impl<'a> Alternatives<'a> {
         }
     }
 
-    /// Whether these leaves are decided for all layer groups at once.
+    /// True if these leaves are decided for all layer groups at once.
     fn is_global(&self, leaves: &[Var]) -> bool {
         let span = leaves.iter().map(|l| self.span(l).len()).max();
         super::problem::is_global(span.unwrap_or(0), self.groups.len())

@@ -37,9 +37,9 @@ struct Exchange {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Move {
     us: f64,
-    /// Whether the host takes part.
+    /// True if the host takes part.
     host: bool,
-    /// Whether it brings an input of the batch.
+    /// True if it brings an input of the batch.
     input: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Bill {
 pub struct Times {
     /// The busiest device of each stage.
     pub stages: Vec<Breakdown>,
-    /// What is done once, by any place: it is in nobody's way.
+    /// Work that is done once, by any place, whatever the split.
     pub rest: Breakdown,
 }
 
@@ -158,7 +158,7 @@ impl Bill {
         }
     }
 
-    /// Whether products are computed on the host.
+    /// True if products are computed on the host.
     pub fn uses_host(&self) -> bool {
         let heavy = |k: &Kernel| k.kind != KernelKind::Light;
         self.alone
@@ -278,7 +278,7 @@ fn kernels_outside_stages(
     each.collect()
 }
 
-/// What the kernels of a layer group depend on, beside the stage: its shape, and for each option the positions of its leaves
+/// The key of a layer group's kernels, beside the stage: its shape, and for each option the positions of its leaves
 /// and the ranges.
 type LayerGroupKey<'a> = (&'a Signature, Vec<(Vec<Option<usize>>, &'a [Interval])>);
 

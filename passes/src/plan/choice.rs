@@ -16,7 +16,7 @@ pub struct Choice {
     by_leaf: BTreeMap<(Group, Var), Class>,
     /// Number of assignments that were priced.
     pub priced: u64,
-    /// Whether every assignment was priced, so that the choice is the cheapest by the cost model.
+    /// True if every assignment was priced, so that the choice is the cheapest by the cost model.
     pub optimal: bool,
     /// Number of distinct problems.
     pub distinct: usize,

@@ -64,7 +64,7 @@ impl PlanRequest {
         shifted
     }
 
-    /// Whether the devices of every stage together have the memory for its weights and states, when so many bytes of each
+    /// True if the devices of every stage together have the memory for its weights and states, when so many bytes of each
     /// device are taken otherwise. Where they do not, no plan fits.
     pub fn has_room(&self, model: &Graph, batch: &Bindings, taken: &[u64]) -> bool {
         let stored = StoredBytes::new(model, &self.layer_placement, self.devices.len(), batch);

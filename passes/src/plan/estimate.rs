@@ -33,7 +33,7 @@ pub struct Estimate {
     pub way: Way,
     /// The kind of the model.
     pub kind: ModelKind,
-    /// What the time of a decoded token consists of.
+    /// The parts of the time of a decoded token.
     pub breakdown: Breakdown,
 }
 

@@ -41,13 +41,13 @@ struct Leaf<'a> {
 }
 
 impl Leaf<'_> {
-    /// Whether a value has the leaf along `axis`.
+    /// True if a value has the leaf along `axis`.
     fn is_along(&self, v: Value, axis: usize) -> bool {
         let summands = &self.analysis.summands[v.index()];
         summands.iter().any(|t| t.axes[axis].contains(&self.leaf))
     }
 
-    /// Whether some op has the leaf along `axis` of one of these operands.
+    /// True if some op has the leaf along `axis` of one of these operands.
     fn meets(&self, operands: fn(&Op) -> &'static [usize], axis: usize) -> bool {
         let mut insts = self.graph.insts();
         insts.any(|(_, i)| {

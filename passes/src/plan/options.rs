@@ -27,7 +27,7 @@ pub struct SplitOption {
     pub kind: &'static str,
 }
 
-/// Whether two options cannot both be chosen: they would split one value twice.
+/// True if two options cannot both be chosen: they would split one value twice.
 pub(super) fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
     let together = |x, y| x == y || analysis.leaves[x].co_occurring.contains(y);
     a.group == b.group
@@ -83,7 +83,7 @@ pub struct Granules {
     /// Ranges that are multiples of this end where devices can cut every tensor: at blocks of the file, or where devices take
     /// these to pieces, at their parts; `None` where no proper part is such a multiple.
     pub hard: Option<u64>,
-    /// Whether ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
+    /// True if ranges may end inside blocks: every quantised tensor concerned can store the edge blocks that devices
     /// share.
     pub soft: bool,
 }
@@ -204,14 +204,14 @@ pub fn options_for(
 /// The most flat indices that a chain may have; every cut of it is tried.
 const LONGEST_CHAIN: u64 = 1024;
 
-/// Whether devices with weights above 0 have equal ones and share `n` indices evenly.
+/// True if devices with weights above 0 have equal ones and share `n` indices evenly.
 fn is_even(n: u64, device_weights: &[f64]) -> bool {
     let active = device_weights.iter().filter(|&&w| w > 0.0).count() as u64;
     let equal = |w: &f64| *w <= 0.0 || (w - device_weights[0]).abs() < 1e-12;
     device_weights.iter().all(equal) && n.is_multiple_of(active.max(1))
 }
 
-/// Whether `minor` may be the minor part of a chain with `major`: `minor` occurs only right after `major`, and could be
+/// True if `minor` may be the minor part of a chain with `major`: `minor` occurs only right after `major`, and could be
 /// split.
 fn may_follow(analysis: &Analysis, major: Var, minor: Var) -> bool {
     let facts = &analysis.leaves[&minor];

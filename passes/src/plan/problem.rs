@@ -19,7 +19,7 @@ use super::price::Pricer;
 /// Factors of more layer groups than this are global.
 const GLOBAL_SPAN: usize = 4;
 
-/// Whether a factor that runs through `span` of `all` layer groups is decided before all others.
+/// True if a factor that runs through `span` of `all` layer groups is decided before all others.
 pub(super) const fn is_global(span: usize, all: usize) -> bool {
     span > GLOBAL_SPAN || (span == all && all > 2)
 }
@@ -181,7 +181,7 @@ impl<'a> OptionTable<'a> {
         out
     }
 
-    /// Whether corresponding leaves have the same options. Other layer groups may forbid a split of a value in one
+    /// True if corresponding leaves have the same options. Other layer groups may forbid a split of a value in one
     /// problem that an alike problem allows.
     fn has_same_options(&self, a: &LayerGroup, b: &LayerGroup) -> bool {
         let same = |x: &SplitOption, y: &SplitOption| {

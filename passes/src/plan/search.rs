@@ -26,7 +26,7 @@ pub(super) struct CheapestAssignment<'b> {
     pub(super) assignment: Vec<&'b SplitOption>,
     /// Number of assignments that were priced.
     pub(super) priced: u64,
-    /// Whether all were.
+    /// True if all were.
     pub(super) optimal: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn search<'b>(
     })
 }
 
-/// Whether two options exclude each other, row by row.
+/// True if two options exclude each other, row by row.
 fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
     let analysis = pricer.facts.analysis;
     let n = options.len();
@@ -106,7 +106,7 @@ fn conflicts(pricer: &Pricer<'_>, options: &[&SplitOption]) -> Vec<bool> {
         .collect()
 }
 
-/// What pricing an assignment takes: the summands of all operands and results, for each device.
+/// The work of pricing an assignment: the summands of all operands and results, for each device.
 fn weight(pricer: &Pricer<'_>, group: &LayerGroup) -> u64 {
     let summands = |&i: &Inst| {
         let data = pricer.facts.graph.inst(i);
@@ -125,7 +125,7 @@ struct Trials<'a, 'b> {
     fixed: &'a [&'b SplitOption],
     options: &'a [&'b SplitOption],
     conflicts: Vec<bool>,
-    /// What pricing an assignment takes, in instructions.
+    /// The work of pricing an assignment, in instructions.
     weight: u64,
     budget: &'a Budget,
     priced: u64,
@@ -134,7 +134,7 @@ struct Trials<'a, 'b> {
 }
 
 impl Trials<'_, '_> {
-    /// Whether nothing more is priced.
+    /// True if nothing more is priced.
     fn is_exhausted(&self) -> bool {
         self.budget.remaining(Resource::Trials) == 0
     }

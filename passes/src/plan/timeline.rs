@@ -87,7 +87,7 @@ fn events(sharded: &Graph, request: &PlanRequest, batch: &Bindings, scale: Scale
     out
 }
 
-/// Whether an instruction brings an input of the batch to where it is used.
+/// True if an instruction brings an input of the batch to where it is used.
 pub fn is_copy_of_input(sharded: &Graph, data: &InstData) -> bool {
     matches!(data.op, Op::Copy(_)) && matches!(sharded.def_op(data.operands[0]), Op::Input(_))
 }

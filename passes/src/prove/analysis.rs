@@ -17,7 +17,7 @@ pub(super) struct Fact {
     pub(super) age: u32,
     /// The model's value that the e-class is, by number.
     pub(super) model: Option<u32>,
-    /// Whether all its elements are known to be numbers (`finite.rs`).
+    /// True if all its elements are known to be numbers (`finite.rs`).
     pub(super) number: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Fact {
 #[derive(Debug, Default)]
 pub(super) struct TermAnalysis {
     pub(super) tables: Tables,
-    /// Whether two terms of different types were found equal, which sound rules do not do.
+    /// True if two terms of different types were found equal, which sound rules do not do.
     pub(super) contradiction: bool,
     /// The operands of the model's ops that are not defined everywhere.
     pub(super) domains: Vec<(Domain, Id)>,
@@ -63,7 +63,7 @@ impl Analysis<Term> for TermAnalysis {
     }
 }
 
-/// Whether a term has numbers alone. What is equal to numbers is numbers, so the answer may come too early, never too late.
+/// True if a term has numbers alone. What is equal to numbers is numbers, so the answer may come too early, never too late.
 fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     let of = |k: usize| graph[term.args[k]].data.number;
     match term.head {
@@ -82,7 +82,7 @@ fn is_number(graph: &EGraph<Term, TermAnalysis>, term: &Term) -> bool {
     }
 }
 
-/// Whether the model applies an op that is not defined everywhere to this operand, or to a value of which the operand is a
+/// True if the model applies an op that is not defined everywhere to this operand, or to a value of which the operand is a
 /// part or a repetition.
 pub(super) fn is_defined(graph: &EGraph<Term, TermAnalysis>, op: &Op, args: &[Id]) -> bool {
     /// Views of views that are looked through.

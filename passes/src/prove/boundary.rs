@@ -28,7 +28,7 @@ impl Boundary {
     }
 }
 
-/// Whether a value from outside is inlined as this op on its operand: other elements of the same, which a device may take in
+/// True if a value from outside is inlined as this op on its operand: other elements of the same, which a device may take in
 /// another layer than the model.
 pub(super) const fn is_inlined(op: &Op) -> bool {
     match op.category() {

@@ -15,7 +15,7 @@ use super::rules::linear::linear_arguments;
 /// Terms that are looked through from a value.
 const DEPTH: usize = 24;
 
-/// Whether an e-class is made of what devices hold of sums: parts of contractions, rows of own experts, values of the model
+/// True if an e-class is made of what devices hold of sums: parts of contractions, rows of own experts, values of the model
 /// and zeros, added up and taken through linear ops.
 pub(super) fn is_open_sum(encoding: &Encoding<'_>, id: Id) -> bool {
     let mut seen = Vec::new();
@@ -55,7 +55,7 @@ fn is_open(encoding: &Encoding<'_>, id: Id, seen: &mut Vec<Id>, depth: usize) ->
     false
 }
 
-/// Whether a term sums over a part of what the model sums over, or answers for a part of the experts or rows.
+/// True if a term sums over a part of what the model sums over, or answers for a part of the experts or rows.
 fn is_summand(encoding: &Encoding<'_>, head: Head, args: &[Id]) -> bool {
     let Head::Op { op, .. } = head else {
         return false;

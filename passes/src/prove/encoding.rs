@@ -176,7 +176,7 @@ impl<'a> Encoding<'a> {
         id
     }
 
-    /// Whether the graph declares the types of an op's results.
+    /// True if the graph declares the types of an op's results.
     fn is_declared(&self, op: &Op, id: Id) -> bool {
         self.terms.ops_of(id).iter().any(|(_, _, args)| {
             let types: Option<Vec<&TensorType>> = args.iter().map(|&a| self.terms.ty(a)).collect();

@@ -33,7 +33,7 @@ pub(super) enum Domain {
 }
 
 impl Domain {
-    /// Whether whatever lies in the other domain lies in this one.
+    /// True if whatever lies in the other domain lies in this one.
     pub(super) fn contains(&self, other: &Domain) -> bool {
         match (self, other) {
             (Domain::Index(rows), Domain::Index(fewer)) => {
@@ -74,7 +74,7 @@ pub(super) fn domain<'a>(
     }
 }
 
-/// Whether an op gives numbers, by which of its operands are numbers. The op is defined for them.
+/// True if an op gives numbers, by which of its operands are numbers. The op is defined for them.
 pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands: usize) -> bool {
     let all = || (0..operands).all(&is_number);
     match op {

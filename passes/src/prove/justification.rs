@@ -18,13 +18,13 @@ impl Encoding<'_> {
         })
     }
 
-    /// Whether a value of the programs is one of the model or a part of one.
+    /// True if a value of the programs is one of the model or a part of one.
     pub(super) fn is_justified(&self, v: Value) -> bool {
         let id = self.programs.get(&v);
         id.is_some_and(|&id| !self.counterparts(id).is_empty())
     }
 
-    /// Whether a value of the programs is the model's value of its name, or a part of it. True for names that the model does
+    /// True if a value of the programs is the model's value of its name, or a part of it. True for names that the model does
     /// not have, and where no steps are left to find out.
     pub(super) fn has_its_name(&self, v: Value) -> bool {
         if !self.charge_scan() {

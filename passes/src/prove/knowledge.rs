@@ -49,7 +49,7 @@ impl Knowledge {
         self.same[v.index()]
     }
 
-    /// Whether a value of the programs is this part of that value of the model.
+    /// True if a value of the programs is this part of that value of the model.
     pub(super) fn is(&self, v: Value, model: Value, view: Option<&View>) -> bool {
         self.counterparts[v.index()].iter().any(|f| match f {
             Counterpart::Part { model: m, view: v } => {

@@ -83,7 +83,7 @@ impl Language for Term {
     }
 }
 
-/// Whether a tensor has no elements.
+/// True if a tensor has no elements.
 pub(super) fn is_empty(ty: &TensorType) -> bool {
     ty.dims.iter().any(Dim::is_zero)
 }

@@ -29,7 +29,7 @@ fn leaf_name(op: &Op) -> Option<LeafName<'_>> {
     }
 }
 
-/// Whether an op is a leaf that the model must have.
+/// True if an op is a leaf that the model must have.
 pub(super) fn is_named_leaf(op: &Op) -> bool {
     leaf_name(op).is_some()
 }
@@ -50,7 +50,7 @@ impl Leaves<'_> {
         self.by_name.get(&leaf_name(op)?).copied()
     }
 
-    /// Whether the model has a weight of that name.
+    /// True if the model has a weight of that name.
     pub(super) fn has_weight(&self, name: &str) -> bool {
         self.by_name.contains_key(&LeafName::Weight(name))
     }

@@ -29,13 +29,13 @@ pub(super) struct Obligation<'a> {
 }
 
 impl Obligation<'_> {
-    /// Whether the model defines a value in these sections.
+    /// True if the model defines a value in these sections.
     pub(super) fn is_internal(&self, v: Value) -> bool {
         let section = self.section_of[self.model.value(v).def.0.index()];
         self.sections.contains(&section)
     }
 
-    /// Whether a value of the programs is used in a later section, or by the caller.
+    /// True if a value of the programs is used in a later section, or by the caller.
     pub(super) fn is_live_out(&self, v: Value) -> bool {
         self.last_use[v.index()] >= self.sections.end
     }

@@ -90,7 +90,7 @@ impl<'a> Outputs<'a> {
         self.check_stale(&updated)
     }
 
-    /// Whether `value` is the same part of the state's new content as `state` is of the model's state.
+    /// True if `value` is the same part of the state's new content as `state` is of the model's state.
     fn is_renewed(&self, state: Value, value: Value) -> bool {
         let op = self.programs.def_op(state);
         let empty = |ty| Some(&Counterpart::Empty(ty)) == self.known.counterpart(value);

@@ -171,7 +171,7 @@ fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
     all
 }
 
-/// Whether all arguments are wholes.
+/// True if all arguments are wholes.
 pub(super) fn is_whole(reading: &[ArgPart]) -> bool {
     reading.iter().all(|s| s.part.is_whole())
 }

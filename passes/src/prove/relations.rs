@@ -94,7 +94,7 @@ impl Relations {
         get_or_find(&self.related, key, || found().map(Rc::new))
     }
 
-    /// What is known of a view of a view, by the numbers of the inner and the outer.
+    /// The cached view of a view, by the numbers of the inner and the outer.
     pub(super) fn known_composition(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.composed.borrow().get(&views).copied()
     }
@@ -104,7 +104,7 @@ impl Relations {
         get_or_find(&self.composed, views, || one);
     }
 
-    /// What is known of the view of one view that gives another.
+    /// The cached view of one view that gives another.
     pub(super) fn known_quotient(&self, views: (u32, u32)) -> Option<Option<u32>> {
         self.relative.borrow().get(&views).copied()
     }
@@ -115,7 +115,7 @@ impl Relations {
     }
 }
 
-/// What is kept under a key, found if it is not known yet.
+/// The cached entry of a key; finds and keeps it if there is none.
 fn get_or_find<K: Eq + Hash, T: Clone>(
     all: &RefCell<FxHashMap<K, T>>,
     key: K,

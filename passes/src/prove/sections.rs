@@ -14,7 +14,7 @@ pub(super) struct Sections {
     insts: Vec<Vec<Inst>>,
     /// Per instruction, its section.
     pub(super) of: Vec<usize>,
-    /// Whether no layer but the last reads values of a later one.
+    /// True if no layer but the last reads values of a later one.
     in_order: bool,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Sections {
 pub(super) struct Cut {
     /// The layers in order. Numbers may leave gaps: what counts is which layer comes first.
     layers: Vec<u32>,
-    /// Whether the layers follow one another, each in a section of its own; otherwise there is one section.
+    /// True if the layers follow one another, each in a section of its own; otherwise there is one section.
     in_order: bool,
 }
 

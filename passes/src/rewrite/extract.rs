@@ -16,9 +16,9 @@ pub(super) struct PricedNode {
     pub(super) operands: Vec<usize>,
     /// The price, in µs per generated token.
     pub(super) us: f64,
-    /// Whether it is a copy or a collective.
+    /// True if it is a copy or a collective.
     pub(super) transfer: bool,
-    /// Whether it makes a sum over devices come late.
+    /// True if it makes a sum over devices come late.
     pub(super) late: bool,
 }
 
@@ -76,7 +76,7 @@ impl Extraction {
         out
     }
 
-    /// Whether a choice has a term by which a sum comes late.
+    /// True if a choice has a term by which a sum comes late.
     pub(super) fn is_late(&self, chosen: &Choice) -> bool {
         let late = |c: usize| chosen[c].is_some_and(|t| self.nodes[c][t].late);
         let needed = self.reachable_classes(chosen);

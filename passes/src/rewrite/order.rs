@@ -11,7 +11,7 @@ use super::analysis::ShardedType;
 /// The part of the time that the order of one device may cost where nobody says it.
 const WORTH: f64 = 0.03;
 
-/// Whether the order of one device is worth looking for: where nobody says it, not where the numbers of devices rule it out.
+/// True if the order of one device is worth looking for: where nobody says it, not where the numbers of devices rule it out.
 pub(super) fn prefers_one_device(order: SumOrder, graph: &Graph) -> bool {
     let halves = |n: usize| subtree(u64::from(u32::MAX), 0, n as u64).is_some();
     match order {
@@ -21,7 +21,7 @@ pub(super) fn prefers_one_device(order: SumOrder, graph: &Graph) -> bool {
     }
 }
 
-/// Whether to take the order of one device, which takes so long, instead of the cheapest.
+/// True if the order of one device, at this price, is preferred to the cheapest graph.
 pub(super) fn accepts_one_device(order: SumOrder, of_one_us: f64, cheapest_us: f64) -> bool {
     match order {
         SumOrder::Auto => of_one_us <= cheapest_us * (1.0 + WORTH),
@@ -30,7 +30,7 @@ pub(super) fn accepts_one_device(order: SumOrder, of_one_us: f64, cheapest_us: f
     }
 }
 
-/// Whether an op with this result computes with what is still to be summed, other than moving it.
+/// True if an op with this result computes with what is still to be summed, other than moving it.
 pub(super) fn is_late(op: &Op, result: &ShardedType) -> bool {
     let product = op.category() == OpCategory::Product;
     let moves = op.moves_elements() || op.is_transfer();

@@ -29,7 +29,7 @@ pub(crate) struct AppliedOp<'a> {
     pub(crate) op: &'a Op,
     pub(crate) operands: Vec<&'a ShardedType>,
     pub(crate) results: &'a [ShardedType],
-    /// Whether an operand is an input of the batch: these are copied together.
+    /// True if an operand is an input of the batch: these are copied together.
     pub(crate) of_input: bool,
 }
 

@@ -207,7 +207,7 @@ impl Report {
         self.sum(|r| r.after)
     }
 
-    /// Whether every section is saturated.
+    /// True if every section is saturated.
     pub fn is_saturated(&self) -> bool {
         self.sections
             .iter()

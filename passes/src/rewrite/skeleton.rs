@@ -24,7 +24,7 @@ pub(super) enum Arg {
 pub(super) struct Leaf {
     /// The type.
     pub(super) ty: TypesRef,
-    /// Whether it is an input of the batch.
+    /// True if it is an input of the batch.
     pub(super) input: bool,
 }
 

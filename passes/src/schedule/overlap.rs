@@ -33,7 +33,7 @@ pub(super) fn overlap(
     }
 }
 
-/// Whether more than one value that was computed goes to another place.
+/// True if more than one computed value is copied to another place.
 fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> bool {
     let moves = |launch: &&Launch| {
         let data = &launches[launch.index()];
@@ -43,7 +43,7 @@ fn has_round_trip(graph: &Graph, launches: &[LaunchData], order: &[Launch]) -> b
     order.iter().filter(moves).nth(1).is_some()
 }
 
-/// Whether a launch brings an input to where it is read.
+/// True if a launch brings an input to where it is read.
 fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     let Work::Transfer(inst) = launch.work else {
         return false;
@@ -53,16 +53,16 @@ fn moves_input(graph: &Graph, launch: &LaunchData) -> bool {
     matches!(data.op, Op::Copy(_)) && data.operands.iter().all(is_input)
 }
 
-/// A launch of a layer.
+/// The changes of place on the longest paths to and from a launch of a layer.
 #[derive(Clone, Copy, Default)]
 struct PathCost {
-    /// The most changes of place on a way to it.
+    /// The most changes of place on a path to it.
     to: u32,
-    /// The most changes of place on a way from it.
+    /// The most changes of place on a path from it.
     from: u32,
 }
 
-/// What sorting a layer needs, and what it finds.
+/// The launches of a layer while it is sorted.
 struct Layer<'a> {
     graph: &'a Graph,
     layouts: &'a Layouts,
@@ -85,7 +85,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// How many of these launches are of the same layer: what is of none belongs to the one before it.
+    /// The number of launches at the start that are of the same layer. A launch without a layer belongs to the one before it.
     fn prefix_len(&self, order: &[Launch]) -> usize {
         let mut layer = None;
         let same = |launch: &&Launch| {
@@ -135,7 +135,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Whether a place does its own work in another order, and not only brings inputs earlier.
+    /// True if a place does its own work in another order, and not only brings inputs earlier.
     fn reorders_work(&self, run: &[Launch], sorted: &[usize]) -> bool {
         let data = |at: usize| &self.launches[run[at].index()];
         self.places(run).into_iter().any(|place| {
@@ -196,13 +196,13 @@ impl<'a> Layer<'a> {
         out
     }
 
-    /// Whether data change their place between two launches, as a count.
+    /// True if data change their place between two launches, as a count.
     fn steps(&self, from: Launch, to: Launch) -> u32 {
         let [from, to] = [from, to].map(|l| &self.launches[l.index()].places);
         u32::from(!from.iter().any(|p| to.contains(p)))
     }
 
-    /// Whether some place has work that needs other places, and work that needs them less.
+    /// True if some place has work that needs other places, and work that needs them less.
     fn can_overlap(&self, run: &[Launch], ways: &[PathCost]) -> bool {
         self.places(run).iter().any(|place| {
             let at = run.iter().zip(ways);

@@ -15,7 +15,7 @@ struct QueueStep {
     launch: usize,
 }
 
-/// Who has touched bytes since the phase began.
+/// The steps that have accessed a range of bytes since the phase began.
 #[derive(Clone, Default)]
 struct AccessRecord {
     end: u64,
@@ -23,7 +23,7 @@ struct AccessRecord {
     readers: Vec<QueueStep>,
 }
 
-/// The touched bytes of the arenas, by arena and first byte. AccessMap without an entry are untouched.
+/// The accessed bytes of the arenas, by arena and first byte. Bytes without an entry are untouched.
 #[derive(Default)]
 struct AccessMap(BTreeMap<(usize, u64), AccessRecord>);
 
@@ -178,7 +178,7 @@ fn phase(program: &Program, lookahead: u32, launches: &[Launch]) -> Phase {
     Phase { lookahead, queues }
 }
 
-/// The steps before which a launch must not touch its memory, per shape; from here on it is one that has touched it.
+/// Finds the steps that must end before a launch accesses its memory, for each shape, and records the launch's accesses.
 fn find_conflicts(
     program: &Program,
     launch: Launch,

@@ -133,7 +133,7 @@ impl Lowering<'_> {
         sharding
     }
 
-    /// Whether a device's part of an axis begins or ends inside blocks of so many indices.
+    /// True if a device's part of an axis begins or ends inside blocks of so many indices.
     fn cuts(&self, tree: &AxisTree, block: u64) -> bool {
         let of_class = |c: ClassRef| self.choice.options[c.class.index()].ranges.len();
         let mut classes = Vec::new();

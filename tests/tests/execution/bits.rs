@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tpc_cpu::CpuOptions;
 use tpc_ir::{DType, Graph};
-use tpc_passes::reproducibility::find_differing_sums;
+use tpc_passes::reproducibility::{TWO_TERM_WEIGHTS, find_differing_sums};
 use tpc_synth::FileType;
 use tpc_tests::{Sweep, goldens};
 
@@ -42,6 +42,11 @@ fn of_tokens(
         bits(one_by_one(&mut session(), tokens, 0)),
     ];
     (Graph::clone(&plan.1.programs), found)
+}
+
+#[test]
+fn plans_know_which_products_the_executor_computes_in_two_terms() {
+    assert_eq!(TWO_TERM_WEIGHTS, CpuOptions::TWO_TERMS);
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl fmt::Display for Part {
 /// The span of every part of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
-    /// Those of its graph.
+    /// The spans of its graph.
     pub graph: text::Spans,
     /// The lines of the shapes.
     pub shapes: Vec<Span>,

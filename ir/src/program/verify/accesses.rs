@@ -3,7 +3,7 @@
 use crate::entity::{Inst, Launch, Value};
 use crate::program::{Program, Work};
 
-/// The instructions by which a launch is entered: operands that come from outside of it.
+/// The values that a launch reads: the operands that it does not compute.
 pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let graph = &program.graph;

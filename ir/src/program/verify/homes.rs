@@ -138,7 +138,7 @@ fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<P
     }
 }
 
-/// What launches read, what is written and read by others, and what is delivered has a home.
+/// Checks that every value that launches exchange or deliver has a home.
 fn check_needed_homes(
     program: &Program,
     covering: &[Option<Launch>],

@@ -184,7 +184,7 @@ impl<'a> Run<'a> {
         self.facts.content[value.index()]
     }
 
-    /// What lasts from batch to batch is there.
+    /// Marks weights and states as written before the first phase.
     fn start(&mut self) {
         for (value, data) in self.program.graph.values() {
             if self.program.graph.inst(data.def.0).op.is_stored()
@@ -413,7 +413,7 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// Whether the launch may write `value` where `read` lies. Of several instructions only an update may, and nothing else there
+    /// True if the launch may write `value` where `read` lies. Of several instructions only an update may, and nothing else there
     /// reads what it updates.
     fn may_overwrite(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;

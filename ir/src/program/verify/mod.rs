@@ -42,7 +42,7 @@ pub struct ProgramError {
     pub code: &'static Code,
     /// The part of the program that violates it.
     pub part: Part,
-    /// What violates it, and how.
+    /// The violation in words.
     pub what: String,
 }
 

@@ -16,7 +16,7 @@ impl Clock {
         Clock(vec![0; queues])
     }
 
-    /// Whether the step is known to be done.
+    /// True if the step is known to be done.
     pub(super) fn has_seen(&self, done: Done) -> bool {
         self.0.get(done.queue).is_some_and(|&n| n > done.step)
     }

@@ -10,7 +10,7 @@ use crate::program::text::Part;
 use crate::program::{Program, Step, Work};
 use crate::text::Entity;
 
-/// Whether the category's instructions are never covered.
+/// True if the category's instructions are never covered.
 pub(super) fn is_leaf(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Stored | OpCategory::Input)
 }

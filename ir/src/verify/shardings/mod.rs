@@ -103,7 +103,7 @@ impl<'a> Faults<'a> {
     }
 }
 
-/// Whether a value is unreduced, in either way.
+/// True if a value is unreduced, in either way.
 fn is_unreduced(graph: &Graph, v: Value) -> bool {
     graph.value(v).sharding.unreduced != Unreduced::None
 }

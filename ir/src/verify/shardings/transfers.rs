@@ -58,7 +58,7 @@ pub(super) fn collective(
     }
 }
 
-/// Whether the value that a gather takes, or a reduce-scatter makes, on a group is divided into ranges of the op's axis.
+/// True if the value that a gather takes, or a reduce-scatter makes, on a group is divided into ranges of the op's axis.
 fn has_parts_of_axis(graph: &Graph, data: &InstData) -> bool {
     if !matches!(graph.value(data.operands[0]).place, Place::Group(_)) {
         return true;
@@ -78,7 +78,7 @@ fn unreduced_operand(graph: &Graph, data: &InstData) -> Option<Value> {
     operands.find(|&v| is_unreduced(graph, v))
 }
 
-/// Whether each device holds one range of `axis` that no other holds, and all of every other axis.
+/// True if each device holds one range of `axis` that no other holds, and all of every other axis.
 fn is_in_ranges(graph: &Graph, v: Value, axis: u64) -> bool {
     let axes = &graph.value(v).sharding.axes;
     let other = |(a, tree): (usize, &Option<Box<AxisTree>>)| a as u64 == axis || tree.is_none();

@@ -72,7 +72,7 @@ fn references(graph: &Graph, tree: &AxisTree) -> Result<(), String> {
     }
 }
 
-/// Whether two classes split one term.
+/// True if two classes split one term.
 fn is_split_twice(data: &ValueData) -> bool {
     let trees = || data.sharding.axes.iter().flatten();
     let classes: usize = trees().map(|t| classes_per_term(t)).sum();

@@ -98,7 +98,7 @@ pub(super) fn find_misnamed(encoding: &Encoding<'_>, inst: Inst) -> Option<Inst>
     found
 }
 
-/// Whether the elements that a value has of the model's are in the model's order.
+/// True if the elements that a value has of the model's are in the model's order.
 fn is_sorted(encoding: &Encoding<'_>, v: Value) -> bool {
     let all = model_parts(encoding, v);
     let sorted = |t: &ModelPart| {
@@ -140,7 +140,7 @@ fn namesakes(encoding: &Encoding<'_>, inst: Inst) -> Vec<Value> {
     same.chain(here).map(|&i| result(i)).collect()
 }
 
-/// Whether the devices have parts in their order.
+/// True if the devices have parts in their order.
 fn is_in_device_order(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let programs = encoding.task.programs;
     let Some(&own) = programs.inst(inst).results.first() else {
@@ -187,7 +187,7 @@ fn model_parts(encoding: &Encoding<'_>, v: Value) -> Vec<ModelPart> {
     taken.collect()
 }
 
-/// Whether an op's result and its namesakes are parts of one value that leave no gap.
+/// True if an op's result and its namesakes are parts of one value that leave no gap.
 fn fits_namesakes(encoding: &Encoding<'_>, inst: Inst) -> bool {
     let programs = encoding.task.programs;
     let Some(&result) = programs.inst(inst).results.first() else {

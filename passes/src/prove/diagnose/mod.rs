@@ -58,7 +58,7 @@ fn suspect(encoding: &Encoding<'_>, inst: Inst) -> Option<(Inst, RefutationReaso
     other.map(|other| (other, RefutationReason::OtherValue))
 }
 
-/// Whether a value is one device's summand of a sum.
+/// True if a value is one device's summand of a sum.
 pub(super) fn is_summand(encoding: &mut Encoding<'_>, v: Value) -> bool {
     let verdicts = Verdicts::new(encoding, Scope::AnySum);
     verdicts.summands.contains(&v) || encoding.terms.is_zero(encoding.programs[&v])

@@ -77,7 +77,7 @@ pub(super) fn first_unjustified(
     spare.unwrap_or((programs.value(goal).def.0, RefutationReason::Value))
 }
 
-/// Whether another device has the same op under the same name, and a collective reads what it gives.
+/// True if another device has the same op under the same name, and a collective reads what it gives.
 fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -94,7 +94,7 @@ fn is_summed_elsewhere(encoding: &Encoding<'_>, v: Value) -> bool {
     })
 }
 
-/// Whether a collective reads a value, moved or not.
+/// True if a collective reads a value, moved or not.
 fn is_summed(encoding: &Encoding<'_>, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -143,7 +143,7 @@ pub(super) fn find_odd_collective(
     })
 }
 
-/// Whether several devices have a summand of the same sum under the same name.
+/// True if several devices have a summand of the same sum under the same name.
 fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {
         return false;
@@ -160,7 +160,7 @@ fn is_on_several_devices(encoding: &Encoding<'_>, verdicts: &Verdicts, v: Value)
     })
 }
 
-/// Whether the summands that the devices have under this value's name make the model's value. A device whose summand is
+/// True if the summands that the devices have under this value's name make the model's value. A device whose summand is
 /// an earlier one has no value of its own for it.
 fn adds_up(encoding: &mut Encoding<'_>, verdicts: &Verdicts, v: Value) -> bool {
     if !encoding.charge_scan() {

@@ -156,12 +156,12 @@ impl Verdicts {
         out
     }
 
-    /// Whether a value is as right as its operands. Values from outside are.
+    /// True if a value is as right as its operands. Values from outside are.
     pub(super) fn is_ok(&self, v: &Value) -> bool {
         self.ok.get(v).copied().unwrap_or(true)
     }
 
-    /// Whether an op makes a summand of a sum that the model does not name: it adds a whole value to a summand or to zeros,
+    /// True if an op makes a summand of a sum that the model does not name: it adds a whole value to a summand or to zeros,
     /// or is linear in such a summand.
     fn adds(&self, encoding: &Encoding<'_>, data: &InstData) -> bool {
         let known = |o: &Value| encoding.programs.get(o).copied();
@@ -185,7 +185,7 @@ impl Verdicts {
     }
 }
 
-/// Whether an e-class is the statistics of a norm of the model, or a concatenation of such: a step that the model does not
+/// True if an e-class is the statistics of a norm of the model, or a concatenation of such: a step that the model does not
 /// have.
 fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
     let of_model = |id: Id| encoding.terms.is_model(id);

@@ -6,7 +6,7 @@ use super::pattern::{MAX_INTERVALS, Pattern, common_period, common_unit, units};
 use super::repeated::RepeatedPattern;
 use super::{IndexSet, NotExpressible};
 
-/// Whether `minor` selects elements within one unit of `major`.
+/// True if `minor` selects elements within one unit of `major`.
 fn within_unit(minor: &Pattern, major: &Pattern) -> Result<bool, NotExpressible> {
     Ok(major.unit.checked_div(&minor.period()?).is_some())
 }

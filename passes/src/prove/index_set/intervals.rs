@@ -23,7 +23,7 @@ pub(in crate::prove) fn clip(intervals: &[Interval], start: u64, len: u64) -> Ve
     out
 }
 
-/// Whether intervals follow one another in the order of their indices.
+/// True if intervals follow one another in the order of their indices.
 pub(super) fn is_ascending(intervals: &[Interval]) -> bool {
     intervals.windows(2).all(|w| w[0].end() <= w[1].start)
 }

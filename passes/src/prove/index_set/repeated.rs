@@ -87,7 +87,7 @@ impl<'a> RepeatedPattern<'a> {
     }
 }
 
-/// What intervals become where each number becomes another, and a number of those that follow it follow that one.
+/// The intervals that follow when each number becomes another, and a number of its successors become that one's.
 fn pieces(
     of: &[Interval],
     each: impl Fn(u64) -> Option<(u64, u64)>,

@@ -23,7 +23,7 @@ pub(in crate::prove) struct Copies {
 }
 
 impl Copies {
-    /// Whether `held` selects these copies, in this order, of `whole` indices; the part has `len`.
+    /// True if `held` selects these copies, in this order, of `whole` indices; the part has `len`.
     pub(super) fn are_selected(
         &self,
         held: Option<&Pattern>,

@@ -50,7 +50,7 @@ impl Hash for Part {
 }
 
 impl Part {
-    /// Whether it is the whole.
+    /// True if it is the whole.
     pub(super) fn is_whole(&self) -> bool {
         self.indices.is_empty() && self.copies.iter().all(Option::is_none)
     }

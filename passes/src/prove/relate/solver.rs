@@ -53,7 +53,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether all operands' axes of an expression are known.
+    /// True if all operands' axes of an expression are known.
     fn is_given(&self, e: &Expr) -> bool {
         match e {
             Expr::Axis(slot @ Slot::Operand(_), a) => {
@@ -80,7 +80,7 @@ impl Solver<'_> {
         }
     }
 
-    /// Whether any axis is known to be a part.
+    /// True if any axis is known to be a part.
     fn any_part(&self) -> bool {
         self.known.values().any(Option::is_some)
     }

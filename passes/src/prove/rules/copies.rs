@@ -154,7 +154,7 @@ const fn copied_operand(op: &Op) -> Option<usize> {
     }
 }
 
-/// Whether an op does the same at all indices of this axis of the operand that it finds repeated. The axis is then the
+/// True if an op does the same at all indices of this axis of the operand that it finds repeated. The axis is then the
 /// result's, too.
 fn is_alike(op: &Op, operands: &[&TensorType], axis: usize) -> bool {
     match op {

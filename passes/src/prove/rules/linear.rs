@@ -146,7 +146,7 @@ pub(super) const LINEAR_IN_ZERO: ProofRule = ProofRule {
     },
 };
 
-/// Whether an op is linear in these of its arguments together.
+/// True if an op is linear in these of its arguments together.
 pub(in crate::prove) fn is_linear_in(
     terms: &TermGraph,
     op: &Op,

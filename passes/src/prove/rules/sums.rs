@@ -223,7 +223,7 @@ pub(super) const CONTRACTION: ProofRule = ProofRule {
     },
 };
 
-/// Whether each index is selected exactly once.
+/// True if each index is selected exactly once.
 fn is_partition(indices: &[&Pattern]) -> bool {
     let checked = || -> Result<bool, NotExpressible> {
         let (first, rest) = indices.split_first().ok_or(NotExpressible)?;
@@ -248,7 +248,7 @@ fn is_partition(indices: &[&Pattern]) -> bool {
     checked() == Ok(true)
 }
 
-/// Whether intervals cover `size` indices, each once.
+/// True if intervals cover `size` indices, each once.
 fn covers_once(mut intervals: Vec<Interval>, size: u64) -> bool {
     intervals.retain(|r| r.len > 0);
     intervals.sort_by_key(|r| r.start);

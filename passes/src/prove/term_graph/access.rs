@@ -43,7 +43,7 @@ impl Selection {
 }
 
 impl TermGraph {
-    /// Whether an e-class is a value of the model.
+    /// True if an e-class is a value of the model.
     pub(in crate::prove) fn is_model(&self, id: Id) -> bool {
         self.model_number(id).is_some()
     }
@@ -136,19 +136,19 @@ impl TermGraph {
         found.collect()
     }
 
-    /// Whether an e-class is zero.
+    /// True if an e-class is zero.
     pub(in crate::prove) fn is_zero(&self, id: Id) -> bool {
         let nodes = &self.graph[self.graph.find(id)].nodes;
         self.steps.add(nodes.len());
         nodes.iter().any(|t| matches!(t.head, Head::Zero(_)))
     }
 
-    /// Whether all elements of an e-class are known to be numbers.
+    /// True if all elements of an e-class are known to be numbers.
     pub(in crate::prove) fn is_number(&self, id: Id) -> bool {
         self.graph[self.graph.find(id)].data.number
     }
 
-    /// Whether an op has a value for these operands, as the model applies it to them.
+    /// True if an op has a value for these operands, as the model applies it to them.
     pub(in crate::prove) fn is_defined(&self, op: &Op, args: &[Id]) -> bool {
         is_defined(&self.graph, op, args)
     }

@@ -68,7 +68,7 @@ pub(super) struct TermGraph {
     model: ModelTerms,
     /// Parts, and relations of ops on parts to ops on wholes.
     pub(super) relations: Relations,
-    /// Whether the model's own terms are being added.
+    /// True if the model's own terms are being added.
     pub(super) of_model: bool,
     /// The rule that is left out.
     without: Option<String>,
@@ -78,7 +78,7 @@ pub(super) struct TermGraph {
     steps: Meter,
     /// Intervals of views, of those that are left.
     segments: Meter,
-    /// Whether a limit was met.
+    /// True if a limit was met.
     pub(super) cut_short: bool,
 }
 
@@ -268,7 +268,7 @@ impl TermGraph {
         !self.steps.is_exhausted()
     }
 
-    /// What the graph has taken: terms, segments and steps.
+    /// The resources that the graph has used: terms, segments and steps.
     pub(super) fn used_resources(&self) -> [(Resource, u64); 3] {
         [
             (Resource::Terms, self.graph.total_size() as u64),

@@ -111,7 +111,7 @@ fn copy(egraph: &mut EGraph, from: Id, to: ShardedType, eclass: Id) -> Id {
     insert(egraph, Node { head, operands }, origin)
 }
 
-/// Whether each device's part of a value is intervals of one axis, so that it can be cut and put together.
+/// True if each device's part of a value is intervals of one axis, so that it can be cut and put together.
 fn moves(egraph: &EGraph, out: &ShardedType) -> bool {
     let mut split = out.sharding.axes.iter().flatten();
     let classes = &egraph.analysis.classes;

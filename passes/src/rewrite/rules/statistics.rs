@@ -42,7 +42,7 @@ fn statistics(egraph: &EGraph, eclass: Id) -> Option<Id> {
     sums_of(egraph, eclass).into_iter().find(is_stats)
 }
 
-/// Whether two values differ in their first axis at most.
+/// True if two values differ in their first axis at most.
 fn is_alike(a: &ShardedType, b: &ShardedType) -> bool {
     a.place == b.place && a.ty.dtype == b.ty.dtype && a.ty.dims[1..] == b.ty.dims[1..]
 }
