@@ -103,12 +103,12 @@ fn products_read_results_behind_the_wait_alone() {
     let right = format!("    wait_dependencies();\n    {call}");
     let early = format!("    {call}\n    wait_dependencies();");
     let never = format!("    {call}");
-    let ahead = "columns_ahead<P, R>(v[0],";
-    let asks = format!("prefetch_l2(v[1].at);\n    {ahead}");
+    let prefetch = "columns_prefetch<P, R>(v[0],";
+    let asks = format!("prefetch_l2(v[1].at);\n    {prefetch}");
     let wrong = [
         (right.as_str(), early.as_str()),
         (&right, &never),
-        (ahead, &asks),
+        (prefetch, &asks),
     ];
     for seed in 0..4 {
         match found((&right, &right), seed) {

@@ -125,9 +125,9 @@ impl FlashDecode {
             counters: units * 4 * (chunks.div_ceil(FAN) as u64 + 1),
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
-        let rows_per_lane = if self.rows == ROWS { 2 } else { 3 };
+        let blocks_per_multiprocessor = if self.rows == ROWS { 2 } else { 3 };
         let instance = a.instance(FAMILY, "flash_decode").with(self.rows);
-        let instance = instance.with_launch_bounds(CHUNK as u32, rows_per_lane);
+        let instance = instance.with_launch_bounds(CHUNK as u32, blocks_per_multiprocessor);
         let kernel = kernel(instance, a.with_slopes(params)?, geometry)?;
         Ok(kernel.with_scratch(scratch))
     }

@@ -54,7 +54,7 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
 /// The same with a third operand, which is added.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, b, more] = request.reals()?;
-    product("mul_mat_added", [a, b], &[more.dtype], request)
+    product("mul_mat_add", [a, b], &[more.dtype], request)
 }
 
 fn product(
@@ -64,15 +64,15 @@ fn product(
     request: &Request<'_>,
 ) -> Selection {
     let y = request.real_result()?;
-    let rows_per_lane = if b.max_dims[1] == 1 { 1 } else { COLUMNS };
+    let columns_per_lane = if b.max_dims[1] == 1 { 1 } else { COLUMNS };
     let types = [&[a.dtype, b.dtype][..], more, &[y.dtype]].concat();
     let template =
-        instance(FAMILY, template, &types, Arguments::Params).with(rows_per_lane.to_string());
+        instance(FAMILY, template, &types, Arguments::Params).with(columns_per_lane.to_string());
     let lanes = lanes(a.max_dims[0], EACH);
     let geometry = geometry(
         a.max_dims[1],
         lanes,
-        b.max_dims[1].div_ceil(rows_per_lane),
+        b.max_dims[1].div_ceil(columns_per_lane),
         b.max_dims[2] * b.max_dims[3],
     );
     kernel(template, params(lanes, None)?, geometry)
