@@ -54,7 +54,7 @@ pub(crate) fn cover(case: &Case, parsed: &Parsed, frontend: &Frontend) -> Result
 }
 
 /// The assembled program, which the program verifier accepts.
-fn assembled(case: &Case, parsed: &Parsed, frontend: &Frontend) -> Result<Program, String> {
+fn assemble_program(case: &Case, parsed: &Parsed, frontend: &Frontend) -> Result<Program, String> {
     let (graph, target) = (programs(parsed)?, target(case, frontend)?);
     let program = assemble(&graph, &shapes(case)?, target).map_err(|e| e.to_string())?;
     match verify(&program) {
@@ -65,7 +65,7 @@ fn assembled(case: &Case, parsed: &Parsed, frontend: &Frontend) -> Result<Progra
 
 /// The buffers and the values in them.
 pub(crate) fn buffers(case: &Case, parsed: &Parsed, frontend: &Frontend) -> Result<String, String> {
-    Ok(buffers::print(&assembled(case, parsed, frontend)?))
+    Ok(buffers::print(&assemble_program(case, parsed, frontend)?))
 }
 
 /// The queues of the places, step by step.
@@ -74,5 +74,5 @@ pub(crate) fn schedule(
     parsed: &Parsed,
     frontend: &Frontend,
 ) -> Result<String, String> {
-    Ok(schedule::print(&assembled(case, parsed, frontend)?))
+    Ok(schedule::print(&assemble_program(case, parsed, frontend)?))
 }
