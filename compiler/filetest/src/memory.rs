@@ -62,7 +62,7 @@ pub(crate) fn cover(
 }
 
 /// The assembled program, which the program verifier accepts.
-fn assembled(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Result<Program, String> {
+fn assemble_program(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Result<Program, String> {
     let (graph, target) = (programs(parsed)?, target(case, frontend)?);
     let program = assemble(&graph, &shapes(case)?, target).map_err(|e| e.to_string())?;
     match verify(&program) {
@@ -77,7 +77,7 @@ pub(crate) fn buffers(
     parsed: &ParsedGraph,
     frontend: &Frontend,
 ) -> Result<String, String> {
-    Ok(buffers::print(&assembled(case, parsed, frontend)?))
+    Ok(buffers::print(&assemble_program(case, parsed, frontend)?))
 }
 
 /// The queues of the places, step by step.
@@ -86,5 +86,5 @@ pub(crate) fn schedule(
     parsed: &ParsedGraph,
     frontend: &Frontend,
 ) -> Result<String, String> {
-    Ok(schedule::print(&assembled(case, parsed, frontend)?))
+    Ok(schedule::print(&assemble_program(case, parsed, frontend)?))
 }

@@ -15,13 +15,13 @@ pub fn print(program: &Program) -> String {
         for (b, buffer) in buffers.filter(|(_, b)| b.arena == Arena::new(a)) {
             let range = |e: &Extent| format!("{}:{}", e.offset, e.bytes);
             let ranges: Vec<String> = buffer.extents.iter().map(range).collect();
-            let values: Vec<String> = held(program, Buffer::new(b)).collect();
+            let values: Vec<String> = values_in(program, Buffer::new(b)).collect();
             let _ = writeln!(out, "  [{}] {}", ranges.join(", "), values.join(", "));
         }
     }
-    let homeless = |v: &Value| program.home(*v).is_none();
+    let has_no_home = |v: &Value| program.home(*v).is_none();
     let values = program.graph.values().map(|(v, _)| v);
-    let values: Vec<String> = values.filter(homeless).map(|v| v.to_string()).collect();
+    let values: Vec<String> = values.filter(has_no_home).map(|v| v.to_string()).collect();
     if !values.is_empty() {
         let _ = writeln!(out, "no memory: {}", values.join(", "));
     }
@@ -29,7 +29,7 @@ pub fn print(program: &Program) -> String {
 }
 
 /// The values in a buffer, each with its op, and its offset where it is not 0.
-fn held(program: &Program, buffer: Buffer) -> impl Iterator<Item = String> {
+fn values_in(program: &Program, buffer: Buffer) -> impl Iterator<Item = String> {
     program.graph.values().filter_map(move |(value, _)| {
         let home = program.home(value).filter(|h| h.buffer == buffer)?;
         let op = program.graph.def_op(value).name();

@@ -49,8 +49,8 @@ fn factor(planned: &PlannedGraph, group: Group, leaf: Var, out: &mut String) {
     let class = planned.choice.class_of(group, leaf);
     let split = class.map(|c| (c, &planned.choice.options[c.index()]));
     let outcome = match (split, refusal(&planned.factors, analysis, leaf)) {
-        (Some((class, option)), _) => divided(class, option),
-        (None, Some(reason)) => format!("whole, since {}", because(graph, &reason)),
+        (Some((class, option)), _) => split_words(class, option),
+        (None, Some(reason)) => format!("whole, since {}", reason_words(graph, &reason)),
         (None, None) => "whole".to_owned(),
     };
     let _ = writeln!(out, "  {kind} {size}: {outcome}");
@@ -63,7 +63,7 @@ fn factor(planned: &PlannedGraph, group: Group, leaf: Var, out: &mut String) {
 
 /// `split c0 [0:1024, 1024:1024]`: the class and the range of each device. A chain names the sizes of its ranges as one
 /// flat index.
-fn divided(class: Class, option: &SplitOption) -> String {
+fn split_words(class: Class, option: &SplitOption) -> String {
     let ranges = option.ranges.iter();
     let ranges: Vec<String> = ranges.map(|r| format!("{}:{}", r.start, r.len)).collect();
     let chain = match option.leaves.len() {
@@ -92,7 +92,7 @@ fn op(graph: &Graph, inst: Inst) -> String {
     format!("`{}` of {}", data.op.name(), result.unwrap_or_default())
 }
 
-fn because(graph: &Graph, reason: &Refusal) -> String {
+fn reason_words(graph: &Graph, reason: &Refusal) -> String {
     match reason {
         Refusal::Whole(inst) => format!("{} needs it whole", op(graph, *inst)),
         Refusal::Repeated(v) => format!("{} has it twice", name(graph, *v)),
