@@ -70,7 +70,7 @@ impl Rotations {
         cx: &LayerContext<'_>,
         tokens: Option<u64>,
     ) -> Result<Rotations, ArchError> {
-        let ropes = cx.model.hparams.rope.as_ref();
+        let ropes = cx.model.hparams.positions.rope.as_ref();
         let positions = b.input(InputKind::Positions);
         Ok(Rotations {
             rope: ropes.map(|[of_blocks, plain]| match tokens {
@@ -201,7 +201,7 @@ impl Blocks {
         hp: &CompressedHParams,
         x: Value,
     ) -> Result<Value, ArchError> {
-        let indexer = cx.model.hparams.indexer.as_ref();
+        let indexer = cx.model.hparams.attention.indexer.as_ref();
         let Some(indexer) = indexer.filter(|_| self.has_indexer(hp)) else {
             return Ok(indexer::block_input(b, BlockPart::Seen, self.tokens));
         };

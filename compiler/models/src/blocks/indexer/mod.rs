@@ -35,7 +35,7 @@ pub(super) fn mask(
     x: Value,
     queries: Option<Value>,
 ) -> Result<Option<Value>, ArchError> {
-    let hp = cx.model.hparams.indexer.as_ref();
+    let hp = cx.model.hparams.attention.indexer.as_ref();
     let (Some(hp), Reach::Full) = (hp, cx.layer.reach) else {
         return Ok(None);
     };
