@@ -178,10 +178,7 @@ impl HParams {
         // Errors are reported in this order.
         let name = metadata.get_str("general.name")?.map(str::to_owned);
         let per_layer = per_layer(&keys, arch.embedding.per_layer, n_layer)?;
-        let ngrams = match arch.embedding.ngrams {
-            KeyUse::Ignored => None,
-            KeyUse::Read | KeyUse::ReadOr(_) => NgramHParams::read(&keys, n_main)?,
-        };
+        let ngrams = ngrams(&keys, arch.embedding.ngrams, n_main)?;
         let n_vocab = vocabulary(&keys, metadata, tensors)?;
         let eps = epsilon(&keys, norm)?;
         let ctx = [n_ctx_train, n_ctx_orig];
@@ -327,6 +324,17 @@ fn per_layer(
     let all = "embedding_length_per_layer_input × block_count";
     let all = Size::product(n, n_layer as u64, all)?;
     Ok(Some([Size::try_new(n, KEY)?, all]))
+}
+
+fn ngrams(
+    keys: &Keys<'_>,
+    used: KeyUse,
+    n_layer: usize,
+) -> Result<Option<NgramHParams>, ArchError> {
+    match used {
+        KeyUse::Ignored => Ok(None),
+        KeyUse::Read | KeyUse::ReadOr(_) => NgramHParams::read(keys, n_layer),
+    }
 }
 
 fn latent(

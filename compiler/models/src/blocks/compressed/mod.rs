@@ -59,12 +59,12 @@ pub(crate) fn compressed_attention(
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
-    /// Those of the first tokens of blocks.
+    /// The positions of the first tokens of blocks.
     starts: Value,
 }
 
 impl Rotations {
-    /// Those of a layer with blocks of so many tokens, if it has some.
+    /// The sizes of a layer with blocks of so many tokens, if it has some.
     fn new(
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,

@@ -84,7 +84,7 @@ fn ignore_tensors(b: &mut Builder<'_>) {
     }
 }
 
-/// What an indexer reads.
+/// The inputs of an indexer.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
     /// The layer's input.
