@@ -1,6 +1,6 @@
 //! Quantities as people write them: `24 GB`, `24 GiB`, `24e9`, `936 GB/s`, `71 TFLOP/s`.
 
-/// What a number counts.
+/// The unit that a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -33,9 +33,9 @@ impl Unit {
 /// Why a text is no quantity, and what to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuantity {
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub cure: String,
 }
 
@@ -104,7 +104,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// What a unit stands for.
+/// The factor that a unit stands for.
 fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     let lower: String = suffix
         .chars()
@@ -144,7 +144,7 @@ fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     }
 }
 
-/// What a prefix stands for.
+/// The factor that a prefix stands for.
 fn prefix_factor(prefix: &str) -> Option<f64> {
     let (base, prefix) = match prefix.strip_suffix('i') {
         Some(prefix) => (1024.0_f64, prefix),

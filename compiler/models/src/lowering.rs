@@ -42,9 +42,9 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
         ignored_drafts,
         n_embd: hparams.n_embd,
         n_vocab: hparams.n_vocab,
-        n_ctx_train: hparams.n_ctx_train,
+        n_ctx_train: hparams.positions.n_ctx_train,
         stretch: RopeScaling::read(metadata, arch.name).of_context(),
-        window: hparams.window,
+        window: hparams.attention.window,
         unused: tensors.unused_tensors(),
         ignored: tensors.ignored_tensors(),
     };
@@ -70,7 +70,7 @@ pub(super) fn assemble(
         per_layer: per_layer::inputs(&mut b, &model, x)?,
         first: Some(x),
     };
-    if let Join::Hyper(hp) = &hparams.join {
+    if let Join::Hyper(hp) = &hparams.residual.join {
         x = hyper::start_streams(&mut b, &model, hp, x)?;
     }
     x = match hparams.loops {
@@ -87,7 +87,7 @@ pub(super) fn assemble(
         Loops::Stacks(form) => stacks(&mut b, model, beside, form, x)?,
     };
     b.enter(None);
-    match &hparams.join {
+    match &hparams.residual.join {
         Join::AttentionResiduals { .. } => {
             x = residual::mix_streams(&mut b, &model, "output_res_score", x)?
         }

@@ -32,7 +32,7 @@ pub struct RopeScaling {
 }
 
 impl RopeScaling {
-    /// What a file states.
+    /// The statement of a file.
     pub fn of_file(header: &Header) -> RopeScaling {
         let metadata = header.metadata();
         let arch = metadata.get_str("general.architecture").ok().flatten();

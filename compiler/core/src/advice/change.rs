@@ -27,7 +27,7 @@ pub enum Change {
     },
     /// The experts of the first layers on the host.
     HostExperts(u64),
-    /// So many layers on the devices, of so many; the output counts as one.
+    /// The number of layers on the devices, and of all; the output counts as one.
     GpuLayers {
         /// On the devices.
         kept: u64,
@@ -38,23 +38,23 @@ pub enum Change {
     KvOnHost,
     /// Other types of the K and the V cache.
     Caches {
-        /// What was asked for.
+        /// The value that was asked for.
         asked: [DType; 2],
-        /// What they are now.
+        /// The new value.
         types: [DType; 2],
     },
     /// A smaller context.
     Context {
-        /// What was asked for.
+        /// The value that was asked for.
         asked: u64,
-        /// What it is now.
+        /// The new value.
         ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
-        /// What was asked for.
+        /// The value that was asked for.
         asked: u64,
-        /// What they are now.
+        /// The new value.
         count: u64,
     },
     /// Smaller batches.

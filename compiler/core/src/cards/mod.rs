@@ -122,7 +122,7 @@ pub enum MemorySource {
     Stated,
 }
 
-/// What a card has.
+/// The figures of a card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     /// Its name.
@@ -159,9 +159,9 @@ pub struct Card {
     pub host_bandwidth: Option<f64>,
     /// Bytes per second in each direction of the network that its machine is sold with, where that joins machines of its kind.
     pub network: Option<f64>,
-    /// Where the figures come from.
+    /// The source of the figures.
     pub source: String,
-    /// What else there is to know.
+    /// Further remarks.
     pub note: Option<String>,
 }
 

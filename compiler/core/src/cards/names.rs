@@ -6,7 +6,7 @@
 
 use super::{Card, Table};
 
-/// What a name stands for.
+/// The card that a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CardMatch<'a> {
     /// A card.

@@ -1,4 +1,4 @@
-//! Where a model's graph comes from, and the graph with its caches.
+//! The origin of a model's graph, and the graph with its caches.
 
 use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;

@@ -33,13 +33,13 @@ pub struct DeviceSpec {
 /// The most devices that a plan may be for.
 pub const MAX_DEVICES: usize = 64;
 
-/// What `--devices` asks for; which devices these are depends on the topology.
+/// The value of `--devices`; which devices these are depends on the topology.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceList {
     /// All that the topology file lists; one device without a file.
     #[default]
     All,
-    /// So many devices.
+    /// A number of devices.
     Count(usize),
     /// Devices by kind or name, in order.
     Named(Vec<DeviceItem>),
@@ -83,7 +83,7 @@ pub(super) fn wrong(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "--devices", message)
 }
 
-/// What may be given.
+/// The values of `--devices`, as a cure.
 pub(super) fn cure() -> String {
     format!(
         "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a list such \

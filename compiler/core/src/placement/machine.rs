@@ -12,7 +12,7 @@ use crate::cards::{
 };
 use crate::topology::TopologyFile;
 
-/// What the user says about the machine.
+/// The user's statements about the machine.
 #[derive(Clone, Debug, Default)]
 pub struct MachineRequest<'a> {
     /// `--devices`.
@@ -36,7 +36,7 @@ pub struct Machine {
     pub devices: Vec<DeviceSpec>,
     /// Their profiles and links.
     pub topology: Topology,
-    /// What was assumed about them.
+    /// The assumptions about them.
     pub notes: Vec<Diagnostic>,
 }
 
@@ -423,7 +423,7 @@ fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     d.help("leave --link out, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
-/// What is assumed of cards that a bridge may join.
+/// The assumption about cards that a bridge may join.
 fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
     let card = cards.iter().find(bridged)?;

@@ -132,7 +132,7 @@ pub struct Placement {
     pub main_device: Option<usize>,
     /// The memory of files that are loaded in addition to the model; the topology's devices and host have it as taken.
     pub beside: Vec<ExtraFileMemory>,
-    /// What was assumed about the machine.
+    /// The assumptions about the machine.
     pub notes: Vec<Diagnostic>,
 }
 

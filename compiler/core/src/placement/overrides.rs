@@ -7,7 +7,7 @@ use fancy_regex::{Regex, RegexBuilder};
 use super::{DeviceKind, DeviceSpec};
 use tpc_diag::{Diagnostic, codes};
 
-/// Where matching tensors live.
+/// The place of matching tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// On the host.
@@ -24,7 +24,7 @@ pub struct Override {
     /// The pattern as given.
     pub pattern: String,
     regex: Regex,
-    /// Where matching tensors live.
+    /// The place of matching tensors.
     pub target: Target,
 }
 

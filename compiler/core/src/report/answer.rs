@@ -373,7 +373,7 @@ fn only_device(report: &PlanReport) -> Option<&str> {
     (report.split_mode == SplitMode::None.name()).then_some(most.name.as_str())
 }
 
-/// What the chosen strategy has that a faster one has not.
+/// The advantage of the chosen strategy over a faster one.
 fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     let prompts = chosen.prompt_tps > faster.prompt_tps * 1.005;
     let memory = chosen.fullest_bytes < faster.fullest_bytes;

@@ -24,7 +24,7 @@ pub struct CardReport<'a> {
     pub memory_bytes: u64,
     /// How that is known.
     pub memory_source: String,
-    /// What plans leave of it where nobody says.
+    /// The part of it that plans leave free by default.
     pub reserve_bytes: u64,
     /// Memory bandwidth.
     pub bandwidth: f64,
@@ -50,9 +50,9 @@ pub struct CardReport<'a> {
     pub fabric: Option<FabricReport>,
     /// The link that two of them are taken to have.
     pub link: Link,
-    /// Where the figures come from.
+    /// The source of the figures.
     pub source: &'a str,
-    /// What else there is to know.
+    /// Further remarks.
     pub note: Option<&'a str>,
 }
 
@@ -203,7 +203,7 @@ pub fn render_card(c: &Card, width: u16) -> String {
     out
 }
 
-/// What a card is called, and what it has.
+/// The names of a card, and its figures.
 fn figures(c: &Card) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if !c.aliases.is_empty() {

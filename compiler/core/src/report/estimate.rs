@@ -31,7 +31,7 @@ pub struct EstimateReport {
     pub calibrated: bool,
     /// The kinds that nobody measured.
     pub not_calibrated_for: Vec<String>,
-    /// What the time of a decoded token consists of.
+    /// The parts of the time of a decoded token.
     pub breakdown: BreakdownReport,
 }
 

@@ -149,7 +149,7 @@ pub struct AdviceReport {
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// What it gives up, in words.
+    /// The properties that it gives up, in words.
     pub price: String,
 }
 
@@ -202,7 +202,7 @@ pub struct DeviceReport {
     pub kv_bytes: u64,
     /// Other states.
     pub state_bytes: u64,
-    /// What storing weights, caches and states adds to them: the device's own formats, and gaps between buffers. Less than
+    /// The bytes that storing weights, caches and states adds to them: the device's own formats, and gaps between buffers. Less than
     /// 0 where it saves more.
     pub layout_bytes: i64,
     /// The memory for inputs, intermediate values and outputs of the largest batch.

@@ -156,7 +156,7 @@ fn kind_of(report: &PlanReport, device: usize) -> String {
     name.unwrap_or_else(|| "device".to_owned())
 }
 
-/// What storing weights and states adds, where that is more than gaps between buffers: a thousandth of the total.
+/// The bytes that storing weights and states adds, if that is more than gaps between buffers: a thousandth of the total.
 fn layout(d: &DeviceReport) -> String {
     let size = d.layout_bytes.unsigned_abs();
     if size <= d.total_bytes / 1000 {
@@ -283,7 +283,7 @@ fn candidates(report: &PlanReport) -> Columns {
     t
 }
 
-/// What a token takes, and what it would on one device.
+/// The time of a token, and that on one device.
 fn times(report: &PlanReport) -> String {
     let e = &report.estimate;
     let b = &e.breakdown;

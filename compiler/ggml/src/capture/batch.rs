@@ -63,7 +63,7 @@ struct Step {
     results: Vec<(DType, [u64; RANK], Place)>,
 }
 
-/// What a graph computes, for one batch.
+/// The computation of a graph for one batch.
 #[derive(PartialEq)]
 struct Form {
     steps: Vec<Step>,

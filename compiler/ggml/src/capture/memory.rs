@@ -38,9 +38,9 @@ pub(super) struct Memory<'t> {
     /// The number of values that each owner has had.
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
-    /// What became of each record.
+    /// The result of each record.
     pub(super) traces: Vec<Trace>,
-    /// What the record that is lowered writes beside its result.
+    /// The writes of the record that is lowered, beside its result.
     pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction, its line in the capture.

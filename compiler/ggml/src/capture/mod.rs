@@ -75,7 +75,7 @@ pub struct CapturedGraph {
 pub struct Leaf {
     /// The name of its weight, input or state.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub role: Role,
     /// The position of its record.
     pub record: usize,

@@ -319,7 +319,7 @@ const NOBODY: i64 = -1;
 /// The id that stands for the record itself, where its own is not written.
 const ITSELF: i64 = -2;
 
-/// What an id stands for.
+/// The tensor that an id stands for.
 enum Referent {
     None,
     Itself,

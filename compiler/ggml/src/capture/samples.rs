@@ -26,7 +26,7 @@ pub(super) struct Samples {
 pub(super) type Sizes = Vec<u64>;
 
 impl Samples {
-    /// What records say of the values that were made of them.
+    /// The sizes that records state for the values made of them.
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {

@@ -1,4 +1,4 @@
-//! What the translation claims that it made of a record. `account` checks the claims.
+//! The claims of the translation about a record. `account` checks the claims.
 
 use tpc_ir::Value;
 
@@ -9,11 +9,11 @@ pub(super) struct Trace {
     pub(super) record: usize,
     /// The values of its sources, by position among the sources.
     pub(super) reads: Vec<(usize, Value)>,
-    /// What became of its memory.
+    /// The result in its memory.
     pub(super) made: RecordResult,
 }
 
-/// What became of the memory of a record.
+/// The result in the memory of a record.
 #[derive(Clone, Debug)]
 pub(super) enum RecordResult {
     /// Its own memory has this value.

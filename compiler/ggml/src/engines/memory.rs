@@ -30,7 +30,7 @@ pub struct MemoryFacts {
     pub basis: Basis,
 }
 
-/// What a back end does with memory.
+/// The use that a back end makes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackendMemory {

@@ -1,4 +1,4 @@
-//! What is known of other engines: facts per release, as data, and predictions from them.
+//! Facts about other engines: facts per release, as data, and predictions from them.
 //!
 //! - `build` has the types of a release's facts, `registry` the list of releases; each is one file in `data`;
 //! - `basis` has the evidence for a statement, `outcome` the ends of runs that go wrong;

@@ -25,7 +25,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// What the engine does, as words behind its name: the end of the run and the cause.
+    /// The engine's behaviour, as words behind its name: the end of the run and the cause.
     pub fn does(&self) -> String {
         match self.outcome {
             Outcome::Refuses | Outcome::SplitsByLayers => self.why.clone(),

@@ -15,7 +15,7 @@ use tpc_diag::{Diagnostic, codes};
 pub struct CommandLine {
     /// The program's word.
     pub program: String,
-    /// What the program makes of its options.
+    /// The kind of program, by its options.
     pub kind: Program,
     /// Who made it.
     pub maker: Maker,

@@ -13,7 +13,7 @@ pub struct Context {
     pub sequences: Option<u64>,
 }
 
-/// What llama.cpp chooses by itself, so that the model fits.
+/// The settings that llama.cpp chooses by itself, so that the model fits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FittedSettings {
     /// The context.
@@ -80,7 +80,7 @@ impl CommandLine {
         test.saturating_add(most(Setting::Depth, 0))
     }
 
-    /// What llama.cpp chooses by itself where the model does not fit.
+    /// The settings that llama.cpp chooses by itself if the model does not fit.
     pub fn fitted_settings(&self) -> FittedSettings {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {

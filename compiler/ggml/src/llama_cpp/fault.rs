@@ -10,9 +10,9 @@ use super::programs::{Maker, Program};
 pub struct Fault {
     /// The option, as it is spelt.
     pub spelling: String,
-    /// What is wrong, as what the program does.
+    /// The fault, as what the program does.
     pub what: String,
-    /// What it takes.
+    /// The values that it takes.
     pub takes: String,
     /// The value that a reader takes it for; `None` where the rest of the line is read without the option.
     pub meant: Option<String>,
@@ -160,14 +160,14 @@ const CACHE_TYPES: [&str; 9] = [
     "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
 ];
 
-/// Those that ik_llama.cpp has beside.
+/// The cache types that only ik_llama.cpp has.
 const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
 
 /// The split modes of each.
 const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];
 const IK_SPLIT_MODES: [&str; 5] = ["none", "layer", "row", "attn", "graph"];
 
-/// What is wrong with a cache's type.
+/// The fault of a cache's type.
 fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let is = |word: &str| {
         CACHE_TYPES.contains(&word)
@@ -176,7 +176,7 @@ fn cache_type(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &is, &CACHE_TYPES.join(", "))
 }
 
-/// What is wrong with a split mode.
+/// The fault of a split mode.
 fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let (known, takes): (&[&str], &str) = match maker {
         Maker::LlamaCpp => (
@@ -188,7 +188,7 @@ fn split_mode(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fa
     check_each(given, program, &|word| known.contains(&word), takes)
 }
 
-/// What is wrong with the value of an option.
+/// The fault of an option's value.
 pub(super) fn fault(given: &ParsedOption, program: Program, maker: Maker) -> Option<Fault> {
     let word = given.value.as_str();
     let bench = program == Program::Bench;

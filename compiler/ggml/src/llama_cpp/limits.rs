@@ -1,11 +1,11 @@
-//! What llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or as it was measured.
+//! Models that llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or as it was measured.
 
 use super::limit_codes;
 use super::measurement::{Observation, measurement};
 use crate::meta::{MAX_DEVICES, REFUSED};
 use tpc_ir::Code;
 
-/// What a placement asks of an engine that splits tensors.
+/// The demands of a placement on an engine that splits tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorSplitUse {
     /// Devices.

@@ -3,7 +3,7 @@
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// What a line says of the rotation's scaling.
+/// The scaling of the rotation that a line asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeOptions {
     /// The kind: `none`, `linear` or `yarn`.

@@ -1,4 +1,4 @@
-//! What the tests of lines share.
+//! Helpers of the tests of lines.
 
 use super::CommandLine;
 

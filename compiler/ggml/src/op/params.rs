@@ -272,7 +272,7 @@ impl Decode for DiagMask {
 /// The precision of a product's sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// That of the back end, which may be f16.
+    /// The precision of the back end, which may be f16.
     Default,
     /// f32 (`GGML_PREC_F32`).
     F32,

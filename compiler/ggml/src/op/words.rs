@@ -1,7 +1,7 @@
 //! The use of the words of `op_params`: every word of a record is decoded, kept as it is, known to have no effect, or
 //! makes the record one that its op cannot be.
 
-/// What becomes of a word of `op_params`.
+/// The use of a word of `op_params`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordUse {
     /// It is decoded into the op's parameters, or kept with an op without a rule.

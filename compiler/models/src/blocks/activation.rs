@@ -65,7 +65,7 @@ fn situ(
     operands: GateUp,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let (bound, linear) = cx.model.hparams.situ.unwrap_or((1.0, None));
+    let (bound, linear) = cx.model.hparams.ffn.situ.unwrap_or((1.0, None));
     let [gate, mut up] = split_gate_up(b, operands, name)?;
     let share = b.unary(&[UnaryKind::Sigmoid], gate, "ffn_situ")?;
     let gate = soft_bound(b, gate, bound)?;

@@ -85,7 +85,7 @@ pub(crate) fn attention(
         TensorRole::Matrix,
         "attn_out",
     )?;
-    match hp.value_scale {
+    match hp.attention.value_scale {
         Some(scale) => b.scale(y, scale, "attn_out_scaled"),
         None => Ok(y),
     }
@@ -110,7 +110,7 @@ pub(super) fn apply_temperature(
 ) -> Result<Value, ArchError> {
     let form = cx.model.arch.attention.temperature;
     let of_unrotated = matches!(form, TemperatureForm::Unrotated { .. });
-    let temperature = cx.model.hparams.temperature;
+    let temperature = cx.model.hparams.attention.temperature;
     let temperature = temperature.filter(|_| !of_unrotated || cx.layer.rope == RopeUse::Unrotated);
     let Some(temperature) = temperature else {
         return Ok(q);
@@ -198,8 +198,8 @@ pub(super) fn attend(
     operands.extend(b.optional(&sinks, &[n_head], TensorRole::Sinks, presence)?);
     let flash = FlashAttn {
         scale,
-        max_bias: hp.max_alibi_bias,
-        softcap: hp.attention_softcap,
+        max_bias: hp.attention.max_alibi_bias,
+        softcap: hp.attention.softcap,
         heads: None,
     };
     b.push(flash, operands, "kqv")
@@ -262,7 +262,7 @@ pub(super) fn apply_gate(
 
 /// A projection, bounded if the model has a bound.
 fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
-    match cx.model.hparams.qkv_clamp {
+    match cx.model.hparams.attention.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),
         None => Ok(x),
     }

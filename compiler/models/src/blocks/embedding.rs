@@ -38,7 +38,7 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
     let embd = table(b, cx)?;
     let tokens = b.input(InputKind::Tokens);
     let mut x = rows(b, embd, tokens, "embd")?;
-    if let Some(scale) = cx.hparams.embedding_scale {
+    if let Some(scale) = cx.hparams.embedding.scale {
         x = b.scale(x, scale, "inp_scaled")?;
     }
     if form.plain_norm {
@@ -51,7 +51,7 @@ pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, 
         return Ok(x);
     }
     let n_positions = Size {
-        n: cx.hparams.n_ctx_train,
+        n: cx.hparams.positions.n_ctx_train,
         from: "context_length",
     };
     let name = "position_embd.weight";

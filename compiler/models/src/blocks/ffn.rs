@@ -43,7 +43,7 @@ fn experts(
 ) -> Result<Value, ArchError> {
     let form = cx.model.arch.ffn.experts.form();
     let form = form.expect("invariant: only an architecture with experts has layers with some");
-    let hp = cx.model.hparams.experts.as_ref();
+    let hp = cx.model.hparams.ffn.experts.as_ref();
     let hp = hp.expect("invariant: only a model with experts has layers with some");
     moe::moe(b, cx, form, hp, widths, input)
 }

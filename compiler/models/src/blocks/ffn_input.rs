@@ -5,8 +5,8 @@ use tpc_ir::Value;
 /// The inputs of the feed-forward sublayer, `[n_embd, n_tokens]` each.
 #[derive(Clone, Copy)]
 pub(crate) struct FfnInput {
-    /// Its own.
+    /// The input of the sublayer.
     pub(crate) x: Value,
-    /// That of the layer.
+    /// The input of the layer.
     pub(crate) layer: Value,
 }

@@ -64,10 +64,10 @@ pub(super) fn projected_by(
 
 /// The logits, scaled and bounded if the model does so.
 fn scale_logits(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
-    if let Some(scale) = cx.hparams.logit_scale {
+    if let Some(scale) = cx.hparams.logits.scale {
         x = b.scale(x, scale, NAME)?;
     }
-    if let Some(cap) = cx.hparams.final_softcap {
+    if let Some(cap) = cx.hparams.logits.softcap {
         let kind = UnaryKind::Tanh;
         x = b.scale(x, 1.0 / cap, "result_scaled")?;
         x = b.push(Unary { kind }, vec![x], "result_bounded")?;

@@ -13,7 +13,7 @@ use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// What layers may read beside their input.
+/// Values that layers may read beside their input.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
     /// The embeddings per layer.
@@ -37,7 +37,7 @@ pub(crate) fn layer(
     };
     let sublayers = SublayerPair { mixer, ffn };
     let pre_ffn = cx.model.arch.norms.pre_ffn;
-    let x = match cx.model.hparams.join {
+    let x = match cx.model.hparams.residual.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
         Join::FromNorms => from_norms(b, cx, sublayers, x)?,
         Join::AttentionResiduals { period } => attention_residual(b, cx, sublayers, period, x)?,
@@ -245,10 +245,10 @@ fn mix(
 
 /// The output of attention, by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
-    if let Some(hp) = &cx.model.hparams.compressed {
+    if let Some(hp) = &cx.model.hparams.attention.compressed {
         return compressed::compressed_attention(b, cx, hp, x);
     }
-    match &cx.model.hparams.latent {
+    match &cx.model.hparams.attention.latent {
         Some(by_reach) => latent::latent(b, cx, cx.layer.reach.select(by_reach.each_ref()), x),
         None => attention::attention(b, cx, x),
     }
@@ -313,7 +313,7 @@ fn scale_residual(
     cx: &LayerContext<'_>,
     y: Value,
 ) -> Result<Value, ArchError> {
-    match cx.model.hparams.residual_scale {
+    match cx.model.hparams.residual.scale {
         Some(scale) => b.scale(y, scale, "residual_scaled"),
         None => Ok(y),
     }

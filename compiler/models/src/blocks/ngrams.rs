@@ -20,7 +20,7 @@ pub(super) fn add(
     streams: &HyperHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let hp = match &cx.model.hparams.ngrams {
+    let hp = match &cx.model.hparams.embedding.ngrams {
         Some(hp) if hp.layer == cx.layer.index => hp,
         Some(_) | None => return Ok(x),
     };

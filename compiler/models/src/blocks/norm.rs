@@ -95,8 +95,8 @@ pub(crate) fn without_weight(
     name: &str,
 ) -> Result<Value, ArchError> {
     let norm = Norm {
-        kind: cx.hparams.norm,
-        eps: cx.hparams.eps,
+        kind: cx.hparams.norm.kind,
+        eps: cx.hparams.norm.eps,
     };
     b.push(norm, vec![x], name)
 }

@@ -20,7 +20,7 @@ pub(crate) fn inputs(
     x: Value,
 ) -> Result<Option<Value>, ArchError> {
     let hp = cx.hparams;
-    let Some([width, all]) = hp.per_layer else {
+    let Some([width, all]) = hp.embedding.per_layer else {
         return Ok(None);
     };
     let vocabulary = super::embedding::vocabulary(cx);
@@ -58,7 +58,7 @@ pub(crate) fn add(
     x: Value,
 ) -> Result<Value, ArchError> {
     let hp = cx.model.hparams;
-    let Some([width, _]) = hp.per_layer else {
+    let Some([width, _]) = hp.embedding.per_layer else {
         return Ok(x);
     };
     let matrix = |b: &mut Builder<'_>, tensor: &str, x: Value, sizes: [Size; 2], name: &str| {

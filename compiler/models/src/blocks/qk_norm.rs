@@ -94,7 +94,7 @@ fn per_head(
         QkNorm::None | QkNorm::All | QkNorm::OptionalAll => return Ok(x),
         QkNorm::Head => return norm::with_weight(b, &cx.model, which.norm, &[dk], x, &normed),
         QkNorm::UnweightedUnlessExperts(n) => {
-            let experts = cx.model.hparams.experts.map(|e| e.count);
+            let experts = cx.model.hparams.ffn.experts.map(|e| e.count);
             return if cx.layer.rope == RopeUse::Unrotated || experts == Some(n) {
                 Ok(x)
             } else {

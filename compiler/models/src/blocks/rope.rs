@@ -19,9 +19,11 @@ pub(super) fn rotate(
     name: &str,
 ) -> Result<Value, ArchError> {
     let hp = cx.model.hparams;
-    let (Some(form), Some([full, windowed]), RopeUse::Rotated) =
-        (&cx.model.arch.attention.rope, &hp.rope, cx.layer.rope)
-    else {
+    let (Some(form), Some([full, windowed]), RopeUse::Rotated) = (
+        &cx.model.arch.attention.rope,
+        &hp.positions.rope,
+        cx.layer.rope,
+    ) else {
         return Ok(x);
     };
     let rope = cx.layer.reach.select([full, windowed]);
@@ -94,7 +96,7 @@ fn factors(
     }
     match (find(b, LONG)?, find(b, SHORT)?) {
         (Some(long), Some(short)) => {
-            let extended = cx.options.ctx_size > cx.hparams.n_ctx_orig;
+            let extended = cx.options.ctx_size > cx.hparams.positions.n_ctx_orig;
             Ok(Some(b.load(if extended { &long } else { &short })))
         }
         (None, None) => Ok(None),

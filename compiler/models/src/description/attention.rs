@@ -107,7 +107,7 @@ pub enum GateWidth {
 /// The tokens of its sequence that a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Those up to itself.
+    /// The tokens up to itself.
     Causal,
     /// All, also later ones, as models that generate by diffusion do. There are no caches: a batch holds whole sequences.
     Bidirectional,
@@ -254,7 +254,7 @@ pub enum Window {
     AllButEvery(u32),
     /// All but the first of every this many.
     AllButFirstOfEvery(u32),
-    /// Those that `attention.sliding_window_pattern` lists; none without it.
+    /// The layers that `attention.sliding_window_pattern` lists; none without it.
     Listed,
 }
 

@@ -98,7 +98,7 @@ impl ExpertForm {
         shared: None,
     };
 
-    /// Those of Mixtral: the experts are as wide as a dense network would be, whatever `expert_feed_forward_length` says.
+    /// The widths of Mixtral: the experts are as wide as a dense network would be, whatever `expert_feed_forward_length` says.
     pub const MIXTRAL: ExpertForm = ExpertForm {
         width: ExpertWidth::AsDense,
         ..ExpertForm::CLASSIC
@@ -120,7 +120,7 @@ impl ExpertForm {
 /// The input of the experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertInput {
-    /// That of the sublayer.
+    /// The input of the sublayer.
     Sublayer,
     /// The layer's input, normalised by this tensor.
     Layer(&'static str),
@@ -129,7 +129,7 @@ pub enum ExpertInput {
 /// The input of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouterInput {
-    /// That of the experts.
+    /// The input of the experts.
     Experts,
     /// The layer's input, before its norm.
     Layer,
@@ -167,7 +167,7 @@ pub enum ExpertLayers {
     Interleaved,
     /// As [`Self::Interleaved`]; none if `interleave_moe_layer_step` is 0.
     InterleavedUnless0,
-    /// Those for which the file has a router.
+    /// The layers for which the file has a router.
     WithRouter,
 }
 
@@ -187,9 +187,9 @@ pub enum Gating {
 /// The weights of a token's experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertWeights {
-    /// Those of the gating.
+    /// The weights of the gating.
     AsGiven,
-    /// Those of the gating, divided by their sum.
+    /// The weights of the gating, divided by their sum.
     SumToOne,
     /// [`Self::SumToOne`] if `expert_weights_norm` is true, else [`Self::AsGiven`].
     ByKey,

@@ -17,7 +17,7 @@ pub enum HyperForm {
     LowRank,
 }
 
-/// What the output reads of the streams.
+/// The part of the streams that the output reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamsEnd {
     /// The sum that `output_hc_fn` weights.

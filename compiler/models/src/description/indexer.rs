@@ -20,7 +20,7 @@ pub struct IndexerForm {
     pub layers: IndexerLayers,
     /// Added under the root of the norm of keys.
     pub eps: IndexerEps,
-    /// What it selects.
+    /// The cells or blocks that it selects.
     pub selects: Selection,
 }
 
@@ -35,10 +35,10 @@ pub enum IndexerTensors {
     OfInput,
 }
 
-/// What the norm of an indexer's keys adds under the root.
+/// The epsilon of the norm of an indexer's keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum IndexerEps {
-    /// What other norms add.
+    /// The epsilon of other norms.
     Model,
     /// This number.
     Fixed(f32),
@@ -46,7 +46,7 @@ pub enum IndexerEps {
     LayerNormKey,
 }
 
-/// What an indexer selects.
+/// The cells or blocks that an indexer selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// The `attention.indexer.top_k` best cells.
@@ -81,12 +81,12 @@ pub enum IndexerPart {
 pub enum IndexerLayers {
     /// All.
     All,
-    /// Those that `attention.indexer.types` lists. Without a list all, or in models with a context of at least this many
+    /// The layers that `attention.indexer.types` lists. Without a list all, or in models with a context of at least this many
     /// tokens the first two and then the first of every four.
     ListedOrByContext(u64),
-    /// Those that `attention.indexer.types` lists.
+    /// The layers that `attention.indexer.types` lists.
     Listed,
-    /// Those that `attention.indexer.types` lists; all without a list.
+    /// The layers that `attention.indexer.types` lists; all without a list.
     ListedOrAll,
     /// All but the first `leading_dense_block_count`.
     AfterLeading,

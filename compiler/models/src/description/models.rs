@@ -5,7 +5,7 @@
 pub enum Models {
     /// All.
     All,
-    /// Those with this number of layers.
+    /// The models with this number of layers.
     WithLayers(u32),
 }
 

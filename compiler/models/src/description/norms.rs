@@ -47,7 +47,7 @@ pub struct BlockNorms {
     pub post_eps: Option<f32>,
     /// The tensor of that norm in files without the first.
     pub post_ffn_or: Option<&'static str>,
-    /// Those whose tensors usually lack the part `weight` of their names. Either name is read.
+    /// The norms whose tensors usually lack the part `weight` of their names. Either name is read.
     pub bare: &'static [&'static str],
 }
 

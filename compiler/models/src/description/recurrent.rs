@@ -136,9 +136,9 @@ pub enum RecurrentLayers {
     All,
     /// All. All have attention too, and the two outputs are added.
     BesideAttention,
-    /// Those with an `attention.head_count_kv` of 0. The others have attention.
+    /// The layers with an `attention.head_count_kv` of 0. The others have attention.
     WithoutKvHeads,
-    /// Those that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`, else
+    /// The layers that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`, else
     /// all but the last of every group of this many layers. The others have attention.
     AllButEvery(u32),
 }

@@ -70,13 +70,13 @@ pub enum RopeLayers {
     None,
     /// All in these models, none in others.
     AllIn(Models),
-    /// Those that `attention.rope_pattern` lists. In a file without that key: all, or none if `rope.scaling.finetuned` is
+    /// The layers that `attention.rope_pattern` lists. In a file without that key: all, or none if `rope.scaling.finetuned` is
     /// false.
     ///
     /// Both keys say the same where both are meant. llama.cpp writes the pattern of a model that it has in memory, and
     /// `false` for a flag that it did not read: a file with both goes by the pattern.
     Listed,
-    /// Those that `attention.rope_pattern` lists; all without a list.
+    /// The layers that `attention.rope_pattern` lists; all without a list.
     ListedOrAll,
     /// All but the last of every this many.
     AllButEvery(u32),
@@ -84,11 +84,11 @@ pub enum RopeLayers {
     AllButEveryIfWindowed(u32),
     /// All but the first of every this many. All in a model without windows, or of just this many layers.
     AllButFirstOfEveryIfWindowed(u32),
-    /// Those with a window, or all in a model without windows.
+    /// The layers with a window, or all in a model without windows.
     Windowed,
-    /// Those with a window, and the first `leading_dense_block_count`.
+    /// The layers with a window, and the first `leading_dense_block_count`.
     WindowedOrLeading,
-    /// Those with a window.
+    /// The layers with a window.
     OnlyWindowed,
 }
 

@@ -110,7 +110,7 @@ impl LayerTable {
         })
     }
 
-    /// What the first layer reaches.
+    /// The reach of the first layer.
     pub(super) fn first_reach(&self) -> Reach {
         self.reaches.first().copied().unwrap_or(Reach::Full)
     }

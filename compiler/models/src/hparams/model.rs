@@ -25,53 +25,20 @@ use crate::options::Drafting;
 use crate::size::Size;
 use tpc_gguf::{Header, Metadata};
 
-/// The hyper-parameters of a model.
+/// The hyper-parameters of a model, by the part of the network that reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HParams {
     pub(crate) name: Option<String>,
     pub(crate) n_embd: u64,
     pub(crate) n_vocab: u64,
-    /// Width of one layer's own embeddings, and of all layers' together.
-    pub(crate) per_layer: Option<[Size; 2]>,
-    /// The embeddings of n-grams.
-    pub(crate) ngrams: Option<NgramHParams>,
-    pub(crate) n_ctx_train: u64,
-    pub(crate) n_ctx_orig: u64,
-    /// The statistic of every norm.
-    pub(crate) norm: NormKind,
-    /// Added under the root of every norm.
-    pub(crate) eps: f32,
-    /// The rotation of layers with full attention and with a window.
-    pub(crate) rope: Option<[Rope; 2]>,
-    /// The sizes of multi-head latent attention in layers with full attention and with a window.
-    pub(crate) latent: Option<[LatentHParams; 2]>,
-    /// The sizes of attention to rows of tokens and of blocks.
-    pub(crate) compressed: Option<CompressedHParams>,
-    /// The indexer of sparse attention.
-    pub(crate) indexer: Option<IndexerHParams>,
-    /// ALiBi's bias, 0 for none.
-    pub(crate) max_alibi_bias: f32,
-    /// The bound of attention's logits, 0 for none.
-    pub(crate) attention_softcap: f32,
-    /// The largest element of a projected query, key or value.
-    pub(crate) qkv_clamp: Option<f32>,
-    /// A factor on the queries of layers that have one.
-    pub(crate) temperature: Option<Temperature>,
-    /// Factor on the output of attention.
-    pub(crate) value_scale: Option<f32>,
-    /// The window of the layers that have one.
-    pub(crate) window: Option<Window>,
-    pub(crate) experts: Option<ExpertHParams>,
+    pub(crate) embedding: EmbeddingHParams,
+    pub(crate) norm: NormHParams,
+    pub(crate) positions: PositionHParams,
+    pub(crate) attention: AttentionHParams,
+    pub(crate) ffn: FfnHParams,
     pub(crate) recurrent: Option<RecurrentHParams>,
-    /// The bounds of SiTU on the gate and on up.
-    pub(crate) situ: Option<(f32, Option<f32>)>,
-    pub(crate) join: Join,
-    pub(crate) embedding_scale: Option<f32>,
-    /// Factor on the output of a sublayer.
-    pub(crate) residual_scale: Option<f32>,
-    pub(crate) logit_scale: Option<f32>,
-    /// The bound of the logits.
-    pub(crate) final_softcap: Option<f32>,
+    pub(crate) residual: ResidualHParams,
+    pub(crate) logits: LogitHParams,
     /// The layers that logits depend on, in the order in which they run.
     pub(crate) layers: Vec<LayerHParams>,
     /// How often they run.
@@ -80,6 +47,81 @@ pub(crate) struct HParams {
     pub(crate) drafts: Vec<LayerHParams>,
     /// Number of layers and draft blocks of the file.
     pub(crate) n_layer_all: usize,
+}
+
+/// The embeddings of tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EmbeddingHParams {
+    pub(crate) scale: Option<f32>,
+    /// Width of one layer's own embeddings, and of all layers' together.
+    pub(crate) per_layer: Option<[Size; 2]>,
+    /// The embeddings of n-grams.
+    pub(crate) ngrams: Option<NgramHParams>,
+}
+
+/// The norms of rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct NormHParams {
+    /// The statistic of every norm.
+    pub(crate) kind: NormKind,
+    /// Added under the root of every norm.
+    pub(crate) eps: f32,
+}
+
+/// The positions of tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PositionHParams {
+    pub(crate) n_ctx_train: u64,
+    pub(crate) n_ctx_orig: u64,
+    /// The rotation of layers with full attention and with a window.
+    pub(crate) rope: Option<[Rope; 2]>,
+}
+
+/// Attention, beside the sizes of heads, which differ between layers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AttentionHParams {
+    /// The sizes of multi-head latent attention in layers with full attention and with a window.
+    pub(crate) latent: Option<[LatentHParams; 2]>,
+    /// The sizes of attention to rows of tokens and of blocks.
+    pub(crate) compressed: Option<CompressedHParams>,
+    /// The indexer of sparse attention.
+    pub(crate) indexer: Option<IndexerHParams>,
+    /// The window of the layers that have one.
+    pub(crate) window: Option<Window>,
+    /// ALiBi's bias, 0 for none.
+    pub(crate) max_alibi_bias: f32,
+    /// The bound of the logits, 0 for none.
+    pub(crate) softcap: f32,
+    /// A factor on the queries of layers that have one.
+    pub(crate) temperature: Option<Temperature>,
+    /// The largest element of a projected query, key or value.
+    pub(crate) qkv_clamp: Option<f32>,
+    /// Factor on the output.
+    pub(crate) value_scale: Option<f32>,
+}
+
+/// The feed-forward sublayers, beside their widths, which differ between layers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FfnHParams {
+    pub(crate) experts: Option<ExpertHParams>,
+    /// The bounds of SiTU on the gate and on up.
+    pub(crate) situ: Option<(f32, Option<f32>)>,
+}
+
+/// The residual stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ResidualHParams {
+    pub(crate) join: Join,
+    /// Factor on the output of a sublayer.
+    pub(crate) scale: Option<f32>,
+}
+
+/// The logits of tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LogitHParams {
+    pub(crate) scale: Option<f32>,
+    /// The bound of the logits.
+    pub(crate) softcap: Option<f32>,
 }
 
 /// How sublayers join the residual stream, as far as metadata can say.
@@ -130,50 +172,52 @@ impl HParams {
         let drafts = drafts::lowered_blocks(&keys, arch, drafting, n_main..n_layer)?;
         let drafts = drafts.map(|il| table.draft(model, il));
         let drafts = drafts.collect::<Result<_, _>>()?;
-        let attention = &arch.attention;
+        let form = &arch.attention;
         let heads = (table.heads.map(|h| h.dk), table.first_reach());
-        let rope = rope::read(&keys, attention, heads, [n_ctx_train, n_ctx_orig])?;
+        let rope = rope::read(&keys, form, heads, [n_ctx_train, n_ctx_orig])?;
+        // Errors are reported in this order.
+        let name = metadata.get_str("general.name")?.map(str::to_owned);
+        let per_layer = per_layer(&keys, arch.embedding.per_layer, n_layer)?;
+        let ngrams = ngrams(&keys, arch.embedding.ngrams, n_main)?;
+        let n_vocab = vocabulary(&keys, metadata, tensors)?;
+        let eps = epsilon(&keys, norm)?;
+        let ctx = [n_ctx_train, n_ctx_orig];
+        let attention = AttentionHParams::read(model, &table, rope.as_ref(), n_main, ctx)?;
+        let recurrent = arch.recurrent.map(|form| {
+            RecurrentHParams::read(&keys, form.mixer, embd(n_embd), table.first_heads())
+        });
+        let recurrent = recurrent.transpose()?;
+        let situ = situ(&keys, &arch.ffn.activation)?;
+        let join = join(&keys, arch.residual)?;
         Ok(HParams {
-            name: metadata.get_str("general.name")?.map(str::to_owned),
+            name,
             n_embd,
-            per_layer: per_layer(&keys, arch.embedding.per_layer, n_layer)?,
-            ngrams: match arch.embedding.ngrams {
-                KeyUse::Ignored => None,
-                KeyUse::Read | KeyUse::ReadOr(_) => NgramHParams::read(&keys, n_main)?,
+            n_vocab,
+            embedding: EmbeddingHParams {
+                scale: factors::embedding_scale(&keys, arch.embedding.scale, n_embd)?,
+                per_layer,
+                ngrams,
             },
-            n_vocab: vocabulary(&keys, metadata, tensors)?,
-            n_ctx_train,
-            n_ctx_orig,
-            norm,
-            eps: epsilon(&keys, norm)?,
-            latent: latent(&keys, attention, rope.as_ref())?,
-            compressed: read_compressed(&keys, attention, table.heads[0], n_layer)?,
-            indexer: indexer(&keys, attention, rope.as_ref(), n_main, n_ctx_train)?,
-            rope,
-            max_alibi_bias: factors::alibi(&keys, attention.alibi, n_layer)?,
-            attention_softcap: factor(&keys, attention.softcap, "attn_logit_softcapping")?
-                .unwrap_or(0.0),
-            qkv_clamp: bound(&keys, attention.clamp, "attention.clamp_kqv")?,
-            temperature: factors::temperature(&keys, attention.temperature, n_ctx_orig)?,
-            value_scale: factor(&keys, attention.value_scale, "attention.value_scale")?
-                .filter(|&scale| scale != 1.0),
-            window: table.window,
-            experts: table.experts,
-            recurrent: match arch.recurrent {
-                Some(form) => Some(RecurrentHParams::read(
-                    &keys,
-                    form.mixer,
-                    embd(n_embd),
-                    table.first_heads(),
-                )?),
-                None => None,
+            norm: NormHParams { kind: norm, eps },
+            positions: PositionHParams {
+                n_ctx_train,
+                n_ctx_orig,
+                rope,
             },
-            situ: situ(&keys, &arch.ffn.activation)?,
-            join: join(&keys, arch.residual)?,
-            embedding_scale: factors::embedding_scale(&keys, arch.embedding.scale, n_embd)?,
-            residual_scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
-            logit_scale: factors::logit_scale(&keys, arch.head.logit_scale, n_embd)?,
-            final_softcap: factor(&keys, arch.head.softcap, "final_logit_softcapping")?,
+            attention,
+            ffn: FfnHParams {
+                experts: table.experts,
+                situ,
+            },
+            recurrent,
+            residual: ResidualHParams {
+                join,
+                scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
+            },
+            logits: LogitHParams {
+                scale: factors::logit_scale(&keys, arch.head.logit_scale, n_embd)?,
+                softcap: factor(&keys, arch.head.softcap, "final_logit_softcapping")?,
+            },
             layers,
             loops,
             drafts,
@@ -184,6 +228,31 @@ impl HParams {
     /// `embedding_length`, with its key.
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
+    }
+}
+
+impl AttentionHParams {
+    fn read(
+        model: Model<'_>,
+        table: &LayerTable,
+        rope: Option<&[Rope; 2]>,
+        n_main: usize,
+        [n_ctx_train, n_ctx_orig]: [u64; 2],
+    ) -> Result<AttentionHParams, ArchError> {
+        let (keys, form) = (&model.keys, &model.arch.attention);
+        // Errors are reported in this order.
+        Ok(AttentionHParams {
+            latent: latent(keys, form, rope)?,
+            compressed: read_compressed(keys, form, table.heads[0], model.n_layer)?,
+            indexer: indexer(keys, form, rope, n_main, n_ctx_train)?,
+            max_alibi_bias: factors::alibi(keys, form.alibi, model.n_layer)?,
+            softcap: factor(keys, form.softcap, "attn_logit_softcapping")?.unwrap_or(0.0),
+            qkv_clamp: bound(keys, form.clamp, "attention.clamp_kqv")?,
+            temperature: factors::temperature(keys, form.temperature, n_ctx_orig)?,
+            value_scale: factor(keys, form.value_scale, "attention.value_scale")?
+                .filter(|&scale| scale != 1.0),
+            window: table.window,
+        })
     }
 }
 
@@ -255,6 +324,17 @@ fn per_layer(
     let all = "embedding_length_per_layer_input × block_count";
     let all = Size::product(n, n_layer as u64, all)?;
     Ok(Some([Size::try_new(n, KEY)?, all]))
+}
+
+fn ngrams(
+    keys: &Keys<'_>,
+    used: KeyUse,
+    n_layer: usize,
+) -> Result<Option<NgramHParams>, ArchError> {
+    match used {
+        KeyUse::Ignored => Ok(None),
+        KeyUse::Read | KeyUse::ReadOr(_) => NgramHParams::read(keys, n_layer),
+    }
 }
 
 fn latent(

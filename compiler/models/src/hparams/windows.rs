@@ -13,7 +13,7 @@ const PATTERN: &str = "attention.sliding_window_pattern";
 pub(crate) enum Reach {
     /// All earlier ones.
     Full,
-    /// Those in the model's window.
+    /// The cells in the model's window.
     Window,
 }
 

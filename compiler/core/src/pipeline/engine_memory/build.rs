@@ -9,7 +9,7 @@ use super::tensor::{Id, Kind, Layout, Tensor, Tensors, bytes_of};
 /// The table of the token embedding, which the engine keeps on the host, also where the output uses the same.
 pub(super) const EMBEDDING: &str = "token_embd.weight";
 
-/// What a graph is built for.
+/// The settings for which a graph is built.
 pub(super) struct Settings<'a> {
     pub(super) graph: &'a Graph,
     pub(super) batch: Bindings,

@@ -7,7 +7,7 @@ use super::buffers::ScheduledGraph;
 use super::tensor::{Id, Kind, Tensor, Tensors};
 use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 
-/// What decides the places of ops.
+/// The facts that decide the places of ops.
 pub(super) struct Scheduler<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) back_end: BackendMemory,

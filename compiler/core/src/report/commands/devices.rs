@@ -63,7 +63,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     })
 }
 
-/// What the order of devices is assumed to be, where they are unlike and options count them.
+/// The assumed order of devices, if they are unlike and options count them.
 pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     let all = &placement.devices;
     let profile = |d: usize| {

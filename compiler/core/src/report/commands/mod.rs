@@ -43,7 +43,7 @@ pub struct Commands {
     /// Why ik_llama.cpp does not have it.
     #[serde(rename = "ik_llama.cpp_reason")]
     pub ik_llama_cpp_reason: Option<String>,
-    /// What the commands need besides, where the planned file is not enough.
+    /// Further needs of the commands, where the planned file is not enough.
     pub needs: Option<String>,
 }
 

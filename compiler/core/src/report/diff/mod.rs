@@ -1,4 +1,4 @@
-//! What changed between two plans.
+//! The changes between two plans.
 
 mod snapshot;
 mod text;
@@ -14,7 +14,7 @@ use super::kinds::suffix;
 use crate::format::lens;
 use snapshot::{Bytes, Finding, Tensor};
 
-/// What changed since an earlier plan.
+/// The changes since an earlier plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanDiff {
     /// Version of this format.
@@ -103,14 +103,14 @@ pub struct TensorChange {
 pub struct FindingReport {
     /// Its code.
     pub code: String,
-    /// What it is about.
+    /// Its name.
     pub entity: String,
-    /// What it says.
+    /// Its value.
     pub message: String,
 }
 
 impl PlanDiff {
-    /// What changed from `old`, which is in the file `since`, to `new`.
+    /// The changes from `old`, which is in the file `since`, to `new`.
     pub fn new(since: &str, old: &Snapshot, new: &Snapshot) -> PlanDiff {
         let key = |s: &Snapshot| {
             let m = &s.model;

@@ -219,7 +219,7 @@ fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     }
 }
 
-/// Where the ranges of an option end.
+/// The ends of an option's ranges.
 fn ends(o: &SplitOption) -> String {
     if o.shares_blocks {
         return "ranges may end inside quantisation blocks, which both devices then hold"

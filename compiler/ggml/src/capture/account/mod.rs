@@ -319,7 +319,7 @@ impl Account<'_> {
     }
 }
 
-/// What a record's results are computed from.
+/// The values that a record's results are computed from.
 #[derive(Default)]
 struct ReachableParts {
     /// The instructions of the record.

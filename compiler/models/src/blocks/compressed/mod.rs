@@ -59,18 +59,18 @@ pub(crate) fn compressed_attention(
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
-    /// Those of the first tokens of blocks.
+    /// The positions of the first tokens of blocks.
     starts: Value,
 }
 
 impl Rotations {
-    /// Those of a layer with blocks of so many tokens, if it has some.
+    /// The sizes of a layer with blocks of so many tokens, if it has some.
     fn new(
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,
         tokens: Option<u64>,
     ) -> Result<Rotations, ArchError> {
-        let ropes = cx.model.hparams.rope.as_ref();
+        let ropes = cx.model.hparams.positions.rope.as_ref();
         let positions = b.input(InputKind::Positions);
         Ok(Rotations {
             rope: ropes.map(|[of_blocks, plain]| match tokens {
@@ -201,7 +201,7 @@ impl Blocks {
         hp: &CompressedHParams,
         x: Value,
     ) -> Result<Value, ArchError> {
-        let indexer = cx.model.hparams.indexer.as_ref();
+        let indexer = cx.model.hparams.attention.indexer.as_ref();
         let Some(indexer) = indexer.filter(|_| self.has_indexer(hp)) else {
             return Ok(indexer::block_input(b, BlockPart::Seen, self.tokens));
         };

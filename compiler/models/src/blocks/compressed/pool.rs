@@ -15,7 +15,7 @@ pub(super) struct ScoredValues {
     pub(super) scores: Value,
 }
 
-/// What `tokens` consecutive steps give, for every step that has so many up to itself. The number is a power of two: each
+/// The sum of `tokens` consecutive steps, for every step that has so many up to itself. The number is a power of two: each
 /// half is what a sum of half as many has given.
 pub(super) fn pool(
     b: &mut Builder<'_>,

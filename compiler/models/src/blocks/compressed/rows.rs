@@ -68,7 +68,7 @@ impl Rows<'_> {
         norm::with_weight(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
     }
 
-    /// What tokens bring in, and below it their scores: `[2 · width, n_tokens]`.
+    /// The rows of tokens, and below them their scores: `[2 · width, n_tokens]`.
     fn project(
         &self,
         b: &mut Builder<'_>,

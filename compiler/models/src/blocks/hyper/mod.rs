@@ -14,7 +14,7 @@ use crate::description::{HyperForm, StreamsEnd};
 use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 
-/// What a sublayer reads and how its output joins the streams.
+/// The input of a sublayer, and the weights by which its output joins the streams.
 pub(super) struct Joint {
     /// `[n_embd, n_tokens]`
     pub(super) input: Value,
@@ -70,7 +70,7 @@ pub(super) fn write(
     b.add(x, y, "l_out")
 }
 
-/// What the output reads of the streams, `[n_embd, n_tokens]`.
+/// The part of the streams that the output reads, `[n_embd, n_tokens]`.
 pub(crate) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

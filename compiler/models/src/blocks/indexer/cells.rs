@@ -92,7 +92,7 @@ pub(super) fn normed_keys(
         IndexerTensors::OfLatent => {
             let norm = Norm {
                 kind: NormKind::Layer,
-                eps: hp.eps.unwrap_or(cx.model.hparams.eps),
+                eps: hp.eps.unwrap_or(cx.model.hparams.norm.eps),
             };
             let k = b.push(norm, vec![k], NAME)?;
             let weight = b.tensor_name("indexer.k_norm", "weight");
@@ -152,7 +152,7 @@ pub(super) fn score_cells(
 
 /// The positions of the batch's tokens, as the rotation reads them.
 fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
-    let rope = cx.model.hparams.rope.as_ref();
+    let rope = cx.model.hparams.positions.rope.as_ref();
     let sections = rope.and_then(|[full, _]| full.mode.sections());
     b.input(match sections {
         None => InputKind::Positions,
@@ -168,7 +168,7 @@ fn rotate(
     [x, positions]: [Value; 2],
     name: &str,
 ) -> Result<Value, ArchError> {
-    let Some([full, _]) = &cx.model.hparams.rope else {
+    let Some([full, _]) = &cx.model.hparams.positions.rope else {
         return Ok(x);
     };
     let mode = match full.mode.sections() {

@@ -35,7 +35,7 @@ pub(super) fn mask(
     x: Value,
     queries: Option<Value>,
 ) -> Result<Option<Value>, ArchError> {
-    let hp = cx.model.hparams.indexer.as_ref();
+    let hp = cx.model.hparams.attention.indexer.as_ref();
     let (Some(hp), Reach::Full) = (hp, cx.layer.reach) else {
         return Ok(None);
     };
@@ -84,7 +84,7 @@ fn ignore_tensors(b: &mut Builder<'_>) {
     }
 }
 
-/// What an indexer reads.
+/// The inputs of an indexer.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
     /// The layer's input.

@@ -105,7 +105,7 @@ pub(in crate::blocks) fn as_step(
     b.reshape(x, [n_t, channels.into(), n_s], name)
 }
 
-/// What a [`step`] was made of: `[channels, n_tokens]`.
+/// The inputs of a [`step`]: `[channels, n_tokens]`.
 pub(in crate::blocks) fn flat(
     b: &mut Builder<'_>,
     x: Value,

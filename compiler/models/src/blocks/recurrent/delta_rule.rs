@@ -46,13 +46,13 @@ pub(super) fn unit_heads(
     let dim = dim as f32;
     let unit = Norm {
         kind: NormKind::Rms,
-        eps: eps.unwrap_or(cx.model.hparams.eps) / dim,
+        eps: eps.unwrap_or(cx.model.hparams.norm.eps) / dim,
     };
     let x = b.push(unit, vec![x], name)?;
     b.scale(x, 1.0 / dim.sqrt(), name)
 }
 
-/// What the memories give: `[value_dim, heads, n_tokens]`.
+/// The outputs of the memories: `[value_dim, heads, n_tokens]`.
 pub(super) fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
