@@ -206,7 +206,7 @@ impl Budget {
     /// Spends `n` of a resource on what `doing` says, at the instruction that `at` gives.
     ///
     /// # Errors
-    /// Where there is not so much; the first such error is [kept](Self::exceeded).
+    /// Where there is not so much; the first such error is [kept](Self::first_overrun).
     pub fn spend(
         &self,
         resource: Resource,

@@ -19,7 +19,7 @@
 //! - TPC0231: every index of a class is in a range.
 //! - TPC0232: a class that splits a value of a group has one range per device of the group.
 //! - TPC0233: a split leaf has the size of its class, divided by its divisor.
-//! - TPC0234: the tree of a split axis is split, and in the form that [`AxisTree::simplified`] gives.
+//! - TPC0234: the tree of a split axis is split, and in the form that [`AxisTree::simplify`] gives.
 //! - TPC0235: an op equals what its text form parses to.
 //!
 //! # Types
@@ -74,7 +74,7 @@
 //! - TPC0265: the number of elements of a value does not overflow.
 //! - TPC0266: the sizes of a weight are numbers.
 //!
-//! [`AxisTree::simplified`]: crate::AxisTree::simplified
+//! [`AxisTree::simplify`]: crate::AxisTree::simplify
 
 mod codes;
 mod derive;
