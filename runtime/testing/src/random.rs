@@ -1,10 +1,9 @@
 //! Numbers that look random and are the same every time.
 
 use std::cell::Cell;
-use tpc_ir::random::SplitMix64;
 
-/// A generator of the choices of a case.
-pub struct Random(Cell<SplitMix64>);
+/// A generator (xorshift64*, Vigna 2016).
+pub struct Random(Cell<u64>);
 
 impl Random {
     /// The generator of a name and a number.
@@ -12,14 +11,19 @@ impl Random {
         let start = name.bytes().fold(seed + 1, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
         });
-        Random(Cell::new(SplitMix64::new(start)))
+        let random = Random(Cell::new(start.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1));
+        random.next();
+        random.next();
+        random
     }
 
     fn next(&self) -> u64 {
-        let mut random = self.0.get();
-        let next = random.next_u64();
-        self.0.set(random);
-        next
+        let mut x = self.0.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.0.set(x);
+        x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
     /// A number below `n`, which is above 0.
