@@ -62,7 +62,11 @@ pub(crate) fn cover(
 }
 
 /// The assembled program, which the program verifier accepts.
-fn assemble_program(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Result<Program, String> {
+fn assemble_program(
+    case: &Case,
+    parsed: &ParsedGraph,
+    frontend: &Frontend,
+) -> Result<Program, String> {
     let (graph, target) = (programs(parsed)?, target(case, frontend)?);
     let program = assemble(&graph, &shapes(case)?, target).map_err(|e| e.to_string())?;
     match verify(&program) {
