@@ -1,7 +1,7 @@
 //! The stages of planning, on headers of published models and 8 devices: reading and planning a file, proving its
 //! programs, printing and parsing their text.
 //!
-//! `cargo bench --manifest-path tests/benches/Cargo.toml -- plan/llama-3.1-405b` runs one of them.
+//! `cargo bench -p tpc-benches -- plan/llama-3.1-405b` runs one of them.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};

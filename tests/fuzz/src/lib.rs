@@ -11,7 +11,7 @@
 //! On stable, inputs that were found before run through the same functions:
 //!
 //! ```text
-//! cargo run --manifest-path tests/fuzz/Cargo.toml --bin replay -- tpir tests/filetests
+//! cargo run -p tpc-fuzz --bin replay -- tpir tests/filetests
 //! ```
 #![deny(unsafe_code)]
 
