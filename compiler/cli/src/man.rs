@@ -26,7 +26,9 @@ pub(super) fn run(args: &Args, command: clap::Command) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
     command.build();
     let name = command.get_name().to_owned();
-    let subcommands = command.get_subcommands().cloned();
+    // A hidden command is for people who change tpc.
+    let subcommands = command.get_subcommands().filter(|c| !c.is_hide_set());
+    let subcommands = subcommands.cloned();
     let named = subcommands.map(|c| (format!("{name}-{}.1", c.get_name()), c));
     let mut pages: Vec<(String, clap::Command)> = named.collect();
     pages.push((format!("{name}.1"), command));
