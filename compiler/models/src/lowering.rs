@@ -89,7 +89,7 @@ pub(super) fn assemble(
     b.enter(None);
     match &hparams.residual.join {
         Join::AttentionResiduals { .. } => {
-            x = residual::mix_streams(&mut b, &model, "output_res_score", x)?
+            x = residual::mix_streams(&mut b, &model, "output_res_score", x)?;
         }
         Join::Hyper(hp) => x = hyper::merge_streams(&mut b, &model, hp, x)?,
         Join::Sequential | Join::FromNorms | Join::Parallel | Join::ByFfnNorm => {}

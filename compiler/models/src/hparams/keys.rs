@@ -250,15 +250,19 @@ impl<'a> Keys<'a> {
     /// A list of `N` counts, if the key is present.
     pub(super) fn counts<const N: usize>(&self, key: &str) -> Result<Option<[u64; N]>, ArchError> {
         let list = self.metadata.get_array_u32(&self.name(key))?;
-        list.map(|list| self.to_array(key, list)).transpose()
+        list.map(|list| self.checked_counts(key, list)).transpose()
     }
 
     /// A required list of `N` counts.
     pub(super) fn require_counts<const N: usize>(&self, key: &str) -> Result<[u64; N], ArchError> {
-        self.to_array(key, self.metadata.require_array_u32(&self.name(key))?)
+        self.checked_counts(key, self.metadata.require_array_u32(&self.name(key))?)
     }
 
-    fn to_array<const N: usize>(&self, key: &str, list: Vec<u32>) -> Result<[u64; N], ArchError> {
+    fn checked_counts<const N: usize>(
+        &self,
+        key: &str,
+        list: Vec<u32>,
+    ) -> Result<[u64; N], ArchError> {
         let found = format!("a list of {}", list.len());
         let list: [u32; N] = list
             .try_into()
