@@ -5,11 +5,14 @@ use tpc_diag::{Code, Diagnostic};
 use tpc_ir::DType;
 use tpc_ir::program::{StorageFormat, Target};
 
+/// Reads the placement that options describe, with caches of a type and a split mode as defaults.
+pub type ReadPlacement = fn(&[String], DType, SplitMode) -> Result<Placement, Vec<Diagnostic>>;
+
 /// The readers of options, codes, targets and storage formats. They belong to the command line, which depends on this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontend {
     /// Returns the placement that options describe, with caches of a type and a split mode as defaults.
-    pub placement: fn(&[String], DType, SplitMode) -> Result<Placement, Vec<Diagnostic>>,
+    pub placement: ReadPlacement,
     /// Returns every diagnostic code.
     pub codes: fn() -> Vec<&'static Code>,
     /// Returns the target of a name.

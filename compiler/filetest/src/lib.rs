@@ -60,7 +60,7 @@ use std::path::Path;
 pub use case::Case;
 pub use command::Command;
 pub use expectation::Failures;
-pub use frontend::Frontend;
+pub use frontend::{Frontend, ReadPlacement};
 
 /// Reads a file test.
 ///

@@ -68,7 +68,10 @@ pub fn gguf(data: &[u8]) {
 pub fn artefact(data: &[u8]) {
     use tpc_artefact::{Artefact, Entry, MAIN, write_archive};
     use tpc_ir::program::StorageFormat;
-    let formats = [StorageFormat::of_granules("rows16"), StorageFormat::of_blocks("planes")];
+    let formats = [
+        StorageFormat::of_granules("rows16"),
+        StorageFormat::of_blocks("planes"),
+    ];
     let check = |data: &[u8]| match Artefact::read(data, &formats) {
         Ok(artefact) => {
             let bytes = artefact.to_bytes().expect("what was read can be written");

@@ -291,7 +291,7 @@ fn product() -> Vec<(PathBuf, String)> {
         "runtime",
         "runtime/cpu",
         "runtime/cuda",
-        "compiler/text",
+        "runtime/cuda-emulator",
     ] {
         sources(&repository().join(name).join("src"), &mut files);
     }
