@@ -2,7 +2,7 @@
 //!
 //! A lint is one file with one constant: its code, what `tpc explain` says of it, and the function that finds it. The
 //! folders are named after what their lints look at; a line in the folder's list registers a lint. What a lint finds
-//! in one layer it finds in the others too, so it may tell each: [`merged`] makes one finding of those that differ in
+//! in one layer it finds in the others too, so it may tell each: [`merge`](fn@merge) makes one finding of those that differ in
 //! the layer's number alone. A [`Policy`] decides which findings count.
 
 mod commands;

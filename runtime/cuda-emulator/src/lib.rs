@@ -1,6 +1,6 @@
 //! # CUDA devices that the CPU emulates
 //!
-//! [`EmulatedDriver`] is a [`Driver`] that needs no card.
+//! [`EmulatedDriver`] is a [`Driver`](tpc_cuda::Driver) that needs no card.
 //!
 //! The host's C++ compiler compiles the same sources that a card would run. A CUDA thread is a fiber: it runs until it waits for
 //! others, which is all that a kernel can see of the order of threads. Each device has memory of its own. The edges of a graph
