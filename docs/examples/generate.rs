@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 use tpc_core::placement::{Placement, parse_devices};
-use tpc_engine::generate::{Buffers, Generator, Slot, Speed, WhenFull};
+use tpc_engine::generate::{Generator, Slot};
 use tpc_engine::{ExecutorKind, ExecutorOptions, Loader, PreparedModel};
 use tpc_gguf::GgufFile;
 use tpc_text::{Sampler, Settings};
@@ -41,16 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut slot = Slot::new(0, sampler, Vec::new());
     slot.max_tokens = max_tokens.parse()?;
     slot.begin(&prompt);
-    let mut generator = Generator {
-        model: &mut session,
-        n_ctx,
-        batch: model.ubatch,
-        when_full: WhenFull::End,
-        unshifted: None,
-        stop: &|| false,
-        speed: Speed::default(),
-        buffers: Buffers::default(),
-    };
+    let mut generator = Generator::new(&mut session, n_ctx, model.ubatch);
     generator.run(std::slice::from_mut(&mut slot), |_, _| {
         Ok::<(), tpc_engine::Error>(())
     })?;

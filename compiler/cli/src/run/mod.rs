@@ -23,9 +23,7 @@ use std::time::{Duration, Instant};
 
 use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
-use tpc_engine::generate::{
-    Buffers, Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, fits,
-};
+use tpc_engine::generate::{Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, fits};
 use tpc_engine::{AnySession, ExecutorKind, Loader, PreparedModel};
 use tpc_ir::DType;
 use tpc_runtime::ExecError;
@@ -80,8 +78,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         executor: (args.engine).executor_options(executor, ready.n_devices())?,
     };
     let n_ctx = loader.sequence_ctx_size();
-    let long = execution::beyond_training(file, n_ctx);
-    long.iter().for_each(output::diagnostic);
+    execution::beyond_training(file, n_ctx).inspect(output::diagnostic);
     let begin = Begin {
         args,
         n_vocab: ready.n_vocab,
@@ -99,28 +96,24 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     let stop = || interrupt.ends_work();
     let mut generator = Generator {
-        model: &mut session,
-        n_ctx,
-        batch,
         when_full,
         unshifted,
         stop: &stop,
-        speed: Speed::default(),
-        buffers: Buffers::default(),
+        ..Generator::new(&mut session, n_ctx, batch)
     };
     if prompts.is_empty() && args.kept.goes_on() {
         prompter.resume_text(&first.read);
     }
-    let (generated, interrupt) = (&mut generator, &interrupt);
+    let generated = &mut generator;
     let ended = match prompts.as_slice() {
-        [] => chat::talk(generated, &mut first, &mut prompter, interrupt),
-        [one] => {
-            let _work = interrupt.work();
-            answer(generated, &mut first, one, &mut prompter).map(|()| Ended::Done)
-        }
+        [] => chat::talk(generated, &mut first, &mut prompter, &interrupt),
         several => {
             let _work = interrupt.work();
-            answers(generated, &begin, &prompter, several, slots).map(|()| Ended::Done)
+            let answered = match several {
+                [one] => answer(generated, &mut first, one, &mut prompter),
+                several => answers(generated, &begin, &prompter, several, slots),
+            };
+            answered.map(|()| Ended::Done)
         }
     };
     let speed = generator.speed;

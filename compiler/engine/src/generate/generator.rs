@@ -73,6 +73,25 @@ fn likeliest(row: &[f32]) -> u32 {
     (0..).zip(row).fold((0, f32::NEG_INFINITY), best).0
 }
 
+/// Never stops an answer.
+const NEVER: &dyn Fn() -> bool = &|| false;
+
+impl<'m> Generator<'m> {
+    /// Makes a generator for sequences of up to `n_ctx` tokens and batches of up to `batch`. A full context ends an answer.
+    pub fn new(model: &'m mut dyn Decoder, n_ctx: usize, batch: usize) -> Generator<'m> {
+        Generator {
+            model,
+            n_ctx,
+            batch,
+            when_full: WhenFull::End,
+            unshifted: None,
+            stop: NEVER,
+            speed: Speed::default(),
+            buffers: Buffers::default(),
+        }
+    }
+}
+
 impl Generator<'_> {
     /// Rewinds a slot to one that has read a text as far as it begins as this one does, and is to read the rest.
     ///

@@ -128,9 +128,6 @@ impl Decoder for Oracle {
 /// A slot that keeps ids.
 type Ids = Slot<'static, Vec<u32>>;
 
-/// Never ends answers.
-const GO_ON: &dyn Fn() -> bool = &|| false;
-
 fn slot(seq: u32, prompt: &[u32], most: usize) -> Ids {
     let greedy = Settings {
         temperature: 0.0,
@@ -152,14 +149,8 @@ fn answers(
     let slots = (0..).zip(prompts).map(|(seq, p)| slot(seq, p, most));
     let mut slots: Vec<Ids> = slots.collect();
     let mut generator = Generator {
-        model,
-        n_ctx,
-        batch,
         when_full,
-        unshifted: None,
-        stop: GO_ON,
-        speed: Speed::default(),
-        buffers: Buffers::default(),
+        ..Generator::new(model, n_ctx, batch)
     };
     generator
         .run(&mut slots, |_, _| Ok::<(), Error>(()))
@@ -246,14 +237,8 @@ fn drafts_are_counted() {
 /// A generator on a model, for chats.
 fn generator<'m>(model: &'m mut Oracle, when_full: WhenFull) -> Generator<'m> {
     Generator {
-        model,
-        n_ctx: 24,
-        batch: 5,
         when_full,
-        unshifted: None,
-        stop: GO_ON,
-        speed: Speed::default(),
-        buffers: Buffers::default(),
+        ..Generator::new(model, 24, 5)
     }
 }
 
