@@ -47,7 +47,7 @@ fn the_examples_plan_compile_and_generate() {
     let model = model.to_str().unwrap();
 
     let plan = run("plan", &[model, "2"]);
-    assert!(plan.contains("proved"), "{plan}");
+    assert!(plan.contains("on 2 devices"), "{plan}");
 
     let artefact = folder.join("model.tpc");
     run("compile", &[model, "2", artefact.to_str().unwrap()]);
