@@ -147,7 +147,16 @@ fn dependencies_run_one_way() {
 }
 
 #[test]
-fn only_numeric_and_the_command_line_know_the_runtime() {
+fn the_engine_knows_no_command_line() {
+    let manifest = root().join("compiler/engine/Cargo.toml");
+    let text = std::fs::read_to_string(manifest).expect("a manifest");
+    for name in ["clap", "miette", "indicatif", "rustyline", "signal-hook"] {
+        assert!(!text.contains(name), "tpc-engine depends on {name}");
+    }
+}
+
+#[test]
+fn only_numeric_the_engine_and_the_command_line_know_the_runtime() {
     let joins = [
         "runtime/cpu",
         "runtime/cuda",
