@@ -1,4 +1,4 @@
-//! Compiles a model for processors into an artefact: `compile MODEL.gguf 2 OUT.tpc`.
+//! Compiles a model for the CPU into an artefact: `compile MODEL.gguf 2 OUT.tpc`.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Continues token ids on the processor: `generate MODEL.gguf 2 1,2,3 16` adds 16 tokens on two devices.
+//! Continues a list of token ids on the CPU: `generate MODEL.gguf 2 1,2,3 16` adds 16 tokens on two devices.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Plans a model for devices and prints the plan: `plan MODEL.gguf 2` or `plan MODEL.gguf 2x3090`.
+//! Plans a model for some devices and prints the plan: `plan MODEL.gguf 2` or `plan MODEL.gguf 2x3090`.
 
 use std::error::Error;
 use std::path::Path;

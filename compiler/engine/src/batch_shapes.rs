@@ -4,7 +4,7 @@ use tpc_ir::Window;
 use tpc_ir::program::BatchShape;
 use tpc_runtime::SessionConfig;
 
-/// The configuration of a session with so many cells of each kind.
+/// Returns the configuration of a session with `n_ctx` cells per full cache and `n_ctx_swa` cells per windowed cache.
 pub(crate) fn config(
     [n_ctx, n_ctx_swa]: [usize; 2],
     window: Option<Window>,
@@ -17,8 +17,8 @@ pub(crate) fn config(
     }
 }
 
-/// The shapes of a session for batches of up to `tokens` tokens, of at most `outputs` of which logits are asked for: one token,
-/// as many as have logits, and a whole batch.
+/// Returns the batch shapes of a session: 1 token, `outputs` tokens, and `tokens` tokens. At most `outputs` tokens of a batch
+/// have logits.
 pub(crate) fn shapes(config: &SessionConfig, tokens: usize, outputs: usize) -> Vec<BatchShape> {
     let mut sizes = [1, outputs.min(tokens).max(1), tokens.max(1)].to_vec();
     sizes.dedup();

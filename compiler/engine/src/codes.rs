@@ -1,4 +1,4 @@
-//! The codes of the engine.
+//! The engine's diagnostic codes.
 
 tpc_ir::codes! {
     pub(crate) static;

@@ -1,9 +1,9 @@
-//! The error of the engine: diagnostics, and whether the user or the plan is at fault.
+//! The engine's error type: diagnostics, and the kind that decides the exit status.
 
 use tpc_diag::{Diagnostic, Severity, unusable};
 use tpc_runtime::ExecError;
 
-/// Who has to act on an error. The command line ends with status 1 or 2 by it.
+/// The kind of an error. The command line exits with status 1 for findings and 2 for usage errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Findings of a plan, a comparison, or an execution.
@@ -12,17 +12,17 @@ pub enum ErrorKind {
     Usage,
 }
 
-/// Diagnostics that end an operation.
+/// The diagnostics of a failed operation.
 #[derive(Debug)]
 pub struct Error {
     /// The diagnostics, the most important one first.
     pub diagnostics: Vec<Diagnostic>,
-    /// Who has to act.
+    /// The kind of the error.
     pub kind: ErrorKind,
 }
 
 impl Error {
-    /// Findings of a plan, a comparison, or an execution.
+    /// Makes an error from findings of a plan, a comparison, or an execution.
     pub fn findings(diagnostics: Vec<Diagnostic>) -> Error {
         Error {
             diagnostics,
@@ -30,7 +30,7 @@ impl Error {
         }
     }
 
-    /// An unusable option, or an unreadable file.
+    /// Makes an error for an unusable option or an unreadable file.
     pub fn usage(d: impl Into<Diagnostic>) -> Error {
         Error {
             diagnostics: vec![d.into()],
@@ -38,7 +38,7 @@ impl Error {
         }
     }
 
-    /// Diagnostics of any kind: a usage error if one of them concerns an option or the file itself.
+    /// Makes an error from diagnostics of any kind. The result is a usage error if an option or the file is at fault.
     pub fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Error {
         let error = |d: &&Diagnostic| d.severity == Severity::Error;
         match diagnostics.iter().filter(error).any(|d| unusable(d.code)) {
@@ -75,7 +75,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Returns the diagnostic of an executor's error.
+/// Converts an executor's error into a diagnostic.
 pub fn execution_diagnostic(e: &ExecError) -> Diagnostic {
     Diagnostic::new(e.code(), "execution", e.to_string()).help(e.help())
 }

@@ -1,4 +1,4 @@
-//! The executors of programs, and what they are given.
+//! Selects and configures the executor of a program.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use tpc_runtime::{ExecError, Executor, WeightSource};
 use crate::artefact;
 use crate::devices::cards;
 
-/// What executes the programs.
+/// The kind of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutorKind {
-    /// Kernels on threads of the processor.
+    /// CPU kernels on a pool of threads.
     Cpu,
-    /// Kernels of CUDA on graphics cards.
+    /// CUDA kernels on graphics cards.
     Cuda,
-    /// Kernels of CUDA on devices that the processor emulates. It needs a C++ compiler.
+    /// CUDA kernels on devices that the CPU emulates. Needs a C++ compiler.
     EmulatedCuda,
-    /// Emulated CUDA that also checks bounds, devices and races of every access to memory.
+    /// Emulated CUDA that also checks every memory access for bounds, device and races.
     CheckedCuda,
     /// The interpreter, which computes in f64.
     Reference,
 }
 
 impl ExecutorKind {
-    /// Returns the name that tables show.
+    /// Returns the name shown in tables.
     pub const fn name(self) -> &'static str {
         match self {
             ExecutorKind::Cpu => "CPU",
@@ -42,7 +42,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns how its devices store weights. The reference has no addresses: plans for it count as plans for the CPU do.
+    /// Returns the target, which decides how devices store weights. The reference executor uses the CPU's target.
     pub const fn target(self) -> &'static dyn Target {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => &CpuTarget,
@@ -52,7 +52,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns the name of this executor in artefacts; `None` for the reference, which runs all artefacts.
+    /// Returns the executor's name in artefacts; `None` for the reference, which runs all artefacts.
     pub const fn in_artefacts(self) -> Option<&'static str> {
         match self {
             ExecutorKind::Reference => None,
@@ -63,7 +63,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns whether its devices may be cards.
+    /// Returns true if the devices may be cards.
     pub const fn takes_cards(self) -> bool {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => false,
@@ -75,18 +75,18 @@ impl ExecutorKind {
 /// The options of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorOptions {
-    /// What executes the programs.
+    /// The kind of the executor.
     pub kind: ExecutorKind,
-    /// Threads of all devices together.
+    /// The total number of threads of all devices.
     pub threads: usize,
-    /// How kernels of CUDA follow each other.
+    /// The dependencies between successive CUDA kernels.
     pub edges: Edges,
-    /// Whether kernels are timed.
+    /// True to time each kernel.
     pub profile: bool,
 }
 
 impl ExecutorOptions {
-    /// The options of an executor with one thread per usable core.
+    /// Returns options with one thread per usable core.
     pub fn new(kind: ExecutorKind, devices: usize) -> ExecutorOptions {
         ExecutorOptions {
             kind,
@@ -96,12 +96,12 @@ impl ExecutorOptions {
         }
     }
 
-    /// Loads a program with its weights. The program was verified; `kernels` are compiled modules that an artefact brings.
-    /// `devices` says what each device of the program is bound to.
+    /// Loads a verified program with its weights. `devices` gives the kind of each device of the program.
+    /// `kernels` are the compiled modules of an artefact.
     ///
     /// # Errors
-    /// Returns an error if a card or the compiler of emulated devices is missing, if memory does not suffice, or if an op
-    /// has no kernel. The reference loads graphs, and no programs: it returns an error, too.
+    /// Returns an error if a card or the C++ compiler for emulated devices is missing, memory is too small, or an op has no
+    /// kernel.
     pub fn load(
         &self,
         program: Arc<Program>,
@@ -110,6 +110,7 @@ impl ExecutorOptions {
         kernels: &PrebuiltCode,
     ) -> Result<LoadedExecutor, ExecError> {
         match self.kind {
+            // The interpreter runs graphs, so programs of the reference run on the CPU executor.
             ExecutorKind::Reference | ExecutorKind::Cpu => {
                 let options = CpuOptions {
                     profile: self.profile,
@@ -129,10 +130,10 @@ impl ExecutorOptions {
         }
     }
 
-    /// Returns an error if a card is missing, or the compiler of emulated ones.
+    /// Checks that the cards, or the C++ compiler for emulated cards, are present.
     ///
     /// # Errors
-    /// The driver's error.
+    /// Returns the driver's error if a card or the compiler is missing.
     pub fn probe(&self, devices: &[DeviceKind]) -> Result<(), ExecError> {
         let found = match self.kind {
             ExecutorKind::Cpu | ExecutorKind::Reference => Ok(()),
@@ -172,11 +173,11 @@ impl ExecutorOptions {
     }
 }
 
-/// A program in an executor, with its weights.
+/// An executor with a loaded program and its weights.
 pub struct LoadedExecutor {
     /// The executor.
     pub executor: Box<dyn Executor>,
-    /// Pairs of cards, as (reader, owner), that do not reach each other's memory.
+    /// Pairs of cards (reader, owner) without peer access.
     pub no_peer_access: Vec<(u32, u32)>,
 }
 
@@ -189,7 +190,7 @@ impl LoadedExecutor {
     }
 }
 
-/// Divides threads among devices: as many for each, and one at least. Returns the threads of all devices together.
+/// Divides threads equally among devices, with at least one per device. Returns the total number of threads.
 pub fn threads(all: usize, devices: usize) -> usize {
     let devices = devices.max(1);
     (all / devices).max(1) * devices

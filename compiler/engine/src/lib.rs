@@ -1,13 +1,14 @@
-//! # tpc-engine: models that run
+//! # tpc-engine: runs models
 //!
-//! A program without a command line plans, loads and generates with this crate. `docs/examples` has three that do.
+//! Programs use this crate to plan and load models and to generate text without the command line. `docs/examples` has three
+//! such programs.
 //!
-//! - [`PreparedModel`] is a model that was planned, or an artefact; [`artefact`] says whether one fits this machine;
+//! - [`PreparedModel`] is a planned model or an artefact; [`artefact`] checks that an artefact fits this machine;
 //! - [`Loader`] loads it into one of the executors ([`ExecutorKind`]) and returns a session;
-//! - [`generate`] continues texts in a session, several side by side;
-//! - [`session_file`] keeps a session for a later run;
-//! - [`rpc`] computes the graphs of llama.cpp's programs;
-//! - [`devices`] knows the cards, cores and memory of this machine.
+//! - [`generate`] continues several texts at once in a session;
+//! - [`session_file`] saves a session and restores it in a later run;
+//! - [`rpc`] runs the graphs of llama.cpp's programs;
+//! - [`devices`] lists this machine's cards and counts its cores and memory.
 
 pub mod artefact;
 mod batch_shapes;

@@ -1,4 +1,4 @@
-//! Loads a prepared model into an executor: a session.
+//! Loads a prepared model into an executor and opens a session.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,29 +20,29 @@ use crate::weights::FileWeights;
 /// A session on any executor.
 pub type AnySession<'a> = Session<dyn Executor + 'a>;
 
-/// The parts of a session.
+/// A model, its weights and the options of the session to open.
 #[derive(Clone, Copy)]
 pub struct Loader<'a> {
     /// The model's name in messages.
     pub name: &'a Path,
     /// The file with the weights.
     pub file: &'a GgufFile,
-    /// The programs.
+    /// The prepared model.
     pub model: &'a PreparedModel,
-    /// The most cells of a cache that are used; the plan may have more.
+    /// The largest number of cells that the session uses of each cache. A plan may have more cells.
     pub ctx_size: usize,
-    /// The most tokens of a batch.
+    /// The largest number of tokens per batch.
     pub batch: usize,
-    /// The most tokens of a batch whose logits are asked for.
+    /// The largest number of tokens per batch that have logits.
     pub outputs: usize,
     /// The number of sequences.
     pub sequences: usize,
-    /// What executes the programs.
+    /// The executor that runs the programs.
     pub executor: ExecutorOptions,
 }
 
 impl<'a> Loader<'a> {
-    /// Returns the most tokens of a sequence.
+    /// Returns the largest number of tokens per sequence.
     pub fn sequence_ctx_size(&self) -> usize {
         let cells = self.model.cells(self.ctx_size, self.sequences);
         usize::try_from(cells.ctx_size).unwrap_or(usize::MAX)
@@ -51,7 +51,7 @@ impl<'a> Loader<'a> {
     /// Loads the model with its weights.
     ///
     /// # Errors
-    /// Returns an error if the program does not verify, memory does not suffice, or an op has no kernel.
+    /// Returns an error if the verifier rejects the program, memory is too small, or an op has no kernel.
     pub fn load(self, observer: &dyn Observer) -> Result<AnySession<'a>, Error> {
         let weights = FileWeights {
             file: self.file,
@@ -61,7 +61,7 @@ impl<'a> Loader<'a> {
         self.model.check_executor(self.executor.kind)?;
         if self.executor.kind == ExecutorKind::Reference {
             let graph = match &self.model.code {
-                Code::Planned(programs) => programs,
+                Code::Plan(programs) => programs,
                 Code::Program(program) => &program.graph,
             };
             let interpreter = Interpreter::new(graph, &weights, Options::default())?;
@@ -72,7 +72,7 @@ impl<'a> Loader<'a> {
             cards::no_processor(&self.model.kinds)?;
         }
         let program = match &self.model.code {
-            Code::Planned(programs) => self.assembled(programs, &config)?,
+            Code::Plan(programs) => self.lay_out_verified(programs, &config)?,
             Code::Program(program) => Arc::clone(program),
         };
         let PreparedModel {
@@ -86,7 +86,7 @@ impl<'a> Loader<'a> {
             Session::with_executor(loaded.executor, config)
         });
         session.map_err(|e| match &e {
-            // The caches are the largest part of what is too large.
+            // The caches take most of the memory, so a smaller context helps most.
             ExecError::Size { .. } if self.executor.kind == ExecutorKind::Cpu => {
                 let SessionConfig { n_ctx, .. } = config;
                 let cure = format!("a smaller context, -c, which is {n_ctx} now; or batch, -ub");
@@ -96,20 +96,20 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Lays out the program of a plan for the executor, and verifies it.
-    fn assembled(
+    /// Lays out a planned program for the executor, and verifies it.
+    fn lay_out_verified(
         &self,
         programs: &Verified<stage::Programs>,
         config: &SessionConfig,
     ) -> Result<Arc<Program>, Error> {
         let sizes = [self.batch, self.outputs];
         let program = lay_out(programs, config, sizes, self.executor.kind.target())?;
-        verify(&program).map_err(|errors| self.refused(&errors))?;
+        verify(&program).map_err(|errors| self.verification_error(&errors))?;
         Ok(Arc::new(program))
     }
 
-    /// Returns the error of a program that the verifier rejects: a fault of tpc's own.
-    fn refused(&self, errors: &[ProgramError]) -> Error {
+    /// Converts the verifier's errors into diagnostics. Such errors are bugs in tpc.
+    fn verification_error(&self, errors: &[ProgramError]) -> Error {
         let name = self.name.display().to_string();
         let diagnostic = |e: &ProgramError| {
             Diagnostic::new(&codes::UNVERIFIED_PLAN, &name, format!("{}: {e}", e.code)).help(

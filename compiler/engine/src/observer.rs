@@ -1,8 +1,8 @@
-//! Events of the engine, for a program that shows them.
+//! Events that the engine reports to the calling program.
 
 use tpc_diag::Diagnostic;
 
-/// Receives what the engine reports while it works. Every method does nothing unless it is implemented; `()` ignores all events.
+/// A receiver of the engine's events. The default methods are empty, and `()` ignores all events.
 pub trait Observer: Send + Sync {
     /// Receives a note or a warning.
     fn diagnostic(&self, _d: &Diagnostic) {}
@@ -10,7 +10,7 @@ pub trait Observer: Send + Sync {
     /// Receives a line about a decision, such as "made a program of 92 ops". A program shows it with `--verbose`.
     fn detail(&self, _line: &str) {}
 
-    /// Receives that one more tensor of the file is loaded.
+    /// Counts one more loaded tensor.
     fn tensor_loaded(&self) {}
 }
 

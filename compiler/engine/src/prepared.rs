@@ -1,4 +1,4 @@
-//! A model with its programs: planned now, or read from an artefact.
+//! Prepares a model for loading: plans it, or takes its program from an artefact.
 
 use std::sync::Arc;
 
@@ -20,55 +20,55 @@ use crate::devices::cards;
 use crate::error::Error;
 use crate::executor::ExecutorKind;
 
-/// The code of a prepared model.
+/// The graphs or the program of a prepared model.
 pub(crate) enum Code {
-    /// Graphs that were planned now. They become a program for the batches that are asked for. The plan and its proof
-    /// are dropped: they take no memory beside the weights.
-    Planned(Box<Verified<stage::Programs>>),
-    /// A program, for the batches that it has. It was verified when it was read.
+    /// The graphs of a new plan. The loader lays them out for the batches of its session. The plan and its proof are dropped
+    /// to save memory.
+    Plan(Box<Verified<stage::Programs>>),
+    /// An artefact's program, laid out for fixed batch shapes. Reading the artefact has verified it.
     Program(Arc<Program>),
 }
 
-/// A model with its programs, ready to be loaded.
+/// A model with its programs, ready to load.
 pub struct PreparedModel {
     pub(crate) code: Code,
     /// The model's name.
     pub name: String,
-    /// The size of its file.
+    /// The size of the model's file.
     pub size: ModelSize,
-    /// The split mode that was planned.
+    /// The split mode of the plan.
     pub split_mode: String,
-    /// Its devices as `--devices` spells them.
+    /// The plan's devices as `--devices` spells them.
     pub devices: String,
-    /// The types of the caches of keys and of values.
+    /// The types of the key cache and the value cache.
     pub cache_types: [String; 2],
     /// The kind of each device.
     pub(crate) kinds: Vec<DeviceKind>,
-    /// The executor that an artefact is for.
+    /// The executor that the artefact was compiled for; `None` for a plan.
     executor: Option<String>,
-    /// The kernels of an artefact.
+    /// The artefact's compiled kernels.
     pub(crate) prebuilt: PrebuiltCode,
-    /// Entries of the vocabulary.
+    /// The number of entries in the vocabulary.
     pub n_vocab: usize,
-    /// The number of further tokens that it drafts.
+    /// The number of tokens that the model drafts per step.
     pub n_draft: usize,
-    /// Whether tokens attend to later ones too, and a batch holds whole sequences.
+    /// True if tokens also attend to later tokens. A batch then holds whole sequences.
     pub bidirectional: bool,
-    /// Whether layers have recurrent states, which forget no single token.
+    /// True if layers have recurrent states. Single tokens cannot be removed from such states.
     pub recurrent: bool,
-    /// The window of the layers that have one.
+    /// The attention window of windowed layers.
     window: Option<Window>,
     caches: CacheSizes,
-    /// The most tokens of a batch.
+    /// The largest number of tokens per batch.
     pub ubatch: usize,
-    /// The most tokens of a batch whose logits are asked for, if a program has decided it.
+    /// The largest number of tokens per batch that have logits; `None` for a plan, whose limit the loader sets.
     pub outputs: Option<usize>,
 }
 
-/// Returns an error if a tensor of the file has a type for which tpc has no kernels.
+/// Checks that tpc has kernels for the types of all tensors in the file.
 ///
 /// # Errors
-/// TPC0412.
+/// Returns TPC0412 if a tensor's type is not supported.
 pub fn check_types(file: &GgufFile) -> Result<(), Error> {
     match ForeignTypes::of_file(file.header()) {
         Some(foreign) => Err(Error::findings(vec![foreign.refusal()])),
@@ -79,7 +79,7 @@ pub fn check_types(file: &GgufFile) -> Result<(), Error> {
 /// Plans a model and proves the plan.
 ///
 /// # Errors
-/// Returns the findings of planning, and an error if the plan is not proved.
+/// Returns the findings of planning, or an error if the plan cannot be proved.
 pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Error> {
     let compiled = compile(file, placement).map_err(Error::from_diagnostics)?;
     match compiled.proof_error() {
@@ -88,14 +88,14 @@ pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Err
     }
 }
 
-/// Returns the devices of a list of options.
+/// Returns the value of `--devices` in a list of options.
 fn devices_of(words: &[String]) -> String {
     let at = words.iter().position(|w| w == "--devices");
     let list = at.and_then(|i| words.get(i + 1));
     list.cloned().unwrap_or_default()
 }
 
-/// Returns the number of sequences that a program has states for.
+/// Returns the largest number of sequences that a program supports.
 pub fn sequences(program: &Program) -> usize {
     let shape = program.shapes.last();
     shape.map_or(1, |s| count(s.most.get(Symbol::NSeqMax)))
@@ -105,24 +105,24 @@ fn count(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Returns whether a graph has an input.
+/// Returns true if a graph has an input of this kind.
 fn has_input(graph: &Graph, kind: &InputKind) -> bool {
     let is_it = |op: &Op| matches!(op, Op::Input(i) if i.kind == *kind);
     graph.insts().any(|(_, i)| is_it(&i.op))
 }
 
-/// Returns whether tokens attend to later ones too.
-fn bidirectional(graph: &Graph) -> bool {
+/// Returns true if tokens also attend to later tokens.
+fn is_bidirectional(graph: &Graph) -> bool {
     has_input(graph, &InputKind::MaskBatch)
 }
 
-/// Returns whether layers have recurrent states.
-fn recurrent(graph: &Graph) -> bool {
+/// Returns true if layers have recurrent states.
+fn is_recurrent(graph: &Graph) -> bool {
     has_input(graph, &InputKind::StateCells)
 }
 
-/// Returns the kernels of an artefact, by their source.
-fn prebuilt(artefact: &Artefact) -> PrebuiltCode {
+/// Returns the artefact's compiled kernels, keyed by the hash of their source.
+fn prebuilt_code(artefact: &Artefact) -> PrebuiltCode {
     let mut out = PrebuiltCode::default();
     for module in artefact.kernels() {
         let record = &module.record;
@@ -133,13 +133,13 @@ fn prebuilt(artefact: &Artefact) -> PrebuiltCode {
 }
 
 impl PreparedModel {
-    /// Returns the number of its devices.
+    /// Returns the number of devices.
     pub const fn n_devices(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Returns the cells of one of `sequences`, if at most `ctx_size` cells of a planned cache are used. A program has as many
-    /// as it has.
+    /// Returns the cells per sequence if `sequences` sequences share the caches. `ctx_size` limits the cells of a plan; an
+    /// artefact's cells are fixed.
     pub(crate) fn cells(&self, ctx_size: usize, sequences: usize) -> SequenceCells {
         let caches = self.caches_for(ctx_size);
         caches.divide(self.window, self.ubatch as u64, sequences as u64)
@@ -149,7 +149,7 @@ impl PreparedModel {
     pub(crate) fn session_config(&self, ctx_size: usize, sequences: usize) -> SessionConfig {
         let caches = self.caches_for(ctx_size);
         let states = match &self.code {
-            Code::Planned(_) => sequences,
+            Code::Plan(_) => sequences,
             Code::Program(program) => self::sequences(program),
         };
         let cells = self.cells(ctx_size, sequences);
@@ -163,7 +163,7 @@ impl PreparedModel {
 
     fn caches_for(&self, ctx_size: usize) -> CacheSizes {
         let used = |planned: u64| match self.code {
-            Code::Planned(_) => planned.min(ctx_size as u64),
+            Code::Plan(_) => planned.min(ctx_size as u64),
             Code::Program(_) => planned,
         };
         CacheSizes {
@@ -172,10 +172,10 @@ impl PreparedModel {
         }
     }
 
-    /// Returns an error if an artefact is for another executor: its weights are stored otherwise.
+    /// Checks that an artefact was compiled for this executor, because executors store weights in different formats.
     ///
     /// # Errors
-    /// TPC0401.
+    /// Returns TPC0401 if the artefact is for another executor.
     pub(crate) fn check_executor(&self, executor: ExecutorKind) -> Result<(), Error> {
         let (Some(made), Some(asked)) = (&self.executor, executor.in_artefacts()) else {
             return Ok(());
@@ -193,7 +193,7 @@ impl PreparedModel {
         ))))
     }
 
-    /// Plans a model, and prepares it.
+    /// Plans a model and prepares it for loading.
     ///
     /// # Errors
     /// Returns the findings of [`plan`].
@@ -201,7 +201,7 @@ impl PreparedModel {
         Ok(PreparedModel::of_plan(plan(file, placement)?, placement))
     }
 
-    /// Prepares a plan.
+    /// Prepares a plan for loading.
     pub fn of_plan(compiled: CompiledModel, placement: &Placement) -> PreparedModel {
         let summary = &compiled.model.summary;
         PreparedModel {
@@ -215,17 +215,17 @@ impl PreparedModel {
             prebuilt: PrebuiltCode::default(),
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
-            bidirectional: bidirectional(&compiled.model.graph),
-            recurrent: recurrent(&compiled.model.graph),
+            bidirectional: is_bidirectional(&compiled.model.graph),
+            recurrent: is_recurrent(&compiled.model.graph),
             window: summary.window,
             caches: compiled.caches,
             ubatch: count(placement.ubatch_size),
             outputs: None,
-            code: Code::Planned(Box::new(compiled.programs)),
+            code: Code::Plan(Box::new(compiled.programs)),
         }
     }
 
-    /// Prepares an artefact, which is to be bound to `devices`; to those for which it was compiled if that is `None`.
+    /// Prepares an artefact for `devices`. If `devices` is `None`, the artefact keeps the devices in its manifest.
     pub fn of_artefact(artefact: &Artefact, devices: Option<&str>) -> PreparedModel {
         let (manifest, program) = (artefact.manifest(), artefact.program());
         let planned = devices_of(&manifest.options.words);
@@ -253,11 +253,11 @@ impl PreparedModel {
             kinds: cards::kinds(devices.unwrap_or(&planned), manifest.devices.len()),
             devices: planned,
             executor: Some(manifest.target.executor.clone()),
-            prebuilt: prebuilt(artefact),
+            prebuilt: prebuilt_code(artefact),
             n_vocab: count(logits.unwrap_or(0)),
             n_draft: program.graph.outputs.iter().filter(drafts).count(),
-            bidirectional: bidirectional(&program.graph),
-            recurrent: recurrent(&program.graph),
+            bidirectional: is_bidirectional(&program.graph),
+            recurrent: is_recurrent(&program.graph),
             window: manifest.model.window.map(Window::from),
             caches: CacheSizes {
                 n_ctx: most.get(Symbol::NCtx),
@@ -270,7 +270,7 @@ impl PreparedModel {
     }
 }
 
-/// Lays out the program of a plan on a target, for batches of one token and of up to `tokens`, of which at most `outputs` have
+/// Lays out a planned program on a target, for batches of up to `tokens` tokens. At most `outputs` tokens of a batch have
 /// logits. The program is not verified.
 pub(crate) fn lay_out(
     programs: &Verified<stage::Programs>,
@@ -278,7 +278,7 @@ pub(crate) fn lay_out(
     [tokens, outputs]: [usize; 2],
     target: &dyn Target,
 ) -> Result<Program, Error> {
-    // A batch has no more tokens than the context has cells, and memory for more would be in vain.
+    // A batch cannot be larger than the context, so memory for more tokens would be wasted.
     let shapes = batch_shapes::shapes(config, tokens.min(config.n_ctx), outputs);
     assemble(programs, &shapes, target).map_err(|e| {
         Error::from(ExecError::Size {
@@ -287,13 +287,14 @@ pub(crate) fn lay_out(
     })
 }
 
-/// The tokens of an artefact's batch whose logits can be asked for; one per sequence, if these are more.
+/// The smallest number of tokens per batch of an artefact that have logits. Artefacts for more sequences allow one token per
+/// sequence.
 const OUTPUTS: usize = 16;
 
-/// Lays out the program of a plan for whatever batches come: of as many tokens and sequences as the placement says.
+/// Lays out a planned program for every batch within the placement's limits on tokens and sequences.
 ///
 /// # Errors
-/// Returns an error if sizes overflow.
+/// Returns an error if a size overflows.
 pub fn program(
     compiled: &CompiledModel,
     placement: &Placement,

@@ -1,13 +1,13 @@
-//! Token ids of a user, against the model's vocabulary.
+//! Checks a user's token ids against the model's vocabulary.
 
 use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
 
-/// Checks that ids are tokens of the model; `source` is the option or the file that has them.
+/// Checks that ids are tokens of the model. The diagnostic names `source`, the option or file that gave them.
 ///
 /// # Errors
-/// TPC0400 for the first id that is none.
+/// Returns TPC0400 for the first id outside the vocabulary.
 pub fn check_tokens(
     mut ids: impl Iterator<Item = u32>,
     n_vocab: usize,

@@ -1,11 +1,11 @@
-//! The tensors of a file, for executors.
+//! Supplies executors with the tensors of a file.
 
 use tpc_gguf::GgufFile;
 use tpc_runtime::{ExecError, WeightData, WeightSource};
 
 use crate::observer::Observer;
 
-/// The tensors of a file. Each one that an executor takes is an event.
+/// The tensors of a file. The observer receives an event for each tensor that an executor loads.
 pub(crate) struct FileWeights<'a> {
     pub(crate) file: &'a GgufFile,
     pub(crate) observer: &'a dyn Observer,
@@ -31,7 +31,7 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Pages of the file that were read beside those asked for go when all is loaded.
+/// Releases the file's remaining pages, such as readahead, after loading.
 impl Drop for FileWeights<'_> {
     fn drop(&mut self) {
         self.file.release_all();

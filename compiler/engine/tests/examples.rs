@@ -1,4 +1,4 @@
-//! The programs in `docs/examples` run.
+//! Runs the programs in `docs/examples`.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -9,7 +9,7 @@ use tpc_engine::artefact::STORAGE_FORMATS;
 use tpc_runtime::quant;
 use tpc_synth::{Model, Spec};
 
-/// Runs an example, and returns its output.
+/// Runs an example and returns its output.
 fn run(name: &str, arguments: &[&str]) -> String {
     let test = std::env::current_exe().unwrap();
     let folder = test
@@ -27,7 +27,7 @@ fn run(name: &str, arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Writes a small model.
+/// Writes a small synthetic model and returns its path.
 fn model(folder: &Path) -> PathBuf {
     let quantise = |dtype, values: &[f32], out: &mut Vec<u8>| {
         quant::quantise(dtype, values, out).map_err(|e| e.to_string())

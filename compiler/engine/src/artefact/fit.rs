@@ -1,4 +1,4 @@
-//! The fit of an artefact to what is here: this tpc, the model, the devices.
+//! Checks that an artefact fits this version of tpc, the model and the devices.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use tpc_ir::program::{StorageFormat, Target};
 use tpc_ir::{Code, Op};
 use tpc_passes::layout::Layouts;
 
-/// The executor of programs for the processor.
+/// The name of the CPU executor in artefacts.
 pub const CPU: &str = "cpu";
-/// The executor of programs for cards.
+/// The name of the CUDA executor in artefacts.
 pub const CUDA: &str = "cuda";
-/// The version of the forms in which the executor stores weights.
+/// The version of the storage formats of weights.
 const STORED_VERSION: u32 = 1;
 
-/// The storage formats of the executors, beside that of the file.
+/// The executors' own storage formats of weights. Executors also use the file's format.
 pub const STORAGE_FORMATS: &[StorageFormat] = &[tpc_cpu::ROWS16, tpc_cuda::planes::Planes::FORMAT];
 
-/// The forms in which this tpc stores weights.
+/// Returns the names and versions of the storage formats that this version of tpc supports.
 pub fn stored_versions() -> Vec<StoredVersion> {
     let all = [&[StorageFormat::FILE], STORAGE_FORMATS].concat();
     let each = all.into_iter().map(|f| StoredVersion {
@@ -33,21 +33,22 @@ pub fn stored_versions() -> Vec<StoredVersion> {
     each.collect()
 }
 
-/// Something that an artefact was compiled for and that is not here.
+/// A difference between an artefact and this machine, model or version of tpc.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
-    /// The field of the manifest, or the part of the program.
+    /// The manifest field or program part that differs.
     pub field: &'static str,
-    /// What the artefact says.
+    /// The artefact's value.
     pub found: String,
-    /// What is here.
+    /// The value required here.
     pub wanted: String,
-    /// The code of the finding.
+    /// The diagnostic code.
     pub code: &'static Code,
 }
 
 impl Mismatch {
-    /// The finding, with the command that mends it. No other command has more memory than there is.
+    /// Returns the diagnostic. Its help names the command that compiles the artefact again; a lack of memory also needs a smaller
+    /// context or batch.
     pub fn diagnostic(&self, name: String, command: String) -> Diagnostic {
         let message = format!(
             "{}: found {}, wanted {}",
@@ -72,7 +73,8 @@ impl Mismatch {
     }
 }
 
-/// What of this tpc an artefact does not fit.
+/// Returns the differences between an artefact and this version of tpc: its executors, storage formats,
+/// host features and weight layouts.
 pub fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
     let target = &artefact.manifest().target;
     let mut out = Vec::new();
@@ -97,12 +99,12 @@ pub fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
             "no such feature".to_owned(),
         ));
     }
-    out.extend(stored_otherwise(artefact));
+    out.extend(storage_mismatch(artefact));
     out
 }
 
-/// The first weight that this tpc stores otherwise than the program does.
-fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
+/// Returns a mismatch for the first weight that this version of tpc would store in another format or size.
+fn storage_mismatch(artefact: &Artefact) -> Option<Mismatch> {
     let program = artefact.program();
     let graph = &program.graph;
     let target: &dyn Target = match artefact.manifest().target.executor.as_str() {
@@ -141,18 +143,19 @@ fn stored_otherwise(artefact: &Artefact) -> Option<Mismatch> {
     None
 }
 
-/// The devices that an artefact is to be bound to.
+/// The devices that will run an artefact.
 #[derive(Clone, Debug, Default)]
 pub struct TargetDevices {
-    /// The list as `--devices` gives it.
+    /// The value of `--devices`; empty if a topology file names the devices.
     pub text: String,
     /// The kind of each device.
     pub kinds: Vec<DeviceKind>,
-    /// The memory of each that a plan may use, where it is known.
+    /// The usable memory of each device, if known.
     pub memory: Vec<Option<u64>>,
 }
 
-/// Whether devices are as many as the artefact has, and of its kind; those that `--devices` names, if it is given.
+/// Returns a mismatch if the target devices differ from the artefact's in number or in kind. Without a target, the artefact's own
+/// devices apply.
 pub fn on_devices(artefact: &Artefact, target: Option<&TargetDevices>) -> Option<Mismatch> {
     let manifest = artefact.manifest();
     let (compiled, kinds) = (manifest.devices.len(), &target?.kinds);
@@ -178,7 +181,7 @@ pub fn on_devices(artefact: &Artefact, target: Option<&TargetDevices>) -> Option
     differs(name(on_cards).to_owned(), name(!on_cards).to_owned())
 }
 
-/// Whether a model is not the one of which an artefact is.
+/// Returns a mismatch if the artefact was compiled from another model.
 pub fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch> {
     let found = artefact.manifest().model.hash;
     let here = artefacts::of_model(file);
@@ -190,13 +193,14 @@ pub fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch> {
     })
 }
 
-/// The options of an artefact on other devices: without what is for those that it has.
-fn words_on(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<String> {
+/// Returns the artefact's options for other devices: replaces `--devices`, and drops the options that depend on the old devices.
+/// Without a target, the options stay unchanged.
+fn options_for(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<String> {
     let words = &manifest.options.words;
     let Some(target) = target else {
         return words.clone();
     };
-    // Those of a topology file need not be named.
+    // A topology file names its devices itself.
     let mut out = match target.text.as_str() {
         "" => Vec::new(),
         text => vec!["--devices".to_owned(), text.to_owned()],
@@ -212,8 +216,8 @@ fn words_on(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<String> 
     out
 }
 
-/// The command that compiles an artefact again, for other devices and another topology where these are said. The options are
-/// quote: they come from a file.
+/// Returns the command that compiles an artefact again, optionally for other devices or another topology. The options come from a
+/// file, so they are quoted for the shell.
 pub fn command(
     (path, manifest): (&Path, &Manifest),
     model: Option<&Path>,
@@ -224,7 +228,7 @@ pub fn command(
     let beside = manifest.model.files.first().map(|f| path.with_file_name(f));
     let model = model.map(Path::to_owned).or(beside).unwrap_or_default();
     let mut out = format!("tpc compile {} -o {}", word(&model), word(path));
-    for option in words_on(manifest, target) {
+    for option in options_for(manifest, target) {
         out.push(' ');
         out.push_str(&quote(&option));
     }

@@ -1,4 +1,4 @@
-//! Whether an artefact fits a machine: the memory of its places, and the topology for which it was planned.
+//! Checks that an artefact fits the memory, the cards and the topology of a machine.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use tpc_ir::{Device, Place};
 use super::fit::{CPU, CUDA, Mismatch, TargetDevices};
 use crate::devices::host_memory;
 
-/// Where an artefact needs more memory than there is: the devices that are target for, as far as their memory is known, and the
-/// host's, which for programs of the processor is that of all places.
+/// Returns a mismatch for each target device, and for the host, whose memory is too small. Devices of unknown size are skipped.
+/// CPU programs keep all places in host memory.
 pub fn in_memory(artefact: &Artefact, target: Option<&TargetDevices>) -> Vec<Mismatch> {
     let arenas = &artefact.program().arenas;
     let taken = |at: &dyn Fn(Place) -> bool| -> u64 {
@@ -23,16 +23,16 @@ pub fn in_memory(artefact: &Artefact, target: Option<&TargetDevices>) -> Vec<Mis
         .filter_map(|(i, memory)| {
             let name = artefact.manifest().devices.get(i)?;
             let needed = taken(&|place| place == Place::Device(Device::new(i)));
-            short(&format!("{name} (device {i})"), needed, (*memory)?)
+            memory_mismatch(&format!("{name} (device {i})"), needed, (*memory)?)
         })
         .collect();
     let on_processor = artefact.manifest().target.executor == CPU;
     let needed = taken(&|place| on_processor || place == Place::Host);
-    out.extend(host_memory::total().and_then(|all| short("this machine", needed, all)));
+    out.extend(host_memory::total().and_then(|all| memory_mismatch("this machine", needed, all)));
     out
 }
 
-/// Returns the note on the artefact at `path` if it is for cards and this machine has none.
+/// Returns a note if the artefact at `path` is for cards and the machine lacks a usable driver or card.
 pub fn without_cards(path: &Path, artefact: &Artefact) -> Option<Diagnostic> {
     if artefact.manifest().target.executor != CUDA {
         return None;
@@ -44,8 +44,8 @@ pub fn without_cards(path: &Path, artefact: &Artefact) -> Option<Diagnostic> {
     Some(d.help("check it again where it will run"))
 }
 
-/// What does not fit a place.
-fn short(place: &str, needed: u64, memory: u64) -> Option<Mismatch> {
+/// Returns a mismatch if a place needs more memory than it has.
+fn memory_mismatch(place: &str, needed: u64, memory: u64) -> Option<Mismatch> {
     (needed > memory).then(|| Mismatch {
         field: "memory",
         found: bytes(needed),
@@ -54,7 +54,7 @@ fn short(place: &str, needed: u64, memory: u64) -> Option<Mismatch> {
     })
 }
 
-/// Whether a topology file is another than that for which an artefact was planned.
+/// Returns a mismatch if the artefact was planned for another topology file.
 pub fn of_topology(artefact: &Artefact, file: &[u8]) -> Option<Mismatch> {
     let (found, here) = (artefact.manifest().topology, Digest::of(file));
     (found != Some(here)).then(|| Mismatch {
@@ -70,9 +70,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_may_be_all_that_there_is() {
-        assert!(short("a", 5, 5).is_none());
-        let m = short("a", 6 << 30, 5 << 30).expect("it is more");
+    fn an_artefact_may_use_all_memory() {
+        assert!(memory_mismatch("a", 5, 5).is_none());
+        let m = memory_mismatch("a", 6 << 30, 5 << 30).expect("it is more");
         assert_eq!(
             (m.found.as_str(), m.wanted.as_str()),
             ("6.00 GiB", "at most 5.00 GiB on a")

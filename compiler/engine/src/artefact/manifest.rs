@@ -1,4 +1,4 @@
-//! The manifest of an artefact that is being compiled.
+//! Builds the manifest of a new artefact.
 
 use tpc_artefact::{
     CacheOptions, Digest, FORMAT, MAIN, Manifest, ModelRecord, OptionRecord, TargetRecord,
@@ -14,22 +14,22 @@ use tpc_models::Drafting;
 use super::fit::stored_versions;
 use crate::error::Error;
 
-/// The content of an artefact beside its manifest.
+/// The content of an artefact without its manifest.
 #[derive(Clone, Copy)]
 pub struct Content<'a> {
     /// [`CPU`](super::CPU) or [`CUDA`](super::CUDA).
     pub executor: &'static str,
     /// The program, laid out for the executor.
     pub program: &'a Program,
-    /// Whether there are compiled kernels.
+    /// True if the artefact contains compiled kernels.
     pub kernels: bool,
 }
 
-/// Makes the manifest of an artefact. Nothing in it depends on where or when it was compiled. `topology` is the text of the
-/// topology file, if there is one.
+/// Makes the manifest of an artefact. It does not depend on the time or the machine of the compilation. `topology` is the
+/// text of the topology file.
 ///
 /// # Errors
-/// TPC0405 if the model's header is not on this machine.
+/// Returns TPC0405 if the model's header is not on this machine.
 pub fn manifest(
     file: &GgufFile,
     compiled: &CompiledModel,
@@ -84,7 +84,7 @@ pub fn manifest(
                 type_k: placement.cache_type_k.name().to_owned(),
                 type_v: placement.cache_type_v.name().to_owned(),
             },
-            // A batch has no more tokens than the context has cells, whatever the option says.
+            // The program limits batches to the context; the option may be larger.
             ubatch: (program.shapes.last())
                 .map_or(placement.ubatch_size, |s| s.most.get(Symbol::NTokens)),
             parallel: placement.parallel,

@@ -1,8 +1,8 @@
-//! Artefacts: the manifest of a new one, and the fit of one to this machine.
+//! Writes the manifests of new artefacts, and checks that artefacts fit this machine.
 //!
-//! - `manifest` describes what is compiled;
+//! - `manifest` builds the manifest of a new artefact;
 //! - `fit` compares an artefact with this tpc, the model and the devices;
-//! - `machine` compares it with the machine's memory, cards and topology.
+//! - `machine` compares an artefact with the machine's memory, cards and topology.
 
 mod fit;
 mod machine;

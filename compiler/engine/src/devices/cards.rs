@@ -1,4 +1,4 @@
-//! The cards that the devices of a plan are bound to.
+//! Binds the devices of a plan to graphics cards.
 
 use tpc_core::cards::{CardMatch, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
@@ -8,8 +8,8 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
 
-/// The numbers of the cards for devices of these kinds: those that are named, and the first of the others for devices without a
-/// name. Several devices may be one card.
+/// Returns the card number of each device. `cuda:N` keeps its number, so several devices may share a card. Other devices take
+/// the lowest unused numbers.
 pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     let named = |n: &u32| kinds.contains(&DeviceKind::Cuda(*n));
     let mut others = (0..).filter(|n| !named(n));
@@ -20,7 +20,8 @@ pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     kinds.iter().map(number).collect()
 }
 
-/// The kinds of the devices that a list names; of as many without a name where only a topology file knows the names.
+/// Returns the kinds of the devices in a list. If the list does not parse to `count` devices, all kinds are generic, as for the
+/// names of a topology file.
 pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     let read = parse_devices(list).ok().filter(|d| d.len() == count);
     match read {
@@ -29,13 +30,13 @@ pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     }
 }
 
-/// Whether every device of a list is a card by its number.
+/// Returns true if the list names every device by card number.
 pub fn are_cards(list: &DeviceList) -> bool {
     let cuda = |d: &DeviceItem| matches!(d, DeviceItem::Cuda(_));
     matches!(list, DeviceList::Named(items) if items.iter().all(cuda))
 }
 
-/// Whether a list names cards by their names, and they are the first cards of this machine.
+/// Returns true if the list names card models, and they match this machine's first cards in order.
 pub fn are_here(list: &DeviceList) -> bool {
     if !matches!(list, DeviceList::Named(_)) {
         return false;
@@ -51,7 +52,7 @@ pub fn are_here(list: &DeviceList) -> bool {
     asked.is_some_and(|asked| present().is_some_and(|cards| cards.starts_with(&asked)))
 }
 
-/// The card that the driver's name means; the name itself where it is none of the table.
+/// Returns the card table's name for the driver's name, or the driver's name if the card is not in the table.
 fn card_of(name: &str) -> String {
     match find(name, &[], table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.name.clone(),
@@ -59,10 +60,10 @@ fn card_of(name: &str) -> String {
     }
 }
 
-/// A device of the processor is no card.
+/// Checks that the devices do not include the CPU.
 ///
 /// # Errors
-/// TPC0401.
+/// Returns TPC0401 if a device is the CPU.
 pub fn no_processor(kinds: &[DeviceKind]) -> Result<(), Error> {
     match kinds.contains(&DeviceKind::Cpu) {
         false => Ok(()),
@@ -76,19 +77,19 @@ pub fn no_processor(kinds: &[DeviceKind]) -> Result<(), Error> {
     }
 }
 
-/// The cards of those numbers.
+/// Opens the cards of these devices.
 ///
 /// # Errors
-/// Where there is no driver, or no such card.
+/// Returns an error if the driver or a card is missing.
 pub fn real(kinds: &[DeviceKind]) -> Result<DeviceMap<CudaDriver>, DriverError> {
     let numbers = numbers(kinds);
     DeviceMap::new(CudaDriver::new(&numbers, cache_dir("cubins")?)?, &numbers)
 }
 
-/// As many emulated devices as there are cards among them.
+/// Makes one emulated device per distinct card.
 ///
 /// # Errors
-/// Where there is no compiler.
+/// Returns an error if the C++ compiler is missing.
 pub fn emulated(
     kinds: &[DeviceKind],
     build: Build,
@@ -107,7 +108,7 @@ pub fn emulated(
     DeviceMap::new(driver, &places)
 }
 
-/// Returns a line per pair of cards that do not reach each other's memory.
+/// Returns one line per pair of cards without peer access.
 pub(crate) fn exchange_through_host(pairs: &[(u32, u32)]) -> Vec<String> {
     let pairs = pairs.iter().filter(|(a, b)| a < b);
     let line = |(reader, owner): &(u32, u32)| {
@@ -124,7 +125,7 @@ mod tests {
     use DeviceKind::{Cuda, Generic};
 
     #[test]
-    fn devices_without_a_number_take_the_first_cards() {
+    fn devices_without_a_number_take_the_first_unused_cards() {
         assert_eq!(numbers(&[Generic; 3]), [0, 1, 2]);
         assert_eq!(numbers(&[Cuda(0), Cuda(0)]), [0, 0]);
         assert_eq!(numbers(&[Cuda(3), Cuda(1)]), [3, 1]);

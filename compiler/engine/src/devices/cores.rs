@@ -1,20 +1,20 @@
-//! The processor's cores that this process may use.
+//! Counts the CPU cores that this process may use.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
-/// Counts the physical cores that the process may run on; of logical ones where the system does not say which share a
-/// core. Limits of containers count.
+/// Returns the number of physical cores on which this process may run, within the container's CPU limit. Counts logical cores if
+/// the system does not report which ones share a physical core.
 pub fn usable() -> usize {
     let logical = thread::available_parallelism().map_or(1, usize::from);
-    physical()
+    physical_cores()
         .map_or(logical, |cores| cores.min(logical))
         .max(1)
 }
 
-/// The physical cores that the system (Linux) lets the process run on.
-fn physical() -> Option<usize> {
+/// Counts the physical cores in the process's CPU affinity mask (Linux).
+fn physical_cores() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let allowed = status
         .lines()
@@ -27,7 +27,7 @@ fn physical() -> Option<usize> {
     cores.map(|c| c.len())
 }
 
-/// The numbers of a list such as `0-3,8`.
+/// Parses a list of CPU numbers such as `0-3,8`.
 fn cpus(list: &str) -> Option<Vec<usize>> {
     let mut out = Vec::new();
     for part in list.trim().split(',') {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors() {
+    fn cpu_lists_are_parsed() {
         assert_eq!(cpus(" 0-2,8\n"), Some(vec![0, 1, 2, 8]));
         assert_eq!(cpus("x"), None);
         assert!(usable() >= 1);

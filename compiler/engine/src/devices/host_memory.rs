@@ -1,21 +1,21 @@
-//! The memory of this machine, where the system tells.
+//! Reads the size of this machine's memory from `/proc/meminfo`.
 
 use std::io::Read;
 
-/// The most bytes of `/proc/meminfo` that are read.
+/// The limit on the bytes read from `/proc/meminfo`.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Returns all of it, in bytes.
+/// Returns the total memory in bytes, if known.
 pub fn total() -> Option<u64> {
     bytes("MemTotal:")
 }
 
-/// Returns what is free now, in bytes.
+/// Returns the available memory in bytes, if known.
 pub fn available() -> Option<u64> {
     bytes("MemAvailable:")
 }
 
-/// Reads a line of `/proc/meminfo`.
+/// Returns the value of a line in `/proc/meminfo`, in bytes.
 fn bytes(key: &str) -> Option<u64> {
     let mut text = String::new();
     let file = std::fs::File::open("/proc/meminfo").ok()?;

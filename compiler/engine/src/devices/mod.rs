@@ -1,8 +1,8 @@
 //! The devices of this machine.
 //!
 //! - `cards` binds the devices of a plan to graphics cards;
-//! - `cores` counts the processor's cores that this process may use;
-//! - `host_memory` reads the memory of the machine.
+//! - `cores` counts the CPU cores that this process may use;
+//! - `host_memory` reads the size of the machine's memory.
 
 pub mod cards;
 pub mod cores;

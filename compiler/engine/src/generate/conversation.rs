@@ -1,4 +1,4 @@
-//! A chat in a slot, also beyond the context.
+//! Continues a chat in a slot, even beyond the context.
 
 use tpc_diag::Diagnostic;
 
@@ -8,28 +8,29 @@ use super::slot::Slot;
 use crate::codes::LONG_PROMPT;
 use crate::error::Error;
 
-/// The tokens of a chat, of which the caches may have forgotten the older half.
+/// The tokens of a chat. The caches may hold only a part of them.
 #[derive(Debug, Default)]
 pub struct Conversation {
-    /// All tokens that were read, those that are forgotten too.
-    said: Vec<u32>,
-    /// The tokens of the first message, with all before it.
+    /// All tokens that the model has read, including tokens removed from the caches.
+    history: Vec<u32>,
+    /// The number of tokens up to the end of the first message.
     first: Option<usize>,
 }
 
 impl Conversation {
-    /// That of a slot that has read something.
+    /// Starts a conversation from the tokens that a slot has read.
     pub fn of(slot: &Slot<'_, impl TokenSink>) -> Conversation {
         Conversation {
-            said: slot.read.clone(),
+            history: slot.read.clone(),
             first: None,
         }
     }
 
-    /// Generates the answer to the last of all messages, whose tokens these are.
+    /// Generates the answer to a conversation's last message. `ids` are the tokens of all messages.
     ///
     /// # Errors
-    /// TPC0426 for a message that the context cannot take, with nothing changed; and those of the model.
+    /// Returns TPC0426 if the new message does not fit the context; the slot and the conversation stay unchanged. Also
+    /// returns the errors of [`Generator::answer`].
     pub fn answer(
         &mut self,
         generator: &mut Generator<'_>,
@@ -43,34 +44,34 @@ impl Conversation {
         } else {
             self.continue_shifted(generator, slot, ids)?;
         }
-        self.said.clear();
-        self.said.extend_from_slice(ids);
+        self.history.clear();
+        self.history.extend_from_slice(ids);
         slot.prompt = *self.first.get_or_insert(ids.len());
         generator.answer(slot)?;
         let read = slot.answer.len().saturating_sub(slot.unread());
-        self.said.extend_from_slice(&slot.answer[..read]);
+        self.history.extend_from_slice(&slot.answer[..read]);
         Ok(())
     }
 
-    /// Lets a slot read what is new of a conversation that is longer than the context.
+    /// Queues the new tokens of a conversation that is longer than the context. Generation then shifts the context.
     fn continue_shifted(
         &self,
         generator: &mut Generator<'_>,
         slot: &mut Slot<'_, impl TokenSink>,
         ids: &[u32],
     ) -> Result<(), Error> {
-        let alike = self
-            .said
+        let common = self
+            .history
             .iter()
             .zip(ids)
             .take_while(|(a, b)| a == b)
             .count();
-        let (new, gone) = (ids.len() - alike, self.said.len() - alike);
+        let (new, removed) = (ids.len() - common, self.history.len() - common);
         let kept = match generator.when_full {
             WhenFull::Shift { keep } => keep.or(self.first).unwrap_or(0),
             WhenFull::End => 0,
         };
-        let left = slot.read.len().saturating_sub(gone);
+        let left = slot.read.len().saturating_sub(removed);
         let fits = new + kept + 2 <= generator.n_ctx && left > kept;
         if !fits || !generator.model.can_truncate(slot.seq, left as u64) {
             let n_ctx = generator.n_ctx;
@@ -83,7 +84,7 @@ impl Conversation {
             )));
         }
         generator.back_to(slot, left)?;
-        slot.pending.extend_from_slice(&ids[alike..]);
+        slot.pending.extend_from_slice(&ids[common..]);
         Ok(())
     }
 }

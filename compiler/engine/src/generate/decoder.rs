@@ -1,31 +1,32 @@
-//! The part of a session that generation uses.
+//! The interface between generation and a session.
 
 use tpc_runtime::{Batch, ExecError, Executor, Session, Tensor};
 
-/// Decodes batches of several sequences. A [`Session`] does; tests have a model that is a function of the text.
+/// A model that decodes batches of several sequences. [`Session`] implements this trait; tests use a deterministic model.
 pub trait Decoder {
-    /// Decodes a batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`, which stay until the next step.
+    /// Decodes a batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`, which are valid until the next step.
     ///
     /// # Errors
     /// Returns the error of [`Session::step`].
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError>;
 
-    /// Drafts further tokens for the last batch.
+    /// Runs the next drafting block on the last batch and returns its logits. `next` holds, per token of the batch, the
+    /// token that follows it.
     ///
     /// # Errors
     /// Returns the error of [`Session::draft_step`].
     fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError>;
 
-    /// Returns the number of blocks that draft.
+    /// Returns the number of drafting blocks.
     fn n_drafts(&self) -> usize;
 
     /// Removes a sequence.
     fn remove_sequence(&mut self, seq: u32);
 
-    /// Returns the number of tokens of a sequence.
+    /// Returns the position of a sequence's next token, which is its number of tokens.
     fn next_position(&self, seq: u32) -> u64;
 
-    /// Returns whether a sequence can go back to its first `pos` tokens.
+    /// Returns true if a sequence can be truncated to its first `pos` tokens.
     fn can_truncate(&self, seq: u32, pos: u64) -> bool;
 
     /// Removes the tokens of a sequence from position `pos` on.
@@ -34,13 +35,13 @@ pub trait Decoder {
     /// Returns the error of [`Session::truncate`].
     fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError>;
 
-    /// Keeps what a sequence needs to go back to where it is.
+    /// Saves a sequence's recurrent states, so that it can be truncated to its current length.
     ///
     /// # Errors
     /// Returns the error of [`Session::checkpoint`].
     fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError>;
 
-    /// Removes `n` tokens of a sequence from position `from` on, and moves those behind them up.
+    /// Removes `n` tokens of a sequence from position `from` on, and moves the later tokens up.
     ///
     /// # Errors
     /// Returns the error of [`Session::shift`].

@@ -1,4 +1,4 @@
-//! Generation: batches that mix prompts and single tokens of several sequences, until all answers have ended.
+//! Generates answers in batches that mix the prompts and answers of several sequences.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use super::speed::{Speed, Step};
 use crate::codes;
 use crate::error::Error;
 
-/// What is done when a sequence fills its context.
+/// The reaction to a sequence that fills its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The answer ends.
+    /// Ends the answer.
     End,
-    /// So many tokens at the begin are kept, and half of the others go.
+    /// Keeps the first tokens, and removes the older half of the others.
     Shift {
-        /// Tokens at the begin that stay; `None` for the prompt.
+        /// The number of first tokens to keep; `None` keeps the prompt.
         keep: Option<usize>,
     },
 }
@@ -28,33 +28,33 @@ pub enum WhenFull {
 pub struct Generator<'m> {
     /// The model.
     pub model: &'m mut dyn Decoder,
-    /// The most tokens of a sequence.
+    /// The largest number of tokens per sequence.
     pub n_ctx: usize,
-    /// The most tokens of a batch.
+    /// The largest number of tokens per batch.
     pub batch: usize,
-    /// What happens when a sequence fills its context.
+    /// The reaction to a sequence that fills its context.
     pub when_full: WhenFull,
-    /// Why the context cannot be shifted, where it cannot.
+    /// The reason why a context shift failed; `None` before any failure.
     pub unshifted: Option<String>,
-    /// Returns whether all answers are to end now.
+    /// Returns true to end all answers now.
     pub stop: &'m dyn Fn() -> bool,
     /// The speed of all batches so far.
     pub speed: Speed,
-    /// Memory of batches.
+    /// Memory reused by all batches.
     pub buffers: Buffers,
 }
 
-/// Memory that is used again from batch to batch.
+/// Memory reused from batch to batch.
 #[derive(Debug, Default)]
 pub struct Buffers {
     batch: Batch,
-    /// Logits as f32, of an executor that computes in f64.
+    /// The logits as f32, if the executor computes in f64.
     logits: Vec<f32>,
-    /// Per token of the batch, the one behind it.
+    /// Per token of the batch, the token that follows it.
     next: Vec<u32>,
 }
 
-/// The logits of a batch, a row after the other.
+/// Returns the logits of a batch as f32, row by row.
 fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32], ExecError> {
     if let Data::F32(all) = logits.data() {
         return Ok(all);
@@ -64,8 +64,8 @@ fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32],
     Ok(buffer)
 }
 
-/// The id of the largest of some logits.
-fn likeliest(row: &[f32]) -> u32 {
+/// Returns the index of the largest logit.
+fn argmax(row: &[f32]) -> u32 {
     let best = |best: (u32, f32), at: (u32, &f32)| match *at.1 > best.1 {
         true => (at.0, *at.1),
         false => best,
@@ -93,25 +93,26 @@ impl<'m> Generator<'m> {
 }
 
 impl Generator<'_> {
-    /// Rewinds a slot to one that has read a text as far as it begins as this one does, and is to read the rest.
+    /// Makes a slot read `text` instead of its current tokens. Keeps the common prefix if the model can truncate to it, and
+    /// queues the rest.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Returns an error if the model cannot truncate the sequence.
     pub fn rewind(
         &mut self,
         slot: &mut Slot<'_, impl TokenSink>,
         text: &[u32],
     ) -> Result<(), Error> {
-        let alike = slot
+        let common = slot
             .read
             .iter()
             .zip(text)
             .take_while(|(a, b)| a == b)
             .count();
-        // The last token is read again, for its logits.
-        let alike = alike.min(text.len().saturating_sub(1));
-        let kept = match self.model.can_truncate(slot.seq, alike as u64) {
-            true => alike,
+        // The last token is read again to get its logits.
+        let common = common.min(text.len().saturating_sub(1));
+        let kept = match self.model.can_truncate(slot.seq, common as u64) {
+            true => common,
             false => 0,
         };
         self.back_to(slot, kept)?;
@@ -120,10 +121,10 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Rewinds a slot to one that has read its first `n` tokens, and is to read nothing.
+    /// Truncates a slot to its first `n` tokens, and clears its pending tokens.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Returns an error if the model cannot truncate the sequence.
     pub fn back_to(&mut self, slot: &mut Slot<'_, impl TokenSink>, n: usize) -> Result<(), Error> {
         self.model.truncate(slot.seq, n as u64)?;
         slot.read.truncate(n);
@@ -131,10 +132,10 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Generates the answer to what a slot is to read.
+    /// Reads the pending tokens of a slot and generates the answer.
     ///
     /// # Errors
-    /// Those of [`Self::run`].
+    /// Returns the errors of [`Self::run`].
     pub fn answer(&mut self, slot: &mut Slot<'_, impl TokenSink>) -> Result<(), Error> {
         let Slot {
             sampler, pending, ..
@@ -145,10 +146,11 @@ impl Generator<'_> {
         self.run(std::slice::from_mut(slot), |_, _| Ok(()))
     }
 
-    /// Continues the slots until all have ended; `ended` is told of each, and may put another sequence in its place.
+    /// Continues the slots until every answer has ended. Calls `ended` once per ended answer; it may start another sequence in
+    /// the slot.
     ///
     /// # Errors
-    /// Those of the model, the samplers and the streams.
+    /// Returns the errors of the model, the samplers, the sinks and `ended`.
     pub fn run<'t, S: TokenSink, E: From<Error>>(
         &mut self,
         slots: &mut [Slot<'t, S>],
@@ -172,7 +174,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes room for the next token of a slot, or ends it.
+    /// Makes room in the context for a slot's pending tokens, or ends the answer.
     fn make_room(&mut self, slot: &mut Slot<'_, impl TokenSink>) -> Result<(), Error> {
         loop {
             let room = self.n_ctx.saturating_sub(slot.read.len());
@@ -194,7 +196,7 @@ impl Generator<'_> {
             }
             match self.model.shift(slot.seq, keep as u64, n as u64) {
                 Ok(()) => drop(slot.read.drain(keep..keep + n)),
-                // What was generated so far is not lost.
+                // The answer ends here, so the tokens generated so far are kept.
                 Err(ExecError::CannotRewind { why, .. }) => {
                     self.unshifted = Some(why);
                     slot.end = Some(End::Full);
@@ -204,14 +206,14 @@ impl Generator<'_> {
         }
     }
 
-    /// Puts tokens of every slot that goes on into the batch, and returns how many of them are of prompts.
+    /// Fills the batch with tokens of all active slots, and returns the number of prompt tokens.
     fn gather(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> usize {
         let batch = &mut self.buffers.batch;
         batch.clear();
         slots
             .iter_mut()
             .for_each(|l| l.share = BatchShare::default());
-        // Answers go on before prompts are read.
+        // Answers take priority over prompts.
         let mut answers = 0;
         for prompts in [false, true] {
             let these = |l: &&mut Slot<'_, _>| l.end.is_none() && l.answer.is_empty() == prompts;
@@ -223,7 +225,7 @@ impl Generator<'_> {
         batch.tokens.len() - answers
     }
 
-    /// Decodes a batch with tokens of every slot that goes on.
+    /// Decodes one batch, continues the answers and drafts the next tokens.
     fn step(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), Error> {
         let begun = Instant::now();
         let prompt = self.gather(slots);
@@ -251,7 +253,7 @@ impl Generator<'_> {
             }
         }
         if rejected {
-            self.take_back(slots)?;
+            self.remove_rejected(slots)?;
         }
         self.draft(slots)?;
         done.time = begun.elapsed();
@@ -259,9 +261,9 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Takes the tokens that were guessed wrong out of the caches. Where that is not possible, all of the batch go, and those
-    /// that were right are read again.
-    fn take_back(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
+    /// Removes rejected drafts from the caches. If a sequence cannot be truncated there, removes more of it and queues the
+    /// removed accepted tokens again.
+    fn remove_rejected(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
         for slot in slots.iter_mut().filter(|l| !l.share.tokens.is_empty()) {
             let held = self.model.next_position(slot.seq);
             let wanted = slot.read.len() as u64;
@@ -272,13 +274,13 @@ impl Generator<'_> {
             let can = |&pos: &u64| self.model.can_truncate(slot.seq, pos);
             let pos = [wanted, before].into_iter().find(can).unwrap_or(0);
             self.model.truncate(slot.seq, pos)?;
-            let again = slot.read.split_off(pos as usize);
-            slot.pending.splice(..0, again);
+            let requeued = slot.read.split_off(pos as usize);
+            slot.pending.splice(..0, requeued);
         }
         Ok(())
     }
 
-    /// Guesses the tokens behind the next one of every slot, where the model has blocks that do.
+    /// Drafts the tokens after each slot's next token, if the model has drafting blocks.
     fn draft(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
         let n_drafts = self.model.n_drafts();
         if n_drafts == 0 || slots.iter().all(|l| l.end.is_some()) {
@@ -304,7 +306,7 @@ impl Generator<'_> {
                     continue;
                 };
                 next[f.token] = match f.row {
-                    Some(row) => likeliest(&drafted[row * n_vocab..][..n_vocab]),
+                    Some(row) => argmax(&drafted[row * n_vocab..][..n_vocab]),
                     None => slot.pending.get(n).copied().unwrap_or(0),
                 };
                 slot.drafts.extend(f.row.map(|_| next[f.token]));
@@ -314,7 +316,7 @@ impl Generator<'_> {
     }
 }
 
-/// Returns the note that no further token can be generated.
+/// Returns the note that the context is full and the answer has ended.
 pub fn context_full(n_ctx: usize, unshifted: Option<&str>) -> Diagnostic {
     let message = format!("the context of {n_ctx} tokens is full: the answer ends here");
     let d = Diagnostic::new(&codes::CONTEXT_FULL, "context", message);
@@ -326,19 +328,19 @@ pub fn context_full(n_ctx: usize, unshifted: Option<&str>) -> Diagnostic {
     }
 }
 
-/// Where a prompt comes from.
+/// The origin of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptOrigin {
     /// The command line.
     Single,
-    /// A chat, with all that was said before it.
+    /// A chat, with its earlier messages.
     Chat,
 }
 
-/// Checks that a prompt of `n` tokens, and the begin of an answer, fit.
+/// Checks that a prompt of `n` tokens fits the context.
 ///
 /// # Errors
-/// TPC0426.
+/// Returns TPC0426 if the prompt is longer than the context.
 pub fn fits(n: usize, n_ctx: usize, prompt: PromptOrigin) -> Result<(), Error> {
     if n <= n_ctx {
         return Ok(());

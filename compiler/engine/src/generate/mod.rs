@@ -1,10 +1,10 @@
-//! Generation of text.
+//! Generates text.
 //!
-//! - `prompt` makes token ids of a text, a conversation, or a list of ids;
-//! - a `slot` is a sequence with its answer, and a `sink` receives the answer's tokens;
-//! - `generator` decodes all slots together, on a `decoder`;
-//! - `conversation` continues a chat in a slot, also beyond the context;
-//! - `speed` counts tokens and times.
+//! - `prompt` turns a text, a conversation, or a list of ids into token ids;
+//! - a `slot` holds a sequence and its answer, and a `sink` receives the answer's tokens;
+//! - `generator` decodes all slots in common batches on a `decoder`;
+//! - `conversation` continues a chat in a slot, even beyond the context;
+//! - `speed` counts tokens and measures their time.
 
 mod conversation;
 mod decoder;

@@ -1,4 +1,4 @@
-//! Prompts: token ids of a text, of a conversation, or as they were given.
+//! Turns a text, a conversation, or a list of ids into the token ids of a prompt.
 
 use std::time::SystemTime;
 
@@ -10,18 +10,18 @@ use tpc_text::{
 use crate::error::Error;
 use crate::observer::Observer;
 
-/// How texts become prompts.
+/// The method that turns texts into prompts.
 pub enum Prompter<'t> {
-    /// They do not: ids are the prompt, and answers are ids.
+    /// Uses token ids as the prompt and as the answer.
     Ids(Vec<u32>),
-    /// A text is continued as it is.
+    /// Continues a text without a template.
     Text {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
-        /// The tokens of all texts and answers.
+        /// The tokens of all texts and answers so far.
         tokens: Vec<u32>,
     },
-    /// A text is a message, which the model answers.
+    /// Formats each text as a message of a conversation.
     Messages {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
@@ -33,7 +33,7 @@ pub enum Prompter<'t> {
 }
 
 impl<'t> Prompter<'t> {
-    /// Texts that are continued.
+    /// Makes a prompter that continues texts.
     pub fn of_texts(tokenizer: &'t Tokenizer) -> Prompter<'t> {
         Prompter::Text {
             tokenizer,
@@ -41,10 +41,10 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Messages that are answered, by the file's chat template, after what the model is told before.
+    /// Makes a prompter for messages in the file's chat template, after an optional system message.
     ///
     /// # Errors
-    /// The template is no Jinja.
+    /// Returns an error if the template is too long or cannot be parsed.
     pub fn of_messages(
         tokenizer: &'t Tokenizer,
         file: &GgufFile,
@@ -63,20 +63,20 @@ impl<'t> Prompter<'t> {
         })
     }
 
-    /// Whether texts are messages, whose answers end.
+    /// Returns true if texts are messages of a conversation.
     pub fn is_conversation(&self) -> bool {
         matches!(self, Prompter::Messages { .. })
     }
 
-    /// The tokens of everything so far and of this text.
+    /// Appends a text, and returns the tokens of the whole conversation or text.
     ///
     /// # Errors
-    /// The template refuses the conversation.
+    /// Returns an error if the template rejects the conversation.
     pub fn prompt(&mut self, text: &str, observer: &dyn Observer) -> Result<Vec<u32>, Error> {
         match self {
             Prompter::Ids(ids) => Ok(ids.clone()),
             Prompter::Text { tokenizer, tokens } => {
-                // As of a prompt: no token that would end the text.
+                // The first text gets the markers of a prompt, without an end marker; later texts get no markers.
                 let ids = match tokens.is_empty() {
                     true => tokenizer.encode_prompt(text),
                     false => tokenizer.encode(text, SpecialText::Read, Markers::Omit),
@@ -104,7 +104,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// A place in what was said, for [`Self::back_to`].
+    /// Returns the current position in the conversation or text, for [`Self::back_to`].
     pub fn mark(&self) -> usize {
         match self {
             Prompter::Ids(ids) => ids.len(),
@@ -113,7 +113,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Forgets what was said behind a place.
+    /// Removes everything after a position.
     pub fn back_to(&mut self, mark: usize) {
         match self {
             Prompter::Ids(ids) => ids.truncate(mark),
@@ -122,18 +122,18 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Forgets all that was said, but what the model was told before.
+    /// Removes everything except the system message.
     pub fn clear(&mut self) {
-        let told = match self {
+        let system = match self {
             Prompter::Messages { messages, .. } => {
                 messages.iter().take_while(|m| m.role == "system").count()
             }
             _ => 0,
         };
-        self.back_to(told);
+        self.back_to(system);
     }
 
-    /// The messages and answers so far.
+    /// Returns the messages and answers so far; `None` if texts are not messages.
     pub fn turns(&self) -> Option<&[Message]> {
         match self {
             Prompter::Messages { messages, .. } => Some(messages),
@@ -141,26 +141,26 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Goes on with these turns. What the model was told before them holds, unless it is told something else now.
+    /// Resumes a saved conversation. A current system message replaces the saved one.
     pub fn resume(&mut self, turns: &[Message]) {
         if let Prompter::Messages { messages, .. } = self {
-            let told = turns.iter().take_while(|m| m.role == "system").count();
-            let from = if messages.is_empty() { 0 } else { told };
+            let system = turns.iter().take_while(|m| m.role == "system").count();
+            let from = if messages.is_empty() { 0 } else { system };
             messages.extend_from_slice(&turns[from..]);
         }
     }
 
-    /// Goes on with a text that is no conversation.
+    /// Resumes a saved text.
     pub fn resume_text(&mut self, text: &[u32]) {
         if let Prompter::Text { tokens, .. } = self {
             tokens.extend_from_slice(text);
         }
     }
 
-    /// Takes note of the answer to the last text.
+    /// Appends the answer to the last text.
     ///
     /// # Errors
-    /// An id without a token.
+    /// Returns an error if an id is not in the vocabulary.
     pub fn answered(&mut self, answer: &[u32]) -> Result<(), Error> {
         match self {
             Prompter::Ids(ids) => ids.extend_from_slice(answer),

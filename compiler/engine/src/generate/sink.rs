@@ -1,19 +1,19 @@
-//! The receiver of an answer's tokens.
+//! Receives the tokens of an answer.
 
 use std::ops::ControlFlow;
 
 use crate::error::Error;
 
-/// Receives the tokens of an answer, one after the other.
+/// A receiver of an answer's tokens.
 pub trait TokenSink {
-    /// Receives a token. `Break` ends the answer: nobody reads it any more.
+    /// Receives a token. Returns `Break` to end the answer.
     ///
     /// # Errors
-    /// Returns an error if the token has no text, or the text cannot be written.
+    /// Returns an error if the token cannot be decoded or its text cannot be written.
     fn push(&mut self, id: u32) -> Result<ControlFlow<()>, Error>;
 }
 
-/// Tokens are kept as they are.
+/// Collects the token ids.
 impl TokenSink for Vec<u32> {
     fn push(&mut self, id: u32) -> Result<ControlFlow<()>, Error> {
         Vec::push(self, id);

@@ -1,4 +1,4 @@
-//! A slot: a sequence that the model reads and continues, side by side with others.
+//! A slot: one of the sequences that the model continues in common batches.
 
 use std::ops::{ControlFlow, Range};
 
@@ -8,49 +8,49 @@ use tpc_text::{Sampler, Tokenizer};
 use super::sink::TokenSink;
 use crate::error::Error;
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// A token ended it, it has as many as wanted, or the user ended it.
+    /// The model chose an end token, the answer reached its maximum length, or the user stopped it.
     Done,
     /// The context is full.
     Full,
-    /// The sink takes no further token.
+    /// The sink returned `Break`.
     SinkClosed,
 }
 
-/// A sequence that the model reads and continues.
+/// A sequence with its prompt, its answer and its sampler.
 pub struct Slot<'t, S> {
-    /// The sequence.
+    /// The number of the sequence.
     pub seq: u32,
-    /// The tokens that the caches hold.
+    /// The tokens in the caches.
     pub read: Vec<u32>,
-    /// The number of tokens of the prompt, with all before it.
+    /// The number of tokens up to the end of the prompt.
     pub prompt: usize,
-    /// Tokens that are still to be read, before an answer goes on.
+    /// Tokens that the model has yet to read before the answer continues.
     pub pending: Vec<u32>,
-    /// Guesses of the tokens behind these.
+    /// Drafts of the tokens after the pending ones.
     pub drafts: Vec<u32>,
     /// The tokens of the answer.
     pub answer: Vec<u32>,
-    /// What of the last batch is this slot's.
+    /// The slot's share of the last batch.
     pub share: BatchShare,
-    /// Why the answer ended; `None` while it goes on.
+    /// The reason why the answer ended; `None` while it continues.
     pub end: Option<End>,
-    /// Whether the end was told.
+    /// True after the end of the answer has been reported.
     pub closed: bool,
-    /// What chooses the tokens.
+    /// The sampler that chooses the tokens.
     pub sampler: Sampler,
     /// The receiver of the answer's tokens.
     pub sink: S,
-    /// The most tokens of the answer.
+    /// The largest number of tokens in the answer.
     pub max_tokens: usize,
-    /// The tokenizer that knows the tokens that end an answer; `None` if no token does.
+    /// The tokenizer that recognises end tokens; `None` to ignore them.
     pub ends: Option<&'t Tokenizer>,
 }
 
 impl<'t, S> Slot<'t, S> {
-    /// Makes a slot for a sequence without tokens.
+    /// Makes a slot for an empty sequence.
     pub fn new(seq: u32, sampler: Sampler, sink: S) -> Slot<'t, S> {
         Slot {
             seq,
@@ -69,7 +69,7 @@ impl<'t, S> Slot<'t, S> {
         }
     }
 
-    /// Makes a prompt the text that the slot is to read. The slot has read nothing.
+    /// Queues a prompt in an empty slot.
     pub fn begin(&mut self, prompt: &[u32]) {
         prompt.iter().for_each(|&id| self.sampler.accept(id));
         self.prompt = prompt.len();
@@ -77,47 +77,47 @@ impl<'t, S> Slot<'t, S> {
     }
 }
 
-/// What of a batch is a slot's.
+/// A slot's share of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct BatchShare {
-    /// Its tokens, as indices into the batch.
+    /// The slot's tokens, as indices into the batch.
     pub tokens: Range<usize>,
-    /// Its output rows.
+    /// The slot's output rows.
     pub rows: Range<usize>,
-    /// The last of its tokens that stays, once the batch was decoded.
+    /// The last token that the slot keeps after decoding.
     pub frontier: Option<Frontier>,
 }
 
 /// The last token of a batch that a slot keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontier {
-    /// Its index in the batch.
+    /// The token's index in the batch.
     pub token: usize,
-    /// Its output row; `None` while the prompt is read.
+    /// The token's output row; `None` while the model reads the prompt.
     pub row: Option<usize>,
-    /// The token behind it.
+    /// The following token.
     pub next: u32,
 }
 
-/// What became of the tokens of a slot in a batch.
+/// The result of comparing a slot's drafts with the sampled tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DraftVerdict {
-    /// Guesses that were right.
+    /// The number of accepted drafts.
     pub accepted: usize,
-    /// Whether there are tokens behind the last right one that must be taken back.
+    /// True if the caches contain rejected drafts.
     pub rejected: bool,
 }
 
 impl<S: TokenSink> Slot<'_, S> {
-    /// Appends tokens that are to be read, as many as `room` holds, and guesses behind the last one.
+    /// Appends up to `room` pending tokens to a batch. Appends drafts as well if all pending tokens fit.
     pub fn put(&mut self, batch: &mut Batch, room: usize) {
         let n = self.pending.len().min(room);
         let whole = n == self.pending.len();
-        let guesses = match whole {
+        let drafts = match whole {
             true => self.drafts.len().min(room - n),
             false => 0,
         };
-        self.drafts.truncate(guesses);
+        self.drafts.truncate(drafts);
         let (begin, first_row) = (batch.tokens.len(), batch.output_rows.len());
         let tokens = self.pending[..n].iter().chain(&self.drafts);
         for (i, &token) in tokens.enumerate() {
@@ -138,11 +138,11 @@ impl<S: TokenSink> Slot<'_, S> {
         };
     }
 
-    /// Notes the tokens of a batch that were read, and continues the answer with the logits of its rows: each choice
-    /// that is the guess is followed by the next row's.
+    /// Records the tokens that the batch has read, and continues the answer with the logits of the slot's rows. Each sampled
+    /// token that equals its draft accepts the draft and continues with the next row.
     ///
     /// # Errors
-    /// Those of the sampler and the stream.
+    /// Returns the errors of the sampler and the sink.
     pub fn continue_with<'l>(
         &mut self,
         mut row: impl FnMut(usize) -> &'l [f32],
@@ -175,8 +175,8 @@ impl<S: TokenSink> Slot<'_, S> {
         Ok(out)
     }
 
-    /// Returns how many tokens at the end of the answer the model has not read: those that are pending, or the last one where the
-    /// answer ended with it.
+    /// Returns the number of tokens at the end of the answer that the model has not read. These are the pending tokens, or the
+    /// last token of an answer that reached its maximum length or was stopped by the sink.
     pub fn unread(&self) -> usize {
         let ended_with_it = self.end == Some(End::SinkClosed)
             || self.max_tokens > 0 && self.answer.len() >= self.max_tokens;
@@ -186,7 +186,7 @@ impl<S: TokenSink> Slot<'_, S> {
         }
     }
 
-    /// Takes a token of the answer, and tells whether the answer ends there.
+    /// Appends a token to the answer unless it is an end token. Returns true if the answer ends.
     fn accept(&mut self, next: u32) -> Result<bool, Error> {
         if self.max_tokens == 0 || self.ends.is_some_and(|t| t.ends_generation(next)) {
             self.end = Some(End::Done);

@@ -1,52 +1,52 @@
-//! Speed: the tokens of batches and their times.
+//! Counts the tokens of batches and measures their time.
 
 use std::time::Duration;
 
-/// What a batch did.
+/// The counts and the time of one batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
-    /// Tokens that were read.
+    /// Tokens that the model read.
     pub tokens: usize,
-    /// Those of prompts among them.
+    /// Tokens of prompts, included in `tokens`.
     pub prompt: usize,
-    /// The first tokens of answers, which come with their prompts.
+    /// First tokens of answers, sampled after their prompts.
     pub begun: usize,
-    /// The other tokens of answers.
+    /// Later tokens of answers.
     pub generated: usize,
-    /// Tokens that were guessed before, and those of them that were right.
+    /// Drafted tokens in the batch.
     pub drafted: usize,
-    /// Drafted tokens that were right.
+    /// Accepted drafts.
     pub accepted: usize,
-    /// The time that it took.
+    /// The time of the batch.
     pub time: Duration,
 }
 
-/// Some tokens, and the time that they took.
+/// A number of tokens and their time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
-    /// The tokens.
+    /// The number of tokens.
     pub tokens: usize,
-    /// Their time.
+    /// The time for these tokens.
     pub time: Duration,
 }
 
-/// What the batches of a run took together.
+/// The sums over all batches of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Speed {
     /// Tokens of prompts.
     pub prompt: Rate,
-    /// Tokens of answers but their first ones, which come with prompts.
+    /// Tokens of answers, without each answer's first token.
     pub steps: Rate,
-    /// The first tokens of answers.
+    /// First tokens of answers.
     pub begun: usize,
-    /// Tokens that were drafted.
+    /// Drafted tokens.
     pub drafted: usize,
-    /// Drafted tokens that were right.
+    /// Accepted drafts.
     pub accepted: usize,
 }
 
 impl Speed {
-    /// Counts a batch. The time of one that mixes prompts and answers is divided by their tokens.
+    /// Adds a batch. Its time is divided between prompts and answers in proportion to their tokens.
     pub fn count(&mut self, step: &Step) {
         let prompt = match step.tokens {
             0 => Duration::ZERO,
@@ -61,7 +61,7 @@ impl Speed {
         self.accepted += step.accepted;
     }
 
-    /// Whether anything was read.
+    /// Returns true if a prompt token has been read.
     pub const fn began(&self) -> bool {
         self.prompt.tokens > 0
     }

@@ -1,5 +1,5 @@
-//! Slots on a model that is a function of the text: whatever is guessed, shared or taken back, answers are those of each
-//! text alone.
+//! Tests slots on a deterministic model. Each answer must equal the answer of its prompt alone, whatever is drafted, batched or
+//! removed.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::error::{Error, ErrorKind};
 
 const VOCAB: usize = 31;
 
-/// The token behind a text.
-fn behind(text: &[u32]) -> u32 {
+/// Returns the token that follows a text.
+fn next_token(text: &[u32]) -> u32 {
     let mixed = text.iter().fold(17_u64, |h, &t| {
         (h ^ u64::from(t)).wrapping_mul(0x0100_0000_01b3)
     });
     (mixed >> 20) as u32 % VOCAB as u32
 }
 
-/// A model that continues texts by [`behind`], and whose guesses are right but for every third text.
+/// A model that continues texts with [`next_token`] and drafts a wrong token for a third of all texts.
 struct Oracle {
     texts: BTreeMap<u32, Vec<u32>>,
     drafts: usize,
-    /// Whether it goes back to checkpoints alone.
+    /// True if sequences can only be truncated to a checkpoint.
     recurrent: bool,
     checkpoints: BTreeMap<u32, usize>,
-    /// Per token of the last batch the text up to it, and what was said to follow.
+    /// Per token of the last batch, the text up to the token and its drafts.
     chains: Vec<Vec<u32>>,
     rows: Vec<usize>,
     logits: Option<Tensor>,
@@ -70,7 +70,7 @@ impl Decoder for Oracle {
             self.chains.push(text.clone());
         }
         self.rows = batch.output_rows.iter().map(|&r| r as usize).collect();
-        Ok(self.answer(behind))
+        Ok(self.answer(next_token))
     }
 
     fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
@@ -79,7 +79,7 @@ impl Decoder for Oracle {
             chain.push(next);
         }
         Ok(self.answer(|text| {
-            let right = behind(text);
+            let right = next_token(text);
             match text.iter().sum::<u32>() % 3 {
                 0 => (right + 1) % VOCAB as u32,
                 _ => right,
@@ -125,7 +125,7 @@ impl Decoder for Oracle {
     }
 }
 
-/// A slot that keeps ids.
+/// A slot that collects token ids.
 type Ids = Slot<'static, Vec<u32>>;
 
 fn slot(seq: u32, prompt: &[u32], most: usize) -> Ids {
@@ -139,7 +139,7 @@ fn slot(seq: u32, prompt: &[u32], most: usize) -> Ids {
     slot
 }
 
-/// The answers to some prompts, and how many guesses there were and were right.
+/// Generates the answers to some prompts, and returns the slots and the counts.
 fn answers(
     model: &mut Oracle,
     prompts: &[Vec<u32>],
@@ -167,18 +167,18 @@ fn prompts() -> Vec<Vec<u32>> {
     vec![vec![1, 2, 3], (0..13).collect(), vec![9]]
 }
 
-/// The text of a prompt and its answer, a token after the other.
-fn alone(prompt: &[u32], most: usize) -> Vec<u32> {
+/// Returns the first `most` tokens of the answer to a prompt, computed without slots.
+fn expected_answer(prompt: &[u32], most: usize) -> Vec<u32> {
     let mut text = prompt.to_vec();
     for _ in 0..most {
-        text.push(behind(&text));
+        text.push(next_token(&text));
     }
     text.split_off(prompt.len())
 }
 
 #[test]
-fn answers_do_not_depend_on_what_is_guessed_or_runs_beside() {
-    let wanted: Vec<Vec<u32>> = prompts().iter().map(|p| alone(p, 40)).collect();
+fn answers_do_not_depend_on_drafts_or_other_slots() {
+    let wanted: Vec<Vec<u32>> = prompts().iter().map(|p| expected_answer(p, 40)).collect();
     for drafts in [0, 1, 3] {
         for recurrent in [false, true] {
             for batch in [3, 5, 64] {
@@ -192,7 +192,7 @@ fn answers_do_not_depend_on_what_is_guessed_or_runs_beside() {
                 assert_eq!(drafted > accepted, drafts > 0);
                 for slot in &slots {
                     let held = model.texts[&slot.seq].as_slice();
-                    assert_eq!(held, &slot.read[..held.len()], "what is held is the text");
+                    assert_eq!(held, &slot.read[..held.len()], "the cache holds the text");
                 }
             }
         }
@@ -208,8 +208,8 @@ fn a_full_context_ends_an_answer_or_is_shifted() {
         WhenFull::End,
     );
     assert_eq!(slots[0].end, Some(End::Full));
-    // The last token comes of the tenth, and has no place.
-    assert_eq!(slots[0].answer, alone(&[1, 2, 3], 8));
+    // The tenth token still yields logits, but the token after it does not fit the context.
+    assert_eq!(slots[0].answer, expected_answer(&[1, 2, 3], 8));
     for keep in [Some(0), Some(2), None] {
         let mut model = Oracle::new(2, false);
         let shift = WhenFull::Shift { keep };
@@ -234,7 +234,7 @@ fn drafts_are_counted() {
     assert_eq!((speed.drafted, speed.accepted), (3, 2));
 }
 
-/// A generator on a model, for chats.
+/// Makes a generator for chats with a context of 24 tokens.
 fn generator<'m>(model: &'m mut Oracle, when_full: WhenFull) -> Generator<'m> {
     Generator {
         when_full,
@@ -257,19 +257,19 @@ fn a_chat_goes_on_beyond_its_context() {
             assert_eq!(
                 refused.unwrap_err().kind,
                 ErrorKind::Usage,
-                "it does not fit"
+                "the message is too long"
             );
-            assert_eq!(slot.read, before, "nothing has changed");
+            assert_eq!(slot.read, before, "the slot is unchanged");
             said.extend([turn, 7, 9]);
             chat.answer(&mut generator, &mut slot, &said).unwrap();
             assert_eq!((slot.answer.len(), slot.end), (4, Some(End::Done)));
             said.extend_from_slice(&slot.answer);
             assert!(slot.read.len() <= 24);
-            // What is held is the begin that is kept, and the end of what was said.
+            // The slot holds the kept tokens and the end of the conversation.
             let kept = keep.unwrap_or(3).min(slot.read.len());
             assert_eq!(slot.read[..kept], said[..kept]);
             let tail = &slot.read[kept..];
-            // The last token of an answer is read with what follows.
+            // The model reads an answer's last token together with the next message.
             let read = &said[..said.len() - 1];
             assert!(
                 read.ends_with(tail),

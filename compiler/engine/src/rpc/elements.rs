@@ -1,4 +1,4 @@
-//! Elements of tensors: from bytes into the inputs of a program, and from its outputs back.
+//! Copies tensor elements between a client's memory and a program's inputs, outputs and states.
 
 use tpc_ir::{DType, Interval, RANK};
 use tpc_runtime::{ExecError, Slot};
@@ -6,7 +6,7 @@ use tpc_runtime::{ExecError, Slot};
 /// Writes the elements of a packed tensor to an input.
 ///
 /// # Errors
-/// Those of the [`Slot`].
+/// Returns the errors of [`Slot::packed`].
 pub(super) fn supply(
     dtype: DType,
     ne: [u64; RANK],
@@ -17,7 +17,7 @@ pub(super) fn supply(
     to.packed(dtype, dims, bytes)
 }
 
-/// Writes the packed elements of a result to its memory, which has the strides `nb`.
+/// Writes the packed elements of a result to memory with the strides `nb`.
 pub(super) fn store(
     packed: &[u8],
     (dtype, ne): (DType, [u64; RANK]),
@@ -25,7 +25,7 @@ pub(super) fn store(
     to: &mut [u8],
 ) {
     let (width, blocks) = (dtype.block_bytes(), ne[0] / dtype.block_len());
-    // Blocks that lie side by side are copied at once.
+    // Copies a row at once if its blocks are contiguous.
     let (pieces, bytes) = match nb[0] == width {
         true => (1, blocks * width),
         false => (blocks, width),
@@ -48,7 +48,7 @@ pub(super) fn store(
     }
 }
 
-/// Writes the part of a packed tensor that a device has back to the whole; `parts` are its intervals per axis.
+/// Writes a device's part of a packed tensor to the whole tensor. `parts` are the part's intervals per axis.
 pub(super) fn scatter(
     (dtype, ne): (DType, [u64; RANK]),
     parts: &[Vec<Interval>],
@@ -96,7 +96,7 @@ mod tests {
     use tpc_runtime::{WeightData, pack};
 
     #[test]
-    fn parts_are_put_back_where_they_were_cut() {
+    fn scattering_all_parts_restores_the_tensor() {
         let (dtype, ne) = (DType::F16, [4, 3, 2, 1]);
         let bytes: Vec<u8> = (0..48).collect();
         let run = |start, len| Interval { start, len };
@@ -124,7 +124,7 @@ mod tests {
         store(&packed, (DType::F32, [2, 2, 1, 1]), [8, 4, 16, 16], &mut to);
         let found = to.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b));
         assert_eq!(found.collect::<Vec<_>>(), [1.0, 3.0, 2.0, 4.0]);
-        // Blocks go where they belong, whatever they hold.
+        // Blocks of quantised types are copied byte for byte.
         let (packed, mut to): (Vec<u8>, _) = ((0..68).collect(), [0; 68]);
         store(
             &packed,

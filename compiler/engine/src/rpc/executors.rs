@@ -1,4 +1,4 @@
-//! The executor of a connection's programs: threads of the processor, or cards.
+//! Loads a connection's programs into an executor on the CPU or on cards.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tpc_runtime::{ExecError, Executor, WeightSource};
 use crate::error::Error;
 use crate::executor::ExecutorOptions;
 
-/// The executor that a server's programs run on.
+/// The executor options and devices of a server.
 #[derive(Clone, Debug)]
 pub struct Executors {
     options: ExecutorOptions,
@@ -18,20 +18,20 @@ pub struct Executors {
 }
 
 impl Executors {
-    /// Binds the executor of the options to the devices of a placement.
+    /// Selects the executor and the devices, and checks that they are present.
     ///
     /// # Errors
-    /// Returns an error if a card is missing, or the compiler of emulated ones.
+    /// Returns an error if a card, or the C++ compiler for emulated cards, is missing.
     pub fn new(options: ExecutorOptions, placement: &Placement) -> Result<Executors, Error> {
         let devices: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
         options.probe(&devices)?;
         Ok(Executors { options, devices })
     }
 
-    /// Loads a program that the verifier accepts, with its weights.
+    /// Loads a verified program with its weights.
     ///
     /// # Errors
-    /// Returns the error of the executor.
+    /// Returns the executor's error if loading fails.
     pub(super) fn load(
         &self,
         program: Program,

@@ -1,10 +1,10 @@
-//! The memory of a client's buffers, whole, with the bytes that nothing has kept.
+//! The server's copy of a client's buffers, with the ranges that are stale.
 
 use std::collections::BTreeMap;
 
 use tpc_rpc::Span;
 
-/// The bytes of each buffer.
+/// The buffers of a client, by number.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     buffers: BTreeMap<u64, Buffer>,
@@ -13,12 +13,12 @@ pub(super) struct Memory {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// Ranges that a graph has computed and not written here, by their starts.
-    lost: BTreeMap<u64, u64>,
+    /// Disjoint stale ranges as start and end. A graph has computed their bytes without storing them here.
+    stale: BTreeMap<u64, u64>,
 }
 
 impl Memory {
-    /// Makes a buffer. Its pages are taken when they are written.
+    /// Allocates a zeroed buffer. Returns false if memory is too small.
     pub(super) fn allocate(&mut self, whole: Span) -> bool {
         let Ok(len) = usize::try_from(whole.len) else {
             return false;
@@ -28,8 +28,8 @@ impl Memory {
             return false;
         }
         bytes.resize(len, 0);
-        let lost = BTreeMap::new();
-        self.buffers.insert(whole.buffer, Buffer { bytes, lost });
+        let stale = BTreeMap::new();
+        self.buffers.insert(whole.buffer, Buffer { bytes, stale });
         true
     }
 
@@ -37,7 +37,7 @@ impl Memory {
         self.buffers.remove(&buffer);
     }
 
-    /// Bytes; none where they are not there.
+    /// Returns the bytes of a span; empty if the buffer does not contain the span.
     pub(super) fn bytes(&self, span: Span) -> &[u8] {
         let range = || {
             Some(usize::try_from(span.start).ok()?..usize::try_from(span.start + span.len).ok()?)
@@ -46,12 +46,12 @@ impl Memory {
         found.and_then(|(b, r)| b.bytes.get(r)).unwrap_or_default()
     }
 
-    /// Bytes to be written, which are kept from then on.
+    /// Returns the bytes of a span for writing, and clears the span's stale mark.
     pub(super) fn bytes_mut(&mut self, span: Span) -> &mut [u8] {
         let Some(buffer) = self.buffers.get_mut(&span.buffer) else {
             return &mut [];
         };
-        forget(&mut buffer.lost, span.start, span.start + span.len);
+        remove_range(&mut buffer.stale, span.start, span.start + span.len);
         let range = (
             usize::try_from(span.start),
             usize::try_from(span.start + span.len),
@@ -62,27 +62,27 @@ impl Memory {
         buffer.bytes.get_mut(start..end).unwrap_or_default()
     }
 
-    /// A graph has computed these bytes and keeps them elsewhere, or nowhere.
-    pub(super) fn lose(&mut self, span: Span) {
+    /// Marks a span as stale: a graph has computed its bytes without storing them here.
+    pub(super) fn mark_stale(&mut self, span: Span) {
         if let Some(buffer) = self.buffers.get_mut(&span.buffer).filter(|_| span.len > 0) {
-            forget(&mut buffer.lost, span.start, span.start + span.len);
-            buffer.lost.insert(span.start, span.start + span.len);
+            remove_range(&mut buffer.stale, span.start, span.start + span.len);
+            buffer.stale.insert(span.start, span.start + span.len);
         }
     }
 
-    /// Whether all of these bytes are kept.
-    pub(super) fn is_kept(&self, span: Span) -> bool {
+    /// Returns true if no byte of the span is stale.
+    pub(super) fn is_current(&self, span: Span) -> bool {
         let Some(buffer) = self.buffers.get(&span.buffer) else {
             return false;
         };
         let end = span.start + span.len;
-        let last = buffer.lost.range(..end).next_back();
-        last.is_none_or(|(_, lost)| *lost <= span.start)
+        let last = buffer.stale.range(..end).next_back();
+        last.is_none_or(|(_, stale)| *stale <= span.start)
     }
 }
 
-/// Removes a range from disjoint ranges.
-fn forget(ranges: &mut BTreeMap<u64, u64>, start: u64, end: u64) {
+/// Removes `start..end` from a set of disjoint ranges.
+fn remove_range(ranges: &mut BTreeMap<u64, u64>, start: u64, end: u64) {
     let first = ranges
         .range(..start)
         .next_back()
@@ -115,17 +115,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_kept_again() {
+    fn writing_clears_the_stale_mark() {
         let mut m = Memory::default();
         assert!(m.allocate(span(0, 100)));
-        m.lose(span(10, 50));
-        assert!(m.is_kept(span(0, 10)) && m.is_kept(span(60, 40)));
-        assert!(!m.is_kept(span(0, 11)) && !m.is_kept(span(59, 1)) && !m.is_kept(span(20, 5)));
+        m.mark_stale(span(10, 50));
+        assert!(m.is_current(span(0, 10)) && m.is_current(span(60, 40)));
+        assert!(
+            !m.is_current(span(0, 11)) && !m.is_current(span(59, 1)) && !m.is_current(span(20, 5))
+        );
         m.bytes_mut(span(20, 10)).fill(1);
-        assert!(m.is_kept(span(20, 10)) && !m.is_kept(span(19, 2)) && !m.is_kept(span(30, 1)));
-        m.lose(span(25, 10));
+        assert!(
+            m.is_current(span(20, 10)) && !m.is_current(span(19, 2)) && !m.is_current(span(30, 1))
+        );
+        m.mark_stale(span(25, 10));
         m.bytes_mut(span(0, 100)).fill(2);
-        assert!(m.is_kept(span(0, 100)));
+        assert!(m.is_current(span(0, 100)));
         assert_eq!(m.bytes(span(99, 1)), [2]);
         assert!(m.bytes(span(99, 2)).is_empty());
     }

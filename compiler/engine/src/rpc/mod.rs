@@ -1,9 +1,10 @@
-//! The device for real: graphs of clients, planned, proved and run.
+//! Plans, proves and runs the graphs of llama.cpp's programs over ggml's RPC protocol.
 //!
-//! A client's buffers are whole in the server's memory. Graphs that differ in the sizes of their batch only become one program,
-//! once: its weights are bound to shards when it is planned, long after they came. Inputs are read from the client's memory, and results that somebody else
-//! may read go there; all others exist within the program only, and whoever asks for one is refused instead of answered with
-//! what the memory held before. States stay with the program that wrote them, until another one needs them or the client reads.
+//! - The server holds a whole copy of each client buffer. Programs load their weight shards from it when they are planned.
+//! - Graphs that differ only in batch sizes share a program.
+//! - Programs read inputs from the buffers, and store results there if the client may read them. Other results stay inside the
+//!   program, and their buffer ranges become stale. The server refuses to read a stale range.
+//! - States stay in the program that wrote them. They are written back when another program or the client needs them.
 
 mod elements;
 mod executors;
@@ -24,23 +25,23 @@ use tpc_rpc::{Buffers, Client, Device, Graph, Part, Recorded, Refusal, Roles, Sp
 use crate::observer::Observer;
 pub use executors::Executors;
 use memory::Memory;
-use program::Bound;
+use program::GraphBinding;
 use programs::Programs;
-use refusal::cannot;
+use refusal::cannot_run;
 use times::Times;
 
-/// A device of ggml's RPC protocol that computes the graphs of its clients.
+/// A device of ggml's RPC protocol that runs the graphs of its clients.
 pub struct GraphDevice {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
     graphs: Arc<AtomicU64>,
-    /// The ops without a kernel that were reported.
+    /// The ops without a kernel that have been reported.
     reported: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl GraphDevice {
-    /// Makes a device that computes on the devices of a placement.
+    /// Makes a device that runs graphs on the devices of a placement.
     pub fn new(
         placement: Placement,
         executors: Executors,
@@ -55,7 +56,7 @@ impl GraphDevice {
         }
     }
 
-    /// Returns the counter of graphs that were computed.
+    /// Returns the counter of computed graphs.
     pub fn graphs(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.graphs)
     }
@@ -63,7 +64,7 @@ impl GraphDevice {
 
 impl Device for GraphDevice {
     fn connect(&self) -> Box<dyn Client> {
-        Box::new(Running {
+        Box::new(Connection {
             graphs: Arc::clone(&self.graphs),
             memory: Memory::default(),
             roles: Roles::default(),
@@ -72,7 +73,7 @@ impl Device for GraphDevice {
                 Arc::clone(&self.observer),
                 Arc::clone(&self.reported),
             ),
-            holder: None,
+            state_holder: None,
             last: None,
             times: Times::new(Arc::clone(&self.observer)),
             observer: Arc::clone(&self.observer),
@@ -80,120 +81,122 @@ impl Device for GraphDevice {
     }
 }
 
-/// A connection whose graphs are run.
-struct Running {
+/// A client's connection, with its memory and programs.
+struct Connection {
     graphs: Arc<AtomicU64>,
     memory: Memory,
     roles: Roles,
     programs: Programs,
-    /// The program that has the states, and where these belong.
-    holder: Option<(String, Arc<Bound>)>,
-    /// The graph of the last message, its program, and where its tensors are.
-    last: Option<(Arc<Graph>, String, Arc<Bound>)>,
+    /// The program that holds the newest states, and the places of these states in the client's memory.
+    state_holder: Option<(String, Arc<GraphBinding>)>,
+    /// The last computed graph, its program, and its tensors in the client's memory.
+    last: Option<(Arc<Graph>, String, Arc<GraphBinding>)>,
     times: Times,
     observer: Arc<dyn Observer>,
 }
 
-impl Running {
-    /// Gives the states back to the client's memory, if a program has those of these bytes.
-    fn settle(&mut self, span: Option<Span>) -> Result<(), Refusal> {
+impl Connection {
+    /// Writes the states back to the client's memory if one of them overlaps `span`. `None` always writes them back.
+    fn write_back_states(&mut self, span: Option<Span>) -> Result<(), Refusal> {
         let touches = |s: &Span, t: &Span| {
             s.buffer == t.buffer && s.start < t.start + t.len && t.start < s.start + s.len
         };
-        let needed = self.holder.as_ref().is_some_and(|(_, bound)| {
-            let mut states = bound.states.iter();
+        let needed = self.state_holder.as_ref().is_some_and(|(_, binding)| {
+            let mut states = binding.states.iter();
             span.is_none_or(|span| states.any(|at| touches(&at.span, &span)))
         });
         if !needed {
             return Ok(());
         }
-        if let Some((key, bound)) = self.holder.take()
-            && let Some(loaded) = self.programs.get(&key)
+        if let Some((key, binding)) = self.state_holder.take()
+            && let Some(program) = self.programs.get(&key)
         {
-            let given = loaded.give_states(&bound, &mut self.memory);
-            given.map_err(|e| cannot(&e.to_string()))?;
+            let stored = program.store_states(&binding, &mut self.memory);
+            stored.map_err(|e| cannot_run(&e.to_string()))?;
         }
         Ok(())
     }
 
-    /// Fails where bytes were computed and not kept.
-    fn kept(&self, span: Span, what: &str) -> Result<(), Refusal> {
-        match self.memory.is_kept(span) {
+    /// Checks that a span is not stale.
+    fn check_current(&self, span: Span, what: &str) -> Result<(), Refusal> {
+        match self.memory.is_current(span) {
             true => Ok(()),
-            false => Err(cannot(&format!(
+            false => Err(cannot_run(&format!(
                 "{what} was computed within an earlier graph that did not say that it is read later"
             ))),
         }
     }
 
-    /// The program of a graph, which is made where there is none.
+    /// Returns the program of a graph. Makes the program if needed.
     fn prepare(
         &mut self,
         graph: &Arc<Graph>,
         buffers: &Buffers,
-    ) -> Result<(String, Arc<Bound>), Refusal> {
+    ) -> Result<(String, Arc<GraphBinding>), Refusal> {
         self.roles.computes(graph, buffers);
         let recorded = Recorded::of_graph(graph, &self.roles)?;
         let span = |tensor: usize| buffers.span(&graph.tensors[tensor]);
-        let (key, mut bound) = match self.programs.find(&recorded, &span)? {
+        let (key, mut binding) = match self.programs.find(&recorded, &span)? {
             Some(found) => found,
             None => {
-                // A program may have to go for another.
-                self.settle(None)?;
+                // Making a program may evict the one that holds the states.
+                self.write_back_states(None)?;
                 self.programs.make(&recorded, &self.memory, &span)?
             }
         };
         let computes = |node: usize| graph.owner(node) == node && graph.computes(node);
         let has_memory = |node: usize| graph.tensors[node].buffer != 0;
         let nodes = graph.nodes.iter().copied();
-        let lost = nodes.filter(|&node| computes(node) && has_memory(node));
-        bound.lost = lost.map(span).collect::<Result<_, _>>()?;
-        Ok((key, Arc::new(bound)))
+        let stale = nodes.filter(|&node| computes(node) && has_memory(node));
+        binding.stale = stale.map(span).collect::<Result<_, _>>()?;
+        Ok((key, Arc::new(binding)))
     }
 
-    /// Runs a program that is there.
-    fn run(&mut self, key: &str, bound: &Arc<Bound>) -> Result<(), Refusal> {
-        let spans = |of: &Bound| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
-        let holds = |(held, at): &(String, Arc<Bound>)| {
-            held == key && (Arc::ptr_eq(at, bound) || spans(at) == spans(bound))
+    /// Runs a loaded program, after moving states and checking inputs.
+    fn run(&mut self, key: &str, binding: &Arc<GraphBinding>) -> Result<(), Refusal> {
+        let spans = |of: &GraphBinding| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
+        let holds = |(held, at): &(String, Arc<GraphBinding>)| {
+            held == key && (Arc::ptr_eq(at, binding) || spans(at) == spans(binding))
         };
-        let has_states = self.holder.as_ref().is_some_and(holds);
+        let has_states = self.state_holder.as_ref().is_some_and(holds);
         if !has_states {
-            self.settle(None)?;
+            self.write_back_states(None)?;
         }
-        for input in bound.inputs.iter().filter(|input| input.is_read) {
-            self.settle(Some(input.span))?;
-            self.kept(input.span, "an input")?;
+        for input in binding.inputs.iter().filter(|input| input.is_read) {
+            self.write_back_states(Some(input.span))?;
+            self.check_current(input.span, "an input")?;
         }
-        let Some(loaded) = self.programs.get_mut(key) else {
-            return Err(cannot("it was lost"));
+        let Some(program) = self.programs.get_mut(key) else {
+            return Err(cannot_run("it was lost"));
         };
-        let failed = |e: tpc_runtime::ExecError| cannot(&e.to_string());
+        let failed = |e: tpc_runtime::ExecError| cannot_run(&e.to_string());
         if !has_states {
-            loaded.take_states(bound, &self.memory).map_err(failed)?;
+            program.load_states(binding, &self.memory).map_err(failed)?;
         }
-        for span in &bound.lost {
-            self.memory.lose(*span);
+        for span in &binding.stale {
+            self.memory.mark_stale(*span);
         }
         let times = &mut self.times;
-        loaded.run(bound, &mut self.memory, times).map_err(failed)?;
-        self.holder = Some((key.to_owned(), Arc::clone(bound)));
+        program
+            .run(binding, &mut self.memory, times)
+            .map_err(failed)?;
+        self.state_holder = Some((key.to_owned(), Arc::clone(binding)));
         Ok(())
     }
 }
 
-impl Client for Running {
+impl Client for Connection {
     fn allocated(&mut self, whole: Span) -> Result<(), Refusal> {
         match self.memory.allocate(whole) {
             true => Ok(()),
-            false => Err(cannot(
+            false => Err(cannot_run(
                 "the machine does not have the memory that --memory promises",
             )),
         }
     }
 
     fn freed(&mut self, buffer: u64) {
-        if let Err(e) = self.settle(None) {
+        if let Err(e) = self.write_back_states(None) {
             self.observer.diagnostic(&e.diagnostic("client"));
         }
         self.memory.free(buffer);
@@ -203,16 +206,16 @@ impl Client for Running {
     }
 
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal> {
-        self.settle(Some(span))?;
+        self.write_back_states(Some(span))?;
         self.memory.bytes_mut(span).fill(value);
         Ok(())
     }
 
     fn begin_write(&mut self, _part: &Part, span: Span) -> Result<(), Refusal> {
-        self.settle(Some(span))?;
+        self.write_back_states(Some(span))?;
         if self.roles.written(span) {
-            // A weight has changed: programs have its old elements.
-            self.settle(None)?;
+            // The client has changed a weight, and programs hold its old elements.
+            self.write_back_states(None)?;
             self.programs.clear();
             self.last = None;
         }
@@ -233,17 +236,17 @@ impl Client for Running {
     }
 
     fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal> {
-        self.settle(Some(span))?;
-        self.kept(span, "a tensor that is read")?;
+        self.write_back_states(Some(span))?;
+        self.check_current(span, "a tensor that is read")?;
         out.extend_from_slice(self.memory.bytes(span));
         Ok(())
     }
 
     fn copy(&mut self, from: Span, to: Span) -> Result<(), Refusal> {
-        self.settle(Some(from))?;
-        self.kept(from, "a tensor that is copied")?;
+        self.write_back_states(Some(from))?;
+        self.check_current(from, "a tensor that is copied")?;
         let data = self.memory.bytes(from).to_vec();
-        self.settle(Some(to))?;
+        self.write_back_states(Some(to))?;
         self.memory.bytes_mut(to).copy_from_slice(&data);
         Ok(())
     }
@@ -251,13 +254,13 @@ impl Client for Running {
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
         let is_empty = |at: usize| graph.tensors[at].ne.contains(&0);
         let has_work = |&node: &usize| {
-            // Where nothing is written to a memory, it stays as it is.
+            // Writing an empty tensor into another tensor changes no bytes.
             let mut sources = graph.sources(node).into_iter().flatten();
             let writes = graph.owner(node) != node;
             graph.computes(node) && !is_empty(node) && !(writes && sources.any(is_empty))
         };
         if !graph.nodes.iter().any(has_work) {
-            // Views alone, or nothing but empty tensors.
+            // The graph has only views and empty tensors.
             return Ok(());
         }
         let last = self
@@ -265,14 +268,14 @@ impl Client for Running {
             .take()
             .filter(|(last, ..)| Arc::ptr_eq(last, graph));
         self.times.begin(last.is_some());
-        let (key, bound) = match last {
-            Some((_, key, bound)) => (key, bound),
+        let (key, binding) = match last {
+            Some((_, key, binding)) => (key, binding),
             None => self.prepare(graph, buffers)?,
         };
-        self.run(&key, &bound)?;
+        self.run(&key, &binding)?;
         self.times.end();
         self.graphs.fetch_add(1, Ordering::SeqCst);
-        self.last = Some((Arc::clone(graph), key, bound));
+        self.last = Some((Arc::clone(graph), key, binding));
         Ok(())
     }
 }

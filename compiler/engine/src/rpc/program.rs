@@ -1,4 +1,4 @@
-//! A graph as a program: planned, proved, laid out and loaded.
+//! Plans a client's graph, and loads and runs its program.
 
 use std::collections::BTreeSet;
 
@@ -30,21 +30,22 @@ pub(super) struct ClientTensor {
     ne: [u64; RANK],
     nb: [u64; RANK],
     pub(super) span: Span,
-    /// Whether the graph reads its elements.
+    /// True if the graph reads the tensor's elements.
     pub(super) is_read: bool,
 }
 
-/// The part of a state that a device has.
+/// A device's part of a state.
 struct StatePart {
     value: Value,
-    /// The state among the located ones.
+    /// The index into [`GraphBinding::states`].
     state: usize,
     parts: Option<Vec<Vec<Interval>>>,
     ty: TensorType,
 }
 
 impl StatePart {
-    /// Per axis, what the device has of a state of these sizes; `None` for all. What is known at run time is not split.
+    /// Returns the device's intervals per axis of a state of sizes `ne`; `None` for the whole state. Axes whose size is known
+    /// only at run time are not split.
     fn intervals(&self, ne: [u64; RANK]) -> Option<Vec<Vec<Interval>>> {
         let mut out = self.parts.clone()?;
         for (axis, own) in out.iter_mut().enumerate().take(RANK) {
@@ -57,49 +58,49 @@ impl StatePart {
     }
 }
 
-/// What a graph reads and writes in a client's memory.
+/// The tensors of a graph in a client's memory, and the sizes of its batch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bound {
-    /// The sizes of its batch.
+pub(super) struct GraphBinding {
+    /// The sizes of the batch.
     sizes: Bindings,
     pub(super) weights: Vec<ClientTensor>,
     pub(super) inputs: Vec<ClientTensor>,
     pub(super) states: Vec<ClientTensor>,
-    /// `None` for one without memory.
+    /// The results in the order of the program's outputs; `None` for a result without memory.
     pub(super) results: Vec<Option<ClientTensor>>,
-    /// What the graph computes and does not keep in the client's memory, before its results are stored.
-    pub(super) lost: Vec<Span>,
+    /// The spans that become stale when the graph runs. Storing a result clears its mark.
+    pub(super) stale: Vec<Span>,
 }
 
-/// A graph with its plan.
+/// A graph with its proved plan.
 pub(super) struct Plan {
     captured: CapturedGraph,
-    /// The inputs whose elements are read.
+    /// The names of the inputs whose elements the graph reads.
     read: BTreeSet<String>,
     programs: Verified<stage::Programs>,
     storage: &'static dyn Target,
 }
 
-/// A graph that is ready to run.
-pub(super) struct Loaded {
+/// A graph's program, loaded into an executor.
+pub(super) struct LoadedProgram {
     plan: Plan,
     executor: Box<dyn Executor>,
-    /// The largest sizes that it has memory for.
+    /// The largest batch for which the program has memory.
     shape: BatchShape,
     parts: Vec<StatePart>,
-    /// The ops that the reference computes, by ggml's names.
+    /// The ops that the reference implementation computes, by ggml's names.
     pub(super) by_reference: BTreeSet<String>,
 }
 
-/// The weights of a graph in a client's memory.
+/// The weights of a graph, read from a client's memory.
 struct Weights<'m> {
     memory: &'m Memory,
-    located: &'m [ClientTensor],
+    tensors: &'m [ClientTensor],
 }
 
 impl WeightSource for Weights<'_> {
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError> {
-        let found = self.located.iter().find(|w| w.name == tensor);
+        let found = self.tensors.iter().find(|w| w.name == tensor);
         let w = found.ok_or_else(|| ExecError::MissingWeight {
             tensor: tensor.to_owned(),
         })?;
@@ -111,10 +112,10 @@ impl WeightSource for Weights<'_> {
     }
 }
 
-/// The host's side of a graph: its inputs are in the client's memory.
+/// The inputs of a graph, read from a client's memory.
 struct Inputs<'m> {
     memory: &'m Memory,
-    located: &'m [ClientTensor],
+    tensors: &'m [ClientTensor],
 }
 
 impl Host for Inputs<'_> {
@@ -124,7 +125,7 @@ impl Host for Inputs<'_> {
                 input: format!("{kind:?}"),
             });
         };
-        let found = self.located.iter().find(|t| t.name == *name);
+        let found = self.tensors.iter().find(|t| t.name == *name);
         let t = found.ok_or_else(|| ExecError::MissingInput {
             input: name.clone(),
         })?;
@@ -132,14 +133,14 @@ impl Host for Inputs<'_> {
     }
 }
 
-/// Where these leaves and results of a graph are, by the names that its program has for them.
+/// Finds the leaves and results of a graph in the client's memory. Leaves get the names of the program's inputs.
 fn bind(
     leaves: &[Leaf],
     results: &[usize],
     recorded: &Recorded,
     span: &dyn Fn(usize) -> Result<Span, Refusal>,
-) -> Result<Bound, Refusal> {
-    let mut out = Bound::default();
+) -> Result<GraphBinding, Refusal> {
+    let mut out = GraphBinding::default();
     let located = |name: &str, record: usize| {
         let tensor = recorded.tensors[record];
         let t = &recorded.graph.tensors[tensor];
@@ -164,7 +165,7 @@ fn bind(
         });
     }
     for &record in results {
-        // What has no memory is read by nobody.
+        // The client cannot read a result without memory.
         let has_memory = recorded.graph.tensors[recorded.tensors[record]].buffer != 0;
         let result = has_memory.then(|| located("", record));
         out.results.push(result.transpose()?);
@@ -176,7 +177,7 @@ impl Plan {
     /// Plans a graph, and proves the plan.
     ///
     /// # Errors
-    /// The reason why it cannot be run.
+    /// Returns the findings of planning, or an error if the plan cannot be proved.
     pub(super) fn new(
         captured: CapturedGraph,
         placement: &Placement,
@@ -199,41 +200,41 @@ impl Plan {
         })
     }
 
-    /// The sizes with which it is a graph that has none but numbers; `None` where it never is.
+    /// Returns the batch sizes that make the planned graph equal to `fixed`; `None` if the graphs differ otherwise.
     pub(super) fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         self.captured.sizes_of(fixed)
     }
 
-    /// Sizes with room for more: the next power of two, and no more cells than the cache has.
-    fn roomy(&self, sizes: &Bindings) -> Bindings {
+    /// Rounds batch sizes up to powers of two, within the cells of the cache.
+    fn with_headroom(&self, sizes: &Bindings) -> Bindings {
         let mut most = *sizes;
         for &(symbol, _) in &self.captured.batch {
             let n = sizes.get(symbol);
             let next = n.checked_next_power_of_two().unwrap_or(n);
-            let room = match symbol {
+            let rounded = match symbol {
                 Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => n,
                 Symbol::NKv => next.min(sizes.get(Symbol::NCtx)).max(n),
                 Symbol::NKvSwa => next.min(sizes.get(Symbol::NCtxSwa)).max(n),
                 Symbol::NTokens | Symbol::NSeqs | Symbol::NSeqTokens | Symbol::NOutputs => next,
             };
-            most = most.with(symbol, room);
+            most = most.with(symbol, rounded);
         }
         most
     }
 
-    /// Lays the programs out for batches of up to such sizes, and loads the weights.
+    /// Lays the program out for batches of at least these sizes, and loads it with its weights.
     ///
     /// # Errors
-    /// The reason why they cannot be run.
+    /// Returns an error if a size overflows, the verifier rejects the program, or the executor cannot load it.
     pub(super) fn load(
         self,
         sizes: &Bindings,
         (memory, weights): (&Memory, &[ClientTensor]),
         executors: &Executors,
-    ) -> Result<Loaded, Vec<Diagnostic>> {
-        let executed = |e: &ExecError| vec![execution_diagnostic(e)];
+    ) -> Result<LoadedProgram, Vec<Diagnostic>> {
+        let execution_error = |e: &ExecError| vec![execution_diagnostic(e)];
         let too_large = |e: &dyn std::fmt::Display| {
-            executed(&ExecError::Size {
+            execution_error(&ExecError::Size {
                 what: e.to_string(),
             })
         };
@@ -242,7 +243,7 @@ impl Plan {
             _ => None,
         });
         let by_reference = by_reference.collect();
-        let most = self.roomy(sizes);
+        let most = self.with_headroom(sizes);
         let one = [Symbol::NTokens, Symbol::NOutputs]
             .into_iter()
             .fold(most, |b, s| b.with(s, 1));
@@ -255,11 +256,11 @@ impl Plan {
         })?;
         let weights = Weights {
             memory,
-            located: weights,
+            tensors: weights,
         };
         let executor = executors
             .load(program, &weights)
-            .map_err(|e| executed(&e))?;
+            .map_err(|e| execution_error(&e))?;
         let interface = executor.interface();
         let leaves = self.captured.leaves.iter();
         let states: Vec<&Leaf> = leaves.filter(|leaf| leaf.role == Role::State).collect();
@@ -272,7 +273,7 @@ impl Plan {
             })
         });
         let parts = parts.collect();
-        Ok(Loaded {
+        Ok(LoadedProgram {
             parts,
             shape: BatchShape { most },
             executor,
@@ -281,34 +282,34 @@ impl Plan {
         })
     }
 
-    /// Where the leaves and the results are in a graph that has these leaves, and runs with these sizes.
+    /// Binds the plan to a graph with these leaves and batch sizes.
     ///
     /// # Errors
-    /// When one of them lies in no buffer.
+    /// Returns an error if a leaf or a result is outside all buffers.
     pub(super) fn bind(
         &self,
         (sizes, leaves): (&Bindings, &[Leaf]),
         recorded: &Recorded,
         span: &dyn Fn(usize) -> Result<Span, Refusal>,
-    ) -> Result<Bound, Refusal> {
-        let mut bound = bind(leaves, &self.captured.results, recorded, span)?;
-        for input in &mut bound.inputs {
+    ) -> Result<GraphBinding, Refusal> {
+        let mut binding = bind(leaves, &self.captured.results, recorded, span)?;
+        for input in &mut binding.inputs {
             input.is_read = self.read.contains(&input.name);
         }
-        Ok(Bound {
+        Ok(GraphBinding {
             sizes: *sizes,
-            ..bound
+            ..binding
         })
     }
 }
 
-impl Loaded {
-    /// Its plan.
+impl LoadedProgram {
+    /// Returns the plan.
     pub(super) const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What it runs: `a program of 92 ops for n_tokens up to 8, n_kv up to 256`.
+    /// Describes the program, such as `a program of 92 ops for n_tokens up to 8, n_kv up to 256`.
     pub(super) fn describe(&self) -> String {
         let ops = self.plan.captured.graph.insts().len();
         let batch = self.plan.captured.batch.iter();
@@ -321,72 +322,80 @@ impl Loaded {
         }
     }
 
-    /// The plan alone: memory and weights are given back.
+    /// Unloads the program and returns its plan.
     pub(super) fn into_plan(self) -> Plan {
         self.plan
     }
 
-    /// The sizes that it has memory for, or these where they are larger.
+    /// Returns the larger of the program's sizes and these sizes.
     pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
         larger(&self.shape.most, sizes)
     }
 
-    /// Whether it has memory for a batch of these sizes.
+    /// Returns true if the program has memory for a batch of these sizes.
     pub(super) fn holds(&self, sizes: &Bindings) -> bool {
         self.shape.holds(sizes)
     }
 
-    /// Takes the states from the client's memory.
-    pub(super) fn take_states(&mut self, bound: &Bound, memory: &Memory) -> Result<(), ExecError> {
+    /// Copies the states from the client's memory to the devices.
+    pub(super) fn load_states(
+        &mut self,
+        binding: &GraphBinding,
+        memory: &Memory,
+    ) -> Result<(), ExecError> {
         for part in &self.parts {
-            let at = &bound.states[part.state];
+            let at = &binding.states[part.state];
             let data = WeightData {
                 dtype: at.dtype,
                 ne: at.ne,
                 bytes: memory.bytes(at.span),
             };
             let cut = pack(&at.name, data, part.intervals(at.ne).as_deref())?;
-            let gaps = || gaps(&at.name);
-            let to = self.executor.state_mut(part.value)?.ok_or_else(gaps)?;
-            to.copy_from_slice(cut.bytes.get(..to.len()).ok_or_else(gaps)?);
+            let missing = || no_memory(&at.name);
+            let to = self.executor.state_mut(part.value)?.ok_or_else(missing)?;
+            to.copy_from_slice(cut.bytes.get(..to.len()).ok_or_else(missing)?);
         }
         Ok(())
     }
 
-    /// Gives the states back to the client's memory.
-    pub(super) fn give_states(&self, bound: &Bound, memory: &mut Memory) -> Result<(), ExecError> {
+    /// Copies the states from the devices to the client's memory.
+    pub(super) fn store_states(
+        &self,
+        binding: &GraphBinding,
+        memory: &mut Memory,
+    ) -> Result<(), ExecError> {
         for part in &self.parts {
-            let at = &bound.states[part.state];
-            let gaps = || gaps(&at.name);
-            let local = self.executor.state(part.value)?.ok_or_else(gaps)?;
+            let at = &binding.states[part.state];
+            let missing = || no_memory(&at.name);
+            let local = self.executor.state(part.value)?.ok_or_else(missing)?;
             let whole = memory.bytes_mut(at.span);
             match part.intervals(at.ne) {
                 Some(parts) => scatter((at.dtype, at.ne), &parts, local, whole),
-                None => whole.copy_from_slice(local.get(..whole.len()).ok_or_else(gaps)?),
+                None => whole.copy_from_slice(local.get(..whole.len()).ok_or_else(missing)?),
             }
         }
         Ok(())
     }
 
-    /// Runs the graph: inputs come from the client's memory, and results go there.
+    /// Runs the graph with inputs from the client's memory, and stores the results there.
     pub(super) fn run(
         &mut self,
-        bound: &Bound,
+        binding: &GraphBinding,
         memory: &mut Memory,
         times: &mut Times,
     ) -> Result<(), ExecError> {
         let mut host = Inputs {
             memory,
-            located: &bound.inputs,
+            tensors: &binding.inputs,
         };
         let executor = self.executor.as_mut();
-        times.within(|| run(executor, &bound.sizes, &mut host))?;
-        for (i, at) in bound.results.iter().enumerate() {
+        times.measure(|| run(executor, &binding.sizes, &mut host))?;
+        for (i, at) in binding.results.iter().enumerate() {
             let Some(at) = at else { continue };
-            let gaps = || gaps("a result");
-            let (dtype, packed) = self.executor.output(i)?.ok_or_else(gaps)?;
+            let missing = || no_memory("a result");
+            let (dtype, packed) = self.executor.output(i)?.ok_or_else(missing)?;
             if dtype != at.dtype {
-                return Err(gaps());
+                return Err(missing());
             }
             store(&packed, (dtype, at.ne), at.nb, memory.bytes_mut(at.span));
         }
@@ -394,7 +403,7 @@ impl Loaded {
     }
 }
 
-/// Runs a batch of these sizes.
+/// Runs a batch of these sizes, and commits its states.
 fn run(
     executor: &mut dyn Executor,
     sizes: &Bindings,
@@ -406,7 +415,8 @@ fn run(
     Ok(())
 }
 
-/// The larger of each size; the latter alone where states have other sizes.
+/// Returns the larger of each size. Returns `b` unchanged if the sizes of states differ, because a program's states have fixed
+/// sizes.
 pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
     let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     if states.iter().any(|&s| a.get(s) != b.get(s)) {
@@ -416,7 +426,7 @@ pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
     Symbol::ALL.into_iter().fold(*a, both)
 }
 
-fn gaps(what: &str) -> ExecError {
+fn no_memory(what: &str) -> ExecError {
     ExecError::Malformed {
         what: format!("{what} has no memory of its own"),
     }

@@ -1,8 +1,8 @@
-//! The programs of a connection.
+//! Caches the programs of a connection.
 //!
-//! A prompt, a token and the next token are one program with other sizes. Which sizes are those of the batch is guessed from
-//! the first graph and seen in others; a graph is run by a program for any sizes only where that program with the graph's
-//! sizes is the graph, op by op. A graph for which there is none has a program of its own.
+//! The graphs of a prompt and of single tokens differ only in sizes, so they can share a program. The batch sizes are guessed
+//! from the first graph and learned from later ones. A graph uses a shared program only if the program's graph, with these sizes
+//! inserted, equals it op by op. Other graphs get programs of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,52 +15,54 @@ use tpc_rpc::{Recorded, Refusal, Span, generalised};
 
 use super::executors::Executors;
 use super::memory::Memory;
-use super::program::{Bound, Loaded, Plan, larger};
-use super::refusal::cannot;
+use super::program::{GraphBinding, LoadedProgram, Plan, larger};
+use super::refusal::cannot_run;
 use crate::codes;
 use crate::observer::Observer;
 
-/// The most programs that are kept.
+/// The largest number of cached programs.
 const PROGRAMS: usize = 6;
-/// The most graphs of a structure that are learned from.
-const GRAPHS: usize = 12;
-/// The most readings of graphs that are kept.
-const READINGS: usize = 1024;
+/// The largest number of sample graphs per structure.
+const SAMPLES: usize = 12;
+/// The largest number of cached matches.
+const MATCHES: usize = 1024;
 
 type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
 
-/// A program, and when it was last used.
-struct Kept {
-    loaded: Loaded,
-    used: u64,
-    /// The buffers of its weights.
+/// A cached program.
+struct CacheEntry {
+    program: LoadedProgram,
+    /// The value of [`Programs::clock`] at the last use.
+    last_use: u64,
+    /// The buffers that contain the program's weights.
     weights: BTreeSet<u64>,
 }
 
-/// How a program runs a graph.
+/// A program that runs a graph, with the graph's sizes and leaves.
 #[derive(Clone)]
-struct Reading {
-    /// The program.
+struct ProgramMatch {
+    /// The key of the program.
     key: String,
     /// The sizes of the batch.
     sizes: Bindings,
     leaves: Vec<Leaf>,
 }
 
-/// The programs of a connection, and what they run.
+/// The programs of a connection, and the graphs that they run.
 pub(super) struct Programs {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
-    /// The ops without a kernel that were reported.
+    /// The ops without a kernel that have been reported.
     reported: Arc<Mutex<BTreeSet<String>>>,
-    /// By the structure of graphs, or by the form of one.
-    programs: BTreeMap<String, Kept>,
-    /// By the form of the graph.
-    readings: BTreeMap<String, Reading>,
-    /// By structure, graphs that no program for any sizes ran when they came.
-    seen: BTreeMap<String, Vec<Recorded>>,
-    used: u64,
+    /// Shared programs by the structure of their graphs, and single-graph programs by form.
+    programs: BTreeMap<String, CacheEntry>,
+    /// Matches by the form of the graph.
+    matches: BTreeMap<String, ProgramMatch>,
+    /// Graphs without a shared program, by structure. They show which sizes vary.
+    samples: BTreeMap<String, Vec<Recorded>>,
+    /// Counts the uses of programs, to find the least recently used one.
+    clock: u64,
 }
 
 impl Programs {
@@ -75,186 +77,182 @@ impl Programs {
             observer,
             reported,
             programs: BTreeMap::new(),
-            readings: BTreeMap::new(),
-            seen: BTreeMap::new(),
-            used: 0,
+            matches: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            clock: 0,
         }
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Loaded> {
-        self.programs.get(key).map(|kept| &kept.loaded)
+    pub(super) fn get(&self, key: &str) -> Option<&LoadedProgram> {
+        self.programs.get(key).map(|entry| &entry.program)
     }
 
-    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Loaded> {
-        self.used += 1;
-        let kept = self.programs.get_mut(key)?;
-        kept.used = self.used;
-        Some(&mut kept.loaded)
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut LoadedProgram> {
+        self.clock += 1;
+        let entry = self.programs.get_mut(key)?;
+        entry.last_use = self.clock;
+        Some(&mut entry.program)
     }
 
-    /// Drops all programs: weights have changed.
+    /// Drops all programs, because a weight has changed.
     pub(super) fn clear(&mut self) {
         self.programs.clear();
-        self.readings.clear();
-        self.seen.clear();
+        self.matches.clear();
+        self.samples.clear();
     }
 
-    /// Drops the programs with weights in a buffer that is there no more.
+    /// Drops the programs with weights in a freed buffer.
     pub(super) fn forget(&mut self, buffer: u64) {
         self.programs
-            .retain(|_, kept| !kept.weights.contains(&buffer));
+            .retain(|_, entry| !entry.weights.contains(&buffer));
         let programs = &self.programs;
-        self.readings
-            .retain(|_, reading| programs.contains_key(&reading.key));
-        self.seen.clear();
+        self.matches
+            .retain(|_, found| programs.contains_key(&found.key));
+        self.samples.clear();
     }
 
-    /// The program that runs a graph, and where the graph's tensors are. `None` where one has to be made or to grow.
+    /// Returns the key of the program that runs a graph, and the graph's binding. Returns `None` if a program must be made or
+    /// enlarged.
     ///
     /// # Errors
-    /// When a tensor lies in no buffer, or the records of the graph do not fit together.
+    /// Returns an error if a tensor is outside all buffers, or if the graph's records are inconsistent.
     pub(super) fn find(
         &mut self,
         recorded: &Recorded,
         span: Spans<'_>,
-    ) -> Result<Option<(String, Bound)>, Refusal> {
-        let Some(reading) = self.reading(recorded)? else {
+    ) -> Result<Option<(String, GraphBinding)>, Refusal> {
+        let Some(found) = self.find_match(recorded)? else {
             return Ok(None);
         };
-        let loaded = self.get(&reading.key);
-        let Some(loaded) = loaded.filter(|loaded| loaded.holds(&reading.sizes)) else {
+        let program = self.get(&found.key);
+        let Some(program) = program.filter(|program| program.holds(&found.sizes)) else {
             return Ok(None);
         };
-        let bound = bind(loaded.plan(), &reading, recorded, span)?;
-        Ok(Some((reading.key, bound)))
+        let binding = bind(program.plan(), &found, recorded, span)?;
+        Ok(Some((found.key, binding)))
     }
 
-    /// How one of the programs runs a graph, whether it has memory for it or not.
-    fn reading(&mut self, recorded: &Recorded) -> Result<Option<Reading>, Refusal> {
+    /// Returns the match between a graph and a program. The program may need more memory for the graph.
+    fn find_match(&mut self, recorded: &Recorded) -> Result<Option<ProgramMatch>, Refusal> {
         let form = recorded.form();
-        let known = self.readings.get(&form);
-        if let Some(reading) = known.filter(|r| self.programs.contains_key(&r.key)) {
-            return Ok(Some(reading.clone()));
+        let known = self.matches.get(&form);
+        if let Some(found) = known.filter(|r| self.programs.contains_key(&r.key)) {
+            return Ok(Some(found.clone()));
         }
         let key = recorded.structure();
-        let Some(loaded) = self.get(&key) else {
+        let Some(program) = self.get(&key) else {
             return Ok(None);
         };
-        let fixed = fixed(recorded)?;
-        let Some(sizes) = loaded.plan().sizes_of(&fixed) else {
+        let fixed = read_fixed_graph(recorded)?;
+        let Some(sizes) = program.plan().sizes_of(&fixed) else {
             return Ok(None);
         };
         let leaves = fixed.leaves;
-        let reading = Reading { key, sizes, leaves };
-        self.remember(form, &reading);
-        Ok(Some(reading))
+        let found = ProgramMatch { key, sizes, leaves };
+        self.remember(form, &found);
+        Ok(Some(found))
     }
 
-    fn remember(&mut self, form: String, reading: &Reading) {
-        if self.readings.len() >= READINGS {
-            self.readings.clear();
+    fn remember(&mut self, form: String, found: &ProgramMatch) {
+        if self.matches.len() >= MATCHES {
+            self.matches.clear();
         }
-        self.readings.insert(form, reading.clone());
+        self.matches.insert(form, found.clone());
     }
 
-    /// Makes the program of a graph, or room for the graph in a program. No program has states that are needed.
+    /// Makes or enlarges the program of a graph. The caller has written all states back, because a program may be dropped.
     ///
     /// # Errors
-    /// The reason why it cannot be run.
+    /// Returns an error if the graph cannot be planned, proved or loaded.
     pub(super) fn make(
         &mut self,
         recorded: &Recorded,
         memory: &Memory,
         span: Spans<'_>,
-    ) -> Result<(String, Bound), Refusal> {
-        if let Some(reading) = self.reading(recorded)?
-            && let Some(kept) = self.programs.remove(&reading.key)
+    ) -> Result<(String, GraphBinding), Refusal> {
+        if let Some(found) = self.find_match(recorded)?
+            && let Some(entry) = self.programs.remove(&found.key)
         {
-            let sizes = kept.loaded.sizes_with(&reading.sizes);
-            let plan = kept.loaded.into_plan();
-            return self.load(plan, &sizes, (reading, recorded), memory, span);
+            let sizes = entry.program.sizes_with(&found.sizes);
+            let plan = entry.program.into_plan();
+            return self.load(plan, &sizes, (found, recorded), memory, span);
         }
-        let fixed = fixed(recorded)?;
+        let fixed = read_fixed_graph(recorded)?;
         let key = recorded.structure();
-        if let Some((plan, sizes, most)) = self.any_sizes(recorded, &key) {
-            // What ran graphs of the structure so far goes: the new one runs them too.
+        if let Some((plan, sizes, most)) = self.plan_shared(recorded, &key) {
+            // The new program also runs the graphs of the old one.
             self.programs.remove(&key);
-            self.readings.retain(|_, reading| reading.key != key);
+            self.matches.retain(|_, found| found.key != key);
             let leaves = fixed.leaves;
-            let reading = Reading { key, sizes, leaves };
-            return self.load(plan, &most, (reading, recorded), memory, span);
+            let found = ProgramMatch { key, sizes, leaves };
+            return self.load(plan, &most, (found, recorded), memory, span);
         }
-        let reading = Reading {
+        let found = ProgramMatch {
             key: recorded.form(),
             sizes: Bindings::default(),
             leaves: fixed.leaves.clone(),
         };
-        let plan = Plan::new(fixed, &self.placement).map_err(|all| first(&all))?;
-        self.load(
-            plan,
-            &Bindings::default(),
-            (reading, recorded),
-            memory,
-            span,
-        )
+        let plan = Plan::new(fixed, &self.placement).map_err(|all| refusal_of(&all))?;
+        self.load(plan, &Bindings::default(), (found, recorded), memory, span)
     }
 
-    /// The plan for graphs of this structure and any sizes, with those of this graph, and the largest so far. `None` where there is none that a
-    /// graph which was seen before does not have already.
-    fn any_sizes(
+    /// Plans a shared program from the sample graphs of a structure, with this graph added. Returns the plan, this graph's sizes
+    /// and the largest sizes. Returns `None` if no size varies, a state's size varies, planning fails, or the structure has
+    /// [`SAMPLES`] graphs.
+    fn plan_shared(
         &mut self,
         recorded: &Recorded,
         structure: &str,
     ) -> Option<(Plan, Bindings, Bindings)> {
-        let seen = self.seen.entry(structure.to_owned()).or_default();
-        if seen.len() >= GRAPHS {
+        let samples = self.samples.entry(structure.to_owned()).or_default();
+        if samples.len() >= SAMPLES {
             return None;
         }
-        seen.push(recorded.clone());
-        let captured = read_sized(&generalised(seen), "graph").ok()?;
+        samples.push(recorded.clone());
+        let captured = read_sized(&generalised(samples), "graph").ok()?;
         if captured.batch.is_empty() || !has_fixed_states(&captured.graph) {
             return None;
         }
-        let own = captured.sizes_of(&fixed(recorded).ok()?)?;
+        let own = captured.sizes_of(&read_fixed_graph(recorded).ok()?)?;
         let mut most = own;
-        for graph in seen.iter() {
-            most = larger(&captured.sizes_of(&fixed(graph).ok()?)?, &most);
+        for graph in samples.iter() {
+            most = larger(&captured.sizes_of(&read_fixed_graph(graph).ok()?)?, &most);
         }
         Some((Plan::new(captured, &self.placement).ok()?, own, most))
     }
 
-    /// Loads a program for batches of up to such sizes, and keeps it.
+    /// Loads a program for batches of up to these sizes, and caches it.
     fn load(
         &mut self,
         plan: Plan,
         most: &Bindings,
-        (reading, recorded): (Reading, &Recorded),
+        (found, recorded): (ProgramMatch, &Recorded),
         memory: &Memory,
         span: Spans<'_>,
-    ) -> Result<(String, Bound), Refusal> {
+    ) -> Result<(String, GraphBinding), Refusal> {
         if self.programs.len() >= PROGRAMS {
-            let oldest = self.programs.iter().min_by_key(|(_, kept)| kept.used);
+            let oldest = self.programs.iter().min_by_key(|(_, entry)| entry.last_use);
             if let Some(key) = oldest.map(|(key, _)| key.clone()) {
                 self.programs.remove(&key);
             }
         }
-        let bound = bind(&plan, &reading, recorded, span)?;
-        let loaded = plan.load(most, (memory, &bound.weights), &self.executors);
-        let loaded = loaded.map_err(|all| first(&all))?;
-        self.report(&loaded.by_reference);
-        (self.observer).detail(&format!("made {}", loaded.describe()));
-        self.used += 1;
-        let kept = Kept {
-            loaded,
-            used: self.used,
-            weights: bound.weights.iter().map(|w| w.span.buffer).collect(),
+        let binding = bind(&plan, &found, recorded, span)?;
+        let program = plan.load(most, (memory, &binding.weights), &self.executors);
+        let program = program.map_err(|all| refusal_of(&all))?;
+        self.report(&program.by_reference);
+        (self.observer).detail(&format!("made {}", program.describe()));
+        self.clock += 1;
+        let entry = CacheEntry {
+            program,
+            last_use: self.clock,
+            weights: binding.weights.iter().map(|w| w.span.buffer).collect(),
         };
-        self.programs.insert(reading.key.clone(), kept);
-        self.remember(recorded.form(), &reading);
-        Ok((reading.key, bound))
+        self.programs.insert(found.key.clone(), entry);
+        self.remember(recorded.form(), &found);
+        Ok((found.key, binding))
     }
 
-    /// Reports ops without a kernel, once each.
+    /// Reports each op without a kernel once.
     fn report(&self, ops: &BTreeSet<String>) {
         let Ok(mut reported) = self.reported.lock() else {
             return;
@@ -275,14 +273,14 @@ impl Programs {
 
 fn bind(
     plan: &Plan,
-    reading: &Reading,
+    found: &ProgramMatch,
     recorded: &Recorded,
     span: Spans<'_>,
-) -> Result<Bound, Refusal> {
-    plan.bind((&reading.sizes, &reading.leaves), recorded, span)
+) -> Result<GraphBinding, Refusal> {
+    plan.bind((&found.sizes, &found.leaves), recorded, span)
 }
 
-/// Whether no state has a size of the batch: a program's states are as large for any batch.
+/// Returns true if no state's size depends on the batch.
 fn has_fixed_states(graph: &Graph) -> bool {
     let of_caches = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     let is_fixed =
@@ -295,15 +293,15 @@ fn has_fixed_states(graph: &Graph) -> bool {
     })
 }
 
-/// A graph of numbers.
-fn fixed(recorded: &Recorded) -> Result<CapturedGraph, Refusal> {
-    read_fixed(&recorded.records, "graph").map_err(|e| first(&[e.into()]))
+/// Reads a graph with all sizes fixed.
+fn read_fixed_graph(recorded: &Recorded) -> Result<CapturedGraph, Refusal> {
+    read_fixed(&recorded.records, "graph").map_err(|e| refusal_of(&[e.into()]))
 }
 
-/// The first of the reasons why a graph cannot be run.
-fn first(all: &[Diagnostic]) -> Refusal {
+/// Makes a refusal from the first diagnostic.
+fn refusal_of(all: &[Diagnostic]) -> Refusal {
     match all.first() {
-        Some(d) => cannot(&format!("{} ({})", d, d.code.id)),
-        None => cannot("no reason is known"),
+        Some(d) => cannot_run(&format!("{} ({})", d, d.code.id)),
+        None => cannot_run("no reason is known"),
     }
 }

@@ -1,11 +1,11 @@
-//! The inputs whose elements a graph reads. Some it asks for their sizes alone, as a fill does.
+//! Finds the inputs whose elements a graph reads. Ops such as fill use only an input's size.
 
 use std::collections::BTreeSet;
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Output, Value};
 
-/// The names of the inputs whose elements any result depends on.
+/// Returns the names of the inputs whose elements affect an output or a state.
 pub(super) fn read_inputs(graph: &Graph) -> BTreeSet<String> {
     let mut needed = vec![false; graph.values().len()];
     let mut open: Vec<Value> = Vec::new();
@@ -39,7 +39,7 @@ mod tests {
     use tpc_ir::text::parse;
 
     #[test]
-    fn what_is_only_filled_is_not_read() {
+    fn a_fill_does_not_read_its_input() {
         let text = "tpir 1\ngraph \"g\"\n\n\
             v0 \"a\": f32[4] @host = input {name = \"a\"}\n\
             v1 \"b\": f32[4] @host = input {name = \"b\"}\n\

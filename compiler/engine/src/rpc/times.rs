@@ -1,54 +1,56 @@
-//! How long graphs take that a client has computed again, and how much of that is not their programs.
+//! Measures the time of repeated graphs, and the overhead outside their programs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::observer::Observer;
 
-/// The times of a connection, which are reported when it ends.
+/// The times of a connection's repeated graphs. Dropping the value reports them.
 pub(super) struct Times {
     observer: Arc<dyn Observer>,
-    /// When the graph that is computed was asked for, if it is the last one again.
-    begun: Option<Instant>,
-    /// What its program took.
-    inside: Duration,
+    /// The time of the current request if it repeats the last graph.
+    start: Option<Instant>,
+    /// The run time of the current graph's program.
+    program: Duration,
     graphs: u32,
-    all: Duration,
-    outside: Duration,
+    /// The total time of all repeated graphs.
+    total: Duration,
+    /// The total time outside the programs.
+    overhead: Duration,
 }
 
 impl Times {
     pub(super) fn new(observer: Arc<dyn Observer>) -> Times {
         Times {
             observer,
-            begun: None,
-            inside: Duration::ZERO,
+            start: None,
+            program: Duration::ZERO,
             graphs: 0,
-            all: Duration::ZERO,
-            outside: Duration::ZERO,
+            total: Duration::ZERO,
+            overhead: Duration::ZERO,
         }
     }
 
-    /// A graph is asked for.
-    pub(super) fn begin(&mut self, is_again: bool) {
-        self.begun = is_again.then(Instant::now);
+    /// Starts the clock if the request repeats the last graph.
+    pub(super) fn begin(&mut self, is_repeated: bool) {
+        self.start = is_repeated.then(Instant::now);
     }
 
-    /// Runs the program of the graph.
-    pub(super) fn within<T>(&mut self, run: impl FnOnce() -> T) -> T {
+    /// Runs a graph's program and measures its time.
+    pub(super) fn measure<T>(&mut self, run: impl FnOnce() -> T) -> T {
         let from = Instant::now();
         let out = run();
-        self.inside = from.elapsed();
+        self.program = from.elapsed();
         out
     }
 
-    /// The graph is computed.
+    /// Stops the clock and adds the time of the graph.
     pub(super) fn end(&mut self) {
-        if let Some(begun) = self.begun.take() {
-            let all = begun.elapsed();
+        if let Some(start) = self.start.take() {
+            let time = start.elapsed();
             self.graphs += 1;
-            self.all += all;
-            self.outside += all.saturating_sub(self.inside);
+            self.total += time;
+            self.overhead += time.saturating_sub(self.program);
         }
     }
 }
@@ -56,12 +58,12 @@ impl Times {
 impl Drop for Times {
     fn drop(&mut self) {
         if self.graphs > 0 {
-            let each = |all: Duration| all.as_secs_f64() * 1e6 / f64::from(self.graphs);
+            let each = |total: Duration| total.as_secs_f64() * 1e6 / f64::from(self.graphs);
             self.observer.detail(&format!(
                 "{} graphs computed again, each in {:.0} us, {:.0} us of them outside its program",
                 self.graphs,
-                each(self.all),
-                each(self.outside)
+                each(self.total),
+                each(self.overhead)
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions in files: what a run has read is kept for a later one.
+//! Session files: save the tokens and caches of a run, and restore them in a later run.
 
 mod turns;
 
@@ -11,21 +11,21 @@ use tpc_text::Message;
 use crate::error::Error;
 use crate::generate::{Slot, TokenSink};
 
-/// The bytes of each tensor that tell models with equal headers apart.
+/// The number of bytes per tensor in the model's checksum. They distinguish models with equal headers.
 const SAMPLE: usize = 256;
 
-/// The content of a file.
+/// The content of a session file.
 #[derive(Debug)]
 pub struct SessionFile {
     session: Vec<u8>,
-    /// The turns of the conversation that goes on; `None` for a text that was continued as it is.
+    /// The turns of a saved conversation; `None` for plain text.
     pub turns: Option<Vec<Message>>,
 }
 
 impl SessionFile {
-    /// Separates the session from the turns. Nothing is verified yet: [`load`](Self::load) does.
+    /// Separates the session from the turns. [`load`](Self::load) verifies the session.
     pub fn parse(mut bytes: Vec<u8>) -> SessionFile {
-        let (session, turns) = turns::read(&bytes);
+        let (session, turns) = turns::split(&bytes);
         let n = session.len();
         bytes.truncate(n);
         SessionFile {
@@ -34,10 +34,11 @@ impl SessionFile {
         }
     }
 
-    /// Loads the session into the only slot.
+    /// Loads the session's single sequence into a slot.
     ///
     /// # Errors
-    /// Returns an error if the file is of another model, is damaged, or has more than one text. The session is empty then.
+    /// Returns an error if the file is damaged or belongs to another model. Also returns an error, and clears the session, if the
+    /// file does not hold exactly one text that matches its caches.
     pub fn load<E: Executor + ?Sized>(
         &self,
         session: &mut Session<E>,
@@ -62,10 +63,10 @@ impl SessionFile {
     }
 }
 
-/// Writes the only slot of a session, and the turns of its conversation.
+/// Writes a session with one slot, and the turns of its conversation.
 ///
 /// # Errors
-/// Returns an error if the session keeps no states, or the writer fails.
+/// Returns an error if the executor cannot export its states, or if writing fails.
 pub fn save<E: Executor + ?Sized>(
     session: &Session<E>,
     slot: &Slot<'_, impl TokenSink>,
@@ -74,23 +75,23 @@ pub fn save<E: Executor + ?Sized>(
 ) -> Result<(), SaveError> {
     let texts = [(slot.seq, slot.read.clone())];
     session.save(checksum(model), &texts, out)?;
-    let turns = turns.map_or_else(Vec::new, turns::written);
+    let turns = turns.map_or_else(Vec::new, turns::encode);
     out.write_all(&turns).map_err(SaveError::Io)
 }
 
-/// Checks that a session can be saved, before there is something to save.
+/// Checks that the executor can save sessions, before any work is done.
 ///
 /// # Errors
-/// Returns the executor's error if it keeps no states.
+/// Returns an error if the executor cannot export its states.
 pub fn check<E: Executor + ?Sized>(session: &Session<E>) -> Result<(), Error> {
     match session.save(0, &[], &mut std::io::sink()) {
         Err(SaveError::Exec(e)) => Err(Error::from(e)),
-        // Nothing is written.
+        // The writer discards all bytes.
         Ok(()) | Err(SaveError::Io(_)) => Ok(()),
     }
 }
 
-/// Computes a checksum of a model's header and of the begin of each tensor.
+/// Computes a checksum of a model's header and of the first [`SAMPLE`] bytes of each tensor.
 fn checksum(file: &GgufFile) -> u64 {
     let mut sum = Checksum::default();
     let header = file.header();

@@ -1,22 +1,22 @@
-//! The turns of a conversation, behind a session in a file.
+//! The turns of a conversation, stored after the session in its file.
 //!
 //! | part | content |
 //! |---|---|
-//! | session | what [`Session::save`](tpc_runtime::Session::save) writes |
-//! | turns | an array of roles and texts, as JSON |
-//! | end | its length and its [`Checksum`] (u64 each), and `tpcturns` |
+//! | session | the bytes of [`Session::save`](tpc_runtime::Session::save) |
+//! | turns | a JSON array of roles and texts |
+//! | end | the array's length and [`Checksum`] (u64 each), then `tpcturns` |
 //!
-//! A text that was continued as it is has no turns, and its file is the session alone.
+//! A file of plain text holds the session only.
 
 use tpc_runtime::Checksum;
 use tpc_text::Message;
 
 const MAGIC: &[u8; 8] = b"tpcturns";
-/// Bytes behind the array.
+/// The size of the end in bytes.
 const END: usize = 24;
 
-/// The bytes behind a session.
-pub(super) fn written(turns: &[Message]) -> Vec<u8> {
+/// Encodes the turns and the end of a file.
+pub(super) fn encode(turns: &[Message]) -> Vec<u8> {
     let turns: Vec<[&str; 2]> = turns
         .iter()
         .map(|m| [m.role.as_str(), m.content.as_str()])
@@ -29,8 +29,9 @@ pub(super) fn written(turns: &[Message]) -> Vec<u8> {
     out
 }
 
-/// The session of a file, and the turns behind it. What is not whole is left to the session's own checksum.
-pub(super) fn read(bytes: &[u8]) -> (&[u8], Option<Vec<Message>>) {
+/// Splits a file into its session and turns. If the end is missing or damaged, all bytes belong to the session, whose checksum
+/// then detects the damage.
+pub(super) fn split(bytes: &[u8]) -> (&[u8], Option<Vec<Message>>) {
     parse(bytes).map_or((bytes, None), |(session, turns)| (session, Some(turns)))
 }
 
@@ -57,22 +58,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_read_as_they_were_written() {
+    fn decoding_restores_encoded_turns() {
         let turns = [
             Message::new("user", "tpcturns \"\n"),
             Message::new("assistant", "ä"),
         ];
         let session = b"a session".to_vec();
-        let file = [session.clone(), written(&turns)].concat();
-        assert_eq!(read(&file), (&session[..], Some(turns.to_vec())));
-        assert_eq!(read(&session), (&session[..], None));
+        let file = [session.clone(), encode(&turns)].concat();
+        assert_eq!(split(&file), (&session[..], Some(turns.to_vec())));
+        assert_eq!(split(&session), (&session[..], None));
         for n in 0..file.len() {
-            assert_eq!(read(&file[..n]), (&file[..n], None), "cut at {n}");
+            assert_eq!(split(&file[..n]), (&file[..n], None), "cut at {n}");
         }
         for at in session.len()..file.len() {
             let mut bad = file.clone();
             bad[at] ^= 1;
-            assert_eq!(read(&bad).1, None, "{at}");
+            assert_eq!(split(&bad).1, None, "{at}");
         }
     }
 }
