@@ -14,7 +14,7 @@ use tpc_models::Drafting;
 
 /// The files that `tpc plan` counts in addition to the model.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "ExtraFileMemory the model, as llama.cpp loads it")]
+#[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
     /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]

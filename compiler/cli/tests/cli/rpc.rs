@@ -274,6 +274,48 @@ fn a_graph_is_computed_by_devices_that_share_it() {
 }
 
 #[test]
+fn weights_that_a_client_clears_are_loaded_again() {
+    let value = |i: usize| ((i * 37 % 23) as f32 - 11.0) / 7.0;
+    let up = tensor(1, [8, 32], 0, [0; 2], WEIGHTS, "up.weight");
+    let down = tensor(2, [32, 8], 0, [0; 2], WEIGHTS + 1024, "down.weight");
+    let x = tensor(3, [8, 7], 0, [0; 2], RESULTS, "x");
+    let y = tensor(5, [8, 7], 29, [2, 4], RESULTS + 1536, "y");
+    let all = conversation(7);
+    let get = message(8, &[y.as_slice(), &[0; 8], &224_u64.to_le_bytes()].concat());
+    let (head, hashes) = (33 + 2 * 21, 2 * (9 + 312));
+    let graph = &all[head + hashes..all.len() - get.len()];
+    let values: Vec<f32> = (0..256).map(value).collect();
+    let mut sent = all[..head].to_vec();
+    sent.extend(
+        [
+            set(&up, &values),
+            set(&down, &values),
+            set(&x, &values[..56]),
+        ]
+        .concat(),
+    );
+    sent.extend([graph, &get].concat());
+    // BUFFER_CLEAR of all weights; the last graph again.
+    sent.extend(message(
+        5,
+        &[WEIGHTS.to_le_bytes().as_slice(), &[0]].concat(),
+    ));
+    sent.extend([set(&x, &values[..56]), message(10, &graph[9..]), get].concat());
+    let (status, err, got) = answered(&["--devices", "cpu,cpu"], &sent);
+    assert_eq!(status, 0, "{err}");
+    let rows: Vec<&[u8]> = got.rchunks(232).take(1).collect();
+    assert!(
+        rows[0][8..].iter().all(|b| *b == 0),
+        "the cleared weights count"
+    );
+    let first = &got[84..84 + 232];
+    assert!(
+        first[8..].iter().any(|b| *b != 0),
+        "the first graph has its weights"
+    );
+}
+
+#[test]
 fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
     let value = |i: usize| ((i * 37 % 23) as f32 - 11.0) / 7.0;
     let (ups, downs): (Vec<f32>, Vec<f32>) =

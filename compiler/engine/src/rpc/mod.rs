@@ -183,6 +183,18 @@ impl Connection {
         self.state_holder = Some((key.to_owned(), Arc::clone(binding)));
         Ok(())
     }
+
+    /// Prepares bytes that the client fills or copies to. Programs with weights in the buffer hold its old elements and are
+    /// dropped.
+    fn prepare_overwrite(&mut self, span: Span) -> Result<(), Refusal> {
+        self.write_back_states(Some(span))?;
+        if self.programs.have_weights_in(span.buffer) {
+            self.write_back_states(None)?;
+            self.programs.forget(span.buffer);
+            self.last = None;
+        }
+        Ok(())
+    }
 }
 
 impl Client for Connection {
@@ -206,7 +218,7 @@ impl Client for Connection {
     }
 
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal> {
-        self.write_back_states(Some(span))?;
+        self.prepare_overwrite(span)?;
         self.memory.bytes_mut(span).fill(value);
         Ok(())
     }
@@ -246,7 +258,7 @@ impl Client for Connection {
         self.write_back_states(Some(from))?;
         self.check_current(from, "a tensor that is copied")?;
         let data = self.memory.bytes(from).to_vec();
-        self.write_back_states(Some(to))?;
+        self.prepare_overwrite(to)?;
         self.memory.bytes_mut(to).copy_from_slice(&data);
         Ok(())
     }

@@ -101,7 +101,13 @@ impl Programs {
         self.samples.clear();
     }
 
-    /// Drops the programs with weights in a freed buffer.
+    /// True if a program has weights in a buffer.
+    pub(super) fn have_weights_in(&self, buffer: u64) -> bool {
+        let mut entries = self.programs.values();
+        entries.any(|entry| entry.weights.contains(&buffer))
+    }
+
+    /// Drops the programs with weights in a buffer that was freed or overwritten.
     pub(super) fn forget(&mut self, buffer: u64) {
         self.programs
             .retain(|_, entry| !entry.weights.contains(&buffer));
