@@ -15,8 +15,8 @@ use tpc_op_cases::{Case, Random, Stored, operands};
 
 /// A device with the kernels that it has loaded.
 pub(super) struct Rig<D> {
-    driver: D,
-    functions: HashMap<String, Function>,
+    pub(super) driver: D,
+    pub(super) functions: HashMap<String, Function>,
     /// The bytes of a memory that were read, if the driver counts them.
     read: fn(&D, Memory) -> u64,
 }
