@@ -1,7 +1,7 @@
 //! What a case must give, and how far results are from it.
 
 use tpc_ir::{Bindings, DType};
-use tpc_runtime::{OpContext, Shape, Tensor, eval};
+use tpc_runtime::{OpContext, Tensor, eval};
 
 use crate::cases::{Arg, Case};
 use crate::random::Random;
@@ -17,14 +17,14 @@ pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
 ///
 /// # Panics
 /// When the case does not fit its op.
-pub fn expected(case: &Case, operands: &[Stored], shapes: &[Shape]) -> Vec<Tensor> {
+pub fn expected(case: &Case, operands: &[Stored]) -> Vec<Tensor> {
     let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();
     let ctx = OpContext {
         bindings: &Bindings::default(),
         options: case.options,
     };
-    eval(&case.op, &tensors, shapes, &ctx)
+    eval(&case.op, &tensors, &case.shapes(), &ctx)
         .unwrap_or_else(|e| panic!("the case does not fit its op: {e}\n{case:?}"))
 }
 
@@ -64,19 +64,4 @@ pub fn difference(case: &Case, found: &Stored, wanted: &Tensor) -> Option<String
         }
     }
     None
-}
-
-/// Whether an op has no kernel of its own on any device: leaves, collectives, and what is not known.
-pub fn refused(name: &str) -> bool {
-    matches!(
-        name,
-        "weight"
-            | "input"
-            | "state"
-            | "opaque"
-            | "all_reduce"
-            | "all_gather"
-            | "reduce_scatter"
-            | "all_to_all"
-    )
 }

@@ -63,8 +63,15 @@ impl Stored {
     /// A tensor of these elements, rounded to its type.
     pub fn of(dtype: DType, dims: [usize; 4], data: &Data, random: &Random) -> Stored {
         let mut stored = Stored::poison(Shape { dtype, dims }, random);
+        stored.write(data);
+        stored
+    }
+
+    /// Writes these elements, rounded to its type.
+    pub fn write(&mut self, data: &Data) {
+        let dtype = self.dtype;
         let block = dtype.block_len() as usize;
-        for (i, at) in stored.places().into_iter().enumerate() {
+        for (i, at) in self.places().into_iter().enumerate() {
             let bytes = match data {
                 Data::Int(v) => match dtype {
                     DType::I64 => v[i].to_le_bytes().to_vec(),
@@ -80,9 +87,8 @@ impl Stored {
                 }
                 Data::F32(_) => panic!("cases are of f64 or integers"),
             };
-            stored.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
+            self.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
         }
-        stored
     }
 
     /// Where each block begins, in order of the elements.

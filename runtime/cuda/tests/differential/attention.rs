@@ -1,11 +1,11 @@
 //! Attention whose cells several blocks share: any depth, any types of caches, any heads, the same bits alone and with others.
 
 use tpc_cuda::kernels::Kernel;
-use tpc_cuda_emulator::Build;
+use tpc_cuda_emulator::{Build, EmulatedDriver};
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 use tpc_op_cases::{Arg, CACHES, Case, Random, Stored, difference, expected, operands};
-use tpc_runtime::{Data, Shape};
+use tpc_runtime::Data;
 
 use super::{Rig, kernel, results, rig};
 
@@ -72,28 +72,31 @@ pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
 }
 
 /// Runs a case, whose results must be near the reference's. They, and the bytes of K and V that were read.
-fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
+fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
     let stored: Vec<Stored> = operands(case, random)
         .into_iter()
         .map(Stored::packed)
         .collect();
-    let shapes = case.results.iter();
-    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
-    let wanted = expected(case, &stored, &shapes);
+    let wanted = expected(case, &stored);
     let (found, read) = run(case, &stored, rig, random);
     let wrong = difference(case, &found, &wanted[0]);
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     (found, read)
 }
 
-fn run(case: &Case, stored: &[Stored], rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
-    let (kernel, size) = kernel(case);
+fn run(
+    case: &Case,
+    stored: &[Stored],
+    rig: &mut Rig<EmulatedDriver>,
+    random: &Random,
+) -> (Stored, [u64; 2]) {
+    let (kernel, size) = kernel(case).expect("a kernel");
     assert!(
         kernel.instance.name().starts_with("flash_decode"),
         "{case:?}"
     );
     let outputs = results(case, stored, random);
-    let left = rig.run((&kernel, size), (stored.to_vec(), outputs), None);
+    let left = rig.launch((&kernel, size), (stored.to_vec(), outputs), None);
     let mut left = left.unwrap_or_else(|e| panic!("{e}: {case:?}"));
     (left.results.remove(0), [left.read[1], left.read[2]])
 }
@@ -301,7 +304,8 @@ fn scratch_memory_is_that_of_the_largest_batch() {
             heads: [8, 2],
             cells,
         };
-        kernel(&case(sizes, [DType::F16, DType::F16], &random)).0
+        let case = case(sizes, [DType::F16, DType::F16], &random);
+        kernel(&case).expect("a kernel").0
     };
     let (one, two) = (of(128), of(256));
     // Eight rows of 64 values, a maximum and a sum for each chunk.

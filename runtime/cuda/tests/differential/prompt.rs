@@ -3,26 +3,24 @@
 
 use tpc_cuda::kernels::Kernel;
 use tpc_cuda::{Device, Driver, Module};
-use tpc_cuda_emulator::Build;
+use tpc_cuda_emulator::{Build, EmulatedDriver};
 use tpc_ir::DType;
 use tpc_op_cases::{CACHES, Case, Random, Stored, difference, expected, operands};
-use tpc_runtime::{Data, Shape};
+use tpc_runtime::Data;
 
 use super::attention::{self, Sizes, cut, elements};
 use super::{Rig, kernel, results, rig, tolerated};
 
 /// Runs a case, whose results must be near the reference's. They, and the bytes of K and V that were read.
-fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, [u64; 2]) {
-    let (kernel, size) = kernel(case);
+fn check(case: &Case, rig: &mut Rig<EmulatedDriver>, random: &Random) -> (Stored, [u64; 2]) {
+    let (kernel, size) = kernel(case).expect("a kernel");
     let name = kernel.instance.name();
     assert!(name.starts_with("flash_prefill"), "{name}");
     let packed = operands(case, random).into_iter().map(Stored::packed);
     let stored: Vec<Stored> = packed.collect();
-    let shapes = case.results.iter();
-    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
-    let wanted = expected(case, &stored, &shapes);
+    let wanted = expected(case, &stored);
     let outputs = results(case, &stored, random);
-    let left = rig.run((&kernel, size), (stored, outputs), None);
+    let left = rig.launch((&kernel, size), (stored, outputs), None);
     let mut left = left.unwrap_or_else(|e| panic!("{e}: {name}"));
     let found = left.results.remove(0);
     let wrong = difference(&tolerated(case, &kernel), &found, &wanted[0]);
@@ -255,9 +253,7 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
         .into_iter()
         .map(Stored::packed)
         .collect();
-    let shapes = case.results.iter();
-    let shapes: Vec<Shape> = shapes.map(|&(dtype, dims)| Shape { dtype, dims }).collect();
-    let wanted = expected(case, &stored, &shapes);
+    let wanted = expected(case, &stored);
     let module = rig
         .driver
         .load(Device(0), &Module::new(kernel.instance.module(), text));
@@ -265,7 +261,7 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
     let function = rig.driver.function(module.expect("it compiles"), &name);
     rig.functions.insert(name, function.expect("a kernel"));
     let outputs = results(case, &stored, random);
-    let left = rig.run((kernel, None), (stored, outputs), None);
+    let left = rig.launch((kernel, None), (stored, outputs), None);
     Some(left.is_ok_and(|mut left| {
         let found = left.results.remove(0);
         difference(&tolerated(case, kernel), &found, &wanted[0]).is_none()
@@ -287,7 +283,7 @@ fn each_barrier_of_a_tile_is_needed() {
     // One look at the mask finds nothing.
     let hidden = |c: usize| if c < 1024 { f64::NEG_INFINITY } else { 0.0 };
     *reals(&mut case, 3) = (0..1160 * 12).map(|i| hidden(i % 1160)).collect();
-    let (kernel, _) = kernel(&case);
+    let (kernel, _) = kernel(&case).expect("a kernel");
     let text = kernel.instance.single_kernel_source().text;
     match right(text.clone(), &kernel, &case, &random) {
         None => return,

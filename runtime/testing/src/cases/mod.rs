@@ -9,7 +9,7 @@ mod rows;
 
 use tpc_ir::DType;
 use tpc_ir::op::Op;
-use tpc_runtime::{Data, Options};
+use tpc_runtime::{Data, Options, Shape};
 
 use crate::random::Random;
 
@@ -78,6 +78,12 @@ impl Case {
         self
     }
 
+    /// The shapes of its results.
+    pub fn shapes(&self) -> Vec<Shape> {
+        let shape = |&(dtype, dims): &(DType, [usize; 4])| Shape { dtype, dims };
+        self.results.iter().map(shape).collect()
+    }
+
     /// That may also run in place.
     pub fn in_place(mut self, operand: usize, result: usize) -> Case {
         self.in_place = Some((operand, result));
@@ -101,6 +107,10 @@ pub fn generator(name: &str) -> Option<Generator> {
         return Some(pointwise::glu);
     }
     Some(match name {
+        "opaque" => |_, random| {
+            let names = ["soft_max_back", "cpy", "get_rows", "view"];
+            foreign(random.pick(&names), random)
+        },
         "hadamard" => layout::hadamard,
         "arange" => layout::arange,
         "leaky_relu" | "xielu" | "fill" | "scale" | "clamp" => pointwise::curve,

@@ -110,8 +110,8 @@ pub(super) fn glu(name: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let op = Glu {
         kind,
-        alpha: 1.702,
-        limit: 2.5,
+        alpha: if kind.takes_alpha() { 1.702 } else { 0.0 },
+        limit: if kind.takes_limit() { 2.5 } else { 0.0 },
     };
     let form = gelu(random);
     let dtype = readable(random, dims[0]);

@@ -271,7 +271,7 @@ const MODULES: [(&str, &[&str]); 22] = [
     ),
     (
         "runtime/testing",
-        &["random", "skip", "cases", "stored", "compare"],
+        &["random", "skip", "cases", "stored", "compare", "suite"],
     ),
     (
         "compiler/diag",

@@ -1,0 +1,101 @@
+//! Results against the reference's.
+
+use tpc_ir::op::Op;
+
+use super::exceptions::{Check, exception};
+use super::executor::{ExecutorUnderTest, Factory, Failure};
+use crate::cases::{Case, generator};
+use crate::compare::{difference, expected};
+use crate::random::Random;
+use crate::stored::Stored;
+
+type Executors = Vec<Box<dyn ExecutorUnderTest>>;
+
+/// Runs the cases of every `parts`-th op from op `part` on. `TPC_ONLY` chooses the ops whose names contain it.
+///
+/// # Panics
+/// When a result is not the reference's, when an op is skipped without an exception, and when an exception no longer applies.
+pub fn agree(factory: &Factory, part: usize, parts: usize) {
+    let mut executors = (factory.build)();
+    if executors.is_empty() {
+        return;
+    }
+    let only = std::env::var("TPC_ONLY").unwrap_or_default();
+    let ops = Op::NAMES.iter().copied().flatten().copied();
+    let ops = ops.skip(part).step_by(parts);
+    let wrong: Vec<String> = ops
+        .filter(|op| op.contains(&only))
+        .flat_map(|op| check_op(factory, op, &mut executors))
+        .collect();
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Runs the cases of an op. What is wrong, in words.
+fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<String> {
+    let exception = exception(factory.executor, Check::Agreement, op);
+    let Some(generate) = generator(op) else {
+        return match exception {
+            Some(_) => Vec::new(),
+            None => vec![format!("{op} has neither cases nor an exception")],
+        };
+    };
+    let outcomes = (0..factory.cases).map(|seed| {
+        let random = Random::new(op, seed);
+        let case = generate(op, &random);
+        (check(&case, executors, &random), case)
+    });
+    let wrong = outcomes.filter_map(|(outcome, case)| match (outcome, exception) {
+        (Ok(()), None) | (Err(Failure::NoKernel(_)), Some(_)) => None,
+        (Ok(()), Some(e)) => Some(format!("the exception no longer applies: {e:?}")),
+        (Err(failure), _) => Some(format!("{failure:?}: {case:?}")),
+    });
+    wrong.collect()
+}
+
+/// Runs a case on all executors, and in place on one of them where it may be.
+fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), Failure> {
+    let operands = executors[0].operands(case, random);
+    let results = executors[0].results(case, &operands, random);
+    let wanted = expected(case, &operands);
+    let case = &Case {
+        tolerance: executors[0].tolerance(case),
+        ..case.clone()
+    };
+    let mut first: Option<Vec<Stored>> = None;
+    for (i, executor) in executors.iter_mut().enumerate() {
+        let (mut inputs, mut outputs) = (operands.clone(), results.clone());
+        executor.run(case, &mut inputs, &mut outputs, None)?;
+        hold(inputs == operands, "an operand has changed")?;
+        for (output, result) in outputs.iter().zip(&results) {
+            hold(output.same_gaps(result), "bytes beside the result")?;
+        }
+        match &first {
+            Some(first) => hold(*first == outputs, &format!("other bits on variant {i}"))?,
+            None => {
+                for (output, wanted) in outputs.iter().zip(&wanted) {
+                    difference(case, output, wanted).map_or(Ok(()), |d| Err(Failure::Other(d)))?;
+                }
+                first = Some(outputs);
+            }
+        }
+    }
+    let Some((operand, result)) = case.in_place else {
+        return Ok(());
+    };
+    if operands[operand].dtype() == results[result].dtype() {
+        let (mut inputs, mut outputs) = (operands, results);
+        let executor = random.below(executors.len());
+        executors[executor].run(case, &mut inputs, &mut outputs, case.in_place)?;
+        if let Some(d) = difference(case, &inputs[operand], &wanted[result]) {
+            return Err(Failure::Other(format!("in place: {d}")));
+        }
+    }
+    Ok(())
+}
+
+fn hold(holds: bool, what: &str) -> Result<(), Failure> {
+    match holds {
+        true => Ok(()),
+        false => Err(Failure::Other(what.to_owned())),
+    }
+}

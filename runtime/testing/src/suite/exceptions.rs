@@ -1,0 +1,83 @@
+//! The ops that an executor may skip or accept against the rule, each with its reason.
+
+/// A check of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The results are those of the reference.
+    Agreement,
+    /// Results of other sizes than the op's are refused.
+    Misfit,
+}
+
+/// An op that does not pass a check on an executor.
+#[derive(Clone, Copy, Debug)]
+pub struct Exception {
+    /// The name of the executor, or [`EVERY`].
+    pub executor: &'static str,
+    /// The check.
+    pub check: Check,
+    /// The name of the op.
+    pub op: &'static str,
+    /// The reason.
+    pub why: &'static str,
+}
+
+/// The name that stands for all executors: the op has no cases.
+pub const EVERY: &str = "every";
+
+const LEAF: &str = "a leaf, which an executor loads and does not compute";
+const COLLECTIVE: &str = "its participants are places, and a case has one";
+const ANY_ROWS: &str = "the kernel fills any number of rows";
+
+/// All exceptions.
+pub const EXCEPTIONS: &[Exception] = &[
+    skip(EVERY, "weight", LEAF),
+    skip(EVERY, "input", LEAF),
+    skip(EVERY, "state", LEAF),
+    skip(EVERY, "all_reduce", COLLECTIVE),
+    skip(EVERY, "all_gather", COLLECTIVE),
+    skip(EVERY, "reduce_scatter", COLLECTIVE),
+    skip(EVERY, "all_to_all", COLLECTIVE),
+    skip("cuda", "opaque", "ops of ggml run on the CPU"),
+    accept("cpu", "arange", ANY_ROWS),
+    accept("cpu", "repeat", ANY_ROWS),
+];
+
+const fn skip(executor: &'static str, op: &'static str, why: &'static str) -> Exception {
+    Exception {
+        executor,
+        check: Check::Agreement,
+        op,
+        why,
+    }
+}
+
+const fn accept(executor: &'static str, op: &'static str, why: &'static str) -> Exception {
+    Exception {
+        executor,
+        check: Check::Misfit,
+        op,
+        why,
+    }
+}
+
+/// The exception of an op on an executor.
+pub(super) fn exception(executor: &str, check: Check, op: &str) -> Option<&'static Exception> {
+    let concerns =
+        |e: &&Exception| [executor, EVERY].contains(&e.executor) && e.check == check && e.op == op;
+    EXCEPTIONS.iter().find(concerns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_name_ops_and_reasons() {
+        for e in EXCEPTIONS {
+            let ops = tpc_ir::op::Op::NAMES.iter().copied().flatten();
+            assert!(ops.into_iter().any(|op| *op == e.op), "{e:?}");
+            assert!(!e.why.is_empty(), "{e:?}");
+        }
+    }
+}
