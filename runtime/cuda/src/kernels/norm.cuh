@@ -1,4 +1,4 @@
-// What normalises a row.
+// The parameters of the normalisation of a row.
 
 struct NormParams {
     u32 kind; // 0 RMS, 1 layer, 2 L2
