@@ -71,7 +71,7 @@ mod tests {
         }
     }
 
-    /// The kinds of the edges of kernels on two devices, a node of the host among them.
+    /// Returns the kinds of the edges between kernels on two devices and a host node.
     fn kinds(capability: (u32, u32), edges: Edges) -> Vec<EdgeKind> {
         let mut found = ProgrammaticEdges::new(&[info(capability), info(capability)], edges);
         let mut spec = GraphSpec::default();

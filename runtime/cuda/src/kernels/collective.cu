@@ -2,9 +2,9 @@
 
 struct CollectiveParams {
     u32 count; // participants
-    u32 axis;  // along which the device's part of the operands begins at `start`
+    u32 axis;  // the axis along which the device's part of the operands begins at `start`
     u32 start;
-    u32 join; // along which parts are put one after another
+    u32 join; // the axis of the concatenation
 };
 
 // Adds the operands as a binary tree: devices 0 and 1, devices 2 and 3, then these sums.

@@ -1,4 +1,4 @@
-//! Selects the kernel by which one participant computes its result of a collective.
+//! Selects the kernel of one participant of a collective.
 
 use tpc_ir::{DType, Op};
 
@@ -15,10 +15,10 @@ const FAMILY: Family = Family {
 /// The maximum number of participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
 const MAX_DEVICES: usize = 64;
 
-/// Returns the kernel by which device `rank` computes its result of a collective. The operands are the tensors of all devices.
+/// Returns the kernel of device `rank` for a collective. The operands are the tensors of all devices.
 ///
 /// # Errors
-/// Returns [`Unsupported`] if no kernel supports the op on these operands.
+/// Returns [`Unsupported`] if the op or the operands are not supported.
 pub fn select_collective(
     op: &Op,
     rank: usize,

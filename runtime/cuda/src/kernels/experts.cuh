@@ -2,7 +2,7 @@
 
 struct ProductParams {
     u32 lanes;
-    u32 start; // the first expert of a window, and how many there are
+    u32 start; // the first expert of the window; `len` experts follow
     u32 len;
     u32 windowed;
 };

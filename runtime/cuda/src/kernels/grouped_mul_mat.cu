@@ -2,7 +2,7 @@
 
 struct GroupedParams {
     u32 lanes;
-    u32 blocks; // of this product and those before it
+    u32 blocks; // the blocks of this product and of all earlier products
 };
 
 // One of the products: its format, epilogue, result type, and rows per lane.

@@ -1,14 +1,14 @@
 // Fused Q/K norm, RoPE, scale and KV-cache write. A warp computes one row of a head at a time.
 
 struct HeadsParams {
-    u32 width;   // the most elements of a row
+    u32 width;   // the maximum elements of a row
     u32 unused;
     // A `HeadParams` per part follows, then the parameters of the embedding.
 };
 
 struct HeadParams {
     NormParams norm;
-    u32 warps; // those over which a norm alone would have added up a row
+    u32 warps; // the warps of a separate norm kernel, which define the order of the sum
     float scale, bias;
 };
 
@@ -119,7 +119,7 @@ template <class H, class... Rest> struct HeadsOf<H, Rest...> {
     }
 };
 
-// `SHARED_VIEWS` views precede the views of the parts: none, the positions, or the positions and the frequency factors.
+// The first `SHARED_VIEWS` views belong to all parts: the positions (if at least 1) and the frequency factors (if 2).
 template <int SHARED_VIEWS, class... Parts> DEVICE void heads(const View* v, const u8* params, Fault* fault, u32 launch) {
     DYN_SHARED(float, rows);
     const HeadsParams p = *(const HeadsParams*)params;

@@ -1,7 +1,7 @@
 // Matrix products with weights in the layout of the file, decoded in registers. `lanes` threads share a row of the result. Each adds every
 // `lanes`-th run of 16 elements of K; shuffles add their sums.
 
-// The epilogue of a sum: none, or the addition of another tensor, which is broadcast.
+// The optional addition of another tensor, which is broadcast, to a sum.
 struct NoSummand {
     DEVICE_MEMBER NoSummand at(u32, u32) const { return *this; }
     DEVICE_MEMBER float of(float sum, u32, u32) const { return sum; }

@@ -2,7 +2,7 @@
 
 struct SumExpertsParams {
     ProductParams product;
-    u32 each; // groups of rows that a block has at once
+    u32 each; // groups of rows that a block computes at a time
 };
 
 // `E` adds its tensors' values for the expert (axis 1), `M` adds tensors to the sum. `x` has one column per slot, or one in total. The

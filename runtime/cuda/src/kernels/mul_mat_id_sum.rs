@@ -18,7 +18,7 @@ pub const MAX_SUMMED_EXPERTS: u64 = 15;
 pub enum ExpertBias {
     /// A bias is added to each expert's product.
     Present,
-    /// The experts have no biases.
+    /// The products are added without biases.
     Absent,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn mul_mat_id_sum(
     }
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);
-    // Every expert slot gets the same number of teams of lanes, as many as fit in a block.
+    // Every expert slot gets the same number of teams of lanes, up to the size of a block.
     let each = (THREADS / (lanes * slots.max(1))).max(1);
     let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
     let types =

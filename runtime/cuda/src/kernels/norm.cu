@@ -166,7 +166,7 @@ template <class X, class W> struct WeightedSumRows {
     }
 };
 
-// The next launch's weights. Blocks after those of the rows prefetch the first `bytes` bytes.
+// The next launch's weights. Blocks after the row blocks prefetch the first `bytes` bytes.
 struct NextWeights {
     u32 blocks, bytes;
 };
@@ -176,7 +176,8 @@ DEVICE void prefetch_next(const u8* from, const NextWeights& p, u32 block) {
 }
 
 // Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the next weight, which idle blocks prefetch. `K`: the
-// normalised input is the first result. `T`: the last result receives the terms of the product, for which eight lanes hold 32 elements.
+// normalised input is the first result. `T`: the last result receives the terms of the product. Eight lanes hold the 32 elements of a
+// group.
 template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(const View* v, const u8* params) {
     const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
     const View y = results[K], kept = results[0], q = results[K + T];

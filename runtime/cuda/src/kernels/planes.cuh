@@ -52,7 +52,7 @@ struct Iq4XsPlanes : Form<4, 0, 1, 2, 8, 0, 1, 0, 0> {
 struct Mxfp4Planes : Form<4, 0, 1, 0, 1, 0, 2, 0, 0> {
     DEVICE float step(u32 e, u32) { return u2f(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
 };
-// The step is half of an unsigned e4m3 number. The shifted bits are those of a float with another exponent bias.
+// The step is half of an unsigned e4m3 number. Its bits are shifted into a float with another exponent bias.
 struct Nvfp4Planes : Form<4, 0, 2, 0, 1, 0, 2, 1, 0> {
     DEVICE float step(u32 steps, u32 half) {
         u32 e = steps >> (8 * half) & 0xff;

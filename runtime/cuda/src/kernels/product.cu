@@ -6,7 +6,7 @@ struct Column {
     u32 c, i2, i3;
 };
 
-// The epilogue of a sum: none, or the addition of another tensor, which is broadcast.
+// The optional addition of other tensors, which are broadcast, to a sum.
 struct NoEpilogue {
     enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }

@@ -34,8 +34,8 @@ const FAMILY: Family = Family {
 pub(super) const THREADS: usize = 128;
 /// The rows and columns of a tile, and the threads of its block.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// The number of rows from which a lane computes two rows at a time. The lane then loads the terms once for both, and the grid still has
-/// enough blocks for any device.
+/// The minimum rows of a weight for two rows per lane. A lane then loads the terms once for both, and the grid still has enough blocks for
+/// any device.
 const TWO_ROWS: usize = 4096;
 
 /// The memory layout of the int8 terms of activations.

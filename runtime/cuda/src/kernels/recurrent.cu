@@ -18,7 +18,7 @@ template <class X, class W, class Y> DEVICE void ssm_conv(const View* v) {
 
 struct RecurrentParams {
     u32 lanes; // threads that share a row of the state
-    u32 ids;   // whether cells are named
+    u32 ids;   // 1 if the cells are given by ids
 };
 
 // Each row of the state, one per element of a head, is an independent recurrence. The new state's memory holds it during the recurrence.

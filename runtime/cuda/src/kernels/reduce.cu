@@ -2,7 +2,7 @@
 
 struct SumParams {
     u32 axis;
-    u32 mean;  // whether sums are divided by the size of the launch
+    u32 mean;  // 1 if sums are divided by the runtime size of the launch
     u32 lanes; // threads that share a sum
 };
 

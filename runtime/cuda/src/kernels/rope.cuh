@@ -2,9 +2,9 @@
 
 struct RopeParams {
     u32 pairs;
-    u32 halves;    // pairs are `i` and `i + pairs`, otherwise neighbours
-    u32 positions; // positions of a token
-    u32 factors;   // whether frequencies are divided
+    u32 halves;    // 1 if a pair is `i` and `i + pairs`; otherwise its elements are adjacent
+    u32 positions; // positions per token
+    u32 factors;   // 1 if the frequencies are divided by factors
     double scale;
     double magnitude;
     // Three tables of `pairs` entries follow: the plain frequency (f64), YaRN's mix (f64), and the index of the position (u32).

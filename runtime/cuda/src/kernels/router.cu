@@ -1,13 +1,13 @@
 // Chooses a token's experts and computes their weights. A block computes one token at a time.
 
 struct RouterParams {
-    u32 scores;  // 0 the logits, 1 their soft maximum, 2 their sigmoid
-    u32 biased;  // whether something is added before experts are chosen
-    u32 weights; // 0 as scored, 1 divided by their sum, 2 their soft maximum
-    float least, most; // between which the sum is
-    float scale, bias; // of the weights at the end
+    u32 scores;  // 0 logits, 1 softmax, 2 sigmoid
+    u32 biased;  // 1 if a bias is added before the choice
+    u32 weights; // 0 as scored, 1 divided by their sum, 2 softmax
+    float least, most; // bounds of the sum
+    float scale, bias; // applied to the weights last
     u32 scaled;
-    u32 rows; // whether the weights of a token are a row
+    u32 rows; // 1 if the weights of a token are a row
 };
 
 // Writes the scores of a row to shared memory: the logits, their softmax, or their sigmoid.

@@ -28,7 +28,7 @@ pub(super) struct Family {
     pub(super) text: &'static str,
 }
 
-/// A template with its arguments, from which a kernel is compiled. Its name determines the kernel.
+/// A template with its arguments, the source of a kernel. Its name determines the kernel.
 #[derive(Clone, Debug)]
 pub struct Instance {
     family: Family,

@@ -105,7 +105,7 @@ impl Nvrtc {
         };
         // The library looks up its builtins by name only, so tpc loads them first, with global symbols.
         for builtins in path.parent().map(builtins).unwrap_or_default() {
-            // SAFETY: the library's initialisers have no requirements, and it stays loaded.
+            // SAFETY: the library's initialisers run without preconditions, and it stays loaded.
             let loaded = unsafe { Library::open(Some(&builtins), RTLD_NOW | RTLD_GLOBAL) };
             std::mem::forget(loaded.map_err(|e| unusable(e.to_string()))?);
         }
@@ -148,7 +148,7 @@ impl Nvrtc {
         self.version
     }
 
-    /// Returns the library's file, or the name by which the loader found it.
+    /// Returns the path of the library, or the name that the loader resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -216,7 +216,7 @@ impl Nvrtc {
     }
 }
 
-/// Returns the library of builtins in a folder. A folder can contain another set, for a variant of NVRTC.
+/// Returns the library of builtins in a folder. The builtins of NVRTC's variant have another name and are ignored.
 fn builtins(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries

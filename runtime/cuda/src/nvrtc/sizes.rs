@@ -71,7 +71,7 @@ mod tests {
         section(&mut file, 2, 1, 0, 0x80);
         assert_eq!(sizes(&file), BTreeMap::from([("k".to_owned(), 0x80)]));
         for n in 0..file.len() {
-            // A file that is cut or changed gives other sizes, and nothing worse.
+            // A truncated or changed file must not cause a panic.
             sizes(&file[..n]);
             let mut changed = file.clone();
             changed[n] = 0xff;

@@ -157,9 +157,9 @@ mod tests {
             let (_, bytes) = planes.offsets(10).expect("small");
             let file = dtype.bytes(4096).expect("whole blocks") * 10;
             let most = match dtype {
-                // Codes of 2 bits instead of five in a byte.
+                // Codes take 2 bits instead of 1.6 (five per byte).
                 DType::Tq1_0 => 1.25,
-                // Steps of 8 bits instead of 6.
+                // Steps take 8 bits instead of 6.
                 DType::Q3K => 1.05,
                 _ => 1.03,
             };

@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_driver_is_told_so() {
-        // SAFETY: this looks for the system's library.
+        // SAFETY: this loads the system's library if it exists.
         if unsafe { sys::is_culib_present() } {
             return;
         }
