@@ -158,8 +158,7 @@ pub trait Driver: Send {
     /// Prepares a graph for launches.
     ///
     /// # Errors
-    /// Returns an error if an edge refers to a missing node, the edges form a cycle, a launch exceeds a limit of the device, or its
-    /// arguments do not fit the kernel.
+    /// Returns an error if [`GraphSpec::order`] fails, a launch exceeds a limit of the device, or its arguments do not fit the kernel.
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError>;
 
     /// Destroys a graph and its host work.

@@ -3,7 +3,7 @@
 //! Each arena of the program is an allocation, on its device or in host memory that all devices can access. Each batch shape and phase has
 //! one graph, which is built when the program is loaded. Its nodes are the launches; its edges are the order within each queue, the waits,
 //! and the synchronisation of collectives. A graph is launched once per batch. Each device has a *frame* in its memory, which holds the
-//! views of all launches. The executor writes the frame again if a batch has other sizes.
+//! views of all launches. The executor writes the frames again only if the views or the sizes of a batch have changed.
 
 mod constants;
 mod fuse;
@@ -90,8 +90,12 @@ impl<D: Driver> CudaExecutor<D> {
     /// Creates an executor of a verified program and loads its weights.
     ///
     /// # Errors
-    /// Returns an error if a weight is missing or does not match its declaration, an op has no kernel, the driver has fewer devices than
-    /// the program, memory does not suffice, or the driver fails.
+    /// Returns an error in these cases:
+    ///
+    /// - A weight is missing or does not match its declaration.
+    /// - An op is not supported on CUDA devices.
+    /// - The driver has fewer devices than the program.
+    /// - The free memory does not suffice, or the driver fails.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,

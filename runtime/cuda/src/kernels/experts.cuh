@@ -2,7 +2,7 @@
 
 struct ProductParams {
     u32 lanes;
-    u32 start; // the first expert of the window; `len` experts follow
+    u32 start; // the first expert of the window; `len` is the number of experts
     u32 len;
     u32 windowed;
 };

@@ -215,8 +215,8 @@ DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 se
     if (threadIdx.x % 32 == 0) odd[threadIdx.x / 32] = bits;
 }
 
-// Multiplies 16 rows with the keys of a tile. A lane has rows `lane / 4` and `lane / 4 + 8`, and cells `lane % 4 * 2` and the next one of
-// every eight.
+// Multiplies 16 rows with the keys of a tile. A lane has rows `lane / 4` and `lane / 4 + 8`. Of every eight cells it has `lane % 4 * 2` and
+// the next one.
 template <int D, int N, int C>
 DEVICE void score(const PrefillTerms<D>& terms, const PrefillRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
     u32 lane = threadIdx.x % 32;

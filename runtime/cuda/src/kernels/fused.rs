@@ -25,8 +25,14 @@ pub enum FusedOp {
     /// indices, and the tensor of biases.
     MulMatIdAdd(MulMatId),
     /// Products of a token's experts, weighted and summed. An expert bias is added to each product first, if present; the `usize` is the
-    /// number of tensors added to the sum. The operands are the weight in planes, the terms of the activations, the experts' indices, the
-    /// biases if present, the experts' weights, and the added tensors.
+    /// number of tensors added to the sum. The operands are, in order:
+    ///
+    /// - the weight in planes
+    /// - the terms of the activations
+    /// - the experts' indices
+    /// - the biases, if present
+    /// - the experts' weights
+    /// - the tensors added to the sum
     MulMatIdSum(MulMatId, ExpertBias, usize),
     /// A gated activation of two products. The operands are the weights in planes (the gate's first), or one weight whose first half is the
     /// gate, and the terms of the activations. A second result receives the terms of the first.

@@ -91,9 +91,9 @@ impl Scratch {
 
 /// A kernel of an op, with its parameters and its launch geometry.
 ///
-/// The kernel receives views of the operands, the results and, if an op's attribute is a runtime size, a view whose axis 0 is that size. If
-/// it needs [scratch memory](Scratch), two more views follow: the counters and the partial results. The views, the tensors and the
-/// parameters are in device memory.
+/// The kernel receives views of the operands and the results. If an op's attribute is a runtime size, another view has this size as axis 0.
+/// If the kernel needs [scratch memory](Scratch), two more views follow: the counters and the partial results. The views, the tensors and
+/// the parameters are in device memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The template instance that the kernel is compiled from.

@@ -22,8 +22,7 @@ pub enum ExpertBias {
     Absent,
 }
 
-/// Selects the kernel. The operands are the weight in planes, the terms of the activations, the experts' indices, the biases (if present),
-/// the experts' weights, and `more` tensors that are added to the sum.
+/// Selects the kernel. [`FusedOp::MulMatIdSum`](super::FusedOp::MulMatIdSum) documents the operands.
 pub(super) fn mul_mat_id_sum(
     op: &MulMatId,
     (biased, more): (ExpertBias, usize),

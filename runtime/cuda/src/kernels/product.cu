@@ -66,7 +66,7 @@ struct HeadSums {
     float d, m;
 };
 
-// Returns the contribution of the zero code to the integer sum over a half group, or over a whole group if its halves share a step.
+// Returns the contribution of the zero code to an integer sum: over a half group if the halves have separate steps, otherwise over a group.
 template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
     return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
 }

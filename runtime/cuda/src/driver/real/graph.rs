@@ -54,7 +54,7 @@ impl Drop for GraphGuard {
     }
 }
 
-/// Runs host work. After an error, later host work is skipped, and the rest of the graph runs with undefined data.
+/// Runs host work. After an error, later host work is skipped, and the rest of the graph still runs.
 unsafe extern "C" fn call(data: *mut c_void) {
     // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of a node once at a
     // time.
