@@ -7,7 +7,7 @@ use std::fmt;
 pub enum FaultKind {
     /// An access outside of allocated or declared memory, or to freed memory.
     OutOfBounds,
-    /// An access to another device's memory without a grant, or to memory of the host that was not allocated for devices.
+    /// An access to another device's memory without a grant.
     WrongDevice,
     /// An access whose address is not a multiple of its size.
     Misaligned,
