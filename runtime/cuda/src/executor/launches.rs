@@ -82,7 +82,7 @@ impl Launches {
     /// Selects the kernels of all launches.
     ///
     /// # Errors
-    /// Returns an error if an op has no kernel or a size is unknown.
+    /// Returns an error if no kernel supports an op, or a size is unknown.
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],

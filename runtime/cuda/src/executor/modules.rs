@@ -17,7 +17,7 @@ use crate::nvrtc::with_prelude;
 /// Programs that need the same kernels have the same modules.
 ///
 /// # Errors
-/// Returns an error if an op has no kernel.
+/// Returns an error if no kernel supports an op.
 pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
     let mut instances = BTreeSet::new();
     for joined in [true, false] {
@@ -57,7 +57,7 @@ fn launches_on_any_device(
 /// arguments.
 ///
 /// # Errors
-/// Returns an error if an op has no kernel.
+/// Returns an error if no kernel supports an op.
 pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
     let launches = launches_on_any_device(program, options, true)?;
     let shapes = program.shapes.len();

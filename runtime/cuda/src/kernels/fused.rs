@@ -45,7 +45,7 @@ pub enum FusedOp {
     GroupedMulMat(Vec<usize>),
     /// Q/K norm, RoPE and KV-cache write.
     Heads(Heads),
-    /// Selects a token's experts and computes their weights.
+    /// The choice of a token's experts, and their weights.
     Router(Router),
 }
 
