@@ -1,13 +1,13 @@
-//! # Running programs on CUDA devices
+//! # CUDA devices
 //!
-//! A [`Driver`] loads modules of kernels, allocates memory and runs graphs of launches. The executor above it calls CUDA only
-//! through this trait: the same graphs run on cards and on the CPU's emulation of them, `tpc-cuda-emulator`.
+//! A [`Driver`] loads modules of kernels, allocates memory and runs graphs of launches. The executor calls CUDA only through this trait:
+//! the same graphs run on cards and on the CPU's emulation of them, `tpc-cuda-emulator`.
 //!
-//! | type          | what it is                                                                             |
-//! |---------------|----------------------------------------------------------------------------------------|
-//! | [`Driver`]    | devices, memory, modules and graphs                                                     |
-//! | [`Module`]    | CUDA C++ without headers, and what was compiled of it ahead of time                      |
-//! | [`GraphSpec`] | launches, copies and host work, and the edges that order them: there is no other order  |
+//! | type          | content                                                                     |
+//! |---------------|-----------------------------------------------------------------------------|
+//! | [`Driver`]    | devices, memory, modules and graphs                                         |
+//! | [`Module`]    | CUDA C++ without includes, and optional precompiled code                    |
+//! | [`GraphSpec`] | launches, copies and host work, with edges that define their whole order    |
 
 mod codes;
 pub mod driver;

@@ -1,14 +1,14 @@
-//! Where compiled kernels are kept.
+//! The folder of compiled kernels.
 
 use std::path::PathBuf;
 
 use super::DriverError;
 
-/// A folder of what was compiled before, within that of the variable `TPC_CUDA_CACHE`, or the user's cache. What lies there is
-/// run, so that no folder will do that others may write to.
+/// Returns the folder `name` for compiled code, within `TPC_CUDA_CACHE` or the user's cache folder. tpc runs the code in this folder, so
+/// other users must not be able to write to it.
 ///
 /// # Errors
-/// Where the user has neither.
+/// Returns an error if `TPC_CUDA_CACHE`, `XDG_CACHE_HOME` and `HOME` are all unset.
 pub fn cache_dir(name: &str) -> Result<PathBuf, DriverError> {
     let set = |name: &str| {
         std::env::var_os(name)

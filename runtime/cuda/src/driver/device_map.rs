@@ -1,24 +1,24 @@
-//! Devices of a driver under numbers of their own: those that a plan names, bound to those that are here.
+//! Maps the devices of a plan to the devices of a driver.
 
 use super::{
     CopyNode, Device, DeviceInfo, Driver, DriverError, Endpoint, Function, Graph, GraphSpec,
     Memory, Module, ModuleHandle, SetNode, Side, Work,
 };
 
-/// Devices of a driver, each under its position in a list. Several may be one card: they have memory apart, and their launches
-/// are branches of one graph.
+/// Devices of a driver, numbered by their position in a list. Several devices may be the same card: they have separate memory, and their
+/// launches are branches of one graph.
 pub struct DeviceMap<D: Driver> {
     driver: D,
-    /// Per device, that of the driver.
+    /// The driver's device for each device.
     cards: Vec<Device>,
     infos: Vec<DeviceInfo>,
 }
 
 impl<D: Driver> DeviceMap<D> {
-    /// The cards of these numbers as devices, in their order.
+    /// Returns the cards with these numbers as devices, in this order.
     ///
     /// # Errors
-    /// [`DriverError::NoDevice`] where the driver has none of that number.
+    /// Returns [`DriverError::NoDevice`] if the driver does not have a card of a number.
     pub fn new(driver: D, cards: &[u32]) -> Result<DeviceMap<D>, DriverError> {
         let found = driver.devices().len();
         let info = |&card: &u32| {

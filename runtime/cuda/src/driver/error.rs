@@ -9,7 +9,7 @@ use crate::codes;
 /// An error of [host work](super::HostWork).
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a driver does not do what it was asked to.
+/// The reason why a call of a driver failed.
 #[derive(Debug, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -68,7 +68,7 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    /// The stable code; declared in [`crate::CODES`], with advice.
+    /// Returns the stable code; [`crate::CODES`] declares it, with advice.
     pub fn code(&self) -> &'static Code {
         match self {
             DriverError::Missing { .. } => &codes::DRIVER_MISSING,

@@ -5,23 +5,23 @@ use std::fmt;
 /// The kind of a [`Fault`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An access beyond what was allocated or declared, or to memory that was given back.
+    /// An access outside of allocated or declared memory, or to freed memory.
     OutOfBounds,
-    /// An access to the memory of a device that was not granted, or to the host's own.
+    /// An access to another device's memory without a grant.
     WrongDevice,
-    /// An access whose address is no multiple of its size.
+    /// An access whose address is not a multiple of its size.
     Misaligned,
-    /// A write to memory of constants.
+    /// A write to constant memory.
     ReadOnly,
-    /// Two accesses without an order, one of which writes.
+    /// Two unordered accesses to the same memory, at least one of them a write.
     Race,
-    /// Threads of a block or a warp that meet at different places.
+    /// Threads of a block or a warp that reach different barriers.
     Divergence,
-    /// Threads that wait for what does not come.
+    /// Threads that wait forever.
     Deadlock,
-    /// More shared memory or stack than there is.
+    /// More shared memory or stack than the device has.
     Resources,
-    /// The kernel stopped itself.
+    /// A trap instruction.
     Trap,
 }
 
@@ -41,22 +41,22 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// Something wrong in a kernel, found while it ran.
+/// An error in a kernel, found while it ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind.
     pub kind: FaultKind,
-    /// The kernel.
+    /// The name of the kernel.
     pub kernel: String,
     /// The label of the launch.
     pub label: String,
-    /// The block in the grid.
+    /// The index of the block in the grid.
     pub block: [u32; 3],
-    /// The thread in the block.
+    /// The index of the thread in the block.
     pub thread: [u32; 3],
-    /// The file and the line, as far as they are known.
+    /// The file and the line, if they are known.
     pub at: String,
-    /// The finding, and the expectation.
+    /// The finding and the expected behaviour.
     pub what: String,
 }
 

@@ -1,15 +1,15 @@
-//! Graphs: what runs, and the order.
+//! Graphs of work with explicit order.
 
 use std::fmt;
 
 use super::{Device, DriverError, Function, HostError};
 
-/// Whose memory an address is in.
+/// The owner of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// A device's.
+    /// A device.
     Device(Device),
-    /// The host's, from [`Driver::allocate_host`](super::Driver::allocate_host).
+    /// The host. The memory comes from [`Driver::allocate_host`](super::Driver::allocate_host).
     Host,
 }
 
@@ -22,10 +22,10 @@ impl fmt::Display for Side {
     }
 }
 
-/// A place in memory.
+/// A location in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Whose memory it is.
+    /// The owner of the memory.
     pub side: Side,
     /// The address.
     pub address: u64,
@@ -39,77 +39,77 @@ pub struct Args {
 }
 
 impl Args {
-    /// No arguments yet.
+    /// Returns an empty list of arguments.
     pub fn new() -> Args {
         Args::default()
     }
 
-    /// Adds an argument that is given as its bytes: a structure, say.
+    /// Appends an argument given as bytes, such as a struct.
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8]) -> Args {
-        // Every argument is aligned to 16 bytes, the most that a parameter of a kernel asks for.
+        // Every argument is aligned to 16 bytes, the largest alignment of a kernel parameter.
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
         self.ranges.push((self.bytes.len(), bytes.len()));
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    /// Adds an address, or a number of 64 bits.
+    /// Appends an address or a 64-bit integer.
     #[must_use]
     pub fn u64(self, value: u64) -> Args {
         self.bytes(&value.to_ne_bytes())
     }
 
-    /// Adds a number of 32 bits.
+    /// Appends a 32-bit unsigned integer.
     #[must_use]
     pub fn u32(self, value: u32) -> Args {
         self.bytes(&value.to_ne_bytes())
     }
 
-    /// Adds a number of 32 bits that may be negative.
+    /// Appends a 32-bit signed integer.
     #[must_use]
     pub fn i32(self, value: i32) -> Args {
         self.bytes(&value.to_ne_bytes())
     }
 
-    /// Adds a real of 32 bits.
+    /// Appends a 32-bit real.
     #[must_use]
     pub fn f32(self, value: f32) -> Args {
         self.bytes(&value.to_ne_bytes())
     }
 
-    /// The number of arguments.
+    /// Returns the number of arguments.
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The bytes of each argument.
+    /// Returns the bytes of each argument.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.ranges.iter().map(|&(at, n)| &self.bytes[at..at + n])
     }
 }
 
-/// A launch of a kernel.
+/// A kernel launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelNode {
-    /// The kernel, which also says on which device it runs.
+    /// The kernel. It also determines the device.
     pub function: Function,
-    /// The blocks in each direction.
+    /// The blocks along each axis.
     pub grid: [u32; 3],
-    /// The threads of a block in each direction.
+    /// The threads of a block along each axis.
     pub block: [u32; 3],
-    /// The bytes of shared memory per block beyond those that the kernel declares.
+    /// The bytes of dynamic shared memory per block.
     pub shared_bytes: u32,
     /// The arguments.
     pub args: Args,
 }
 
-/// A copy of bytes in a row.
+/// A copy of contiguous bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyNode {
     /// The source.
@@ -120,10 +120,10 @@ pub struct CopyNode {
     pub bytes: u64,
 }
 
-/// A byte written again and again.
+/// A fill with a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetNode {
-    /// A device's memory.
+    /// The destination in device memory.
     pub to: Endpoint,
     /// The value.
     pub value: u8,
@@ -131,7 +131,7 @@ pub struct SetNode {
     pub bytes: u64,
 }
 
-/// Work of the host. It must not call the driver.
+/// A function that runs on the host. It must not call the driver.
 pub type HostWork = Box<dyn FnMut() -> Result<(), HostError> + Send>;
 
 /// The work of a node.
@@ -142,9 +142,9 @@ pub enum Work {
     Copy(CopyNode),
     /// Fills memory.
     Set(SetNode),
-    /// Runs a function of the host.
+    /// Runs a function on the host.
     Host(HostWork),
-    /// Nothing: it joins edges.
+    /// Joins edges without work.
     Join,
 }
 
@@ -163,35 +163,35 @@ impl fmt::Debug for Work {
 /// A node of a graph.
 #[derive(Debug)]
 pub struct Node {
-    /// The name of its launch in diagnostics.
+    /// The name of the launch in diagnostics.
     pub label: String,
     /// Its work.
     pub work: Work,
 }
 
-/// The order that an edge makes.
+/// The order that an edge defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EdgeKind {
-    /// The second node starts when the first has ended.
+    /// The second node starts after the first has ended.
     #[default]
     Full,
-    /// Both are kernels of one device. The second may start when all blocks of the first have called `launch_dependents()` or
-    /// ended; what it does after `wait_dependencies()` comes after the end of the first.
+    /// Both nodes are kernels of one device. The second may start when every block of the first has called `launch_dependents()` or ended.
+    /// The second kernel's work after `wait_dependencies()` starts when the first has ended.
     Programmatic,
 }
 
-/// An edge between nodes, by their positions.
+/// An edge between nodes, given by their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// The node that comes first.
+    /// The earlier node.
     pub from: usize,
-    /// The node that comes later.
+    /// The later node.
     pub to: usize,
-    /// Its order.
+    /// The order that the edge defines.
     pub kind: EdgeKind,
 }
 
-/// A graph: nodes, and the edges that order them.
+/// A graph of nodes, and the edges that order them.
 #[derive(Debug, Default)]
 pub struct GraphSpec {
     /// The nodes.
@@ -201,7 +201,7 @@ pub struct GraphSpec {
 }
 
 impl GraphSpec {
-    /// Adds a node that comes after those of `after`, and gives its position.
+    /// Appends a node that follows the nodes in `after`, and returns its index.
     pub fn push(&mut self, label: impl Into<String>, work: Work, after: &[usize]) -> usize {
         let to = self.nodes.len();
         let label = label.into();
@@ -214,10 +214,11 @@ impl GraphSpec {
         to
     }
 
-    /// The nodes in an order that the edges allow.
+    /// Returns the nodes in an order that satisfies the edges.
     ///
     /// # Errors
-    /// When an edge has no nodes, when an edge is programmatic and its nodes are not both kernels, or when edges form a circle.
+    /// Returns an error if an edge refers to a missing node, a programmatic edge joins anything except two kernels, or the edges form a
+    /// cycle.
     pub fn order(&self) -> Result<Vec<usize>, DriverError> {
         let n = self.nodes.len();
         let malformed = |what: String| Err(DriverError::Malformed { what });

@@ -1,7 +1,7 @@
-//! Drivers: devices with memory, modules of kernels, graphs of launches.
+//! Drivers: devices with memory, modules of kernels, and graphs of launches.
 //!
-//! A graph is made once per shape of batches, of explicit nodes and edges, and launched again and again. Its edges are the
-//! only order: two nodes that no path joins may run at the same time, or in any order.
+//! A graph has explicit nodes and edges. It is built once per batch shape and launched repeatedly. Only the edges order the nodes: two
+//! nodes without a path between them may run concurrently or in any order.
 
 mod cache_dir;
 mod device_map;
@@ -39,7 +39,7 @@ macro_rules! handle {
 }
 
 handle!(
-    /// A device, by its position in [`Driver::devices`].
+    /// A device, given by its index in [`Driver::devices`].
     Device, "cuda:"
 );
 handle!(
@@ -51,41 +51,41 @@ handle!(
     Function, "function"
 );
 handle!(
-    /// A graph that is ready to be launched.
+    /// A graph that is ready to launch.
     Graph, "graph"
 );
 
 /// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// The name that the driver gives it.
+    /// The name that the driver reports.
     pub name: String,
-    /// The number of the card. Devices of one number share its memory.
+    /// The number of the card. Devices with the same number share its memory.
     pub card: u32,
     /// The compute capability: major and minor.
     pub capability: (u32, u32),
-    /// The streaming multiprocessors.
+    /// The number of streaming multiprocessors.
     pub multiprocessors: u32,
     /// The bytes of its memory.
     pub memory: u64,
-    /// The most bytes of shared memory that a block may have.
+    /// The maximum bytes of shared memory per block.
     pub shared_per_block: u32,
 }
 
-/// A range of memory that a driver allocated.
+/// A memory range that a driver allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Whose memory it is.
+    /// The owner of the memory.
     pub side: Side,
-    /// The address of its first byte, a multiple of 256. Kernels of every device know it by this address; what is on the
-    /// host's [side](Side::Host) the host does, too.
+    /// The address of the first byte, a multiple of 256. Kernels of every device use the same address; for [host memory](Side::Host) the
+    /// host does as well.
     pub address: u64,
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
 impl Memory {
-    /// The address in the host's own memory: null unless the memory is the host's. It is valid until [`Driver::free`].
+    /// Returns the host pointer, or null for device memory. The pointer is valid until [`Driver::free`].
     pub fn host_pointer(&self) -> *mut u8 {
         match self.side {
             Side::Host => self.address as *mut u8,
@@ -94,89 +94,88 @@ impl Memory {
     }
 }
 
-/// Devices that run graphs of kernels.
+/// A driver of devices that run graphs of kernels.
 ///
-/// All calls but [`launch`](Driver::launch) end when their work has ended.
+/// All calls except [`launch`](Driver::launch) are synchronous.
 pub trait Driver: Send {
-    /// The devices.
+    /// Returns the devices.
     fn devices(&self) -> &[DeviceInfo];
 
-    /// The bytes of a device's memory that are free now.
+    /// Returns the bytes of a device's memory that are free.
     ///
     /// # Errors
-    /// When there is no such device, or it has failed.
+    /// Returns an error if the device does not exist or has failed.
     fn free_memory(&self, device: Device) -> Result<u64, DriverError>;
 
     /// Loads a module on a device.
     ///
     /// # Errors
-    /// When the module has no code for the device and its source cannot be compiled.
+    /// Returns an error if the module has no code for the device and its source cannot be compiled.
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError>;
 
-    /// A kernel of a loaded module, by its name.
+    /// Returns the kernel with this name of a loaded module.
     ///
     /// # Errors
-    /// When the module has no such kernel.
+    /// Returns an error if the module does not have the kernel.
     fn function(&mut self, module: ModuleHandle, name: &str) -> Result<Function, DriverError>;
 
-    /// Memory of a device. Its content is not defined.
+    /// Allocates device memory. Its content is undefined.
     ///
     /// # Errors
-    /// When there is not enough.
+    /// Returns an error if the free memory does not suffice.
     fn allocate(&mut self, device: Device, bytes: u64) -> Result<Memory, DriverError>;
 
-    /// Memory of the host that all devices reach, and that the host reads and writes, too. It is zero.
+    /// Allocates host memory that all devices and the host can access. It is zeroed.
     ///
     /// # Errors
-    /// When there is not enough.
+    /// Returns an error if the free memory does not suffice.
     fn allocate_host(&mut self, bytes: u64) -> Result<Memory, DriverError>;
 
-    /// Gives memory back. No graph that uses it may run any more.
+    /// Frees memory. Graphs that use it must not run again.
     ///
     /// # Errors
-    /// When it was not allocated here, or was given back before.
+    /// Returns an error if this driver did not allocate the memory, or it was freed before.
     fn free(&mut self, memory: Memory) -> Result<(), DriverError>;
 
-    /// Lets the kernels of one device reach the memory of another: what is allocated, and what will be.
+    /// Lets the kernels of one device access the memory of another, including future allocations.
     ///
     /// # Errors
-    /// [`DriverError::NoPeerAccess`] where nothing joins them.
+    /// Returns [`DriverError::NoPeerAccess`] if the devices cannot access each other's memory.
     fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError>;
 
     /// Writes bytes of the host to any memory.
     ///
     /// # Errors
-    /// When the range is not within memory that was allocated here.
+    /// Returns an error if the range is not within memory of this driver.
     fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError>;
 
-    /// Reads bytes of any memory.
+    /// Reads bytes from any memory.
     ///
     /// # Errors
-    /// When the range is not within memory that was allocated here.
+    /// Returns an error if the range is not within memory of this driver.
     fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError>;
 
-    /// Makes a graph ready to be launched.
+    /// Prepares a graph for launches.
     ///
     /// # Errors
-    /// When an edge has no nodes or edges form a circle, when a launch is larger than the device allows, or when its
-    /// arguments do not fit the kernel.
+    /// Returns an error if [`GraphSpec::order`] fails, a launch exceeds a limit of the device, or its arguments do not fit the kernel.
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError>;
 
-    /// Lets a graph go, and the host work in it.
+    /// Destroys a graph and its host work.
     ///
     /// # Errors
-    /// When there is no such graph.
+    /// Returns an error if the graph does not exist.
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError>;
 
     /// Starts a graph. Graphs run one after another.
     ///
     /// # Errors
-    /// When it cannot be started. What fails while it runs is told by [`Driver::synchronize`].
+    /// Returns an error if the graph cannot start. [`Driver::synchronize`] returns errors that occur while it runs.
     fn launch(&mut self, graph: Graph) -> Result<(), DriverError>;
 
-    /// Waits until all graphs that were launched have ended.
+    /// Waits until all launched graphs have ended.
     ///
     /// # Errors
-    /// The first that failed in them. What the graph was to write is not defined then.
+    /// Returns the first error of the graphs. The results of the graphs are then undefined.
     fn synchronize(&mut self) -> Result<(), DriverError>;
 }

@@ -6,20 +6,19 @@ use std::sync::Arc;
 /// Kernels that are compiled together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The name in diagnostics.
+    /// The name of the module in diagnostics.
     pub name: String,
-    /// CUDA C++ that includes nothing: the [prelude](crate::kernels::PRELUDE) is put before it. Kernels are declared by
-    /// `KERNEL(name, parameters)`.
+    /// CUDA C++ without includes. The [prelude](crate::kernels::PRELUDE) precedes it. `KERNEL(name, parameters)` declares a kernel.
     pub source: Arc<str>,
-    /// By the names of its kernels, the same kind of source with that kernel alone, for those who compile what they use only. Empty where
-    /// the kernels are not apart.
+    /// The source with a single kernel, for each kernel's name. A driver can thus compile only the kernels in use. The map is empty if the
+    /// source is not split.
     pub kernel_sources: BTreeMap<String, Arc<str>>,
     /// Code that was compiled ahead of time.
     pub cubins: Vec<Cubin>,
 }
 
 impl Module {
-    /// A module that is compiled when it is loaded.
+    /// Returns a module that is compiled when it is loaded.
     pub fn new(name: impl Into<String>, source: impl Into<Arc<str>>) -> Module {
         Module {
             name: name.into(),
@@ -30,10 +29,10 @@ impl Module {
     }
 }
 
-/// Machine code for one kind of device.
+/// Machine code for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
-    /// The target as NVRTC names it: `sm_90a`.
+    /// The target's name in NVRTC, such as `sm_90a`.
     pub target: String,
     /// The code.
     pub code: Arc<[u8]>,

@@ -1,4 +1,4 @@
-//! Graphs from the queues of a program.
+//! Builds CUDA graphs from the queues of a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -18,31 +18,31 @@ use super::programmatic_edges::ProgrammaticEdges;
 use crate::driver::{Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
 
-/// A kernel: the name of its module, and its own.
+/// A kernel: the names of its module and of the kernel.
 type Entry = (&'static str, String);
 
 fn entry(kernel: &Kernel) -> Entry {
     (kernel.instance.module(), kernel.instance.entry())
 }
 
-/// Builds the nodes of graphs.
+/// A builder of the nodes of graphs.
 struct GraphBuilder<'a> {
     program: &'a Program,
     launches: &'a Launches,
     frames: &'a Frames,
     faults: &'a Faults,
     hosted: &'a Arc<Mutex<HostLaunches>>,
-    /// Per device, the functions.
+    /// The functions of each device.
     functions: Vec<BTreeMap<Entry, Function>>,
-    /// Per device, the parameters and their address.
+    /// The parameters of each device, with their address.
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
 }
 
-/// The graphs of each shape and phase.
+/// Builds the graph of each shape and phase.
 ///
 /// # Errors
-/// When a module does not load, or queues wait for ever.
+/// Returns an error if a module does not load or the queues deadlock.
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
@@ -75,12 +75,12 @@ pub(super) fn graphs(
     Ok(out)
 }
 
-/// The nodes that a queue must wait for.
+/// The nodes that a queue has reached.
 #[derive(Clone, Debug, Default)]
 struct QueueProgress {
-    /// The nodes after which the next one comes.
+    /// The nodes that the next node must wait for.
     last: Vec<usize>,
-    /// The same after each step that is done.
+    /// The value of `last` after each completed step.
     after: Vec<Vec<usize>>,
 }
 
@@ -93,7 +93,7 @@ impl GraphBuilder<'_> {
     ) -> Result<(), ExecError> {
         let mut constants: Vec<Constants> = Vec::new();
         constants.resize_with(self.launches.of_device.len(), Constants::default);
-        // Per device, its kernels by their module and name.
+        // The kernels of each device, by module and name.
         let mut needed: Vec<BTreeSet<Entry>> = vec![BTreeSet::new(); constants.len()];
         for (device, kernel) in self.launches.kernels() {
             constants[device].add(&kernel.params);
@@ -120,7 +120,7 @@ impl GraphBuilder<'_> {
         Ok(())
     }
 
-    /// The graph of a phase for batches of a shape.
+    /// Builds the graph of a phase for batches of a shape.
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
         let mut spec = GraphSpec::default();
         let mut queues = vec![QueueProgress::default(); phase.queues.len()];
@@ -144,7 +144,7 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Adds the nodes of the next step of a queue, if it can run.
+    /// Adds the nodes of a queue's next step. Returns false if the step cannot run yet.
     fn step(
         &mut self,
         phase: &Phase,
@@ -191,7 +191,7 @@ impl GraphBuilder<'_> {
         Ok(true)
     }
 
-    /// Adds the nodes of a launch, and gives the last of each of its places.
+    /// Adds the nodes of a launch, and returns the last node of each of its places.
     fn nodes(
         &mut self,
         launch: Launch,
@@ -250,7 +250,7 @@ impl GraphBuilder<'_> {
     }
 }
 
-/// The work of an op of the host.
+/// Returns the work of an op of the host.
 fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     let hosted = Arc::clone(hosted);
     Work::Host(Box::new(move || -> Result<(), HostError> {
@@ -259,7 +259,7 @@ fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     }))
 }
 
-/// Adds the nodes that are not among them yet.
+/// Adds the nodes that `nodes` lacks.
 fn join(nodes: &mut Vec<usize>, more: &[usize]) {
     for node in more {
         if !nodes.contains(node) {

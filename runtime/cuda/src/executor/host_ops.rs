@@ -10,7 +10,7 @@ use super::launches::{LaunchTask, Launches};
 use super::memory::{Arenas, DeviceView};
 use super::options::CudaOptions;
 
-/// The ops of the host, with threads that run them.
+/// The ops of the host, with the threads that run them.
 #[derive(Debug)]
 pub(super) struct HostLaunches {
     pub(super) ops: HostOps,
@@ -34,7 +34,7 @@ impl HostLaunches {
         Ok(HostLaunches { ops, views })
     }
 
-    /// The views of a batch of these sizes.
+    /// Sets the views for a batch of these sizes.
     pub(super) fn set(
         &mut self,
         launches: &Launches,
@@ -53,8 +53,8 @@ impl HostLaunches {
     /// Runs an op on the views of the batch.
     #[allow(unsafe_code)]
     pub(super) fn run(&mut self, op: usize) -> Result<(), KernelError> {
-        // SAFETY: the verifier has found every view inside its arena, which is memory of the host, and the steps that meet in
-        // memory in an order, which the edges of the graph keep.
+        // SAFETY: the verifier has checked that every view is inside its arena, which is host memory. It has also checked that steps with
+        // overlapping memory are ordered; the graph's edges keep this order.
         unsafe { self.ops.run(op, &self.views[op]) }
     }
 }

@@ -1,10 +1,10 @@
-//! A kernel as a node of a graph.
+//! Builds graph nodes from kernels.
 
 use crate::driver::{Args, Function, KernelNode};
 use crate::kernels::Kernel;
 
-/// The node that runs a kernel, which is loaded as this function: with the addresses of its views, of its parameters and of what
-/// it tells of indices out of range, and with the number of its launch.
+/// Returns the node that runs a kernel. `addresses` are the addresses of its views, its parameters and its fault record; `launch` is the
+/// index of the launch.
 pub fn kernel_node(
     kernel: &Kernel,
     function: Function,

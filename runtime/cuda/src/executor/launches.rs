@@ -1,4 +1,4 @@
-//! The launches of a program, each with the kernels that it takes.
+//! The launches of a program and their kernels.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,36 +22,36 @@ use crate::kernels::{
 /// The work of a launch at one of its places.
 #[derive(Debug)]
 pub(super) enum LaunchTask {
-    /// Kernels one after another.
+    /// Kernels that run one after another.
     ///
-    /// Kernels of stage 1 run after kernels of stage 0 at all places.
+    /// Kernels of stage 1 run after the kernels of stage 0 at all places.
     Device {
         device: usize,
         stage: usize,
         kernels: Vec<KernelRun>,
     },
-    /// An op of the host, by its number among [`Launches::hosted`].
+    /// An op of the host, given by its index in [`Launches::hosted`].
     Host { op: usize, slots: Range<usize> },
 }
 
 /// A kernel with its views.
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    /// The kernel for each shape of batches.
+    /// The kernel for each batch shape.
     pub(super) kernels: Vec<Kernel>,
     /// The slots of its views.
     pub(super) slots: Range<usize>,
 }
 
-/// The launches of a program, and the values in the slots that they are given.
+/// The launches of a program, and the values of their view slots.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
-    /// Per launch, its tasks.
+    /// The tasks of each launch.
     pub(super) tasks: Vec<Vec<LaunchTask>>,
     pub(super) slots: Vec<Value>,
-    /// The slots that hold no view but a size.
+    /// The slots whose view carries only a size.
     pub(super) sizes: BTreeMap<usize, Dim>,
-    /// Per device, the slots of its launches.
+    /// The slots of each device.
     pub(super) of_device: Vec<Range<usize>>,
     /// The ops of the host.
     pub(super) hosted: Vec<(Op, Vec<Value>, Vec<Value>)>,
@@ -59,13 +59,13 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     /// The staging buffers.
     pub(super) staging: Vec<StagingBuffer>,
-    /// The slots whose view is of terms, and in which slot.
+    /// The slots whose view is of quantised activations, with the buffer that holds them.
     pub(super) terms: BTreeMap<usize, TermSlot>,
-    /// Per device, the bytes of a slot: the terms of a product.
+    /// The bytes of a buffer for quantised activations, per device. Each device has two.
     pub(super) terms_bytes: Vec<u64>,
     /// The slots whose view is of scratch memory.
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
-    /// Per device, the scratch memory of its launches, which run one after another.
+    /// The scratch memory of each device. Its launches run one after another and share it.
     pub(super) scratch_bytes: Vec<Scratch>,
 }
 
@@ -79,8 +79,10 @@ pub(super) enum ScratchPart {
 }
 
 impl Launches {
+    /// Selects the kernels of all launches.
+    ///
     /// # Errors
-    /// When an op has no kernel, or a size no value.
+    /// Returns an error if no kernel supports an op, or a size is unknown.
     pub(super) fn new(
         program: &Program,
         infos: &[DeviceInfo],
@@ -112,7 +114,7 @@ impl Launches {
                 }
             }
         }
-        // The slots of a device are one after another, and those of the host come last.
+        // The slots of a device are contiguous; the host's slots come last.
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
             for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {
@@ -131,7 +133,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// All kernels, each with its device.
+    /// Returns all kernels with their devices.
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
@@ -146,7 +148,7 @@ impl Launches {
         })
     }
 
-    /// Slots for the views of a kernel.
+    /// Adds slots for the views of a kernel.
     fn add_slots(&mut self, of: &TaskKernel) {
         for binding in of.operands.iter().chain(&of.results) {
             match binding.memory {
@@ -203,7 +205,7 @@ impl Launches {
         })
     }
 
-    /// Where a kernel needs scratch memory, slots for its views.
+    /// Adds slots for the views of scratch memory if a kernel needs it.
     fn need_scratch(&mut self, device: usize, kernels: &[Kernel], of: &TaskKernel) {
         let needed = kernels.iter().map(|k| k.scratch);
         let needed = needed.fold(Scratch::default(), Scratch::max);
@@ -217,7 +219,7 @@ impl Launches {
         }
     }
 
-    /// The device needs memory for the terms of these activations.
+    /// Enlarges the device's buffers to hold the terms of these activations.
     fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
         for shape in &program.shapes {
             let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
@@ -251,9 +253,9 @@ impl Launches {
     }
 }
 
-/// Returns true if a kernel has no element to compute, as on a device that has no share of a tensor.
+/// Returns true if a kernel has no elements to compute, for example because the device has no share of a tensor.
 ///
-/// A collective is launched all the same: the other devices wait for it.
+/// A collective is launched anyway, because the other devices wait for it.
 fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     if matches!(of.op, KernelOp::CollectivePart(..)) {
         return Ok(false);
@@ -268,7 +270,7 @@ fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     Ok(true)
 }
 
-/// The kernel for batches of a shape.
+/// Returns the kernel for batches of a shape.
 fn kernel(
     program: &Program,
     of: &TaskKernel,

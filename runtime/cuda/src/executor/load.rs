@@ -1,4 +1,4 @@
-//! Weights into their arenas.
+//! Loads weights into their arenas.
 #![allow(unsafe_code)]
 
 use tpc_cpu::host::HostOps;
@@ -67,7 +67,7 @@ fn store(
                 return Err(malformed("is stored as CPUs store weights"));
             }
             let first = to.address as *mut u8;
-            // SAFETY: the arena is memory of the host, in which the verifier has found the buffer. Nothing runs yet.
+            // SAFETY: the arena is host memory, and the verifier has checked that it contains the buffer. Kernels do not run yet.
             let to = unsafe { std::slice::from_raw_parts_mut(first, extent.bytes as usize) };
             host.pack(part, ty, to, source)
                 .map_err(|e| e.at(|| value.to_string()))
@@ -79,8 +79,8 @@ fn store(
     }
 }
 
-/// Packs rows into planes, and writes them to a device. What has been read of the file is given back as it goes, so that no large
-/// tensor is in memory twice.
+/// Packs rows into planes and writes them to a device. Pages of the file are released after each wave, so a large tensor is not in memory
+/// twice.
 fn in_planes(
     (planes, offsets): (&Planes, [u64; PLANES]),
     rows: &[u8],
@@ -88,7 +88,7 @@ fn in_planes(
     source: &dyn WeightSource,
     driver: &mut impl Driver,
 ) -> Result<(), ExecError> {
-    /// Bytes of the file that are packed at once.
+    /// The bytes of the file per wave.
     const WAVE: usize = 16 << 20;
     let each = planes.file_bytes();
     let row_bytes = planes.row_bytes();

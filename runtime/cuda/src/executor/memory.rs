@@ -1,4 +1,4 @@
-//! The memory of a program on its devices, and the frames and faults of launches.
+//! The device memory of a program, and the frames and fault records of launches.
 
 use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program};
@@ -12,7 +12,7 @@ use super::task::StagingPart;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
 use crate::kernels::{Scratch, Terms};
 
-/// A view as kernels have it in a frame.
+/// A view in the layout that kernels read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceView {
     pub(super) address: u64,
@@ -21,10 +21,10 @@ pub(super) struct DeviceView {
 }
 
 impl DeviceView {
-    /// Its bytes in a frame: the address, four sizes of 32 bits, four strides of 64.
+    /// The bytes of an encoded view: an address, four 32-bit sizes, four 64-bit strides.
     pub(super) const BYTES: usize = 8 + RANK * 4 + RANK * 8;
 
-    /// The view of nothing.
+    /// Returns a null view.
     pub(super) fn none(dtype: DType) -> DeviceView {
         DeviceView {
             address: 0,
@@ -33,7 +33,7 @@ impl DeviceView {
         }
     }
 
-    /// The view of memory without elements.
+    /// Returns a view of memory without elements.
     fn empty_at(self, address: u64) -> DeviceView {
         DeviceView {
             address,
@@ -41,7 +41,7 @@ impl DeviceView {
         }
     }
 
-    /// The view of elements that lie so in an arena.
+    /// Returns a view of elements in an arena.
     pub(super) fn new(arena: u64, dtype: DType, at: &BatchLayout) -> DeviceView {
         DeviceView {
             address: arena + at.offset,
@@ -50,7 +50,7 @@ impl DeviceView {
         }
     }
 
-    /// The same where its memory is the host's.
+    /// Returns the view for host code. The memory must be host memory.
     pub(super) fn on_host(&self) -> HostView {
         let at = BatchLayout {
             offset: 0,
@@ -59,7 +59,7 @@ impl DeviceView {
         HostView::located(self.address as *mut u8, self.dtype, &at)
     }
 
-    /// The same elements without gaps from an address on.
+    /// Returns a contiguous view of the same sizes at another address.
     fn dense(&self, address: u64) -> DeviceView {
         let [n, n1, n2, _] = self.at.dims;
         let row = self.dtype.bytes(n).unwrap_or(0);
@@ -71,7 +71,7 @@ impl DeviceView {
         }
     }
 
-    /// The terms of the same elements from an address on.
+    /// Returns a view of the terms of these elements at another address.
     fn terms(&self, address: u64) -> DeviceView {
         let [k, n1, n2, _] = self.at.dims;
         let column = Terms::of(k as usize).column as u64;
@@ -83,19 +83,19 @@ impl DeviceView {
         }
     }
 
-    /// Its sizes in elements.
+    /// Returns the sizes in elements.
     pub(super) fn sizes(&self) -> [usize; RANK] {
         self.at.dims.map(|n| n as usize)
     }
 
-    /// The bytes that its elements take without gaps.
+    /// Returns the bytes of the elements without gaps.
     pub(super) fn dense_bytes(&self) -> usize {
         let [n, rest @ ..] = self.sizes();
         let row = self.dtype.bytes(n as u64).unwrap_or(0) as usize;
         row * rest.iter().product::<usize>()
     }
 
-    /// The bytes from its first element to the end of the last.
+    /// Returns the bytes from the first element to the end of the last.
     pub(super) fn reach(&self) -> usize {
         let sizes = self.sizes();
         if sizes.contains(&0) {
@@ -108,7 +108,7 @@ impl DeviceView {
         last + self.dtype.block_bytes() as usize
     }
 
-    /// Appends it as kernels read it.
+    /// Appends the view in the layout that kernels read.
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), ExecError> {
         out.extend(self.address.to_ne_bytes());
         for n in self.at.dims {
@@ -125,7 +125,7 @@ impl DeviceView {
     }
 }
 
-/// The error of an executor for one of a driver.
+/// Converts a driver's error to an executor's error.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` gives what it has")]
 pub fn error(e: DriverError) -> ExecError {
     if let DriverError::Host { cause, .. } = &e
@@ -143,19 +143,19 @@ pub fn error(e: DriverError) -> ExecError {
     }
 }
 
-/// An allocation per arena.
+/// One allocation per arena.
 #[derive(Debug)]
 pub(super) struct Arenas(Vec<Memory>);
 
 impl Arenas {
-    /// Memory for every arena.
+    /// Allocates memory for every arena.
     ///
     /// # Errors
-    /// When it does not suffice. What was allocated is given back then.
+    /// Returns an error if memory does not suffice. Earlier allocations are freed.
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Arenas, ExecError> {
         let mut out = Arenas(Vec::new());
         for arena in &program.arenas {
-            // An arena of nothing has an address, too.
+            // An empty arena also needs an address.
             let bytes = arena.bytes.max(1);
             let memory = match device(arena.place)? {
                 Some(device) => driver.allocate(device, bytes),
@@ -178,7 +178,7 @@ impl Arenas {
         self.0[arena.index()].address
     }
 
-    /// The byte at an offset of an arena.
+    /// Returns the location of an offset in an arena.
     pub(super) fn endpoint(&self, arena: usize, offset: u64) -> Endpoint {
         let memory = &self.0[arena];
         Endpoint {
@@ -187,13 +187,13 @@ impl Arenas {
         }
     }
 
-    /// Whose memory a value is in.
+    /// Returns the owner of the memory of a value.
     pub(super) fn side_of(&self, program: &Program, value: Value) -> Side {
         let arena = program.home(value).map(|h| program.buffer(h.buffer).arena);
         arena.map_or(Side::Host, |arena| self.0[arena.index()].side)
     }
 
-    /// All states are zero.
+    /// Sets all states to zero.
     pub(super) fn clear_states(
         &mut self,
         program: &Program,
@@ -220,12 +220,12 @@ impl Arenas {
     }
 }
 
-/// Per device, the memory of the views of its launches, that of terms and scratch memory, and the staging buffers that they are in.
+/// The frames of each device: the memory of its views, of quantised activations, of scratch data, and the staging buffers.
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<Memory>,
     terms: Vec<Memory>,
-    /// The counters, and behind them the parts.
+    /// The counters, followed by the partial results.
     scratch: Vec<Memory>,
     staging: Vec<Memory>,
 }
@@ -265,7 +265,7 @@ impl Frames {
         })
     }
 
-    /// The address of a slot of a device's launches.
+    /// Returns the address of a slot of a device.
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
         let at = slot - launches.of_device[device].start;
         self.devices[device].address + (at * DeviceView::BYTES) as u64
@@ -317,17 +317,17 @@ impl Frames {
     }
 }
 
-/// The bytes of the counters in scratch memory.
+/// Returns the bytes of the counters in scratch memory.
 fn counters(scratch: Scratch) -> u64 {
     scratch.counters.next_multiple_of(256)
 }
 
-/// The bytes of a device's scratch memory.
+/// Returns the bytes of a device's scratch memory.
 pub(super) fn scratch_bytes(scratch: Scratch) -> u64 {
     counters(scratch).saturating_add(scratch.parts)
 }
 
-/// Scratch memory whose counters are zero.
+/// Allocates scratch memory and zeroes its counters.
 fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memory, ExecError> {
     let memory = driver.allocate(device, scratch_bytes(of).max(1));
     let memory = memory.map_err(error)?;
@@ -340,12 +340,12 @@ fn scratch(device: Device, of: Scratch, driver: &mut impl Driver) -> Result<Memo
     Ok(memory)
 }
 
-/// Per device, the first index out of range that a launch met.
+/// The fault record of each device: the first index out of range in a launch.
 #[derive(Debug)]
 pub(super) struct Faults(Vec<Memory>);
 
 impl Faults {
-    /// Bytes: whether there is one, the launch, the index and what it must be below.
+    /// The bytes of a record: a flag, the launch, the index and its bound.
     const BYTES: usize = 24;
 
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Faults, ExecError> {
@@ -374,7 +374,7 @@ impl Faults {
         driver.write(to, &[0; Self::BYTES]).map_err(error)
     }
 
-    /// Fails where a launch met an index out of range, which is forgotten then.
+    /// Returns an error if a launch found an index out of range, and clears the record.
     pub(super) fn check(
         &self,
         program: &Program,
@@ -405,7 +405,7 @@ impl Faults {
 fn index_name(kernel: &str) -> &'static str {
     match kernel {
         "get_rows" => "row",
-        // A launch of several ops that ends with it, too.
+        // This includes fused launches that end with `set_rows`.
         _ if kernel.ends_with("set_rows") => "slice to set",
         "ssm_scan" => "cell of a state",
         _ => "expert",

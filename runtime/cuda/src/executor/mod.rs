@@ -1,9 +1,9 @@
-//! The CUDA executor: programs as graphs of launches.
+//! The CUDA executor: runs programs as graphs of launches.
 //!
-//! Each arena of the program is an allocation, on its device or in memory of the host that all devices reach. For each shape of
-//! batches and each phase there is one graph, made when the program is loaded: its nodes are the launches, its edges the order
-//! within each queue, the waits, and the meetings in collectives. A graph is launched once per batch. Sizes of a batch are in a
-//! *frame* in each device's memory: the views of all launches, of which only those are written again that have changed.
+//! Each arena of the program is an allocation, on its device or in host memory that all devices can access. Each batch shape and phase has
+//! one graph, which is built when the program is loaded. Its nodes are the launches; its edges are the order within each queue, the waits,
+//! and the synchronisation of collectives. A graph is launched once per batch. Each device has a *frame* in its memory, which holds the
+//! views of all launches. The executor writes the frames again only if the views or the sizes of a batch have changed.
 
 mod constants;
 mod fuse;
@@ -51,11 +51,11 @@ pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges};
 
-/// Runs a [`Program`] on the devices of a driver: device 0 of the program on the driver's device 0, and so on.
+/// Runs a [`Program`] on the devices of a driver. Device `i` of the program is the driver's device `i`.
 pub struct CudaExecutor<D: Driver> {
     program: Arc<Program>,
     interface: Interface,
-    /// Reading memory needs the driver to itself, also where the executor is only asked.
+    /// Reading device memory needs exclusive access to the driver, even in methods that take `&self`.
     driver: RefCell<D>,
     arenas: Arenas,
     frame: Frame<DeviceView>,
@@ -63,14 +63,14 @@ pub struct CudaExecutor<D: Driver> {
     launches: Launches,
     /// The ops of the host, which the graphs run.
     hosted: Arc<Mutex<HostLaunches>>,
-    /// Per shape and phase.
+    /// The graph of each shape and phase.
     graphs: Vec<Vec<Graph>>,
     faults: Faults,
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
-    /// Per value, where a weight or a state lies.
+    /// The location of each value that is a weight or a state.
     extents: Vec<Option<StoredExtent>>,
-    /// Per value, the host copy of a state that was read since the last batch.
+    /// The host copy of each state that was read since the last batch.
     state_copies: Vec<OnceCell<Vec<u8>>>,
     /// The states whose host copies may differ from the device.
     changed: Vec<Value>,
@@ -87,11 +87,15 @@ impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
 }
 
 impl<D: Driver> CudaExecutor<D> {
-    /// An executor of a program that the verifier accepts, with its weights loaded.
+    /// Creates an executor of a verified program and loads its weights.
     ///
     /// # Errors
-    /// When a weight is missing or is not what the program declares, an op has no kernel, there are fewer devices than the
-    /// program has, memory does not suffice, or the driver fails.
+    /// Returns an error in these cases:
+    ///
+    /// - A weight is missing or does not match its declaration.
+    /// - An op is not supported on CUDA devices.
+    /// - The driver has fewer devices than the program.
+    /// - The free memory does not suffice, or the driver fails.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -101,10 +105,10 @@ impl<D: Driver> CudaExecutor<D> {
         CudaExecutor::with_code(program, weights, driver, options, &PrebuiltCode::default())
     }
 
-    /// [`CudaExecutor::new`] with code that was compiled ahead of time; what it lacks is compiled now.
+    /// Creates an executor with code that was compiled ahead of time. Missing code is compiled now.
     ///
     /// # Errors
-    /// The same as of [`CudaExecutor::new`].
+    /// Returns the errors of [`CudaExecutor::new`].
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -173,17 +177,17 @@ impl<D: Driver> CudaExecutor<D> {
         })
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The pairs of cards that exchange through memory of the host: the first does not reach the memory of the second.
+    /// Returns the pairs of cards that exchange data through host memory, because the first cannot access the memory of the second.
     pub fn no_peer_access(&self) -> &[(u32, u32)] {
         &self.no_peer_access
     }
 
-    /// The views of a batch of these sizes, written where they have changed.
+    /// Sets the views for a batch of these sizes, and writes them if they have changed.
     fn set_frame(&mut self, shape: usize, sizes: &Bindings) -> Result<(), ExecError> {
         let arenas = &self.arenas;
         let view = |arena: Arena, dtype: DType, at: &BatchLayout| {
@@ -226,7 +230,7 @@ impl<D: Driver> CudaExecutor<D> {
             match self.program.graph.value(*value).place {
                 Place::Host => host.input(kind, ty, host::slot(&view.on_host())?)?,
                 _ => {
-                    // Bytes aligned for every type of input.
+                    // The buffer is aligned for every input type.
                     let mut bytes = vec![0_u64; view.dense_bytes().div_ceil(8)];
                     let staged =
                         HostView::dense(bytes.as_mut_ptr().cast(), view.dtype, view.sizes());
@@ -244,7 +248,7 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// Calls `read` on an output's elements in memory of the host.
+    /// Calls `read` with a host view of an output.
     fn with_output<T>(
         &self,
         value: Value,
@@ -279,7 +283,7 @@ impl<D: Driver> CudaExecutor<D> {
     }
 }
 
-/// The ops of the host, unless they panicked.
+/// Locks the ops of the host. Returns an error if one of them panicked.
 fn lock(
     hosted: &Mutex<HostLaunches>,
 ) -> Result<std::sync::MutexGuard<'_, HostLaunches>, ExecError> {
@@ -334,7 +338,7 @@ impl<D: Driver> Executor for CudaExecutor<D> {
             let from = self.arenas.endpoint(at.arena, at.offset);
             let read = self.driver.borrow_mut().read(from, &mut bytes);
             read.map_err(error)?;
-            // The cell was empty just before.
+            // The cell was empty above.
             let _ = copy.set(bytes);
         }
         Ok(copy.get().map(Vec::as_slice))

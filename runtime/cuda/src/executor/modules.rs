@@ -1,4 +1,4 @@
-//! The modules of kernels that a program needs, and what was compiled of them ahead of time.
+//! The kernel modules that a program needs, and their precompiled code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::driver::{Cubin, DeviceInfo, Module};
 use crate::kernels::{self, Source};
 use crate::nvrtc::with_prelude;
 
-/// The modules that a program needs, one per family of kernels: whatever devices run it, and whether they reach each other's
-/// memory or not. Programs that need the same kernels have the same modules.
+/// Returns the modules that a program needs, one per kernel family. They include the kernels for devices with and without peer access.
+/// Programs that need the same kernels have the same modules.
 ///
 /// # Errors
-/// When an op has no kernel.
+/// Returns an error if no kernel supports an op.
 pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecError> {
     let mut instances = BTreeSet::new();
     for joined in [true, false] {
@@ -31,7 +31,7 @@ pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecE
     Ok(kernels::modules(&instances))
 }
 
-/// The launches of a program on some devices, which reach each other's memory or do not.
+/// Returns the launches of a program on placeholder devices, with or without peer access.
 fn launches_on_any_device(
     program: &Program,
     options: Options,
@@ -53,11 +53,11 @@ fn launches_on_any_device(
     Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
 }
 
-/// The kernels that devices, which reach each other's memory, launch for a batch of a program's first shape: of each the device and
-/// the template with its arguments.
+/// Returns the kernels of a batch of the program's first shape on devices with peer access. Each entry is a device and a template with its
+/// arguments.
 ///
 /// # Errors
-/// When an op has no kernel.
+/// Returns an error if no kernel supports an op.
 pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
     let launches = launches_on_any_device(program, options, true)?;
     let shapes = program.shapes.len();
@@ -67,15 +67,15 @@ pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, St
         .collect())
 }
 
-/// The hash of a module's whole source, by which code that was compiled of it is known.
+/// The hash of a module's complete source, which identifies its compiled code.
 pub type SourceHash = [u8; 32];
 
-/// Code that was compiled ahead of time, by the source that it was made of.
+/// Code that was compiled ahead of time, by the hash of its source.
 #[derive(Clone, Debug, Default)]
 pub struct PrebuiltCode(BTreeMap<SourceHash, Vec<Cubin>>);
 
 impl PrebuiltCode {
-    /// Adds code for a target, as NVRTC names it.
+    /// Adds code for a target, named as in NVRTC.
     pub fn add(&mut self, source: SourceHash, target: &str, code: Arc<[u8]>) {
         self.0.entry(source).or_default().push(Cubin {
             target: target.to_owned(),
@@ -83,7 +83,7 @@ impl PrebuiltCode {
         });
     }
 
-    /// A module with the code that there is of its source.
+    /// Returns a module with the precompiled code of its source.
     pub(super) fn with_code(&self, source: Source) -> Module {
         let kernels = source.kernels();
         let kernel_sources = kernels

@@ -1,4 +1,4 @@
-//! How programs are made for CUDA devices and run on them.
+//! The options and the compilation target of programs for CUDA devices.
 
 use tpc_cpu::CpuTarget;
 use tpc_ir::program::{FileTarget, FusionContext, Target, WeightPart, WeightStorage};
@@ -8,30 +8,30 @@ use tpc_runtime::Options;
 use super::fuse::groups;
 use crate::planes::Planes;
 
-/// How a program runs on CUDA devices.
+/// The options of a program on CUDA devices.
 #[derive(Clone, Copy, Debug)]
 pub struct CudaOptions {
-    /// Threads for the ops that the host runs.
+    /// The threads for ops of the host.
     pub threads: usize,
-    /// Choices of arithmetic.
+    /// The arithmetic options.
     pub options: Options,
-    /// How kernels follow each other.
+    /// The edges between kernels.
     pub edges: Edges,
 }
 
-/// How a kernel follows the one before it on its device.
+/// The edge between consecutive kernels of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edges {
-    /// It may start before that has ended, and waits itself before it reads or writes what others do: on devices that know it,
-    /// which are those of compute capability 9.0 and later.
+    /// A kernel may start before the previous one has ended, and waits before it accesses shared data. Devices of compute capability 9.0
+    /// and later support this.
     #[default]
     Programmatic,
-    /// It starts when that has ended.
+    /// A kernel starts after the previous one has ended.
     Full,
 }
 
 impl CudaOptions {
-    /// Returns the default options with this number of threads of the host.
+    /// Returns the default options with this number of host threads.
     pub fn with_threads(threads: usize) -> CudaOptions {
         CudaOptions {
             threads,
@@ -41,12 +41,12 @@ impl CudaOptions {
     }
 }
 
-/// CUDA devices as a target of programs: they store weights that products read in planes, also where rows are looked up in them,
-/// and others as the file does. Their host stores weights as the CPU does. Buffers begin at multiples of 256 bytes.
+/// CUDA devices as a compilation target. Devices store weights that products read in planes, even if rows are also looked up in them; they
+/// store other weights in the layout of the file. The host stores weights as the CPU target does. Buffers are aligned to 256 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CudaTarget;
 
-/// The planes and the rows of a weight of which these are the readers; `None` where it is stored as in the file.
+/// Returns the planes and the rows of a weight with these readers, or `None` if it keeps the layout of the file.
 fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)> {
     let product = |op: &Op| matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let lookup = |op: &Op| matches!(op, Op::GetRows(_));
@@ -55,7 +55,7 @@ fn planes(weight: &TensorType, readers: &[(&Op, usize)]) -> Option<(Planes, u64)
     read.then(|| weight_planes(weight)).flatten()
 }
 
-/// The planes and the rows of a weight of a type.
+/// Returns the planes and the rows of a weight of a type.
 pub(super) fn weight_planes(weight: &TensorType) -> Option<(Planes, u64)> {
     let [k, rows @ ..] = weight.dims.each_ref().map(tpc_ir::Dim::as_const);
     let planes = Planes::new(weight.dtype, usize::try_from(k?).ok()?)?;

@@ -6,7 +6,7 @@ use tpc_runtime::ExecError;
 
 use crate::driver::Device;
 
-/// The driver's device for a place; `None` for the host.
+/// Returns the driver's device for a place; `None` for the host.
 pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
     match place {
         Place::Host => Ok(None),
@@ -17,7 +17,7 @@ pub(super) fn device(place: Place) -> Result<Option<Device>, ExecError> {
     }
 }
 
-/// The place of a value: a device, or `None` for the host.
+/// Returns the device of a value; `None` for the host.
 pub(super) fn device_index(program: &Program, value: Value) -> Result<Option<usize>, ExecError> {
     Ok(device(program.graph.value(value).place)?.map(|d| d.0 as usize))
 }

@@ -1,4 +1,4 @@
-//! Prefetches the next launch's weights into L2: while a device reduces and normalises a row, most of it would be idle.
+//! Prefetches the next launch's weights into L2. Most of the device is idle while it reduces and normalises a row.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::roles::{format_of, roles};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// Per launch at a place, the weight that the next launch there reads.
+/// The weight that each launch at a place prefetches for the next launch there.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchPlan(BTreeMap<(Launch, Place), Value>);
 
@@ -59,7 +59,7 @@ fn fused_launch(program: &Program, launch: Launch, place: Place) -> Option<Fused
     }
 }
 
-/// The first weight in planes that a product reads, whatever it multiplies; those of experts are not known yet.
+/// Returns the first weight in planes that a dense product reads. The weights of experts are not known before the router has run.
 fn weight(program: &Program, fused: &FusedLaunch) -> Option<Value> {
     let known = matches!(
         fused.op,

@@ -1,34 +1,33 @@
-//! Which edges between launches are programmatic, and why nothing is lost by it.
+//! Selects the programmatic edges between launches.
 //!
-//! The second of two kernels that such an edge joins may start before the first has ended. What makes that right:
+//! The second of two kernels with such an edge may start before the first has ended. The following rules make this correct:
 //!
-//! - every kernel calls `wait_dependencies()` once, before its template begins: [`Instance`](crate::kernels::Instance) writes that
-//!   call, so no kernel is without it;
-//! - what stands before the call touches views, which the host has written before the graph, and asks for weights, which no launch
-//!   writes: the verifier refuses a program in which one does;
-//! - so all that a kernel reads or writes comes after the end of the kernel before it, and, as that has waited in its turn, after the
-//!   end of all before that;
-//! - all other edges are full: those of copies and of the host's ops, between devices, and of a kernel that comes after several nodes.
+//! - Every kernel calls `wait_dependencies()` once, before its template begins. [`Instance`](crate::kernels::Instance) generates the call.
+//! - Before the call, a kernel reads only views, which the host writes before the graph, and prefetches weights. The verifier refuses
+//!   programs in which a launch writes a weight.
+//! - All other accesses of a kernel therefore follow the end of the previous kernel. The previous kernel has waited as well, so they also
+//!   follow the end of all earlier kernels.
+//! - All other edges are full: edges of copies and host ops, edges between devices, and edges of a kernel with several predecessors.
 //!
-//! The checked build finds an access before the wait, and a kernel that never waits.
+//! The emulator's checked build finds an access before the wait, and a kernel that never waits.
 
 use super::options::Edges;
 use crate::driver::{DeviceInfo, EdgeKind, GraphSpec};
 
-/// The first compute capability of devices that know programmatic edges.
+/// The first compute capability with programmatic edges.
 const MIN_CAPABILITY: (u32, u32) = (9, 0);
 
-/// Finds the edges of a graph that are programmatic.
+/// The state for selecting the programmatic edges of a graph.
 #[derive(Debug, Default)]
 pub(super) struct ProgrammaticEdges {
-    /// Per device, whether its kernels may start early.
+    /// True for each device whose kernels may start early.
     supported: Vec<bool>,
-    /// Per node, the device of its kernel.
+    /// The device of each kernel node.
     node_devices: Vec<Option<usize>>,
 }
 
 impl ProgrammaticEdges {
-    /// For devices of a program.
+    /// Returns the state for the devices of a program.
     pub(super) fn new(infos: &[DeviceInfo], edges: Edges) -> ProgrammaticEdges {
         let supported =
             |info: &DeviceInfo| edges == Edges::Programmatic && info.capability >= MIN_CAPABILITY;
@@ -38,11 +37,11 @@ impl ProgrammaticEdges {
         }
     }
 
-    /// Looks at the last node of a graph, the kernel of a device that comes after these: the edge from the only one before it is
-    /// programmatic, where that is a kernel of the device.
+    /// Handles the last node of a graph, a kernel of `device` that follows the nodes in `after`. Its edge is programmatic if the only
+    /// predecessor is a kernel of the same device.
     pub(super) fn kernel(&mut self, device: usize, after: &[usize], spec: &mut GraphSpec) {
         let node = spec.nodes.len() - 1;
-        // The first node of a graph comes after nothing of an older one.
+        // The first node of a graph must not refer to nodes of an earlier graph.
         self.node_devices.truncate(node);
         self.node_devices.resize(node, None);
         self.node_devices.push(Some(device));
@@ -72,7 +71,7 @@ mod tests {
         }
     }
 
-    /// The kinds of the edges of kernels on two devices, a node of the host among them.
+    /// Returns the kinds of the edges between kernels on two devices and a host node.
     fn kinds(capability: (u32, u32), edges: Edges) -> Vec<EdgeKind> {
         let mut found = ProgrammaticEdges::new(&[info(capability), info(capability)], edges);
         let mut spec = GraphSpec::default();

@@ -1,4 +1,4 @@
-//! Checks that the devices can run a program, before anything of it is loaded.
+//! Checks that the devices can run a program, before the program is loaded.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
 
-/// Fails where devices are missing or cannot run the kernels.
+/// Returns an error if devices are missing or cannot run the kernels.
 pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(), ExecError> {
     let infos = driver.devices();
     let devices = program.graph.devices.len();
@@ -34,8 +34,8 @@ pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(
     Ok(())
 }
 
-/// Fails where devices have less free memory than the arenas on them, the terms of activations and what kernels leave for each
-/// other take. Devices that are one card share its memory.
+/// Returns an error if a card has less free memory than its arenas, quantised activations and scratch data need. Devices on the same card
+/// share its memory.
 pub(super) fn check_memory(
     program: &Program,
     launches: &Launches,

@@ -1,15 +1,15 @@
-//! Tasks: the kernels that a place runs for a launch, before their views have slots in a frame.
+//! Tasks: the kernels of a launch at a place, before their views have slots in a frame.
 
 use tpc_ir::{Op, Value};
 
 use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
 
-/// A task of one place: kernels that run one after another.
+/// The kernels that one place runs for a launch, in order.
 pub(super) struct Task {
     /// The device; `None` for the host.
     pub(super) place: Option<usize>,
-    /// Tasks of stage 1 come after those of stage 0 on all places of the launch.
+    /// The stage. Stage 1 starts after stage 0 has ended at all places of the launch.
     pub(super) stage: usize,
     pub(super) ops: Vec<TaskKernel>,
 }
@@ -25,34 +25,34 @@ pub(super) struct TaskKernel {
 pub(super) enum KernelOp {
     /// An op.
     Op(Op),
-    /// The part of a collective at the participant of that number.
+    /// One participant's part of a collective, with the participant's rank.
     CollectivePart(Op, usize),
-    /// Several ops.
+    /// A fused op.
     Fused(FusedOp),
     /// The quantisation of activations into terms.
     Terms,
 }
 
-/// A value, and the memory in which a kernel reads or writes it.
+/// A value, and the memory that a kernel accesses for it.
 #[derive(Clone, Copy)]
 pub(super) struct Binding {
     pub(super) value: Value,
     pub(super) memory: MemoryKind,
 }
 
-/// The kind of memory in which a kernel finds a value.
+/// The memory that a kernel accesses for a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemoryKind {
-    /// In its own memory.
+    /// The value's own memory.
     Own,
-    /// In a part of a staging buffer, to which it is copied.
+    /// A part of a staging buffer, which holds a copy.
     Staging(StagingPart),
-    /// In a slot of the device's quantised activations.
+    /// One of the device's two buffers for quantised activations.
     Terms(TermSlot),
 }
 
 impl Binding {
-    /// In its own memory.
+    /// Returns a binding to the value's own memory.
     pub(super) const fn own(value: Value) -> Binding {
         Binding {
             value,
@@ -60,7 +60,7 @@ impl Binding {
         }
     }
 
-    /// In terms.
+    /// Returns a binding to quantised activations.
     pub(super) const fn terms(value: Value, slot: TermSlot) -> Binding {
         Binding {
             value,
@@ -76,11 +76,11 @@ pub(super) struct StagingPart {
     pub(super) part: usize,
 }
 
-/// A buffer in memory of the host by which devices exchange what they cannot reach: a part per participant. Launches of the same
-/// participants use it one after another.
+/// A host buffer for exchanges between devices without peer access, with a part per participant. Launches with the same participants share
+/// it, one after another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagingBuffer {
     pub(super) parts: usize,
-    /// The bytes of a part.
+    /// The bytes per part.
     pub(super) bytes: usize,
 }

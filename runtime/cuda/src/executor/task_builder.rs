@@ -1,4 +1,4 @@
-//! Builds the tasks of launches: which kernels run at which place, on which values.
+//! Builds the tasks of launches: the kernels of each place and their values.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,21 @@ use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Tas
 use super::term_slot::TermSlot;
 use super::terms::{TermsPlan, terms_operand};
 
-/// Asks whether the kernels of a device reach the memory of another.
+/// A function that returns true if the kernels of the first device can access the memory of the second.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
 
-/// Makes the tasks of launches.
+/// A builder of the tasks of launches.
 #[derive(Default)]
 pub(super) struct TaskBuilder {
     terms: TermsPlan,
     prefetch: PrefetchPlan,
-    /// The staging buffers, by their participants.
+    /// The index of the staging buffer for each list of participants.
     buffers: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<StagingBuffer>,
 }
 
 impl TaskBuilder {
-    /// For the launches of a program.
+    /// Returns a builder for the launches of a program.
     pub(super) fn new(program: &Program) -> Result<TaskBuilder, ExecError> {
         Ok(TaskBuilder {
             terms: TermsPlan::new(program)?,
@@ -38,7 +38,7 @@ impl TaskBuilder {
         })
     }
 
-    /// The tasks of a launch.
+    /// Returns the tasks of a launch.
     pub(super) fn tasks(
         &mut self,
         program: &Program,
@@ -80,7 +80,7 @@ impl TaskBuilder {
                 copy_task(to, 1, part, Binding::own(results[0])),
             ]);
         }
-        // Devices push what they copy; the host's memory is in reach of all.
+        // The source device executes a copy. The host's memory is accessible to all devices.
         let place = from.or(to);
         Ok(vec![self.op_task(
             program,
@@ -89,7 +89,7 @@ impl TaskBuilder {
         )])
     }
 
-    /// The task of several ops.
+    /// Returns the task of a fused launch.
     fn fused_task(
         &self,
         program: &Program,
@@ -100,7 +100,7 @@ impl TaskBuilder {
         let here = program.graph.value(fused.results[0]).place;
         let mut operands: Vec<Binding> = fused.operands.iter().map(|v| Binding::own(*v)).collect();
         let mut results: Vec<Binding> = fused.results.iter().map(|v| Binding::own(*v)).collect();
-        // A value that is updated in other memory is copied first.
+        // If an update's result has other memory than its operand, the operand is copied first.
         let mut ops = Vec::new();
         for inst in program.launch(launch).covered_insts() {
             let data = program.graph.inst(*inst);
@@ -137,8 +137,8 @@ impl TaskBuilder {
         })
     }
 
-    /// An op on one place. A device copies first what it updates elsewhere, and takes apart the activations that it multiplies with
-    /// weights in planes.
+    /// Returns the task of an op at one place. A device first copies an operand that it updates in other memory, and quantises activations
+    /// of products with weights in planes.
     fn op_task(
         &self,
         program: &Program,
@@ -179,7 +179,7 @@ impl TaskBuilder {
         }
     }
 
-    /// The tasks of a launch in which devices meet: of each participant one, or two where some memory is out of reach.
+    /// Returns the tasks of a collective. Each participant has one task, or two if the devices have no peer access.
     fn collective_tasks(
         &mut self,
         program: &Program,
@@ -215,7 +215,7 @@ impl TaskBuilder {
         Ok(out)
     }
 
-    /// Where all devices see what each gives, and the copies by which it comes there.
+    /// Returns the memory through which all devices read each operand, and the copies to that memory.
     fn exchange(
         &mut self,
         program: &Program,
@@ -246,7 +246,7 @@ impl TaskBuilder {
         Ok((seen, copies))
     }
 
-    /// The value in its part of the staging buffer of these participants, which has room for the largest batch.
+    /// Returns the value's part of the participants' staging buffer, which is large enough for the largest batch.
     fn staging_part(
         &mut self,
         program: &Program,
@@ -279,7 +279,7 @@ impl TaskBuilder {
     }
 }
 
-/// A copy by a device.
+/// Returns a copy that a device executes.
 fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
     Task {
         place: Some(place),
@@ -296,13 +296,13 @@ fn copy_kernel(from: Binding, to: Binding) -> TaskKernel {
     }
 }
 
-/// The copy of what an op updates, where the result lies elsewhere.
+/// Returns the copy of an op's updated operand if the result has other memory.
 fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<TaskKernel> {
     let moved = op.is_update() && program.home(from) != program.home(to);
     moved.then(|| copy_kernel(Binding::own(from), Binding::own(to)))
 }
 
-/// The kernel that takes activations apart.
+/// Returns the kernel that quantises activations.
 fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
     TaskKernel {
         op: KernelOp::Terms,

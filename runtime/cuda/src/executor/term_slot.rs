@@ -1,6 +1,6 @@
-//! The two slots of a device for quantised activations.
+//! The two buffers of a device for quantised activations.
 
-/// One of the two slots.
+/// One of the two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TermSlot {
     First,
@@ -15,7 +15,7 @@ impl TermSlot {
         }
     }
 
-    /// Its number.
+    /// Returns the index of the buffer.
     pub(super) const fn number(self) -> u64 {
         self as u64
     }

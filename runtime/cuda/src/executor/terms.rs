@@ -1,6 +1,6 @@
-//! The memory of terms: which launches make them of what they compute, and which find those that they need.
+//! Plans the quantised activations (terms): the launches that write them with their result, and the launches that read them.
 //!
-//! A device has room for those of two products. A launch that reads terms may write those of its result beside them.
+//! Each device has two buffers for terms. A launch can therefore read terms from one buffer and write the terms of its result to the other.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// Activations: the value that holds them, and the elements of a column.
+/// The identity of quantised activations: the value, and the elements per column.
 type ActivationKey = (Value, u64);
 
 /// A launch at a place.
 type PlacedLaunch = (Launch, Place);
 
-/// Where launches of programs find terms and make them.
+/// The buffers that launches read and write.
 #[derive(Debug, Default)]
 pub(super) struct TermsPlan {
-    /// Per launch that reads terms at a place, where they lie and whether they are there already.
+    /// For each launch that reads terms: the buffer, and true if it already holds the terms.
     reads: BTreeMap<PlacedLaunch, (TermSlot, bool)>,
-    /// Per launch that makes terms of its result there, the value as the next product reads it, and where they go.
+    /// For each launch that writes terms of its result: the value as the next product reads it, and the buffer.
     makes: BTreeMap<PlacedLaunch, (Value, TermSlot)>,
 }
 
@@ -39,7 +39,7 @@ impl TermsPlan {
                 Step::Launch(launch) => Some(*launch),
                 Step::Wait { .. } => None,
             });
-            // The content of the slots, the slot that was read last, and the last launch that can quantise its result.
+            // The content of the buffers, the buffer that was read last, and the last launch that can quantise its result.
             let mut held: [Option<ActivationKey>; 2] = [None; 2];
             let mut last = TermSlot::Second;
             let mut maker: Option<(ActivationKey, PlacedLaunch)> = None;
@@ -70,7 +70,7 @@ impl TermsPlan {
         Ok(out)
     }
 
-    /// Where a launch reads terms, and whether they are there already.
+    /// Returns the buffer that a launch reads, and true if it already holds the terms.
     pub(super) fn read(&self, at: PlacedLaunch) -> (TermSlot, bool) {
         self.reads
             .get(&at)
@@ -78,13 +78,13 @@ impl TermsPlan {
             .unwrap_or((TermSlot::First, false))
     }
 
-    /// The value, as it is read, of which a launch makes terms, and where they go.
+    /// Returns the value whose terms a launch writes, as the next product reads it, and the buffer.
     pub(super) fn write(&self, at: PlacedLaunch) -> Option<(Value, TermSlot)> {
         self.makes.get(&at).copied()
     }
 }
 
-/// The activations that a value shows: those of a value behind reshapes. `None` where columns have no known size.
+/// Returns the identity of activations, without reshapes. Returns `None` if the size of a column is unknown.
 fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     let graph = &program.graph;
     let k = graph.value(v).ty.dims[0].as_const()?;
@@ -100,7 +100,7 @@ fn key(program: &Program, v: Value) -> Option<ActivationKey> {
     }
 }
 
-/// The ops of a launch at a place.
+/// The op of a launch at a place.
 enum LaunchOp {
     Fused(FusedLaunch),
     Op(Op, Vec<Value>, Vec<Value>),
@@ -119,7 +119,7 @@ fn placed_op(program: &Program, (launch, place): PlacedLaunch) -> Result<LaunchO
     })
 }
 
-/// The activations that are read in terms.
+/// Returns the activations that an op reads as terms.
 fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     match op {
         LaunchOp::Fused(fused) => fused.terms.map(|at| fused.operands[at]),
@@ -128,7 +128,7 @@ fn activations(program: &Program, op: &LaunchOp) -> Option<Value> {
     }
 }
 
-/// The activations of a product that reads them in terms.
+/// Returns the activations that a product reads as terms.
 pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> Option<Value> {
     let product = matches!(op, Op::MulMat(_) | Op::MulMatId(_));
     let planes = |v: &Value| format_of(program, *v) == Planes::FORMAT;
@@ -136,7 +136,7 @@ pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> O
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }
 
-/// The activations of which terms can be made, too.
+/// Returns the activations whose terms the op can write.
 fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
     let (op, results) = match op {
         LaunchOp::Fused(fused) => return fused_terms(program, fused),
@@ -144,7 +144,7 @@ fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
         LaunchOp::None => return None,
     };
     let Op::FlashAttn(_) = op else { return None };
-    // The rows of all heads are one after another.
+    // A column contains the rows of all heads, one after another.
     let dims = &program.graph.value(results[0]).ty.dims;
     let (n, heads) = (dims[0].as_const()?, dims[1].as_const()?);
     let whole = n.is_multiple_of(32) && (n * heads).is_multiple_of(64);

@@ -1,19 +1,19 @@
-// Attention, and the soft maximum of rows.
+// Attention, and the softmax of rows.
 
 struct AttentionParams {
     float scale;
     float softcap;
     u32 sinks;
     u32 unused;
-    // Then the slope of each head.
+    // The slope of each head follows.
 };
 
-// A block of warps attends for a token with a head. Each warp takes every so many 32 cells: a lane scores a cell, then the
-// lanes add the cells' values, each for its elements. What the warps have is joined at the end.
+// A block attends for one token and query head. Its warps take turns with 32 cells: each lane scores one cell, then the lanes add the
+// values of the cells, each lane for its own columns. At the end the block joins the results of its warps.
 //
-// Shared memory: the query, 32 scores a warp, then per warp its maximum, its sum and its values.
+// Shared memory holds the query and 32 scores per warp, then the maximum, the sum and the values of each warp.
 //
-// Where `T` says so, there are the terms of the result, too, as of rows of all heads one after another.
+// If `T` is 1, the kernel also writes the terms of the result. A column of terms has all heads of a token, one after another.
 template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE void flash_attn(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     const View q = v[0], k = v[1], val = v[2], mask = v[3];
@@ -86,7 +86,7 @@ template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE vo
             if (ends[2 * w] != minus_infinity()) total += ends[2 * w + 1] * expf(ends[2 * w] - top);
         if (sink != minus_infinity()) total += expf(sink - top);
         u8* to = row_of(y, head, token, stream);
-        // A thread has four neighbours where there are terms.
+        // With terms, a thread writes four adjacent elements.
         const u32 each = T ? 4 : 1;
         const u8* terms = T ? made.at + ((u64)stream * tokens + token) * made.nb[1] : nullptr;
         for (u32 first = 0; first < dv; first += blockDim.x * each) {
@@ -109,7 +109,7 @@ struct SoftMaxParams {
     u32 masked;
     u32 sinks;
     u32 unused;
-    // Then the slope of each head.
+    // The slope of each head follows.
 };
 
 template <class X, class M> DEVICE float logit(const View& x, const u8* row, const View& mask, const u8* seen, u32 i, const SoftMaxParams& p, float slope) {
@@ -117,7 +117,7 @@ template <class X, class M> DEVICE float logit(const View& x, const u8* row, con
     return p.masked ? fmaf(slope, M::at(seen + i * mask.nb[0], 0), out) : out;
 }
 
-// A block of threads for a row at a time.
+// A block computes one row at a time.
 template <class X, class M, class S, class Y> DEVICE void soft_max(const View* v, const u8* params) {
     const SoftMaxParams p = *(const SoftMaxParams*)params;
     const float* slopes = (const float*)(params + sizeof(SoftMaxParams));

@@ -1,4 +1,4 @@
-//! Attention, and the soft maximum of rows.
+//! Selects the kernel of `soft_max`, and reads the operands of attention.
 
 use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
@@ -22,7 +22,7 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// ALiBi's slope of each head of the device, as ggml extends it to numbers of heads that are no power of two.
+/// Returns the ALiBi slope of each local head. ggml's extension covers head counts that are not a power of two.
 fn slopes(
     max_bias: f32,
     heads: Option<&HeadWindow>,
@@ -68,7 +68,7 @@ pub(super) struct Attention<'a> {
     pub(super) mask: Tensor,
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
-    /// True if there are the terms of the result.
+    /// True if the kernel also writes the int8 terms of the result.
     pub(super) terms: bool,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Attention<'a> {
         })
     }
 
-    /// A template of a family on their types.
+    /// Returns an instance of a template of `family` on the types of the operands and the result.
     pub(super) fn instance(&self, family: Family, template: &str) -> Instance {
         let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
         let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
@@ -112,7 +112,7 @@ impl<'a> Attention<'a> {
         instance(family, template, &types, Arguments::Params).with(u32::from(self.terms))
     }
 
-    /// The parameters that all kernels of attention begin with.
+    /// Returns the parameters that every attention kernel begins with: scale, soft cap, and 1 if attention sinks exist.
     pub(super) fn params(&self) -> Params {
         Params::new()
             .f32(self.op.scale)
@@ -120,7 +120,7 @@ impl<'a> Attention<'a> {
             .u32(self.sinks.is_some().into())
     }
 
-    /// These parameters, and behind them the slope of each head.
+    /// Appends the slope of each head to `params`.
     pub(super) fn with_slopes(&self, params: Params) -> Result<Params, &'static str> {
         let slopes = slopes(self.op.max_bias, self.op.heads.as_ref(), self.q.max_dims[2])?;
         Ok(slopes.into_iter().fold(params, Params::f32))

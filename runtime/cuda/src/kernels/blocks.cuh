@@ -1,9 +1,9 @@
-// Formats with blocks: layouts as `tpc_runtime::quant` states them.
+// Block formats, with the layouts of `tpc_runtime::quant`.
 
 DEVICE float half_at(const u8* b) { return h2f(*(const u16*)b); }
 DEVICE u32 word_at(const u8* b) { return (u32)*(const u16*)b | (u32)*(const u16*)(b + 2) << 16; }
 
-// Code `i` of codes of `BITS` bits in planes over `WIDTH` bytes.
+// Returns code `i` of `BITS`-bit codes that are interleaved over `WIDTH` bytes.
 template <u32 BITS, u32 WIDTH> DEVICE u32 plane(const u8* b, u32 i) {
     const u32 per = WIDTH * 8 / BITS;
     u32 in = i % per;
@@ -19,13 +19,13 @@ DEVICE float extreme(const float* x, u32 n) {
 
 DEVICE float inverse(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
 
-// A conversion to an integer from `low` to `high` that cuts fractions; NaN gives 0.
+// Converts to an integer from `low` to `high` and truncates fractions; NaN gives 0.
 DEVICE i32 saturate(float x, i32 low, i32 high) {
     if (!(x == x)) return 0;
     return x <= (float)low ? low : x >= (float)high ? high : (i32)x;
 }
 
-// Codes around `zero`, the extreme element at code 0; the scale.
+// Quantises 32 elements to codes around `zero`, with the extreme element at code 0. Returns the scale.
 DEVICE float symmetric_codes(const float* x, i32 zero, u8* codes) {
     float d = extreme(x, 32) / (float)-zero, id = inverse(d);
     for (u32 i = 0; i < 32; i++) {
@@ -35,7 +35,7 @@ DEVICE float symmetric_codes(const float* x, i32 zero, u8* codes) {
     return d;
 }
 
-// Codes from the least element to the largest; the scale and the least.
+// Quantises 32 elements to codes from 0 (the minimum) to `top` (the maximum). Returns the scale, and the minimum in `least`.
 DEVICE float affine_codes(const float* x, i32 top, u8* codes, float* least) {
     float low = 3.402823466e38f, high = -3.402823466e38f;
     for (u32 i = 0; i < 32; i++) {
@@ -149,7 +149,7 @@ struct Q3K {
     }
 };
 
-// The scale and the minimum of 32 elements of q4_k and q5_k.
+// Decodes the scale and the minimum of group `j` of 32 elements of q4_k and q5_k.
 DEVICE void scale_and_least(const u8* b, u32 j, u32* scale, u32* least) {
     if (j < 4) {
         *scale = b[j] & 63;
@@ -197,7 +197,7 @@ DEVICE float iq4_value(u32 code) { return (float)IQ4_VALUES[code]; }
 struct Iq4Nl {
     enum { LEN = 32, BYTES = 18, UNIT = 2 };
     DEVICE float at(const u8* b, u32 i) { return half_at(b) * iq4_value(plane<4, 16>(b + 2, i)); }
-    // The code of the entry nearest to `x`, the upper one of two equally near.
+    // Returns the code of the table entry nearest to `x`. A tie takes the upper entry.
     DEVICE u8 nearest(float x) {
         u32 above = 1;
         while (above < 15 && iq4_value(above) <= x) above++;

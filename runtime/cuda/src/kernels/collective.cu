@@ -1,13 +1,13 @@
-// Collectives: a device reads the operands of all and writes its own result, the last view.
+// Collectives. A device reads the operands of all devices and writes its own result, which is the last view.
 
 struct CollectiveParams {
     u32 count; // participants
-    u32 axis;  // along which the device's part of the operands begins at `start`
+    u32 axis;  // the axis along which the device's part of the operands begins at `start`
     u32 start;
-    u32 join; // along which parts are put one after another
+    u32 join; // the axis of the concatenation
 };
 
-// The sum as a binary tree: of devices 0 and 1, of 2 and 3, then of these sums.
+// Adds the operands as a binary tree: devices 0 and 1, devices 2 and 3, then these sums.
 DEVICE void sum_parts(const View* v, const u8* params) {
     const CollectiveParams p = *(const CollectiveParams*)params;
     const View y = v[p.count];
@@ -28,7 +28,7 @@ DEVICE void sum_parts(const View* v, const u8* params) {
     }
 }
 
-// The device's part of each operand, one after another.
+// Concatenates the device's part of each operand.
 template <class X> DEVICE void join_parts(const View* v, const u8* params) {
     const CollectiveParams p = *(const CollectiveParams*)params;
     const View y = v[p.count];

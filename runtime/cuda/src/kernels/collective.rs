@@ -1,4 +1,4 @@
-//! Collectives, from the side of one participant.
+//! Selects the kernel of one participant of a collective.
 
 use tpc_ir::{DType, Op};
 
@@ -12,13 +12,13 @@ const FAMILY: Family = Family {
     text: include_str!("collective.cu"),
 };
 
-/// The most devices that take part, by the room for sums that wait.
+/// The maximum number of participants. The pairwise sum in `sum_parts` keeps up to eight partial sums.
 const MAX_DEVICES: usize = 64;
 
-/// The kernel by which device `rank` gets its result of a collective: of the operands of all devices and of that result.
+/// Returns the kernel of device `rank` for a collective. The operands are the tensors of all devices.
 ///
 /// # Errors
-/// [`Unsupported`] when there is none.
+/// Returns [`Unsupported`] if the op or the operands are not supported.
 pub fn select_collective(
     op: &Op,
     rank: usize,

@@ -1,13 +1,13 @@
-// Views of tensors and their elements. Axis 0 first; `nb` counts bytes, along axis 0 between blocks.
+// Views of tensors, and their elements. Axis 0 is first. `nb` counts bytes: along axis 0 between blocks, along other axes between rows.
 
-// A tensor in memory, as the frame of a batch holds it.
+// A tensor in memory.
 struct View {
     u8* at;
     u32 ne[4];
     u64 nb[4];
 };
 
-// The first index out of range that a launch of a device met.
+// The first index out of range that a launch of a device found.
 struct Fault {
     u32 set;
     u32 launch;
@@ -21,16 +21,16 @@ DEVICE u8* row_of(const View& v, u32 i1, u32 i2, u32 i3) {
 
 DEVICE u64 rows_of(const View& v) { return (u64)v.ne[1] * v.ne[2] * v.ne[3]; }
 
-// The number of the thread in its grid, and how many there are: loops over elements go in these steps.
+// The index of the thread in the grid, and the number of threads. Loops over elements use this number as their step.
 DEVICE u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 
-// Indices of an element or a block.
+// The indices of an element or a block.
 struct Place {
     u32 i[4];
 };
 
-// The place with number `n` among `n0` per row.
+// Returns the indices of element (or block) `n`, if a row has `n0` of them.
 DEVICE Place place_of(u64 n, u32 n0, const View& v) {
     Place p;
     if (n >> 32) {
@@ -56,7 +56,7 @@ DEVICE u8* address(const View& v, const Place& p) {
     return row_of(v, p.i[1], p.i[2], p.i[3]) + p.i[0] * v.nb[0];
 }
 
-// Tells of an index out of range; the first one counts.
+// Records an index out of range. Only the first is kept.
 DEVICE void report(Fault* fault, u32 launch, i64 index, i64 bound) {
     if (atomicCAS(&fault->set, 0u, 1u) == 0u) {
         fault->launch = launch;
@@ -65,8 +65,8 @@ DEVICE void report(Fault* fault, u32 launch, i64 index, i64 bound) {
     }
 }
 
-// Element types. `LEN` elements are a block of `BYTES` bytes, which lie at multiples of `UNIT` bytes; `at` reads one
-// element of a block, `put` writes a block.
+// Element types. A block has `LEN` elements and `BYTES` bytes, and is aligned to `UNIT` bytes. `at` reads one element of a block, `put`
+// writes a block.
 struct F32 {
     enum { LEN = 1, BYTES = 4, UNIT = 4 };
     DEVICE float at(const u8* b, u32) { return *(const float*)b; }
@@ -105,12 +105,12 @@ struct I64 {
     DEVICE void put_integer(u8* b, i64 x) { *(i64*)b = x; }
 };
 
-// Element `i` of a row.
+// Returns element `i` of a row.
 template <class T> DEVICE float element(const View& v, const u8* row, u32 i) {
     return T::at(row + (u64)(i / T::LEN) * v.nb[0], i % T::LEN);
 }
 
-// Sixteen reals from an address on, which is a multiple of 16.
+// Loads sixteen reals from a 16-byte aligned address.
 DEVICE void sixteen_floats(const uint4* at, float* out) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
@@ -125,11 +125,11 @@ DEVICE void sixteen_floats(const uint4* at, float* out) {
 template <class T> struct IsFloat { enum { YES = 0 }; };
 template <> struct IsFloat<F32> { enum { YES = 1 }; };
 
-// Elements `from` to `from + 16` of a row of `n`; 0 beyond its end. `from` is a multiple of 16.
+// Decodes elements `from` to `from + 16` of a row of `n` elements. Elements after the row's end are 0. `from` is a multiple of 16.
 template <class T> DEVICE void sixteen(const View& v, const u8* row, u32 from, u32 n, float* out) {
     if (T::LEN > 1) {
         const u8* block = row + (u64)(from / T::LEN) * v.nb[0];
-        // Said so that the scale, which all sixteen share, is worked out once.
+        // This mask lets the compiler compute the scale once for all sixteen elements.
         u32 i = from % T::LEN & ~15u;
 #pragma unroll
         for (u32 j = 0; j < 16; j++) out[j] = T::at(block, i + j);
@@ -147,7 +147,7 @@ template <class T> DEVICE void sixteen(const View& v, const u8* row, u32 from, u
     }
 }
 
-// Copies a block.
+// Copies a block in units of its alignment.
 template <class T> DEVICE void copy_block(u8* to, const u8* from) {
     if (T::UNIT >= 8) {
         for (u32 i = 0; i < T::BYTES / 8; i++) ((u64*)to)[i] = ((const u64*)from)[i];
@@ -160,7 +160,7 @@ template <class T> DEVICE void copy_block(u8* to, const u8* from) {
     }
 }
 
-// A product that is rounded before anything is added to it.
+// Returns a product that is rounded before any addition (no FMA contraction).
 DEVICE float mul_rn(float a, float b) {
 #ifdef __CUDACC__
     return __fmul_rn(a, b);
@@ -169,14 +169,14 @@ DEVICE float mul_rn(float a, float b) {
 #endif
 }
 
-// The sum over `width` neighbouring lanes, a power of two up to 32; all lanes of the warp take part.
+// Returns the sum over `width` adjacent lanes. `width` is a power of two up to 32; all lanes of the warp must call it.
 DEVICE float lanes_sum(float x, u32 width) {
     if (width == 32) return warp_sum(x);
     for (u32 o = width / 2; o > 0; o /= 2) x += __shfl_xor_sync(0xffffffffu, x, o);
     return x;
 }
 
-// The sum over a block of whole warps; all threads take part and get it.
+// Returns the sum over a block of whole warps to every thread. All threads must call it.
 DEVICE float block_sum(float x) {
     SHARED(float, parts, 32);
     x = warp_sum(x);
@@ -190,7 +190,7 @@ DEVICE float block_sum(float x) {
     return sum;
 }
 
-// As `block_sum`, the maximum.
+// Returns the maximum over a block, as `block_sum` does for the sum.
 DEVICE float block_max(float x) {
     SHARED(float, parts, 32);
     x = warp_max(x);

@@ -1,19 +1,20 @@
-// What products are told, and the experts that entries chose.
+// The parameters of products, and the experts that entries of the ids choose.
 
 struct ProductParams {
     u32 lanes;
-    u32 start; // the first expert of a window, and how many there are
+    u32 start; // the first expert of the window; `len` is the number of experts
     u32 len;
     u32 windowed;
 };
 
-// An entry of the ids: a slot of a token, with the row of its result.
+// An entry of the ids: one expert slot of one token, with the row of its result.
 struct Entry {
     u32 slot, token;
     u8* out;
 };
 
-// Whether an entry chose an expert of the window, and which. The thread that is `told` tells of one that is none.
+// Returns true if an entry chose an expert of the window, and writes its index within the window to `expert`. If `told` is set, this thread
+// reports an index out of range.
 template <class I>
 DEVICE bool find_expert(const View& a, const View& ids, const ProductParams& p, u32 slot, u32 token, bool told, Fault* fault, u32 launch, u64* expert) {
     i64 id = I::integer(row_of(ids, token, 0, 0) + slot * ids.nb[0]);
@@ -24,7 +25,7 @@ DEVICE bool find_expert(const View& a, const View& ids, const ProductParams& p, 
     return !wrong && own >= 0 && !(p.windowed && own >= (i64)p.len);
 }
 
-// The same where results of others are zeros, which are written here.
+// Does the same, and writes zeros to the result if the entry chose no expert of the window.
 template <class I, class Y>
 DEVICE bool find_expert_or_clear(const View& a, const View& ids, const View& y, const ProductParams& p, const Entry& entry, Fault* fault, u32 launch, u64* expert) {
     bool told = threadIdx.x == 0 && blockIdx.x == 0;

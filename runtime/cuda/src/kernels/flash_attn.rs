@@ -1,4 +1,4 @@
-//! Selects the kernel of `flash_attn`: by the number of tokens and the types of the cache.
+//! Selects the kernel of `flash_attn` by the number of tokens and the types of the cache.
 
 use tpc_ir::op::FlashAttn;
 
@@ -7,16 +7,16 @@ use super::flash_decode::{self, FlashDecode};
 use super::flash_prefill::FlashPrefill;
 use super::kernel::{GRID, Geometry, Request, Selection, kernel};
 
-/// Cells that a warp takes before there are more warps.
+/// Cells per warp before a block gets another warp.
 const CELLS: usize = 64;
-/// The most warps that share a token's head.
+/// The maximum number of warps per block, which share one query head of a token.
 const WARPS: usize = 8;
 
-/// How attention goes through the cells.
+/// The attention kernel, by how it divides the cells.
 ///
-/// For up to [`flash_decode::TOKENS`] tokens and caches of types that are written, blocks share the cells of a KV head ([`FlashDecode`]). For more,
-/// and caches that f16 holds, a block has a tile of rows ([`FlashPrefill`]). What remains, and heads that do not fit in shared memory, has a
-/// block for each token and query head.
+/// - `Decode`: up to [`flash_decode::TOKENS`] tokens and a cache of a writable type. Blocks share the cells of a KV head ([`FlashDecode`]).
+/// - `Prefill`: more tokens and a cache that f16 can hold. A block computes a tile of rows ([`FlashPrefill`]).
+/// - `PerHead`: every other case, including heads that do not fit in shared memory. A block computes one token and query head.
 enum AttentionKernel {
     Decode(FlashDecode),
     Prefill(FlashPrefill),
@@ -32,7 +32,7 @@ impl AttentionKernel {
     }
 }
 
-/// A second result is the terms of the first.
+/// Selects the kernel. A second result receives the int8 terms of the first.
 pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selection {
     let attention = Attention::new(op, request)?;
     match AttentionKernel::select(&attention) {
@@ -42,7 +42,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selection {
     }
 }
 
-/// A block for each token and query head: of any sizes and types.
+/// Selects the kernel with one block per token and query head, for any sizes and types.
 fn per_head(a: &Attention<'_>) -> Selection {
     let params = a.with_slopes(a.params().u32(0))?;
     let [dk, tokens, heads, streams] = a.q.max_dims;

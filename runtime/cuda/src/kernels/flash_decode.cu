@@ -1,32 +1,32 @@
-// Attention of few tokens: many blocks share the cells of a KV head, each for all query heads that it has.
+// Attention of few tokens: blocks share the cells of a KV head. A block computes the query heads of one KV head.
 
-// Cells of a chunk, which a block takes; as many as it has threads. Chunks begin at fixed cells, so that what a token sees is added in
-// one order however many cells there are.
+// The cells of a chunk, one per thread of its block. Chunks begin at fixed cells, so the order of additions does not depend on the number
+// of cells.
 enum { CHUNK = 128, WARPS = CHUNK / 32, STAGES = 3 };
-// Chunks whose parts are joined by the last of their blocks; then these are.
+// The chunks that one block joins. The last block of such a group joins its partial results; the last of all groups joins the groups.
 enum { FAN = 16 };
 
 struct DecodeParams {
     float scale;
     float softcap;
     u32 sinks;
-    // Cells of K and V in shared memory at once, and the lanes that copy a row of each.
+    // The cells of K and of V per tile in shared memory, and the lanes that copy a row of each.
     u32 cells[2];
     u32 lanes[2];
-    // Bytes for these cells.
+    // The bytes of a tile.
     u32 stage;
-    // Then the slope of each head.
+    // The slope of each head follows.
 };
 
-// What a block works on.
+// The rows of a block.
 struct DecodeTile : RowTile {
     u32 dv;
-    // Over all KV heads: the number of the tile's first row, and the chunks of a row.
+    // The index of the tile's first row over all KV heads, and the chunks of a row.
     u64 row;
     u32 chunks;
 };
 
-// What blocks leave: of each row and chunk the values, then of each the maximum and the sum.
+// The partial results of all chunks: the values of each row and chunk, then the maximum and the sum of each.
 struct DecodeParts {
     float *values, *ends;
     u32 width;
@@ -34,12 +34,12 @@ struct DecodeParts {
     DEVICE_MEMBER float* ends_of(u64 row, u32 chunks, u32 chunk) const { return ends + (row * chunks + chunk) * 2; }
 };
 
-// Chunks, every so many from one on.
+// A range of chunks: `count` chunks, starting at `from`, `step` apart.
 struct DecodeRange {
     u32 from, count, step;
 };
 
-// The next of the steps that has cells which some row sees: those with tiles of K, then those with tiles of V.
+// Returns the next step that has cells visible to a row. The first steps are tiles of K, the later ones tiles of V.
 DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     u32 keys = CHUNK / p.cells[0], end = keys + CHUNK / p.cells[1];
     for (; step < end; step++) {
@@ -49,7 +49,7 @@ DEVICE u32 next_step(const u32* seen, const DecodeParams& p, u32 step) {
     return step;
 }
 
-// The masks of the chunk's cells where scores will be, those of a cell one after another; the cells that some row sees.
+// Writes the masks of the chunk's cells to `scores`, the rows of a cell adjacent. Sets bit `i` of `seen` if a row sees cell `i`.
 template <class M, int R> DEVICE void load_masks(const View& mask, const DecodeTile& t, u32 cell, u32 cells, float* scores, u32* seen) {
     bool any = false;
     for (u32 r = 0; r < R; r++) {
@@ -69,7 +69,7 @@ template <class Q, int R> DEVICE void load_queries(const View& q, const DecodeTi
     }
 }
 
-// The scores of a tile's cells. Neighbouring lanes have neighbouring cells; those that share one have every so many pieces.
+// Scores the cells of a tile. Adjacent lanes have adjacent cells; lanes that share a cell alternate over the pieces of its row.
 template <class K, int R>
 DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32 in, const DecodeParams& p, const float* query, const float* slopes, float* scores) {
     u32 side = p.cells[0] / WARPS, slice = threadIdx.x % 32 / side, slices = 32 / side;
@@ -100,7 +100,7 @@ DEVICE void score_tile(const CacheRows& k, u32 dk, const u8* tile, u32 cell, u32
     }
 }
 
-// Scores become weights; the maximum and the sum of each row.
+// Converts scores to weights, and writes the maximum and the sum of each row to `ends`.
 template <int R> DEVICE void weigh(float* scores, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < R; r += WARPS) {
@@ -123,8 +123,8 @@ template <int R> DEVICE void weigh(float* scores, float* ends) {
     }
 }
 
-// Adds the values of a tile's cells: a thread has a piece of every so many cells. A cell that a row does not see is not added: what it
-// holds may be no number.
+// Adds the weighted values of a tile's cells. A thread has one piece of every `teams`-th cell. Cells that a row does not see are skipped,
+// because they may hold NaN.
 template <class V, int R>
 DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 in, u32 count, const float* weights, float (*out)[8]) {
     u32 pieces = (dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
@@ -147,7 +147,7 @@ DEVICE void add_tile(const CacheRows& v, u32 dv, const u8* tile, u32 cell, u32 i
     }
 }
 
-// Adds what the teams have, and leaves it to who joins the chunks.
+// Adds the sums of the teams, and stores them for the block that joins the chunks.
 template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* room, const float (*out)[8]) {
     u32 pieces = (t.dv + 7) / 8, teams = CHUNK / pieces, team = threadIdx.x / pieces, piece = threadIdx.x % pieces;
 #pragma unroll
@@ -169,7 +169,7 @@ template <int R> DEVICE void store_partials(const DecodeTile& t, u32 chunk, cons
     }
 }
 
-// What a chunk gives: its values are left, maxima and sums are in `ends`.
+// Computes a chunk: stores its values, and leaves the maxima and the sums in `ends`.
 template <class Q, class K, class V, class M, int R>
 DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slopes, const DecodeTile& t, u32 chunk, const DecodeParts& parts, float* shared, float* ends) {
     SHARED(u32, seen, WARPS);
@@ -198,7 +198,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
         cp_async_commit();
         ahead = next_step(seen, p, ahead + 1);
     };
-    // The tile of this step is there, and another one comes to where the last one was.
+    // Waits for the tile of this step, and starts to copy a later tile to the slot of the previous one.
     auto arrived = [&]() {
         cp_async_wait<STAGES - 2>();
         __syncthreads();
@@ -230,7 +230,7 @@ DEVICE void attend_chunk(const View* v, const DecodeParams& p, const float* slop
     store_partials<R>(t, chunk, parts, (float*)stages, out);
 }
 
-// Whether the block is the last of so many that come here. All that the others wrote before is seen then, and the counter is zero again.
+// Returns true in the last of `count` blocks that arrive. This block then sees the writes of the others, and resets the counter to 0.
 DEVICE bool last_of(u32* counter, u32 count) {
     SHARED(u32, last, 1);
     __syncthreads();
@@ -242,7 +242,7 @@ DEVICE bool last_of(u32* counter, u32 count) {
     return last[0];
 }
 
-// The maximum and the sum of each row over some chunks.
+// Computes the maximum and the sum of each row over a range of chunks.
 DEVICE void join_ends(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     u32 lane = threadIdx.x % 32;
     for (u32 r = threadIdx.x / 32; r < t.own; r += WARPS) {
@@ -263,7 +263,7 @@ DEVICE void join_ends(const DecodeTile& t, const DecodeParts& parts, const Decod
     __syncthreads();
 }
 
-// Four values of a row over some chunks whose maximum is `top`.
+// Joins four values of a row over a range of chunks whose maximum is `top`.
 DEVICE void join_four(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, u32 r, u32 first, float top, float* e) {
     const float *at = parts.ends_of(t.row + r, t.chunks, of.from), *from = parts.values_of(t.row + r, t.chunks, of.from) + first;
     for (u32 j = 0; j < 4; j++) e[j] = 0.0f;
@@ -279,7 +279,7 @@ DEVICE void join_four(const DecodeTile& t, const DecodeParts& parts, const Decod
     }
 }
 
-// Leaves of some chunks in a row what they are together, in the place of the first.
+// Joins a range of chunks, and stores the result in place of the first chunk.
 DEVICE void join_chunks(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, float* ends) {
     join_ends(t, parts, of, ends);
     u32 quads = parts.width / 4;
@@ -297,12 +297,12 @@ DEVICE void join_chunks(const DecodeTile& t, const DecodeParts& parts, const Dec
     }
 }
 
-// The results of a tile from some chunks, and where `T` says so their terms.
+// Writes the results of a tile from a range of chunks, and their terms if `T` is 1.
 template <class S, class Y, int T>
 DEVICE void put_tile(const DecodeTile& t, const DecodeParts& parts, const DecodeRange& of, const View* sinks, const View& y, const View& made, float* ends) {
     join_ends(t, parts, of, ends);
     u32 quads = parts.width / 4, all = t.own * quads;
-    // All lanes of a warp go the same number of rounds.
+    // All lanes of a warp run the same number of iterations.
     for (u32 from = 0; from < all; from += CHUNK) {
         u32 i = from + threadIdx.x;
         bool real = i < all;
@@ -327,7 +327,7 @@ DEVICE void put_tile(const DecodeTile& t, const DecodeParts& parts, const Decode
     }
 }
 
-// Behind the results are the counters and the parts.
+// The views of the counters and of the partial results follow the results.
 template <class Q, class K, class V, class M, class S, class Y, int T, int R> DEVICE void flash_decode(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     SHARED(float, ends, 2 * R);

@@ -1,34 +1,34 @@
 //! Attention of few tokens: blocks share the cells of a KV head.
 //!
-//! A block has a chunk of cells for up to eight rows, which are tokens with query heads that share the KV head; so a decode step reads
-//! the cache once for each eight rows of a group. Chunks begin at fixed cells, and nothing that is done for a row depends on the others:
-//! a token has the same bits alone and with others, whatever cells are behind those that it sees.
+//! A block computes one chunk of cells for up to eight rows. A row is one query head of one token; the rows of a block share the KV head. A
+//! decode step therefore reads the cache once per eight rows. Chunks begin at fixed cells, and the rows are independent: a token's result
+//! has the same bits whatever tokens or later cells the batch contains.
 
 use super::attention::{Attention, FAMILY};
 use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
 use super::writable;
 
-/// The most tokens of a batch whose cells are shared so.
+/// The maximum number of tokens of a batch for this kernel.
 pub(super) const TOKENS: usize = 8;
 
-/// Cells of a chunk, and threads of a block.
+/// Cells per chunk, and threads per block.
 const CHUNK: usize = 128;
-/// Chunks that are joined at once.
+/// Chunks that one block joins.
 const FAN: usize = 16;
-/// Tiles of rows in shared memory: that which is read, and those that come.
+/// Tiles of cache rows in shared memory: one being read, the others in flight.
 const STAGES: usize = 3;
-/// The most bytes of a tile.
+/// The maximum bytes of a tile.
 const TILE: usize = 9600;
-/// The least bytes of all tiles: the blocks' values are added up there.
+/// The minimum bytes of all tiles: the teams of a block add up their values in this memory.
 const MIN_TILE_BYTES: usize = 8192;
-/// The most rows of a block.
+/// The maximum rows per block.
 const ROWS: usize = 8;
-/// The most bytes of shared memory.
+/// The maximum bytes of shared memory per block.
 const SHARED: usize = 48 << 10;
-/// The widest row of V: a thread has eight elements of it.
+/// The maximum width of a row of V: each thread holds eight elements of it.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
 
-/// Tiles of a cache.
+/// The size of the tiles of a cache in shared memory.
 #[derive(Clone, Copy)]
 struct Tile {
     cells: usize,
@@ -38,7 +38,7 @@ struct Tile {
 }
 
 impl Tile {
-    /// `None` where a row is too wide or of a type that caches do not have.
+    /// Returns the tile size, or `None` if a row is too wide or caches do not support the type.
     fn of(cache: &Tensor) -> Option<Tile> {
         writable(cache.dtype).ok()?;
         let row = usize::try_from(cache.dtype.bytes(cache.max_dims[0] as u64)?).ok()?;
@@ -52,18 +52,19 @@ impl Tile {
     }
 }
 
-/// How the cells are shared.
+/// The division of the cells among blocks.
 pub(super) struct FlashDecode {
     keys: Tile,
     values: Tile,
-    /// The rows of a block.
+    /// The rows per block.
     rows: usize,
-    /// The rows of a KV head.
+    /// The rows per KV head.
     of_head: usize,
 }
 
 impl FlashDecode {
-    /// `None` where no block has room for it.
+    /// Returns the division. Returns `None` if the sizes exceed the grid, the registers or shared memory, or the cache's type is not
+    /// supported.
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let kv_heads = a.k.max_dims[2];
@@ -133,7 +134,7 @@ impl FlashDecode {
     }
 }
 
-/// The bytes of all tiles in shared memory.
+/// Returns the bytes of all tiles in shared memory.
 fn tile_bytes(keys: Tile, values: Tile) -> usize {
     (STAGES * keys.bytes.max(values.bytes)).max(MIN_TILE_BYTES)
 }

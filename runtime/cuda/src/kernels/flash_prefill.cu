@@ -1,8 +1,8 @@
-// Attention of many tokens by products of a warp: blocks share the cells of a KV head, each for all rows of a tile.
+// Attention of many tokens with tensor cores. A block computes a tile of rows against all cells of a KV head.
 
-// Rows of a block: a warp has 16. The mask is looked at for so many tiles of cells at once.
+// The rows per block, 16 per warp. The kernel scans the mask for `WINDOW` tiles of cells at a time.
 enum { WARPS = 4, ROWS = 16 * WARPS, WINDOW = 32 };
-// Floats from row to row where results are put in order, 32 of each row at a time.
+// The floats per row of the output buffer, which holds 32 columns of each row.
 enum { PUT = 36 };
 
 struct PrefillParams {
@@ -13,11 +13,11 @@ struct PrefillParams {
     u32 lanes[2];
     // The blocks that share a row of V.
     u32 parts;
-    // Then the slope of each head.
+    // The slope of each head follows.
 };
 
-// Where tiles of `C` cells lie in shared memory: rows as they are stored, K as f16, and V as f16 with the cells of a column one after
-// another, two in a word; and the second terms of wide queries. The lanes of a product read words of different banks.
+// The shared memory of tiles of `C` cells: the rows as stored, K as f16, V as f16, and the second terms of wide queries. V is transposed: a
+// word holds two adjacent cells of a column. The strides avoid bank conflicts in the matrix products.
 template <int D, int N, int C> struct PrefillRoom {
     enum { KEY = 16 * D + 8, COLUMN = C / 2 + 4 };
     u8* raw[2];
@@ -34,19 +34,20 @@ template <int D, int N, int C> struct PrefillRoom {
     DEVICE_MEMBER u32* column(u32 c) const { return values + c * COLUMN + c / 8 * 4; }
 };
 
-// The terms of a lane's elements of queries. Registers have no room for both terms of wide ones.
+// A lane's elements of the queries as two terms. The second terms of wide queries are in shared memory, because registers do not suffice.
 template <int D> struct PrefillTerms {
     enum { SHARED_LOW = D > 8 };
     u32 high[D][4], low[SHARED_LOW ? 1 : D][4];
 };
 
-// What a lane knows of its two rows, which are eight apart.
+// A lane's state of its two rows, which are eight apart.
 struct PrefillRows {
     const u8* seen[2];
     float power[2], slope[2], most[2], sum[2];
 };
 
-// The largest size of an element of a block: codes times the scale, plus the least value. None of f16 is beyond f16.
+// A bound of the elements of a block: `CODES` times the scale, plus the absolute minimum if `LEAST` is 1. Elements stored as f16 need no
+// bound.
 template <class T> struct Reach {
     enum { CODES = 0, LEAST = 0 };
 };
@@ -69,7 +70,7 @@ template <> struct Reach<Iq4Nl> {
     enum { CODES = 127, LEAST = 0 };
 };
 
-// The power of two by which a row's elements are in the range of f16: 1 but for rows that go beyond. `lanes` neighbours share the row.
+// Returns the power of two that scales a row to the range of f16; 1 if the row fits. `lanes` adjacent lanes share the row.
 template <class T> DEVICE float power_within(const u8* row, u32 blocks, u32 lanes) {
     if (Reach<T>::CODES == 0) return 1.0f;
     float most = 0.0f;
@@ -87,13 +88,13 @@ template <class T> DEVICE float power_within(const u8* row, u32 blocks, u32 lane
 
 DEVICE u32 two_halves(float a, float b) { return (u32)f2h(a) | (u32)f2h(b) << 16; }
 
-// Which cells of each tile of a window some row sees.
+// Finds the cells of each tile of a window that a row sees.
 template <class M, int C> DEVICE void find_visible(const View& mask, const RowTile& t, u32 base, u32 cells, u32* seen) {
     u32 lane = threadIdx.x % 32;
     for (u32 i = threadIdx.x / 32; i < WINDOW; i += WARPS) {
         u32 cell = base + i * C + lane;
         bool any = false;
-        // The heads of a token mostly have one mask.
+        // The heads of a token usually share a mask.
 #pragma unroll 1
         for (u32 r = 0; lane < C && cell < cells && r < t.own && !any; r += mask.ne[2] == 1 ? t.group - (t.first + r) % t.group : 1)
             any = M::at(row_of(mask, t.token(r), t.head(r) % mask.ne[2], t.stream % mask.ne[3]) + cell * mask.nb[0], 0) != minus_infinity();
@@ -107,7 +108,7 @@ DEVICE u32 next_seen(const u32* seen, u32 i) {
     return i;
 }
 
-// The rows of queries as two terms of f16 each, and the power of two that they are to be multiplied by.
+// Loads the rows of queries as two f16 terms each, and the power of two that undoes their scale.
 template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t, PrefillRows& rows, PrefillTerms<D>& terms, uint4* shared_low) {
     u32 lane = threadIdx.x % 32, dk = q.ne[0];
     const u8* from[2];
@@ -122,14 +123,14 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
             if (size < u2f(0x7f800000u)) most = fmaxf(most, size);
         }
         for (u32 o = 1; o < 4; o *= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, o));
-        // The largest becomes 2^13 to 2^14, so that both terms of small ones are exact, too.
+        // The largest element is scaled to between 2^13 and 2^14, so both terms of small elements are exact.
         u32 exponent = max(f2u(most) >> 23, 14u);
         rows.power[h] = u2f((exponent - 13) << 23);
         into[h] = u2f((267 - exponent) << 23);
     }
 #pragma unroll
     for (u32 k = 0; k < D; k++) {
-        // Loads of later steps are not begun before: they would take registers.
+        // This barrier prevents loads of later steps from moving up, which would take registers.
         __syncwarp();
         u32 low[4];
 #pragma unroll
@@ -152,7 +153,7 @@ template <class Q, int D> DEVICE void load_rows(const View& q, const RowTile& t,
     }
 }
 
-// K of a tile as f16, and what the scores of each cell are to be multiplied by.
+// Decodes K of a tile to f16. `scales` receives the factor of each cell's scores.
 template <class K, int D, int N, int C>
 DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PrefillRoom<D, N, C>& room, float* scales) {
     const u32 LANES = 32 * WARPS / C;
@@ -171,7 +172,8 @@ DEVICE void decode_keys(const CacheRows& k, u32 dk, u32 cell, const PrefillRoom<
     if (lane == 0) scales[own] = 1.0f / power;
 }
 
-// V of a tile as f16, from a column on: 0 where no row sees a cell. `odd` are the cells with what is no finite number.
+// Decodes V of a tile to f16, from column `from` on. Cells that no row sees become 0. `odd` receives a bit per cell with an infinite or NaN
+// element.
 template <class V, int D, int N, int C>
 DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 seen, const PrefillRoom<D, N, C>& room, float* scales, u32* odd) {
     const u32 LANES = 32 * WARPS / (C / 2), HERE = 32 / LANES;
@@ -213,8 +215,8 @@ DEVICE void decode_values(const CacheRows& v, u32 from, u32 dv, u32 cell, u32 se
     if (threadIdx.x % 32 == 0) odd[threadIdx.x / 32] = bits;
 }
 
-// The products of 16 rows with the keys of a tile. A lane has rows `lane / 4` and 8 below it, of cells `lane % 4 * 2` and the next one
-// of every eight.
+// Multiplies 16 rows with the keys of a tile. A lane has rows `lane / 4` and `lane / 4 + 8`. Of every eight cells it has `lane % 4 * 2` and
+// the next one.
 template <int D, int N, int C>
 DEVICE void score(const PrefillTerms<D>& terms, const PrefillRoom<D, N, C>& room, u32 dk, float (*s)[4]) {
     u32 lane = threadIdx.x % 32;
@@ -237,7 +239,7 @@ DEVICE void score(const PrefillTerms<D>& terms, const PrefillRoom<D, N, C>& room
     }
 }
 
-// Products become weights; `kept` is what earlier values are to be multiplied by.
+// Converts products to weights. `kept` receives the factors of the earlier values.
 template <class M, int C>
 DEVICE void weigh(const View& mask, const PrefillParams& p, u32 cell, u32 seen, const float* scales, PrefillRows& rows, float (*s)[4], float* kept) {
     u32 lane = threadIdx.x % 32;
@@ -272,8 +274,8 @@ DEVICE void weigh(const View& mask, const PrefillParams& p, u32 cell, u32 seen, 
     }
 }
 
-// Adds cells of which an element is no finite number, to the rows that see them, and leaves 0 in their place: a product would take them
-// to all rows.
+// Adds the cells that have an infinite or NaN element to the rows that see them, and replaces the elements by 0. A matrix product would
+// spread them to all rows.
 template <int D, int N, int C>
 DEVICE void add_odd(u32 odd, u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;
@@ -302,7 +304,7 @@ DEVICE void add_odd(u32 odd, u32 width, const PrefillRoom<D, N, C>& room, const 
     __syncthreads();
 }
 
-// Adds the values of a tile, weighted.
+// Adds the weighted values of a tile.
 template <int D, int N, int C>
 DEVICE void add_values(u32 width, const PrefillRoom<D, N, C>& room, const float* scales, const float (*s)[4], float (*out)[4]) {
     u32 lane = threadIdx.x % 32;
@@ -324,7 +326,7 @@ DEVICE void add_values(u32 width, const PrefillRoom<D, N, C>& room, const float*
     }
 }
 
-// The results of 32 columns of a warp's rows, and where `T` says so their terms.
+// Writes 32 columns of a warp's results, and their terms if `T` is 1.
 template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32 dv, const float* from, const View& y, const View& made) {
     u32 lane = threadIdx.x % 32, first = column + lane % 8 * 4;
     for (u32 i = 0; i < 16; i += 4) {
@@ -340,7 +342,7 @@ template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32
     }
 }
 
-// What the values of a lane's rows are to be multiplied by at the end.
+// Computes the final factors of the values of a lane's rows.
 template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, const PrefillRows& rows, float* kept) {
     for (u32 h = 0; h < 2; h++) {
         float sum = rows.sum[h], most = rows.most[h], sink = minus_infinity();
@@ -357,14 +359,14 @@ template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, con
     }
 }
 
-// What the cells give to the rows of a tile, for columns `from` to `from + N` of V.
+// Attends to all cells for the rows of a tile and columns `from` to `from + N` of V.
 template <class Q, class K, class V, class M, int D, int N, int C>
 DEVICE void attend_tile(const View* v, const PrefillParams& p, const RowTile& t, u32 from, u8* shared, PrefillRows& rows, float (*out)[4]) {
     SHARED(u32, seen, WINDOW);
     SHARED(float, scales, 2 * C);
     SHARED(u32, odd, WARPS);
     const View& mask = v[3];
-    // They lie in shared memory for want of registers.
+    // These are in shared memory to save registers.
     SHARED(CacheRows, caches, 2);
     if (threadIdx.x == 0) {
         caches[0] = cache_rows<K>(v[1], t.kv, t.stream);
@@ -377,7 +379,7 @@ DEVICE void attend_tile(const View* v, const PrefillParams& p, const RowTile& t,
     u32 dk = v[0].ne[0], dv = v[2].ne[0], width = min(dv - from, (u32)N);
     PrefillTerms<D> terms;
     load_rows<Q, D>(v[0], t, rows, terms, room.low);
-    // A tile is on its way while others are computed: groups of copies are K and V in turn.
+    // The next tile is copied while the current one is computed. Groups of copies alternate between K and V.
     auto begin_keys = [&](u32 first, u32 i) {
         if (i < WINDOW) stage<K>(keys, first + i * C, C, room.raw[0], p.lanes[0]);
         cp_async_commit();
@@ -437,7 +439,7 @@ DEVICE void flash_prefill(const View* v, const u8* params) {
     u32 all = t.group * t.tokens, tiles = (all + ROWS - 1) / ROWS, tile = blockIdx.x / p.parts;
     u32 from = blockIdx.x % p.parts * N, dv = v[2].ne[0];
     if (tile >= tiles || from >= dv) return;
-    // Last tokens see most cells, and begin first.
+    // The last tokens see the most cells, so they begin first.
     t.first = (tiles - 1 - tile) * ROWS;
     t.own = min(all - t.first, (u32)ROWS);
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;

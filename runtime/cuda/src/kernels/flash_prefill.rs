@@ -1,9 +1,9 @@
-//! Attention of many tokens: by products of a warp, for the rows of a tile at once.
+//! Attention of many tokens with tensor cores, a tile of rows at a time.
 //!
-//! A block has a tile of rows, which are tokens with query heads that share a KV head, and walks the cells in tiles: K and V are read
-//! once for 64 rows. Queries are two terms of f16, scaled by a power of two for each row; K, V and weights are f16. Rows of quantised
-//! caches that go beyond f16 are scaled by a power of two each, which the scores and the weights take back. Tiles are at fixed cells,
-//! and nothing that is done for a row depends on the others.
+//! A row is one query head of one token; the rows of a tile share a KV head. A block walks the cells in tiles, so K and V are read once for
+//! 64 rows. Queries are split into two f16 terms, scaled by a power of two per row. K, V and the weights are f16. Rows of quantised caches
+//! that exceed the range of f16 are scaled by a power of two each; the scores and the weights undo this scale. Tiles begin at fixed cells,
+//! and the result of a row does not depend on the other rows.
 
 use tpc_ir::DType;
 
@@ -22,16 +22,17 @@ pub(super) const FAMILY: Family = Family {
     ),
 };
 
-/// Rows of a block.
+/// Rows per block.
 const ROWS: usize = 64;
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 128;
-/// The most bytes of shared memory that a block asks for: compute capability 7.5 has 64 KiB, of which it declares less than one.
+/// The maximum bytes of dynamic shared memory. Compute capability 7.5 has 64 KiB, and the kernel declares less than 1 KiB itself.
 const SHARED: usize = 63 << 10;
-/// The least: results are put in order there, 36 floats of each row.
+/// The minimum bytes: the block transposes results in this memory, 36 floats per row.
 const OUTPUT_BYTES: usize = ROWS * 36 * 4;
 
-/// Registers of a block: queries of so many times 16 elements, so many columns of V; and the cells of a tile.
+/// The template arguments that decide the registers and the tiles of a block: queries of `16 * steps` elements, `columns` columns of V, and
+/// tiles of `cells` cells.
 #[derive(Clone, Copy)]
 struct Shape {
     steps: usize,
@@ -39,20 +40,20 @@ struct Shape {
     cells: usize,
 }
 
-/// How the rows of a tile are computed.
+/// The launch of the attention kernel for many tokens.
 pub(super) struct FlashPrefill {
     shape: Shape,
     shared: usize,
-    /// The bytes of a row of K and of V.
+    /// The bytes of a row of K and of a row of V.
     rows: [usize; 2],
-    /// The tiles of a KV head.
+    /// The tiles per KV head.
     tiles: usize,
     /// The blocks that share the columns of V.
     parts: usize,
 }
 
 impl FlashPrefill {
-    /// `None` where a type keeps more than f16 does, and where no block has room for it.
+    /// Returns the launch, or `None` if f16 cannot hold the cache's type or a tile does not fit in shared memory.
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashPrefill> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let (kv_heads, dv) = (a.k.max_dims[2], a.v.max_dims[0]);
@@ -71,7 +72,7 @@ impl FlashPrefill {
         let raw: usize = rows.iter().map(|n| (n + 30) / 16 * 16).sum();
         let keys = 2 * (16 * steps + 8);
         let values = columns * (2 * cells + 16) + columns / 8 * 16;
-        // The second terms of queries for which registers have no room.
+        // Queries wider than 128 elements keep their second terms in shared memory, because registers do not suffice.
         let low = if steps > 8 {
             16 * steps * THREADS as usize
         } else {
@@ -126,7 +127,7 @@ impl FlashPrefill {
     }
 }
 
-/// Returns true if elements of a cache are decoded to f16: as they are, or from codes of few bits.
+/// Returns true if f16 holds the elements of a cache: f16 itself, or quantised codes.
 fn fits_f16(dtype: DType) -> bool {
     matches!(
         dtype,

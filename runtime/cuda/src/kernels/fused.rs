@@ -1,4 +1,4 @@
-//! Kernels of several ops at once.
+//! Kernels that compute several ops.
 
 use tpc_ir::op::{Glu, MulMatId, Norm};
 
@@ -12,41 +12,47 @@ use super::{grouped_mul_mat, matmul, mul_mat_glu, norm, product, unsupported};
 /// Ops that one kernel computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedOp {
-    /// A norm times a tensor: the operands are those of what is normalised, the tensor, and where it is known a weight in planes that the
-    /// next launch reads, of which the first bytes are asked for. The results are what is normalised where
-    /// it is kept, the product, and where there is one more the [`Terms`](super::Terms) of the product.
+    /// A norm times a tensor. The operands are the rows' operands, the tensor, and optionally the next launch's weight in planes, which the
+    /// kernel prefetches. The results are the normalised input (with [`KeepInput::Yes`]), the product, and optionally the
+    /// [`Terms`](super::Terms) of the product.
     NormMul(Norm, RowSource, KeepInput),
-    /// Rows without a norm.
+    /// The rows without a norm.
     MulSumAdd(RowSource),
-    /// A product plus tensors, one after another: the operands are the weight in planes, the terms of the activations, and these. Where
-    /// the weight is stored as in the file, the activations are no terms, and there is one tensor.
+    /// A product plus tensors, added one after another. The operands are the weight in planes, the terms of the activations, and the
+    /// tensors. If the weight has the layout of the file, the second operand is the activations themselves, and exactly one tensor follows.
     MulMatAdd,
-    /// A product of experts plus what a tensor has for each: the operands are the weight in planes, the terms of the activations, the
-    /// experts' numbers, and the tensor.
+    /// A product of experts plus a bias per expert. The operands are the weight in planes, the terms of the activations, the experts'
+    /// indices, and the tensor of biases.
     MulMatIdAdd(MulMatId),
-    /// Products of experts, each with what a tensor has for it where there is one, times their weights, added up over the experts of a
-    /// token, plus so many tensors: the operands are the weight in planes, the terms of the activations, the experts' numbers, the tensor,
-    /// the weights, and what is added.
+    /// Products of a token's experts, weighted and summed. An expert bias is added to each product first, if present; the `usize` is the
+    /// number of tensors added to the sum. The operands are, in order:
+    ///
+    /// - the weight in planes
+    /// - the terms of the activations
+    /// - the experts' indices
+    /// - the biases, if present
+    /// - the experts' weights
+    /// - the tensors added to the sum
     MulMatIdSum(MulMatId, ExpertBias, usize),
-    /// A gated activation of two products: the operands are the weights in planes, that of the gate first, or one whose first half is
-    /// that of the gate, and the terms of the activations. A second result is the terms of the first.
+    /// A gated activation of two products. The operands are the weights in planes (the gate's first), or one weight whose first half is the
+    /// gate, and the terms of the activations. A second result receives the terms of the first.
     MulMatGlu(Glu),
-    /// The same of experts, with their numbers as the next operand, and behind it what tensors have for each expert, which is added to the
-    /// first product and to the second.
+    /// A gated activation of two products of experts. The experts' indices follow the terms; two optional tensors of biases per expert, one
+    /// for each product, follow the indices.
     MulMatIdGlu(Glu, MulMatId),
-    /// Products side by side: the operands are the terms of the activations, and of each product the weight in planes and as many
-    /// tensors as it says, which are added. The results are those of the products.
+    /// Several products of the same activations in one launch. The operands are the terms of the activations, then for each product its
+    /// weight in planes and the tensors added to it. Each `usize` is the number of tensors added to a product. Each product has one result.
     GroupedMulMat(Vec<usize>),
     /// Q/K norm, RoPE and KV-cache write.
     Heads(Heads),
-    /// The experts of tokens and their weights.
+    /// The choice of a token's experts, and their weights.
     Router(Router),
 }
 
-/// The kernel of several ops.
+/// Returns the kernel of a fused op.
 ///
 /// # Errors
-/// [`Unsupported`] when there is none for these elements.
+/// Returns [`Unsupported`] if no kernel supports these operands.
 pub fn select_fused(fused: &FusedOp, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     let (name, chosen) = match fused {
         FusedOp::NormMul(op, rows, kept) => {

@@ -1,8 +1,8 @@
-// Formats whose blocks index grids. The tables `IQ1_S`, `IQ2_XXS` and so on stand before this.
+// Formats whose blocks index grids. The module defines the tables `IQ1_S`, `IQ2_XXS` and so on before this file.
 
 DEVICE u32 short_at(const u8* b) { return *(const u16*)b; }
 
-// Eight signs of which seven are given: the number of minus signs is even.
+// Returns eight sign bits from seven. The eighth makes the number of minus signs even.
 DEVICE u32 eight_signs(u32 seven) {
     seven &= 127;
     return seven | (__popc(seven) & 1) << 7;

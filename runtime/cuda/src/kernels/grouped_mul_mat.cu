@@ -1,11 +1,11 @@
-// Products of several weights with the same activations, side by side: each has blocks of its own.
+// Products of several weights with the same activations. Each product has its own blocks.
 
 struct GroupedParams {
     u32 lanes;
-    u32 blocks; // of this product and those before it
+    u32 blocks; // the blocks of this product and of all earlier products
 };
 
-// A product of some: what is done with its sums, and the rows that lanes have at once.
+// One of the products: its format, epilogue, result type, and rows per lane.
 template <class P_, class E_, class Y_, int R_> struct GroupedProduct {
     typedef P_ P;
     typedef E_ E;
@@ -13,7 +13,7 @@ template <class P_, class E_, class Y_, int R_> struct GroupedProduct {
     enum { R = R_, OPERANDS = 1 + E_::OPERANDS };
 };
 
-// Of these products the one that a block works for. `in` are the weight and what is added, `out` the result.
+// Selects the product of a block. `in` are the weight and the added tensors, `out` the result.
 template <class... Parts> struct GroupedProducts {
     enum { OPERANDS = 0 };
     DEVICE void columns(const View&, const View*, const View*, const GroupedParams*, u32) {}

@@ -16,7 +16,7 @@ pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selection {
     let types = [x, scale, base, y].map(|t| t.dtype);
     let template = instance(FAMILY, "hc_comb", &types, Arguments::Params);
     let params = Params::new().f32(op.eps).size(op.iterations)?;
-    // A thread holds a matrix in shared memory.
+    // Each thread keeps a matrix in shared memory.
     const THREADS: usize = 32;
     let bytes = 4 * y.max_dims[0] * y.max_dims[0] * THREADS;
     let geometry = Geometry {

@@ -1,15 +1,14 @@
-// What becomes of queries, keys and values between their products and attention: a norm over each head, rotary position embedding,
-// a factor, and the cache. A warp takes a row of a head at a time.
+// Fused Q/K norm, RoPE, scale and KV-cache write. A warp computes one row of a head at a time.
 
 struct HeadsParams {
-    u32 width;   // the most elements of a row
+    u32 width;   // the maximum elements of a row
     u32 unused;
-    // Then `HeadParams` of each part, then those of the embedding.
+    // A `HeadParams` per part follows, then the parameters of the embedding.
 };
 
 struct HeadParams {
     NormParams norm;
-    u32 warps; // those over which a norm alone would have added up a row
+    u32 warps; // the warps of a separate norm kernel, which define the order of the sum
     float scale, bias;
 };
 
@@ -21,7 +20,7 @@ struct HeadsShared {
     u32 launch;
 };
 
-// The sum over a row as a block of so many warps adds it up; all lanes take part. `S` says that it is that of squares.
+// Returns the sum over a row in the order of a block of `warps` warps. All lanes must call it. If `S` is 1, it sums squares.
 template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, float shift, u32 warps) {
     float sum = 0.0f;
     for (u32 w = 0; w < warps; w++) {
@@ -36,12 +35,12 @@ template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, fl
     return sum;
 }
 
-// A part: queries, keys or values. `NORM` says that a norm times `W` comes first, `TURN` that positions are embedded by indices of type
-// `P` and factors of type `Q`, `SCALE` that a factor follows, `STORE` that the rows of `y` are those of a cache which `I` names.
+// A part: queries, keys or values. `NORM`: a norm times `W` comes first. `TURN`: positions of type `P`, with factors of type `Q`, rotate
+// the row. `SCALE`: the row is scaled. `STORE`: `I` names the row of `y`, which is a cache.
 template <class X, class W, class P, class Q, class I, class Y, int NORM, int TURN, int SCALE, int STORE> struct Head {
     enum { OPERANDS = 1 + NORM + STORE };
 
-    // Whether a later token has the same place in the cache: of two the last counts.
+    // Returns true if a later token writes the same cell of the cache. The last write wins.
     DEVICE bool is_replaced(const View& index, u32 token, u32 tokens, i64 to) {
         if (tokens == 1) return false;
         float found = 0.0f;
@@ -120,14 +119,14 @@ template <class H, class... Rest> struct HeadsOf<H, Rest...> {
     }
 };
 
-// `SHARED_VIEWS` come before those of the parts: none, the positions, or these and the factors of frequencies.
+// The first `SHARED_VIEWS` views belong to all parts: the positions (if at least 1) and the frequency factors (if 2).
 template <int SHARED_VIEWS, class... Parts> DEVICE void heads(const View* v, const u8* params, Fault* fault, u32 launch) {
     DYN_SHARED(float, rows);
     const HeadsParams p = *(const HeadsParams*)params;
     const HeadParams* each = (const HeadParams*)(params + sizeof(HeadsParams));
     typedef HeadsOf<Parts...> All;
     HeadsShared all;
-    // What follows begins at a multiple of eight bytes.
+    // The embedding's parameters are aligned to eight bytes.
     all.rope = (const RopeParams*)(params + (sizeof(HeadsParams) + All::COUNT * sizeof(HeadParams) + 7) / 8 * 8);
     all.positions = v[0];
     all.factors = v[SHARED_VIEWS > 1 ? 1 : 0];

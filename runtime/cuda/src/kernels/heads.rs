@@ -22,43 +22,42 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Warps of a block, each of which has a row.
+/// Warps per block; each computes one row.
 const WARPS: usize = 4;
-/// The most bytes of the rows of a block.
+/// The maximum bytes of shared memory for the rows of a block.
 const SHARED: usize = 48 << 10;
 
-/// Parts side by side: the operands are the positions and the factors of frequencies where something is turned, then those of the
-/// parts; each part has a result.
+/// Queries, keys and values that one launch normalises, rotates and stores. The operands are the positions and the frequency factors (if a
+/// part is rotated), then the operands of each part. Each part has one result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heads {
-    /// How positions are embedded, and whether there are factors of frequencies; `None` if no part is rotated.
+    /// The rotary embedding, and true if frequency factors exist; `None` if no part is rotated.
     pub rope: Option<(Rope, bool)>,
     /// The parts.
     pub parts: Vec<Head>,
 }
 
-/// The ops on the rows of a part, in this order. Its operands are the tensor, the factor behind the norm, and the places in
-/// the cache.
+/// The ops on the rows of a part, in the order of the fields. The operands are the tensor, the norm's weight, and the cache indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
-    /// They are normalised and multiplied by a tensor.
+    /// The norm, whose result is multiplied by the norm's weight.
     pub norm: Option<Norm>,
-    /// Their positions are embedded.
+    /// True if the rows get rotary position embedding.
     pub rope: bool,
-    /// They are scaled.
+    /// The scale and bias applied to the rows.
     pub scale: Option<Scale>,
-    /// They are written to a cache, along axis 2.
+    /// True if the rows are written to a cache along axis 2.
     pub set_rows: bool,
 }
 
 impl Head {
-    /// The number of its operands.
+    /// Returns the number of operands of the part.
     pub const fn operands(&self) -> usize {
         1 + self.norm.is_some() as usize + self.set_rows as usize
     }
 }
 
-/// The template of a part, with the types that all parts share.
+/// Returns the template of a part. `shared` are the types of the positions and the frequency factors.
 fn part(
     head: &Head,
     operands: &[Tensor],

@@ -1,4 +1,4 @@
-//! Kernels: an op on elements of known types, for batches of up to some sizes.
+//! A kernel, the request that selects it, and its launch geometry.
 
 use tpc_ir::program::StorageFormat;
 use tpc_ir::{DType, RANK};
@@ -7,19 +7,19 @@ use tpc_runtime::Options;
 use super::params::Params;
 use super::source::{Arguments, Family, Instance};
 
-/// A tensor that a kernel is chosen for.
+/// A tensor of a kernel request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// The type of its elements.
+    /// The element type.
     pub dtype: DType,
-    /// Its largest sizes.
+    /// The largest sizes.
     pub max_dims: [usize; RANK],
-    /// How it is stored.
+    /// The storage format.
     pub format: StorageFormat,
 }
 
 impl Tensor {
-    /// One that is stored as in a file.
+    /// Returns a tensor with the layout of the file.
     pub const fn new(dtype: DType, max_dims: [usize; RANK]) -> Tensor {
         Tensor {
             dtype,
@@ -28,12 +28,12 @@ impl Tensor {
         }
     }
 
-    /// The number of its elements at most.
+    /// Returns the maximum number of elements.
     pub fn elements(&self) -> usize {
         self.max_dims[0].saturating_mul(self.rows())
     }
 
-    /// The number of its rows at most.
+    /// Returns the maximum number of rows.
     pub fn rows(&self) -> usize {
         let rows = self.max_dims[1].saturating_mul(self.max_dims[2]);
         rows.saturating_mul(self.max_dims[3])
@@ -43,28 +43,28 @@ impl Tensor {
 /// A request for a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The operands.
+    /// The operand tensors.
     pub operands: &'a [Tensor],
-    /// The results.
+    /// The result tensors.
     pub results: &'a [Tensor],
-    /// Choices outside the graph.
+    /// The options that change the numerics of kernels.
     pub options: Options,
-    /// The streaming multiprocessors of the device.
+    /// The number of streaming multiprocessors of the device.
     pub multiprocessors: u32,
 }
 
-/// The blocks of a launch and their threads.
+/// The grid, the block size and the dynamic shared memory of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// The blocks in each direction.
+    /// The blocks along each axis.
     pub grid: [u32; 3],
-    /// The threads of a block.
+    /// The threads per block.
     pub threads: u32,
-    /// The bytes of shared memory per block that the kernel does not declare itself.
+    /// The bytes of dynamic shared memory per block.
     pub shared_bytes: u32,
 }
 
-/// Memory that a kernel needs besides its tensors.
+/// The scratch memory of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scratch {
     /// The bytes of counters, which are zero before and after the launch.
@@ -74,7 +74,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The larger of each.
+    /// Returns the element-wise maximum.
     #[must_use]
     pub fn max(self, other: Scratch) -> Scratch {
         Scratch {
@@ -83,59 +83,59 @@ impl Scratch {
         }
     }
 
-    /// Returns true if it is nothing.
+    /// Returns true if both sizes are 0.
     pub fn is_none(self) -> bool {
         self == Scratch::default()
     }
 }
 
-/// A kernel of an op.
+/// A kernel of an op, with its parameters and its launch geometry.
 ///
-/// It is given the views of the operands, of the results, and of the size in the op's attributes that it works with, if there is
-/// one: as axis 0 of a view of nothing. Where it needs [scratch memory](Scratch), two more views follow: that of the counters, and that of the
-/// parts. All lie in the memory of the device, as do its parameters.
+/// The kernel receives views of the operands and the results. If an op's attribute is a runtime size, another view has this size as axis 0.
+/// If the kernel needs [scratch memory](Scratch), two more views follow: the counters and the partial results. The views, the tensors and
+/// the parameters are in device memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// The template that it is compiled from.
+    /// The template instance that the kernel is compiled from.
     pub instance: Instance,
-    /// The bytes of its parameters.
+    /// The parameters as bytes.
     pub params: Vec<u8>,
-    /// The blocks and threads for the largest batch.
+    /// The geometry for the largest batch.
     pub geometry: Geometry,
-    /// Its scratch memory.
+    /// The scratch memory.
     pub scratch: Scratch,
 }
 
 impl Kernel {
-    /// With scratch memory.
+    /// Sets the scratch memory.
     pub(super) fn with_scratch(self, scratch: Scratch) -> Kernel {
         Kernel { scratch, ..self }
     }
 }
 
-/// An op on these elements has no kernel.
+/// The error for an op that has no kernel for its operands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CUDA kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
-    /// The op's name.
+    /// The name of the op.
     pub op: &'static str,
-    /// Element types of the operands.
+    /// The element types of the operands.
     pub operands: Vec<DType>,
-    /// Element types of the results.
+    /// The element types of the results.
     pub results: Vec<DType>,
-    /// Why, in a clause.
+    /// The reason, as a clause.
     pub reason: &'static str,
 }
 
-/// A kernel, or why there is none.
+/// A kernel, or the reason why the op is not supported.
 pub(super) type Selection = Result<Kernel, &'static str>;
 
-/// Threads of a block where it has no reason for another number.
+/// The default number of threads per block.
 const THREADS: usize = 128;
-/// Blocks per multiprocessor, beyond which threads take more than one element.
+/// The maximum number of blocks per multiprocessor. Larger tensors take several elements per thread.
 const WAVES: usize = 16;
 
-/// Blocks of threads for so many units, each of which takes a thread.
+/// Returns a one-dimensional grid with one thread per unit, up to [`WAVES`] blocks per multiprocessor.
 pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     let threads = units.next_multiple_of(32).clamp(32, THREADS);
     let most = request.multiprocessors.max(1) as usize * WAVES;
@@ -147,9 +147,9 @@ pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
     }
 }
 
-/// A block of threads for each row of so many elements.
+/// Returns a grid with one block per row of `elements` elements.
 pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
-    /// Elements that a thread takes before there are more threads.
+    /// Elements per thread before a block gets more threads.
     const EACH: usize = 8;
     let threads = elements.div_ceil(EACH).next_power_of_two().clamp(32, 512);
     Geometry {
@@ -159,10 +159,10 @@ pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     }
 }
 
-/// The most blocks along axes 1 and 2 of a grid.
+/// The maximum number of blocks along axes 1 and 2 of a grid.
 pub(super) const GRID: usize = 65535;
 
-/// The lanes that share a sum over `elements`, of which each adds at least `each`.
+/// Returns the number of lanes that share a sum over `elements`, so that each adds at least `each` elements.
 pub(super) fn lanes(elements: usize, each: usize) -> usize {
     let lanes = elements / each;
     match lanes {
@@ -172,7 +172,7 @@ pub(super) fn lanes(elements: usize, each: usize) -> usize {
 }
 
 impl Request<'_> {
-    /// The operands, if there are as many and all are real.
+    /// Returns the operands. Returns an error unless there are `N` and all are real.
     pub(super) fn reals<const N: usize>(&self) -> Result<[Tensor; N], &'static str> {
         let operands = self.operands;
         let operands: [Tensor; N] = operands.try_into().map_err(|_| OPERANDS)?;
@@ -180,7 +180,7 @@ impl Request<'_> {
         Ok(operands)
     }
 
-    /// The only result.
+    /// Returns the only result.
     pub(super) fn result(&self) -> Result<Tensor, &'static str> {
         match self.results {
             [result] => Ok(*result),
@@ -188,7 +188,7 @@ impl Request<'_> {
         }
     }
 
-    /// The only result, whose elements are written one by one as reals.
+    /// Returns the only result. Returns an error unless its type is f32, f16 or bf16.
     pub(super) fn real_result(&self) -> Result<Tensor, &'static str> {
         let result = self.result()?;
         float(result.dtype)?;
@@ -196,10 +196,10 @@ impl Request<'_> {
     }
 }
 
-/// Why operands do not fit in number.
+/// The reason for a wrong number of operands.
 pub(super) const OPERANDS: &str = "it has another number of operands";
 
-/// Fails unless elements of the type are read as reals.
+/// Returns an error unless elements of the type can be read as real numbers.
 pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     match dtype.is_integer() {
         true => Err("an operand's type cannot be read as real numbers"),
@@ -207,7 +207,7 @@ pub(super) fn real(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Fails unless elements of the type are read and written one by one as reals.
+/// Returns an error unless single elements of the type can be read and written as real numbers.
 pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32 | DType::F16 | DType::Bf16 => Ok(()),
@@ -215,7 +215,7 @@ pub(super) fn float(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// Fails unless the elements are indices.
+/// Returns an error unless the type is an index type.
 pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::I32 | DType::I64 => Ok(()),
@@ -223,7 +223,7 @@ pub(super) fn index(dtype: DType) -> Result<(), &'static str> {
     }
 }
 
-/// A kernel of these parts.
+/// Returns a kernel without scratch memory.
 pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> Selection {
     Ok(Kernel {
         instance,
@@ -233,7 +233,7 @@ pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> 
     })
 }
 
-/// An instance of a template of a family, on these types.
+/// Returns an instance of a template of a family on these types.
 pub(super) fn instance(
     family: Family,
     template: &str,

@@ -1,7 +1,7 @@
-// Matrix products with weights as the file stores them, decoded in registers. `lanes` threads share a row of the result: each
-// takes every `lanes`th sixteen of K, and their sums are added by shuffles.
+// Matrix products with weights in the layout of the file, decoded in registers. `lanes` threads share a row of the result. Each adds every
+// `lanes`-th run of 16 elements of K; shuffles add their sums.
 
-// What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
+// The optional addition of another tensor, which is broadcast, to a sum.
 struct NoSummand {
     DEVICE_MEMBER NoSummand at(u32, u32) const { return *this; }
     DEVICE_MEMBER float of(float sum, u32, u32) const { return sum; }
@@ -15,11 +15,11 @@ template <class M> struct Summand {
     }
 };
 
-// `y[:, c] = a · b[:, c]` for `C` columns from `column` on.
+// Computes `y[:, c] = a · b[:, c]` for `C` columns from `column` on.
 template <class A, class B, class Y, int C, class E>
 DEVICE void columns(const View& a, const u8* weights, const View& b, const u8* x, const View& y, u8* out, u32 column, u32 lanes, const E& more) {
     u32 lane = threadIdx.x % lanes, rows = blockDim.x / lanes, k = a.ne[0];
-    // All lanes of a warp go the same number of rounds.
+    // All lanes of a warp run the same number of iterations.
     for (u32 first = blockIdx.x * rows; first < a.ne[1]; first += gridDim.x * rows) {
         u32 row = first + threadIdx.x / lanes;
         bool real = row < a.ne[1];
@@ -71,7 +71,7 @@ template <class A, class B, class M, class Y, int C> DEVICE void mul_mat_add(con
     products<A, B, Y, C>(a, b, y, params, more);
 }
 
-// `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window.
+// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 if the expert is outside of the window.
 template <class A, class B, class I, class Y> DEVICE void mul_mat_id(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], b = v[1], ids = v[2], y = v[3];
     const ProductParams p = *(const ProductParams*)params;

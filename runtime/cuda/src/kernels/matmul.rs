@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matrix products with weights in the layout of the file.
 
 use tpc_ir::op::MulMatId;
 use tpc_ir::{DType, Interval};
@@ -19,9 +19,9 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// Columns that a thread has at once, where there are several.
+/// Columns per thread if the result has several.
 const COLUMNS: usize = 8;
-/// Elements of K that a lane takes at least.
+/// The minimum number of elements of K per lane.
 const EACH: usize = 64;
 const THREADS: usize = 128;
 
@@ -31,7 +31,7 @@ fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str
     Ok(params.u32(window.is_some().into()))
 }
 
-/// Blocks for `rows` of a result, in `columns` columns or entries, in batches.
+/// Returns a grid for `rows` rows and `columns` columns (or entries of the ids) of a result, in batches.
 fn geometry(rows: usize, lanes: usize, columns: usize, batches: usize) -> Geometry {
     let threads = (rows * lanes).next_multiple_of(32).clamp(32, THREADS);
     let blocks = rows.div_ceil(threads / lanes).max(1);
@@ -51,7 +51,7 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     product("mul_mat", [a, b], &[], request)
 }
 
-/// The same with a third operand, which is added.
+/// Selects the kernel of a product plus a third operand.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, b, more] = request.reals()?;
     product("mul_mat_add", [a, b], &[more.dtype], request)

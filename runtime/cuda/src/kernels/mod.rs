@@ -1,5 +1,5 @@
-//! Kernels: CUDA C++ that includes nothing, so that it compiles wherever NVRTC or a C++ compiler is, and beside each family the
-//! code that chooses and launches it.
+//! CUDA kernels, and the code that selects them. The CUDA C++ has no includes, so NVRTC and any C++ compiler accept it. Each kernel family
+//! has a Rust module that selects and parametrises its kernels.
 
 mod attention;
 mod collective;
@@ -45,23 +45,22 @@ use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
 
-/// The prelude of every module: names of types, macros and intrinsics. Code of the machine (PTX) is behind
-/// these names only, each with a twin in C++ for the emulation.
+/// The prelude of every module: types, macros and intrinsics. Only the prelude contains PTX; the emulator defines each of its names in C++.
 pub const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// The kernel of `op` on these operands and results.
+/// Returns the kernel of `op` on these operands and results.
 ///
 /// # Errors
-/// [`Unsupported`] when there is none: leaves, collectives, types that cannot be read or written.
+/// Returns [`Unsupported`] for leaves, collectives, and types that kernels cannot read or write.
 pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
     select_unfused(op, request).map_err(|reason| unsupported(op.name(), request, reason))
 }
 
-/// The kernel that takes the activations of products with weights in planes apart into [`Terms`]: its result, and the second
-/// operand of these products.
+/// Returns the kernel that quantises the activations of products with weights in planes into [`Terms`]. Its result is the second operand of
+/// these products.
 ///
 /// # Errors
-/// [`Unsupported`] when the activations are no reals.
+/// Returns [`Unsupported`] if the activations are not real numbers.
 pub fn select_terms(request: &Request<'_>) -> Result<Kernel, Unsupported> {
     product::terms(request).map_err(|reason| unsupported("terms", request, reason))
 }
@@ -76,7 +75,7 @@ fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) ->
     }
 }
 
-/// The kernel of an op that reads a weight in planes.
+/// Selects the kernel of an op that reads a weight in planes.
 fn select_planes(op: &Op, request: &Request<'_>) -> Selection {
     match op {
         Op::MulMat(_) => product::mul_mat(request),
@@ -143,7 +142,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
     }
 }
 
-/// The axis of that number.
+/// Converts the number of an axis to an index.
 fn axis(n: u64) -> Result<usize, &'static str> {
     usize::try_from(n)
         .ok()
@@ -151,7 +150,7 @@ fn axis(n: u64) -> Result<usize, &'static str> {
         .ok_or("it names an axis that tensors do not have")
 }
 
-/// Fails unless blocks of the type are written: that of a cache.
+/// Returns an error unless kernels can write blocks of the type to a cache.
 fn writable(dtype: DType) -> Result<(), &'static str> {
     match dtype {
         DType::F32

@@ -1,9 +1,9 @@
-// Elements that move. Elements of one type go as blocks, whose number along axis 0 counts; otherwise they are converted.
+// Moves elements. If the types are the same, whole blocks are copied, and axis 0 counts blocks; otherwise elements are converted.
 
-// The sizes of a view in blocks.
+// Returns the number of blocks along axis 0.
 template <class X> DEVICE u32 blocks_of(const View& x) { return x.ne[0] / X::LEN; }
 
-// Writes the block of `y` at one place from that of `x` at another.
+// Copies or converts the unit of `x` at `from` to `y` at `to`.
 template <class X, class Y> struct Mover {
     DEVICE void move(const View& x, const Place& from, const View& y, const Place& to) {
         float value = element<X>(x, row_of(x, from.i[1], from.i[2], from.i[3]), from.i[0]);
@@ -16,7 +16,7 @@ template <class X> struct Mover<X, X> {
     }
 };
 
-// What one axis of blocks is called: those of `x` where types are the same.
+// The unit of a move along axis 0: a block if the types are the same, otherwise an element.
 template <class X, class Y> struct Units {
     enum { LEN = 1 };
     DEVICE u32 of(const View& v) { return v.ne[0]; }
@@ -26,7 +26,7 @@ template <class X> struct Units<X, X> {
     DEVICE u32 of(const View& v) { return v.ne[0] / X::LEN; }
 };
 
-// The elements of `x` in order, under other sizes.
+// Copies the elements of `x` in order to a tensor of other sizes.
 template <class X, class Y> DEVICE void flatten(const View* v) {
     const View x = v[0], y = v[1];
     u32 from = Units<X, Y>::of(x), to = Units<X, Y>::of(y);
@@ -34,7 +34,7 @@ template <class X, class Y> DEVICE void flatten(const View* v) {
     for (u64 i = thread_number(); i < n; i += thread_count()) Mover<X, Y>::move(x, place_of(i, from, x), y, place_of(i, to, y));
 }
 
-// Axis `i` of `x` is axis `axes[i]` of `y`.
+// Permutes axes: axis `i` of `x` becomes axis `axes[i]` of `y`.
 template <class X, class Y> DEVICE void permute(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     const u32* axes = (const u32*)params;
@@ -47,7 +47,7 @@ template <class X, class Y> DEVICE void permute(const View* v, const u8* params)
     }
 }
 
-// The indices of an axis from the size of the launch on.
+// Copies a slice along an axis. It begins at the runtime size of the launch.
 template <class X, class Y> DEVICE void slice(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 axis = *(const u32*)params, start = v[2].ne[0];
@@ -73,7 +73,7 @@ template <class X> DEVICE void repeat(const View* v) {
     }
 }
 
-// The operands one after another along an axis. Parameters: the axis, and how many operands there are.
+// Concatenates the operands along an axis. The parameters are the axis and the number of operands.
 template <class X> DEVICE void concat(const View* v, const u8* params) {
     u32 axis = ((const u32*)params)[0], count = ((const u32*)params)[1];
     const View y = v[count];
@@ -91,7 +91,7 @@ template <class X> DEVICE void concat(const View* v, const u8* params) {
     }
 }
 
-// Zeros around a tensor along an axis. Parameters: the axis, and the blocks before.
+// Pads a tensor with zeros along an axis. The parameters are the axis and the number of blocks before the tensor.
 template <class X> DEVICE void pad(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 axis = ((const u32*)params)[0], before = ((const u32*)params)[1];
@@ -139,7 +139,7 @@ template <class X, class Y> DEVICE void diag(const View* v) {
     }
 }
 
-// The normalised Walsh-Hadamard matrix. Parameter: its unit.
+// Writes the normalised Walsh-Hadamard matrix. The parameter is the absolute value of its elements.
 template <class Y> DEVICE void hadamard(const View* v, const u8* params) {
     const View y = v[0];
     float unit = *(const float*)params;
@@ -151,7 +151,7 @@ template <class Y> DEVICE void hadamard(const View* v, const u8* params) {
     }
 }
 
-// Numbers at equal distances. Parameters: the first, and the distance.
+// Writes an arithmetic sequence. The parameters are the first number and the step.
 template <class Y> DEVICE void arange(const View* v, const u8* params) {
     const View y = v[0];
     float start = ((const float*)params)[0], step = ((const float*)params)[1];

@@ -1,4 +1,4 @@
-//! Elements that move.
+//! Selects the kernels that move elements without arithmetic.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Arange, Concat, Hadamard, Pad, Permute, Side, Slice, Tri};
@@ -13,7 +13,7 @@ const FAMILY: Family = Family {
     text: include_str!("movement.cu"),
 };
 
-/// The operand and the result: of one type, or reals that are converted.
+/// Returns the operand and the result. Returns an error if their types differ and cannot be converted.
 fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str> {
     let [x] = request.operands else {
         return Err(super::kernel::OPERANDS);
@@ -26,12 +26,12 @@ fn copy_operands(request: &Request<'_>) -> Result<(Tensor, Tensor), &'static str
     Ok((*x, y))
 }
 
-/// Blocks of a result.
+/// Returns the number of blocks of a result.
 fn blocks(y: &Tensor) -> usize {
     (y.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(y.rows())
 }
 
-/// The elements in order, under other sizes.
+/// Selects the kernel that copies the elements in order to a tensor of other sizes.
 pub(super) fn flatten(request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "flatten", &[x.dtype, y.dtype], Arguments::Views);
@@ -51,7 +51,7 @@ pub(super) fn permute(op: &Permute, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// The start is the size of the launch.
+/// Selects the kernel of `slice`. The start of the slice is the runtime size of the launch.
 pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     let (x, y) = copy_operands(request)?;
     let template = instance(FAMILY, "slice", &[x.dtype, y.dtype], Arguments::Params);
@@ -59,7 +59,7 @@ pub(super) fn slice(op: &Slice, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(blocks(&y), request))
 }
 
-/// The type that all operands and the result have.
+/// Returns the common type of all operands and the result.
 fn same(request: &Request<'_>) -> Result<DType, &'static str> {
     let dtype = request.result()?.dtype;
     let same = request.operands.iter().all(|t| t.dtype == dtype);

@@ -1,4 +1,4 @@
-//! Products that gate others.
+//! Selects the kernels of a gated activation of two products.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
@@ -8,10 +8,10 @@ use super::pointwise;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
 use super::source::{Arguments, tag};
 
-/// Threads of a block that makes terms of its results, and the rows that it has at a time at least.
+/// Threads per block that writes the terms of its results, and the minimum number of rows that it computes at a time.
 const WITH_TERMS: (usize, usize) = (256, 32);
 
-/// The result, and whether there are terms of it.
+/// Returns the result, and true if its terms are a second result.
 fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
     let (y, terms) = match request.results {
         [y] => (y, false),
@@ -22,7 +22,7 @@ fn result(request: &Request<'_>) -> Result<(Tensor, bool), &'static str> {
     Ok((*y, terms))
 }
 
-/// The threads of a block that has columns of so many lanes, and the rows that it has at a time.
+/// Returns the threads of a block whose rows take `lanes` lanes each, and the number of rows that it computes at a time.
 fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     match terms {
         true => (WITH_TERMS.0, (WITH_TERMS.0 / lanes).max(WITH_TERMS.1)),
@@ -30,8 +30,8 @@ fn shape(lanes: usize, terms: bool) -> (usize, usize) {
     }
 }
 
-/// The operands are two weights alike and the terms of the activations: the first product gates the second. Of one weight the first
-/// half of the rows gates the second.
+/// Selects the kernel of a gated activation of two products. The operands are two weights of the same shape and type and the terms of the
+/// activations; the first product is the gate. With one weight, the first half of its rows is the gate.
 pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (gate, up, q) = match request.operands {
         [gate, up, q] => (gate, Some(up), q),
@@ -56,7 +56,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
         )
     } else {
         let (threads, each) = shape(lanes, terms);
-        // Columns of all batches are counted together.
+        // The kernel counts the columns of all batches together.
         ("glu_columns", geometry((rows, each), batches, 1, threads))
     };
     let template = plane_instance(kind, gate.dtype, &[], Arguments::Params);
@@ -70,8 +70,8 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     kernel(template, params, geometry)
 }
 
-/// The same of experts, which the fourth operand names. Behind it is what is added for each expert to the first product, and to the
-/// second.
+/// Selects the kernel of a gated activation of two products of experts. The fourth operand is the experts' indices. Two optional operands
+/// follow: the biases per expert for the first product and for the second.
 pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> Selection {
     let [gate, up, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);

@@ -1,12 +1,12 @@
-// Products of the experts of a token, times their weights, added up in the order of slots: a block has rows of all of them at once.
+// Sums the weighted products of a token's experts in the order of slots. A block computes rows of all experts at once.
 
 struct SumExpertsParams {
     ProductParams product;
-    u32 each; // groups of rows that a block has at once
+    u32 each; // groups of rows that a block computes at a time
 };
 
-// `E` adds what its tensors have for the expert along axis 1, `M` what its have for the result. `x` has a column for each slot, or one.
-// Tokens lie along axis 1 of the result, or along axis 2.
+// `E` adds its tensors' values for the expert (axis 1), `M` adds tensors to the sum. `x` has one column per slot, or one in total. The
+// tokens of the result are along axis 1 or axis 2.
 template <class P, class E, class M, class I, class W, class Y, int R>
 DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, parts, 128 * R);
@@ -16,7 +16,7 @@ DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launc
     u32 slots = ids.ne[0], pairs = pairs_of(a), rows = a.ne[1], once = p.each * R;
     for (u32 token = blockIdx.y; token < ids.ne[1]; token += gridDim.y) {
         u64 expert = 0;
-        // Threads beyond the last slot only take part where all must.
+        // Threads past the last slot take part only in shuffles and barriers.
         bool told = blockIdx.x == 0 && lane == 0 && team % p.each == 0;
         bool real = slot < slots && find_expert<I>(a, ids, p.product, slot, token, told, fault, launch, &expert);
         const u8* column = real ? row_of(q, slot % q.ne[1], token, 0) : nullptr;

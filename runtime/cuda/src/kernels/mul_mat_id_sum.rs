@@ -1,4 +1,4 @@
-//! Products of experts, times their weights, added up over the experts of a token.
+//! Selects the kernel that sums the weighted products of a token's experts.
 
 use tpc_ir::DType;
 use tpc_ir::op::MulMatId;
@@ -10,20 +10,19 @@ use super::product::{
 };
 use super::source::{Arguments, tag};
 
-/// The most experts of a token: each has a team of up to 32 lanes in a block, whose threads have up to 128 registers.
+/// The maximum number of experts per token. Each expert has a team of up to 32 lanes in a block, whose threads use up to 128 registers.
 pub const MAX_SUMMED_EXPERTS: u64 = 15;
 
-/// Says if a tensor is added to each expert's product.
+/// The presence of a bias per expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertBias {
-    /// A tensor is added.
+    /// A bias is added to each expert's product.
     Present,
-    /// No tensor is added.
+    /// The products are added without biases.
     Absent,
 }
 
-/// The operands are the weight in planes, the terms of the activations, the experts' numbers, what is added for each expert, the weights
-/// of the experts, and so many tensors that are added to the sum.
+/// Selects the kernel. [`FusedOp::MulMatIdSum`](super::FusedOp::MulMatIdSum) documents the operands.
 pub(super) fn mul_mat_id_sum(
     op: &MulMatId,
     (biased, more): (ExpertBias, usize),
@@ -51,7 +50,7 @@ pub(super) fn mul_mat_id_sum(
     }
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);
-    // Teams of lanes: of each slot as many as make up a block.
+    // Every expert slot gets the same number of teams of lanes, up to the size of a block.
     let each = (THREADS / (lanes * slots.max(1))).max(1);
     let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
     let types =

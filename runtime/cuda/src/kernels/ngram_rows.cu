@@ -1,4 +1,4 @@
-// The rows of n-gram embeddings.
+// Computes the row indices of n-gram embeddings.
 
 // The factors follow, then the first row and the number of rows of each table.
 struct NgramParams {
@@ -6,7 +6,7 @@ struct NgramParams {
     u64 end;
 };
 
-// A thread hashes the n-grams that a token ends.
+// A thread hashes the n-grams that end at one token.
 template <class X, class Y> DEVICE void ngram_rows(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     const NgramParams p = *(const NgramParams*)params;

@@ -1,4 +1,4 @@
-// Normalisation over axis 0: a block of threads for a row at a time.
+// Normalisation along axis 0. A block computes one row at a time.
 
 DEVICE Place row_place(u64 row, const View& v) { return place_of(row, 1, v); }
 
@@ -59,11 +59,11 @@ template <class X, class S, class Y> DEVICE void norm_apply(const View* v, const
     }
 }
 
-// Where the rows of something come from that repeats over `x`.
+// Returns the row of a tensor that is broadcast over `x`.
 DEVICE const u8* broadcast_row(const View& w, const Place& at) { return row_of(w, at.i[1] % w.ne[1], at.i[2] % w.ne[2], at.i[3] % w.ne[3]); }
 
-// What is normalised: a tensor, the sum of those of several devices, parts times factors, added up, a norm of these times a tensor,
-// and one of all these plus another. Each is made for a row and gives its elements; all threads of the block take part in making it.
+// The sources of the rows of a norm: a tensor, a sum over devices, a weighted sum, a norm of these times a tensor, or any of these plus a
+// tensor. All threads of a block must call `begin` for a row; `of` then returns an element.
 template <class X> struct TensorRows {
     enum { OPERANDS = 1 };
     const View* x;
@@ -87,7 +87,7 @@ template <class S, class R> struct AddRows {
     DEVICE_MEMBER float of(u32 i) const { return inner.of(i) + element<R>(*r, more, i % r->ne[0]); }
 };
 
-// The factor and the shift of a row of `n` elements.
+// Returns the shift and the factor that normalise a row of `n` elements.
 template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p) {
     float mean = 0.0f, squares = 0.0f;
     if (p.kind == 1) {
@@ -103,7 +103,7 @@ template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams
     return affine(p, mean, squares / (float)n, squares);
 }
 
-// Its rows are as long as those of the first view.
+// The rows have the length of the first view.
 template <class S, class W> struct NormRows {
     enum { OPERANDS = S::OPERANDS + 1 };
     S inner;
@@ -121,7 +121,7 @@ template <class S, class W> struct NormRows {
         return scaled * element<W>(*w, by, i % w->ne[0]);
     }
 };
-// The sum over `N` devices, whose rows are read once: it is kept in shared memory.
+// The sum over `N` devices. Each device's row is read once; the sum stays in shared memory.
 template <int N> struct AllReduceRows {
     enum { OPERANDS = N };
     const float* sums;
@@ -134,7 +134,7 @@ template <int N> struct AllReduceRows {
             from[d] = address(v[d], at);
             step[d] = v[d].nb[0];
         }
-        // Others may still read the row before.
+        // Other threads may still read the previous row.
         __syncthreads();
         for (u32 i = threadIdx.x; i < v->ne[0]; i += blockDim.x) {
             float parts[N];
@@ -147,7 +147,7 @@ template <int N> struct AllReduceRows {
     }
     DEVICE_MEMBER float of(u32 i) const { return sums[i]; }
 };
-// `x` has its parts along axis 1 and rows along axis 2.
+// `x` has the parts along axis 1 and the rows along axis 2.
 template <class X, class W> struct WeightedSumRows {
     enum { OPERANDS = 2 };
     const View *x, *w;
@@ -155,7 +155,7 @@ template <class X, class W> struct WeightedSumRows {
     DEVICE_MEMBER void begin(const View* v, const Place& at, const NormParams*) {
         x = v;
         w = v + 1;
-        // Tokens lie along axis 1 of the result, or along axis 2.
+        // The tokens of the result are along axis 1 or axis 2.
         token = at.i[1] + at.i[2];
     }
     DEVICE_MEMBER float of(u32 i) const {
@@ -166,7 +166,7 @@ template <class X, class W> struct WeightedSumRows {
     }
 };
 
-// The weights that the next launch reads, of which blocks beyond those of rows ask for the first bytes: they would have nothing to do.
+// The next launch's weights. Blocks after the row blocks prefetch the first `bytes` bytes.
 struct NextWeights {
     u32 blocks, bytes;
 };
@@ -175,8 +175,9 @@ DEVICE void prefetch_next(const u8* from, const NextWeights& p, u32 block) {
     for (u32 at = (block * blockDim.x + threadIdx.x) * LINE; at < p.bytes; at += p.blocks * blockDim.x * LINE) prefetch_l2(from + at);
 }
 
-// A norm times a tensor that repeats. `A` says that the operand behind that is what comes next. What is normalised is a result, too, where `K` says so, and the terms of the other where `T`
-// says so: eight lanes have 32 elements.
+// Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the next weight, which idle blocks prefetch. `K`: the
+// normalised input is the first result. `T`: the last result receives the terms of the product. Eight lanes hold the 32 elements of a
+// group.
 template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(const View* v, const u8* params) {
     const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
     const View y = results[K], kept = results[0], q = results[K + T];
@@ -211,7 +212,7 @@ template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(c
     }
 }
 
-// What could be normalised, alone.
+// Computes the rows without a norm.
 template <class S, class Y> DEVICE void mul_sum_add(const View* v, const u8* params) {
     const View y = v[S::OPERANDS];
     for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {

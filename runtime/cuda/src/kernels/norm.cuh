@@ -1,9 +1,9 @@
-// What normalises a row.
+// The parameters of the normalisation of a row.
 
 struct NormParams {
     u32 kind; // 0 RMS, 1 layer, 2 L2
     float eps;
-    float n; // elements of a whole row, for statistics of parts
+    float n; // elements of a whole row, if the statistics are sums over parts
 };
 
 struct Affine {

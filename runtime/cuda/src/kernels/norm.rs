@@ -1,4 +1,4 @@
-//! Normalisation over axis 0.
+//! Selects the kernels that normalise along axis 0.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
@@ -24,8 +24,8 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The most elements of a row that is a sum over devices: those of the shared memory that every kernel has, but for what sums of a
-/// block take.
+/// The maximum number of elements of a row that is summed over devices. The row fits in the 48 KiB of shared memory that every kernel has,
+/// minus the memory of the block's sums.
 pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
 
 /// The bytes of the parameters of a norm.
@@ -35,7 +35,7 @@ fn params(kind: NormKind, eps: f32, n: u64) -> Params {
     norm_params(Params::new(), kind, eps, n)
 }
 
-/// Adds the parameters of a norm.
+/// Appends the parameters of a norm.
 pub(super) fn norm_params(before: Params, kind: NormKind, eps: f32, n: u64) -> Params {
     let kind = match kind {
         NormKind::Rms => 0,
@@ -55,7 +55,7 @@ pub(super) fn norm(op: &Norm, request: &Request<'_>) -> Selection {
     )
 }
 
-/// The template of what is normalised, on the operands that it has: it takes them off. Norms within put their parameters behind.
+/// Returns the template of the rows, and consumes their operands. The parameters of inner norms are appended to `params`.
 fn row_template(
     of: &RowSource,
     operands: &mut &[Tensor],
@@ -91,7 +91,7 @@ fn row_template(
     })
 }
 
-/// The type of the next operand, which is taken off.
+/// Removes the next operand and returns the name of its type.
 fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     let (first, rest) = operands.split_first().ok_or(OPERANDS)?;
     *operands = rest;
@@ -99,7 +99,7 @@ fn next_tag(operands: &mut &[Tensor]) -> Result<&'static str, &'static str> {
     Ok(tag(first.dtype))
 }
 
-/// A block for each row of a result, with room for what it reads of several devices.
+/// Returns a grid with one block per row of the result. Rows that are summed over devices get shared memory.
 fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
     let mut geometry = grid_per_row(y.rows(), y.max_dims[0]);
     if of.reduces() {
@@ -108,7 +108,7 @@ fn blocks(of: &RowSource, y: &Tensor) -> Geometry {
     geometry
 }
 
-/// A norm times the last operand; a result more than what it keeps and the product is the terms of the product.
+/// Selects the kernel of a norm times the last operand. A result after the kept input and the product receives the terms of the product.
 pub(super) fn norm_mul(
     op: &Norm,
     (of, kept): (&RowSource, KeepInput),
@@ -150,20 +150,21 @@ pub(super) fn norm_mul(
     };
     let (more, bytes) = prefetch_size(next, y.rows(), request)?;
     geometry.grid[0] += more;
-    // Behind the parameters of two norms.
+    // The prefetch parameters follow the space for the parameters of two norms.
     let params = params.aligned(2 * NORM);
     kernel(template, params.u32(more).u32(bytes), geometry)
 }
 
-/// The blocks that ask for the weights of the next launch, and the bytes that they ask for: where few rows leave the device idle.
+/// Returns the number of blocks that prefetch the weights of the next launch, and the number of bytes that they prefetch. Both are 0 for
+/// more than 8 rows.
 fn prefetch_size(
     next: &Tensor,
     rows: usize,
     request: &Request<'_>,
 ) -> Result<(u32, u32), &'static str> {
-    /// Rows of a norm up to which it does so: products of more tokens wait for other things than for memory.
+    /// The maximum number of rows with a prefetch: products of more tokens are not limited by memory.
     const ROWS: usize = 8;
-    /// The most bytes: a part of what L2 holds, which this and the next launch read, too.
+    /// The maximum bytes to prefetch: part of L2, which the current and the next launch also use.
     const BYTES: u64 = 8 << 20;
     let planes =
         Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == Planes::FORMAT);
@@ -177,7 +178,7 @@ fn prefetch_size(
     }
 }
 
-/// Computes rows without a norm.
+/// Selects the kernel that computes the rows without a norm.
 pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     let mut operands = request.operands;

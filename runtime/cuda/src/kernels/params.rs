@@ -1,11 +1,11 @@
-//! Parameters of kernels, laid out as the structures of C that kernels read.
+//! Kernel parameters with the layout of the C structs that the kernels read.
 
-/// Bytes of a structure whose members are added in order.
+/// The bytes of a struct whose members are appended in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Params(Vec<u8>);
 
 impl Params {
-    /// No members yet.
+    /// Returns a struct without members.
     pub(super) fn new() -> Params {
         Params::default()
     }
@@ -16,54 +16,54 @@ impl Params {
         self
     }
 
-    /// Aligns the next parameter to this number of bytes.
+    /// Pads to a multiple of this number of bytes.
     #[must_use]
     pub(super) fn aligned(mut self, bytes: usize) -> Params {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);
         self
     }
 
-    /// Adds a number of 32 bits.
+    /// Appends a 32-bit integer.
     #[must_use]
     pub(super) fn u32(self, x: u32) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Adds a number of 64 bits.
+    /// Appends a 64-bit integer.
     #[must_use]
     pub(super) fn u64(self, x: u64) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Adds a real of 32 bits.
+    /// Appends a 32-bit real.
     #[must_use]
     pub(super) fn f32(self, x: f32) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Adds a real of 64 bits.
+    /// Appends a 64-bit real.
     #[must_use]
     pub(super) fn f64(self, x: f64) -> Params {
         self.member(&x.to_ne_bytes())
     }
 
-    /// Adds a number of 32 bits that must fit.
+    /// Appends a size as a 32-bit integer.
     ///
     /// # Errors
-    /// When it does not.
+    /// Returns an error if the size does not fit in 32 bits.
     pub(super) fn size(self, x: u64) -> Result<Params, &'static str> {
         let x = u32::try_from(x).map_err(|_| "a size of it is beyond 32 bits")?;
         Ok(self.u32(x))
     }
 
-    /// Adds members that were put together.
+    /// Appends the members of another struct.
     #[must_use]
     pub(super) fn append(mut self, more: Params) -> Params {
         self.0.extend(more.0);
         self
     }
 
-    /// The structure.
+    /// Returns the bytes of the struct.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

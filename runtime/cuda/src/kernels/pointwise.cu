@@ -1,6 +1,6 @@
-// Element by element. Every thread works on one element of the result at a time, in place where the memory is the same.
+// Element-wise functions. A thread computes one element at a time. The result may share the memory of an operand.
 
-// `y = f(x)`.
+// Computes `y = f(x)`.
 template <class X, class Y, class F> DEVICE void unary(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     const Numbers numbers = *(const Numbers*)params;
@@ -12,7 +12,7 @@ template <class X, class Y, class F> DEVICE void unary(const View* v, const u8* 
     }
 }
 
-// `y = f(a, b)`, where `b` repeats over `a`.
+// Computes `y = f(a, b)`; `b` is broadcast over `a`.
 template <class A, class B, class Y, class F> DEVICE void binary(const View* v, const u8* params) {
     const View a = v[0], b = v[1], y = v[2];
     const Numbers numbers = *(const Numbers*)params;
@@ -26,7 +26,7 @@ template <class A, class B, class Y, class F> DEVICE void binary(const View* v, 
     }
 }
 
-// `y = f(gate, up)`, which are the halves of each row of one operand.
+// Computes `y = f(gate, up)`, the two halves of each row of one operand.
 template <class X, class Y, class F> DEVICE void halves(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     const Numbers numbers = *(const Numbers*)params;

@@ -1,9 +1,11 @@
-// What stands before every module: names that kernels use instead of PTX. On the host, the intrinsics of the emulator come first
-// and define the same names.
+// The prelude of every module: names that kernels use instead of PTX. On the host, the emulator's intrinsics come first and define the same
+// names.
 //
-// Kernels are declared by KERNEL(name, parameters) or, with a bound on the threads of a block, by
-// KERNEL_BOUNDED(threads, name, parameters); KERNEL_AT_ONCE(threads, blocks, name, parameters) leaves registers for so many blocks.
-// Shared memory is SHARED(type, name, count) or, of the size that the launch says, DYN_SHARED(type, name).
+// - KERNEL(name, parameters) declares a kernel.
+// - KERNEL_BOUNDED(threads, name, parameters) also bounds the threads per block.
+// - KERNEL_AT_ONCE(threads, blocks, name, parameters) limits the registers so that `blocks` blocks fit on a multiprocessor.
+// - SHARED(type, name, count) declares shared memory.
+// - DYN_SHARED(type, name) declares shared memory whose size the launch sets.
 
 typedef unsigned char u8;
 typedef signed char i8;
@@ -27,7 +29,7 @@ typedef long long i64;
     extern __shared__ __align__(16) unsigned char dyn_shared_[]; \
     T *name = reinterpret_cast<T *>(dyn_shared_)
 
-// Reals of 16 bits, by their bits. Rounding is to the nearest, ties to even.
+// Conversions of 16-bit reals, given as bits. Rounding is to nearest even.
 DEVICE float h2f(u16 h) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
@@ -39,8 +41,8 @@ DEVICE u16 f2h(float f) {
     return h;
 }
 
-// Flags between blocks and devices. A release comes after all that its thread has written or seen; an acquire before all that
-// its thread does next. The thread alone: put a block barrier before a release that speaks for the block.
+// Flags between blocks and devices. A release follows all reads and writes of its thread; an acquire precedes all later accesses of its
+// thread. The order covers one thread only: a release for the whole block needs a block barrier before it.
 DEVICE u32 load_acquire(const u32 *p) {
     u32 v;
     asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -62,15 +64,15 @@ DEVICE u32 add_release(u32 *p, u32 v) {
     asm volatile("atom.release.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
     return old;
 }
-// Adds, with both the release and the acquire: what the last of several blocks does next comes after all of them.
+// Adds with acquire and release semantics. The last block of several then sees the writes of all of them.
 DEVICE u32 add_acq_rel(u32 *p, u32 v) {
     u32 old;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
     return old;
 }
 
-// Copies of 16 bytes to shared memory that end later: at cp_async_wait<n>, when all groups but the last n are there. Before
-// compute capability 8.0 they end at once.
+// Asynchronous copies of 16 bytes to shared memory. cp_async_wait<n> waits until at most the last n groups are pending. Before compute
+// capability 8.0 the copies are synchronous.
 #if __CUDA_ARCH__ >= 800
 DEVICE void cp_async16(void *to, const void *from) {
     u32 a = (u32)__cvta_generic_to_shared(to);
@@ -84,8 +86,8 @@ DEVICE void cp_async_commit() {}
 template <int N> DEVICE void cp_async_wait() {}
 #endif
 
-// Loads of what is read once: they do not push other data out of the caches. In L2 it is the first to go, where devices can be told and
-// that costs no instruction: on compute capability 8.9 it does.
+// Loads of data that is read once. They bypass L1, and L2 evicts the data first. Compute capability 8.9 gets no L2 hint, because the hint
+// costs an instruction there.
 #if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 890
 DEVICE uint4 load_once(const uint4 *p) {
     uint4 v;
@@ -103,7 +105,7 @@ DEVICE uint4 load_once(const uint4 *p) {
     return v;
 }
 #endif
-// Loads of memory that is known to be global.
+// Loads from memory that is known to be global.
 DEVICE u32 load_global(const u16 *p) {
     u16 v;
     asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p));
@@ -126,14 +128,14 @@ DEVICE uint4 load_global(const uint4 *p) {
 }
 DEVICE void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-// Bytes of `b:a` by the numbers in the lowest four fields of four bits, each below 8.
+// Selects bytes of `b:a` by the lowest four 4-bit fields of `s`, each below 8.
 DEVICE u32 byte_perm(u32 a, u32 b, u32 s) {
     u32 v;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(s));
     return v;
 }
 
-// Programmatic edges. Nothing on devices before compute capability 9.0, where such edges are full ones.
+// Programmatic edges. Before compute capability 9.0 these functions are empty, because the edges are full dependencies.
 #if __CUDA_ARCH__ >= 900
 #define STARTS_EARLY 1
 #else
@@ -150,8 +152,8 @@ DEVICE void wait_dependencies() {
 #endif
 }
 
-// Products of a warp. c += a b, with the fragments of the PTX instruction of the name; all lanes take part. Before compute
-// capability 8.0 there are smaller instructions, and none for bf16.
+// Matrix products of a warp: c += a b, with the fragments of the PTX instruction of the same name. All lanes must call them. Before compute
+// capability 8.0 they use smaller instructions; bf16 is computed without tensor cores.
 #if __CUDA_ARCH__ >= 800
 DEVICE void mma_m16n8k16_f16(float *c, const u32 *a, const u32 *b) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
@@ -195,7 +197,7 @@ DEVICE void mma_m16n8k32_s8(i32 *c, const u32 *a, const u32 *b) {
 }
 #endif
 
-// Sums and maxima over the 32 lanes, the same bits in each.
+// Sums and maxima over the 32 lanes. Every lane gets the same bits.
 DEVICE float warp_sum(float v) {
     for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
     return v;

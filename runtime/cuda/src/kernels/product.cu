@@ -1,12 +1,12 @@
-// Products with weights in planes. The sum over a group of 32 elements is that of integers; a result adds pairs of groups as 32
-// lanes do, each every 32nd one, and the lanes by halves. So it has the same bits from every kernel here.
+// Products with weights in planes. Sums over a group of 32 elements are exact integers. Pairs of groups are added as 32 lanes would, each
+// with every 32nd pair; then the lanes are added in halves. Every kernel in this file therefore gives the same bits.
 
-// Where a result is, besides its row.
+// The column and the batch of a result.
 struct Column {
     u32 c, i2, i3;
 };
 
-// What is done with a sum: nothing more, or an addition of what lies there in another tensor, which repeats.
+// The optional addition of other tensors, which are broadcast, to a sum.
 struct NoEpilogue {
     enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
@@ -19,7 +19,7 @@ template <class R, class More = NoEpilogue> struct AddTensor {
     }
 };
 
-// The blocks that share rows: the number of one among them, and how many there are.
+// The index of a block among the blocks that share the rows, and their number.
 struct Blocks {
     u32 at, count;
 };
@@ -28,12 +28,12 @@ DEVICE Blocks all_blocks() {
     return b;
 }
 
-// The terms of every row of `x`.
+// Writes the terms of every row of `x`.
 template <class X> DEVICE void terms(const View* v) {
     const View x = v[0], q = v[1];
     u32 groups = x.ne[0] / 32, most = groups_of_terms(x.ne[0]);
     u64 all = rows_of(x) * most;
-    // All lanes of a warp go the same number of rounds.
+    // All lanes of a warp run the same number of iterations.
     for (u64 first = (thread_number() & ~31ull) / 8; first < all; first += thread_count() / 8) {
         u64 unit = first + threadIdx.x % 32 / 8;
         bool real = unit < all;
@@ -46,7 +46,7 @@ template <class X> DEVICE void terms(const View* v) {
     }
 }
 
-// What scales the terms of a group, and their sums.
+// The scale of a group's terms, and their sums.
 struct TermSums {
     float d, sum;
     i32 half[2];
@@ -61,17 +61,17 @@ DEVICE TermSums sums_of(const u8* tile, u32 in, u32 half) {
     return x;
 }
 
-// The sums of a group, or of all that has one head, before the head scales them.
+// The sums of the groups that share a head, before the head scales them.
 struct HeadSums {
     float d, m;
 };
 
-// What the code of zero adds to the sums of codes times terms over halves of a group, or over all of it where they have one step.
+// Returns the contribution of the zero code to an integer sum: over a half group if the halves have separate steps, otherwise over a group.
 template <class P> DEVICE i32 of_zero(const TermSums& x, u32 half) {
     return P::ZERO ? P::ZERO * (P::TWO ? x.half[half] : x.half[0] + x.half[1]) : 0;
 }
 
-// Adds a group: `c` are the sums of codes, less that of zero, times terms.
+// Adds a group. `c0` and `c1` are the sums of (code - ZERO) times terms.
 template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1, const TermSums& x) {
     float v;
     if (P::TWO) {
@@ -87,18 +87,18 @@ template <class P> DEVICE void add_group(HeadSums& to, u32 steps, i32 c0, i32 c1
     to.d = fmaf(x.d, v, to.d);
 }
 
-// Adds what the sums of a head add up to.
+// Scales the sums of a head and adds them.
 template <class P> DEVICE float add_head(float to, u32 head, const HeadSums& sums) {
     to = P::HEAD ? fmaf(P::d(head), sums.d, to) : to + sums.d;
     return P::LEAST ? fmaf(-P::m(head), sums.m, to) : to;
 }
 
-// Adds what both groups of a pair add up to.
+// Scales the sums of both groups of a pair and adds them.
 template <class P> DEVICE float add_heads(float to, const PairScales<P>& s, const HeadSums* groups) {
     to = add_head<P>(to, s.heads[0], groups[0]);
     return P::SPAN > 1 || P::HEAD == 0 ? to : add_head<P>(to, s.heads[1], groups[1]);
 }
-// The sums that a group of a pair is added to: with one head, both are added to the first.
+// Returns the index of the sums that a group is added to. Groups with a common head use the first.
 template <class P> DEVICE u32 head_of(u32 half) { return P::SPAN > 1 || P::HEAD == 0 ? 0 : half; }
 
 DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
@@ -108,7 +108,7 @@ DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
     *sum = __dp4a((i32)words[3], (i32)x.w, *sum);
 }
 
-// What pair `in` of a tile adds to `R` rows.
+// Adds pair `in` of a tile to the sums of `R` rows.
 template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* tile, i32 in, float* sums) {
     HeadSums groups[R][2];
 #pragma unroll
@@ -135,7 +135,7 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
     for (int r = 0; r < R; r++) sums[r] = add_heads<P>(sums[r], pairs[r].scales, groups[r]);
 }
 
-// What the pairs of a lane, which are every `lanes`th one, add to `R` rows. In a full tile its length is known.
+// Adds a lane's pairs, which are `lanes` apart, to the sums of `R` rows. Full tiles have a constant length.
 template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, const u8* column, u32 lanes, float* sums) {
     u32 lane = threadIdx.x % lanes;
     i32 top = 0;
@@ -149,11 +149,11 @@ template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, c
             add_pair<P, R>(loaded, mine, 0, sums);
         }
     }
-    // Fewer lanes than those of a warp have all pairs in one tile.
+    // With fewer than 32 lanes, all pairs are in one tile.
     for (; top < (i32)pairs; top += TILE) {
         PairTile tile = tile_of(top, pairs);
         for (i32 in = lane; in < tile.len; in += lanes) {
-            // A pair that would have a lane of its own among 32 is rounded as there.
+            // Rounds as 32 lanes would: each pair would be in a separate lane.
             float before[R];
 #pragma unroll
             for (int r = 0; r < R; r++) {
@@ -168,8 +168,8 @@ template <class P, int R> DEVICE void add_pairs(const PlaneRow* at, u32 pairs, c
     }
 }
 
-// `out = a · column` for one column, which `place` names: `lanes` threads have `R` rows. The rows of `a` are those of a matrix whose
-// first is `matrix` among all rows.
+// Computes `out = a · column` for the column that `place` names. `lanes` threads share `R` rows. The matrix begins with row `matrix` of the
+// weight.
 template <class P, class E, class Y, int R>
 DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& y, u8* out, u32 lanes, const View* more, const Column& place, Blocks b) {
     u32 lane = threadIdx.x % lanes, teams = blockDim.x / lanes, pairs = pairs_of(a), rows = a.ne[1];
@@ -194,7 +194,7 @@ DEVICE void one_column(const View& a, u64 matrix, const u8* column, const View& 
     }
 }
 
-// The first row of the matrix that a batch meets.
+// Returns the first row of the matrix for a batch.
 DEVICE u64 matrix_of(const View& a, const View& q, u32 i2, u32 i3) {
     return (u64)a.ne[1] * (i2 / (q.ne[2] / a.ne[2]) + (u64)a.ne[2] * (i3 / (q.ne[3] / a.ne[3])));
 }
@@ -210,8 +210,8 @@ template <class P, class E, class Y, int R> DEVICE void columns_of(const View& a
         }
     }
 }
-// Asks for the first weights that a block reads, which has `count` of the `rows` from `first` on: a line for each thread. It is called
-// before launches that came before have ended, so nothing but weights may be touched here.
+// Prefetches the first weights of a block, which has `count` of the `rows` rows from `first` on. Each thread prefetches one line. Earlier
+// launches may still run, so this function must not access anything except weights.
 template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows, u32 count, u32 block) {
     const u32 LINE = 128;
     u32 each = count < blockDim.x ? blockDim.x / count : 1, row = block * count + threadIdx.x / each, line = threadIdx.x % each * LINE;
@@ -224,7 +224,7 @@ template <class P> DEVICE void rows_prefetch(const View& a, u64 first, u32 rows,
     if (P::HEAD && line == 0) prefetch_l2(at.heads);
 }
 
-// Of the first column, which blocks of others share.
+// Prefetches for the first column only, because the blocks of other columns read the same rows.
 template <class P, int R> DEVICE void columns_prefetch(const View& a, u32 lanes, Blocks b) {
     if (blockIdx.y == 0 && blockIdx.z == 0) rows_prefetch<P>(a, 0, a.ne[1], blockDim.x / lanes * R, b.at);
 }
@@ -243,8 +243,8 @@ template <class P, class E, class Y, int R> DEVICE void plane_columns_add(const 
     columns_of<P, E, Y, R>(a, q, v + 2, y, ((const ProductParams*)params)->lanes, all_blocks());
 }
 
-// `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 where an expert is outside of the window. To that `E` adds what its
-// tensors have for the expert along axis 1.
+// Computes `y[:, slot, token] = w[ids[slot, token]] · x[:, slot, token]`; 0 if the expert is outside of the window. `E` adds row `expert`
+// of its tensors along axis 1.
 template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], q = v[1], ids = v[2], y = v[3 + E::OPERANDS];
     const ProductParams p = *(const ProductParams*)params;
@@ -259,7 +259,7 @@ template <class P, class E, class I, class Y, int R> DEVICE void plane_experts(c
     }
 }
 
-// The integer sums of 16 rows and 8 columns over half a group, or all of it where halves have one scale.
+// Computes the integer sums of 16 rows and 8 columns over half a group, or over a group if its halves share a step.
 DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) {
     i32 q[4] = {0, 0, 0, 0}, r[4] = {0, 0, 0, 0};
     mma_m16n8k32_s8(q, a, codes);
@@ -268,9 +268,9 @@ DEVICE void tile_sums(const u32* a, const u32* codes, const u32* rests, i32* c) 
     for (int i = 0; i < 4; i++) c[i] = 254 * q[i] + r[i];
 }
 
-// What pair `in` of a tile adds to 16 rows and 8 columns; all lanes take part. A lane has rows `lane / 4` and 8 below it, of columns
-// `lane % 4 * 2` and the next one. `codes` are the terms of the column that it loads codes of, `sums` of those that it adds to; null
-// beyond the last.
+// Adds pair `in` of a tile to 16 rows and 8 columns; all lanes must call it. A lane has rows `lane / 4` and `lane / 4 + 8`, and columns
+// `lane % 4 * 2` and the next one. `codes` are the terms of the column whose codes the lane loads, `sums` the terms of its two columns.
+// Both are null after the last column.
 template <class P>
 DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u8* codes, const u8* const* sums, float* out) {
     u32 t = threadIdx.x % 4;
@@ -307,8 +307,8 @@ DEVICE void add_tile(const PlaneRow* rows, const PairTile& tile, u32 in, const u
     for (u32 i = 0; i < 4; i++) out[i] = add_heads<P>(out[i], scales[i / 2], groups[i]);
 }
 
-// The columns that the lanes of a tile work with: `codes` is the terms of the one that a lane loads codes of, `sums` of those that it
-// adds to; null beyond the last.
+// The columns of a lane in a tile: the terms whose codes it loads, and the terms of the two columns that it adds to. A pointer is null
+// after the last column.
 struct TileColumns {
     const u8* codes;
     const u8* sums[2];
@@ -321,8 +321,8 @@ DEVICE TileColumns tile_columns(const View& q, const Column& from) {
     return out;
 }
 
-// The product of 16 rows from `top` on with 8 columns, by a block of eight warps: each warp has every eighth pair, in four sums, so
-// that they are those of 32 lanes. The first 128 threads get it: thread `8 r + c` row `r` of column `c`.
+// Computes 16 rows from `top` on times 8 columns in a block of eight warps. Each warp adds every eighth pair in four sums, which correspond
+// to the sums of 32 lanes. Thread `8 r + c` of the first 128 threads receives row `r` of column `c`.
 template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows, const TileColumns& columns, u32 top) {
     SHARED(float, parts, 8 * 128);
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, pairs = pairs_of(a);
@@ -353,7 +353,7 @@ template <class P> DEVICE float tile_product(const View& a, u64 matrix, u32 rows
     return sum;
 }
 
-// Whether the thread has an element of the tile, and which.
+// Returns true if the thread has an element of the tile, and sets its column and row.
 DEVICE bool of_tile(const View& y, u32 top, Column& at, u32* row) {
     *row = top + threadIdx.x / 8;
     at.c += threadIdx.x % 8;
@@ -393,7 +393,7 @@ struct PlaneWindow {
     u32 len;
 };
 
-// Rows of a weight in planes by index; 0 where a row is outside of the window.
+// Reads rows of a weight in planes by index; 0 if a row is outside of the window.
 template <class P, class I, class Y> DEVICE void plane_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View a = v[0], ids = v[1], y = v[2];
     const PlaneWindow window = *(const PlaneWindow*)params;

@@ -1,4 +1,4 @@
-//! Products with weights in planes, and the terms of activations that they read.
+//! Selects the kernels of products with weights in planes, and of the int8 terms of activations that they read.
 
 use tpc_ir::op::{GetRows, MulMatId};
 use tpc_ir::{DType, Interval};
@@ -32,12 +32,13 @@ const FAMILY: Family = Family {
 };
 
 pub(super) const THREADS: usize = 128;
-/// Rows and columns of a tile, and the threads of its block.
+/// The rows and columns of a tile, and the threads of its block.
 pub(super) const TILE: (usize, usize, usize) = (16, 8, 256);
-/// Rows from which on lanes have two at once: terms are loaded once for both, and enough blocks remain for any device.
+/// The minimum rows of a weight for two rows per lane. A lane then loads the terms once for both, and the grid still has enough blocks for
+/// any device.
 const TWO_ROWS: usize = 4096;
 
-/// How the terms of activations lie in memory.
+/// The memory layout of the int8 terms of activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The bytes of a column.
@@ -55,21 +56,22 @@ impl Terms {
     }
 }
 
-/// The kernel that takes activations apart into terms: the result has their sizes, and columns as [`Terms`] says.
+/// Selects the kernel that splits activations into int8 terms. The result has the sizes of the activations, and its columns have the layout
+/// of [`Terms`].
 ///
 /// # Errors
-/// In a clause, when there is none.
+/// Returns the reason as a clause if the op is not supported.
 pub(super) fn terms(request: &Request<'_>) -> Selection {
     let [x] = request.reals()?;
     let template = instance(FAMILY, "terms", &[x.dtype], Arguments::Views);
-    /// Lanes of a group of 32.
+    /// The lanes that share a group of 32 elements.
     const LANES: usize = 8;
     let groups = x.max_dims[0].div_ceil(64) * 2;
     let units = groups.saturating_mul(x.rows()).saturating_mul(LANES);
     kernel(template, Params::new(), grid_1d(units, request))
 }
 
-/// An instance of a template for a type in planes.
+/// Returns an instance of a template for a weight type in planes.
 pub(super) fn plane_instance(
     template: &str,
     planes: DType,
@@ -80,7 +82,7 @@ pub(super) fn plane_instance(
     types.iter().fold(first, |i, t| i.with(tag(*t)))
 }
 
-/// The lanes that have a row: as many as there are pairs, up to those of a warp.
+/// Returns the number of lanes per row: the largest power of two up to the number of pairs and up to 32.
 pub(super) fn lanes(a: &Tensor) -> Result<usize, &'static str> {
     let planes = Planes::new(a.dtype, a.max_dims[0]);
     let planes = planes.ok_or("there are no planes of the type for rows of such a size")?;
@@ -91,7 +93,7 @@ fn params(lanes: usize, window: Option<Interval>) -> Result<Params, &'static str
     product_params(Params::new(), lanes, window)
 }
 
-/// Adds what products are told.
+/// Appends `ProductParams`: the lanes per row and the window of experts.
 pub(super) fn product_params(
     before: Params,
     lanes: usize,
@@ -102,7 +104,7 @@ pub(super) fn product_params(
     Ok(params.u32(window.is_some().into()))
 }
 
-/// An instance of a template of products.
+/// Returns an instance of a template of products.
 pub(super) fn product_instance(template: &str, arguments: Arguments) -> Instance {
     instance(FAMILY, template, &[], arguments)
 }
@@ -113,7 +115,7 @@ pub(super) fn epilogue(types: &[DType]) -> String {
     types.iter().rev().fold("NoEpilogue".to_owned(), one)
 }
 
-/// Blocks of which each has so many rows, for columns or entries, in batches.
+/// Returns a grid whose blocks compute `each` rows, for `columns` columns (or entries of the ids), in batches.
 pub(super) fn geometry(
     (rows, each): (usize, usize),
     columns: usize,
@@ -135,14 +137,14 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
     if rows >= TWO_ROWS { 2 } else { 1 }
 }
 
-/// How a product is launched: by tiles, or by columns, where a lane has so many rows at once.
+/// The launch of a product: by tiles, or by columns with this number of rows per lane.
 enum ProductLaunch {
     Tiles,
     Columns(usize),
 }
 
-/// The kernel of products of a weight with terms. Its template is named for how it is launched; `rest` are arguments behind the type
-/// in planes.
+/// Selects the kernel of a product of a weight and terms. The `*` in the template's name becomes `tiles` or `columns`. `rest` holds the
+/// template arguments that follow the weight type.
 fn product(
     (template, rest): (&str, &[String]),
     [a, q]: [&Tensor; 2],
@@ -181,7 +183,7 @@ fn product(
     }
 }
 
-/// The operands are the weight and the terms of the activations.
+/// Selects the kernel of a product. The operands are the weight and the terms of the activations.
 pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     let [a, q] = request.operands else {
         return Err(OPERANDS);
@@ -197,7 +199,7 @@ pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     )
 }
 
-/// The same with further operands, which are added one after another.
+/// Selects the kernel of a product plus further operands, which are added one after another.
 pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     let [a, q, more @ ..] = request.operands else {
         return Err(OPERANDS);
@@ -215,7 +217,8 @@ pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     )
 }
 
-/// The operands are the weight, the terms of the activations, the experts, and what is added for each expert.
+/// Selects the kernel of a product of experts. The operands are the weight, the terms of the activations, the experts' indices, and the
+/// biases per expert.
 pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let [a, _, ids, more @ ..] = request.operands else {
         return Err(OPERANDS);
@@ -252,7 +255,7 @@ pub(super) fn get_rows(op: &GetRows, request: &Request<'_>) -> Selection {
     kernel(template, params, grid_1d(y.elements(), request))
 }
 
-/// Returns true if an operand lies in planes.
+/// Returns true if the first operand is stored in planes.
 pub(super) fn in_planes(request: &Request<'_>) -> bool {
     let first = request.operands.first();
     first.is_some_and(|a| a.format == Planes::FORMAT)

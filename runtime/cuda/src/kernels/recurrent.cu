@@ -2,7 +2,7 @@
 
 DEVICE float softplus_of(float x) { return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))); }
 
-// `y[c, t, s] = Σ x[t + k, c, s] · taps[k, c]`.
+// Computes `y[c, t, s] = Σ x[t + k, c, s] · taps[k, c]`.
 template <class X, class W, class Y> DEVICE void ssm_conv(const View* v) {
     const View x = v[0], taps = v[1], y = v[2];
     u64 n = rows_of(y) * y.ne[0];
@@ -18,10 +18,10 @@ template <class X, class W, class Y> DEVICE void ssm_conv(const View* v) {
 
 struct RecurrentParams {
     u32 lanes; // threads that share a row of the state
-    u32 ids;   // whether cells are named
+    u32 ids;   // 1 if the cells are given by ids
 };
 
-// Every row of the state, one per element of a head, is a recurrence of its own, which is kept in the state's new memory.
+// Each row of the state, one per element of a head, is an independent recurrence. The new state's memory holds it during the recurrence.
 template <class X, class T, class B, class C, class I, class Y>
 DEVICE void ssm_scan(const View* v, const u8* params, Fault* fault, u32 launch) {
     const RecurrentParams p = *(const RecurrentParams*)params;
@@ -66,7 +66,7 @@ DEVICE void ssm_scan(const View* v, const u8* params, Fault* fault, u32 launch) 
     }
 }
 
-// As `ssm_scan`, with the gated delta rule.
+// Computes the gated delta rule with the same division of work as `ssm_scan`.
 template <class Q, class K, class X, class G, class B, class Y> DEVICE void gated_delta_net(const View* v, const u8* params) {
     const RecurrentParams p = *(const RecurrentParams*)params;
     const View q = v[0], k = v[1], x = v[2], g = v[3], beta = v[4], from = v[5], y = v[6], to = v[7];

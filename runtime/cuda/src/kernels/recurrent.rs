@@ -14,7 +14,7 @@ const FAMILY: Family = Family {
     text: include_str!("recurrent.cu"),
 };
 
-/// Elements of a row of a state that a lane takes at least.
+/// The minimum number of elements of a state row per lane.
 const EACH: usize = 16;
 
 pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
@@ -24,7 +24,7 @@ pub(super) fn ssm_conv(request: &Request<'_>) -> Selection {
     kernel(template, Params::new(), grid_1d(y.elements(), request))
 }
 
-/// The results: what the recurrence gives, and its state.
+/// Returns the first result. The results are the output of the recurrence, and its new state in f32.
 fn results(request: &Request<'_>) -> Result<Tensor, &'static str> {
     let [y, state] = request.results else {
         return Err("it has another number of results");
@@ -41,7 +41,7 @@ fn f32(state: &Tensor) -> Result<(), &'static str> {
     }
 }
 
-/// Lanes for rows of a state of these sizes, in a batch whose values are of those.
+/// Returns the lanes per row of the state, and the launch geometry. `x` holds the values of the batch.
 fn rows(state: &Tensor, x: &Tensor, request: &Request<'_>) -> (usize, Geometry) {
     let lanes = lanes(state.max_dims[0], EACH);
     let rows = x.max_dims[0]

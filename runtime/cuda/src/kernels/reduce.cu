@@ -2,7 +2,7 @@
 
 struct SumParams {
     u32 axis;
-    u32 mean;  // whether sums are divided by the size of the launch
+    u32 mean;  // 1 if sums are divided by the runtime size of the launch
     u32 lanes; // threads that share a sum
 };
 
@@ -27,14 +27,14 @@ template <class X, class Y> DEVICE void sum(const View* v, const u8* params) {
     }
 }
 
-// A thread adds up a row.
+// A thread adds up one row.
 template <class X, class Y> DEVICE void cumsum(const View* v) {
     const View x = v[0], y = v[1];
     for (u64 row = thread_number(); row < rows_of(x); row += thread_count()) {
         Place at = place_of(row, 1, x);
         const u8* from = address(x, at);
         u8* to = address(y, at);
-        // What rounding loses of the sum is kept beside it (Kahan).
+        // Kahan summation: `lost` is the rounding error of the sum.
         float out = 0.0f, lost = 0.0f;
         for (u32 i = 0; i < x.ne[0]; i++) {
             float next = element<X>(x, from, i) - lost, sum = out + next;
@@ -45,7 +45,7 @@ template <class X, class Y> DEVICE void cumsum(const View* v) {
     }
 }
 
-// How many elements of its row come before an element.
+// Returns the number of elements of the row that come before an element.
 template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascending) {
     const u8* row = row_of(x, at.i[1], at.i[2], at.i[3]);
     float own = element<X>(x, row, at.i[0]);
@@ -55,7 +55,7 @@ template <class X> DEVICE u32 rank_of(const View& x, const Place& at, bool ascen
     return rank;
 }
 
-// 0 where fewer than `k` elements of the row come before, else -inf. A thread counts what comes before its element.
+// Writes 0 if fewer than `k` elements of the row come before an element, otherwise -inf. A thread computes one element's rank.
 template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     u32 k = *(const u32*)params;
@@ -67,7 +67,7 @@ template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params
     }
 }
 
-// The indices that sort a row, up to the width of the result. A thread counts what comes before its element.
+// Writes the indices that sort a row, up to the width of the result. A thread computes one element's rank.
 template <class X, class Y> DEVICE void order(const View* v, const u8* params) {
     const View x = v[0], y = v[1];
     bool ascending = *(const u32*)params != 0;

@@ -1,6 +1,6 @@
 // Rotary position embedding.
 
-// A thread turns a pair of elements of all heads of a token, or passes an element behind the pairs on.
+// A thread rotates one pair of elements in all heads of a token, or copies one element that is not rotated.
 template <class X, class I, class Q, class Y> DEVICE void rope(const View* v, const u8* params) {
     const RopeParams p = *(const RopeParams*)params;
     const View x = v[0], positions = v[1], factors = v[p.factors ? 2 : 0], y = v[p.factors ? 3 : 2];

@@ -1,16 +1,16 @@
-// By how much rotary position embedding turns a pair.
+// The rotation of a pair of elements by rotary position embedding.
 
 struct RopeParams {
     u32 pairs;
-    u32 halves;    // pairs are `i` and `i + pairs`, otherwise neighbours
-    u32 positions; // positions of a token
-    u32 factors;   // whether frequencies are divided
+    u32 halves;    // 1 if a pair is `i` and `i + pairs`; otherwise its elements are adjacent
+    u32 positions; // positions per token
+    u32 factors;   // 1 if the frequencies are divided by factors
     double scale;
     double magnitude;
-    // Then `pairs` of each: the plain frequency and YaRN's mix in f64, and which position it turns by.
+    // Three tables of `pairs` entries follow: the plain frequency (f64), YaRN's mix (f64), and the index of the position (u32).
 };
 
-// The sine and the cosine of a pair of a token, each times the magnitude. The tables lie behind the parameters.
+// The sine and the cosine of a pair of a token, times the magnitude. The tables follow the parameters.
 struct Turn {
     float s, c;
 };

@@ -1,16 +1,16 @@
-// The experts of a token and their weights: a block for a token at a time.
+// Chooses a token's experts and computes their weights. A block computes one token at a time.
 
 struct RouterParams {
-    u32 scores;  // 0 the logits, 1 their soft maximum, 2 their sigmoid
-    u32 biased;  // whether something is added before experts are chosen
-    u32 weights; // 0 as scored, 1 divided by their sum, 2 their soft maximum
-    float least, most; // between which the sum is
-    float scale, bias; // of the weights at the end
+    u32 scores;  // 0 logits, 1 softmax, 2 sigmoid
+    u32 biased;  // 1 if a bias is added before the choice
+    u32 weights; // 0 as scored, 1 divided by their sum, 2 softmax
+    float least, most; // bounds of the sum
+    float scale, bias; // applied to the weights last
     u32 scaled;
-    u32 rows; // whether the weights of a token are a row
+    u32 rows; // 1 if the weights of a token are a row
 };
 
-// The soft maximum of a row in shared memory, as a block or a warp has it alone.
+// Writes the scores of a row to shared memory: the logits, their softmax, or their sigmoid.
 DEVICE float scores_of(const View& x, const u8* row, float* out, u32 kind) {
     u32 n = x.ne[0];
     float most = u2f(0xff800000u), sum = 0.0f;
@@ -30,7 +30,7 @@ DEVICE float scores_of(const View& x, const u8* row, float* out, u32 kind) {
     return sum;
 }
 
-// `I` is the type of the experts' numbers. There are at most 32 of a token.
+// `I` is the type of the experts' indices. A token has at most 31 experts.
 template <class B, class I> DEVICE void router(const View* v, const u8* params) {
     DYN_SHARED(float, scores);
     SHARED(u32, ids, 32);

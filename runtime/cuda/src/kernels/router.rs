@@ -1,4 +1,4 @@
-//! The experts of tokens and their weights, in one launch.
+//! Selects the kernel that chooses a token's experts and computes their weights.
 
 use tpc_ir::DType;
 use tpc_ir::op::{Clamp, Scale};
@@ -18,55 +18,55 @@ const FAMILY: Family = Family {
     ),
 };
 
-/// The most experts of a token.
+/// The maximum number of experts per token.
 pub const MAX_ROUTED_EXPERTS: u64 = 31;
-/// The most experts.
+/// The maximum number of experts of a model.
 const EXPERTS: usize = 4096;
 
-/// How experts are chosen and weighed: the operands are the logits and what is added before the choice, the results the experts' numbers
-/// and their weights.
+/// The choice and the weights of experts. The operands are the logits and an optional bias; the results are the experts' indices and their
+/// weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Router {
     /// The scores of experts.
     pub scores: Scores,
-    /// True if something is added before the choice.
+    /// True if a bias is added to the scores before the choice.
     pub has_bias: bool,
     /// The normalisation of the weights.
     pub weights: WeightNorm,
-    /// Where the weights of a token lie.
+    /// The axis of a token's weights.
     pub along: WeightAxis,
-    /// The weights are scaled at the end.
+    /// The scale and bias applied to the weights last.
     pub scale: Option<Scale>,
 }
 
-/// The scores by which experts are chosen and weighed.
+/// The scores that decide the choice and the weights of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// The logits.
     Logits,
-    /// Their soft maximum.
+    /// The softmax of the logits.
     SoftMax,
-    /// The sigmoid of each.
+    /// The sigmoid of the logits.
     Sigmoid,
 }
 
-/// The axis along which the weights of a token lie.
+/// The axis of a token's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightAxis {
-    /// Axis 0, and tokens along axis 1.
+    /// Axis 0; tokens are along axis 1.
     Axis0,
-    /// Axis 1, and tokens along axis 2.
+    /// Axis 1; tokens are along axis 2.
     Axis1,
 }
 
 /// The normalisation of the weights of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WeightNorm {
-    /// Nothing.
+    /// No normalisation.
     None,
-    /// They are divided by their sum, which is clamped first.
+    /// Division by the sum, which is clamped first if a clamp exists.
     Sum(Option<Clamp>),
-    /// Their soft maximum.
+    /// The softmax of the weights.
     SoftMax,
 }
 

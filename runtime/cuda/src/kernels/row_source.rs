@@ -2,23 +2,23 @@
 
 use tpc_ir::op::Norm;
 
-/// The rows that are normalised.
+/// The rows that a kernel normalises.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowSource {
-    /// A tensor.
+    /// The rows of a tensor.
     Tensor,
-    /// A norm of other rows, without a norm in them, times a tensor.
+    /// A norm of other rows, which contain no norm, times a tensor.
     Norm(Norm, Box<RowSource>),
-    /// Parts times factors, added up along axis 1.
+    /// A weighted sum of parts along axis 1.
     WeightedSum,
-    /// The sum over so many devices of a tensor of each.
+    /// The sum of one tensor per device, for this number of devices.
     AllReduce(usize),
-    /// One of these plus a tensor.
+    /// The sum of other rows and a tensor.
     Add(Box<RowSource>),
 }
 
 impl RowSource {
-    /// Returns true if tensors of several devices are read.
+    /// Returns true if the rows are summed over devices.
     pub fn reduces(&self) -> bool {
         match self {
             RowSource::AllReduce(_) => true,
@@ -28,11 +28,11 @@ impl RowSource {
     }
 }
 
-/// Says if the rows that are normalised are a result, too.
+/// The choice to return the input of the norm as a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepInput {
-    /// They are.
+    /// The input is a result.
     Yes,
-    /// They are not.
+    /// The input is not a result.
     No,
 }

@@ -1,4 +1,4 @@
-// Rows by index, and slices written in place.
+// Reads rows by index, and writes slices in place.
 
 struct WindowParams {
     u32 windowed;
@@ -6,7 +6,7 @@ struct WindowParams {
     u32 len;
 };
 
-// The row that an index names; -1 outside of the window and for an index out of range, which is told.
+// Returns the local row of an index, or -1 if the index is outside of the window or out of range. Reports an index out of range.
 DEVICE i64 windowed_row(i64 index, const WindowParams& p, u32 bound, Fault* fault, u32 launch) {
     if (index < 0 || (!p.windowed && index >= (i64)bound)) {
         report(fault, launch, index, bound);
@@ -17,7 +17,7 @@ DEVICE i64 windowed_row(i64 index, const WindowParams& p, u32 bound, Fault* faul
     return local >= 0 && local < (i64)p.len ? local : -1;
 }
 
-// `y[:, r, i, j] = x[:, index[r, i, j], i, j]`.
+// Computes `y[:, r, i, j] = x[:, index[r, i, j], i, j]`.
 template <class X, class I, class Y> DEVICE void get_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[0], index = v[1], y = v[2];
     const WindowParams p = *(const WindowParams*)params;
@@ -31,7 +31,7 @@ template <class X, class I, class Y> DEVICE void get_rows(const View* v, const u
     }
 }
 
-// As `get_rows`, of integers.
+// Does the same for integers.
 template <class X, class I, class Y> DEVICE void get_integers(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[0], index = v[1], y = v[2];
     const WindowParams p = *(const WindowParams*)params;
@@ -44,7 +44,7 @@ template <class X, class I, class Y> DEVICE void get_integers(const View* v, con
     }
 }
 
-// `y = x + bias[:, ids]`; nothing is added outside of the window.
+// Computes `y = x + bias[:, ids]`. Rows outside of the window are copied.
 template <class X, class B, class I, class Y> DEVICE void add_id(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[0], bias = v[1], ids = v[2], y = v[3];
     const WindowParams p = *(const WindowParams*)params;
@@ -59,14 +59,14 @@ template <class X, class B, class I, class Y> DEVICE void add_id(const View* v, 
     }
 }
 
-// Writes the block of `Y` that begins at element `from` of a row of `x`.
+// Writes the block of type `Y` from elements `from` on of a row of `x`.
 template <class X, class Y> DEVICE void convert(const View& x, const u8* row, u32 from, u8* to) {
     float values[Y::LEN];
     for (u32 j = 0; j < Y::LEN; j++) values[j] = element<X>(x, row, from + j);
     Y::put(to, values);
 }
 
-// Slices of `dst` along an axis by index; of two for one place the last counts. `y` is `dst`'s memory.
+// Writes slices of `dst` along an axis by index. If two slices have the same index, the last one wins. `y` is `dst`'s memory.
 template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[1], index = v[2], y = v[3];
     u32 axis = *(const u32*)params;
@@ -90,7 +90,7 @@ template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u
     }
 }
 
-// The slice of `dst` along an axis from the size of the launch on. `y` is `dst`'s memory.
+// Writes a slice of `dst` along an axis, from the runtime size of the launch on. `y` is `dst`'s memory.
 template <class X, class Y> DEVICE void set_slice(const View* v, const u8* params) {
     const View x = v[1], y = v[2];
     u32 axis = *(const u32*)params, start = v[3].ne[0];

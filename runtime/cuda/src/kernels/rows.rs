@@ -1,4 +1,4 @@
-//! Rows by index, and slices written in place.
+//! Selects the kernels that read rows by index and write slices in place.
 
 use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
@@ -56,7 +56,7 @@ pub(super) fn add_id(op: &AddId, request: &Request<'_>) -> Selection {
     kernel(template, window(op.window)?, grid_1d(y.elements(), request))
 }
 
-/// Fails unless the result is of the destination's type, and blocks stay whole.
+/// Returns an error unless the result has the destination's type and the update covers whole blocks.
 fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'static str> {
     if dst.dtype != result.dtype {
         return Err("the result is of the destination's type");
@@ -67,7 +67,7 @@ fn check_update(dst: &Tensor, result: &Tensor, axis: usize) -> Result<(), &'stat
     writable(result.dtype)
 }
 
-/// Blocks of the destination that the elements of `x` make.
+/// Returns the number of destination blocks that the elements of `x` fill.
 fn blocks(x: &Tensor, y: &Tensor) -> usize {
     (x.max_dims[0] / y.dtype.block_len() as usize).saturating_mul(x.rows())
 }

@@ -1,4 +1,4 @@
-//! The sources of modules: a family of kernels, and the instance that a launch needs.
+//! The CUDA source of modules: families of kernel templates and their instances.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,24 +11,24 @@ const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
 
-/// The arguments of a template besides the views.
+/// The arguments of a template besides its types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
-    /// Its parameters, too.
+    /// The views and the kernel's parameters.
     Params,
-    /// And where it tells of indices out of range.
+    /// The views, the parameters, and the fault record for indices out of range.
     Faults,
 }
 
-/// Templates of kernels that belong together: those of a file.
+/// The kernel templates of one source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family {
     pub(super) name: &'static str,
     pub(super) text: &'static str,
 }
 
-/// A template with its arguments: what a kernel is compiled from. Its name says all of it.
+/// A template with its arguments, the source of a kernel. Its name determines the kernel.
 #[derive(Clone, Debug)]
 pub struct Instance {
     family: Family,
@@ -36,15 +36,15 @@ pub struct Instance {
     dtypes: Vec<DType>,
     arguments: Arguments,
     prefetch: Prefetch,
-    /// The threads of a block, and the blocks for which a multiprocessor must have registers.
+    /// The threads per block, and the blocks per multiprocessor that the registers must allow.
     launch_bounds: Option<(u32, u32)>,
 }
 
-/// Prefetches of a kernel while kernels before it may still run.
+/// The prefetch of a kernel before the preceding kernels end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prefetch {
     None,
-    /// It prefetches the first weights that it reads, by a second template with the same arguments.
+    /// The kernel prefetches the first weights that it reads, with a second template that has the same arguments.
     Weights,
 }
 
@@ -89,7 +89,7 @@ impl Instance {
         }
     }
 
-    /// The same, with a template that asks for weights before those before it have ended.
+    /// Adds a prefetch of weights before the preceding kernels end.
     pub(super) fn with_weight_prefetch(self) -> Instance {
         Instance {
             prefetch: Prefetch::Weights,
@@ -97,13 +97,14 @@ impl Instance {
         }
     }
 
-    /// With registers for so many blocks of so many threads on a multiprocessor at once. What has the same name has the same bound.
+    /// Limits the registers so that `blocks` blocks of `threads` threads fit on a multiprocessor. Instances with the same name have the
+    /// same bounds.
     pub(super) fn with_launch_bounds(mut self, threads: u32, blocks: u32) -> Instance {
         self.launch_bounds = Some((threads, blocks));
         self
     }
 
-    /// With a further argument behind the types.
+    /// Appends a template argument.
     pub(super) fn with(mut self, argument: impl std::fmt::Display) -> Instance {
         let open = match self.name.pop() {
             Some('>') => format!("{}, {argument}>", self.name),
@@ -117,30 +118,30 @@ impl Instance {
         (self.family.name, &self.name)
     }
 
-    /// The template with its arguments.
+    /// Returns the template with its arguments.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the module of kernels of its family.
+    /// Returns the name of the module, which holds the kernels of the family.
     pub fn module(&self) -> &'static str {
         self.family.name
     }
 
-    /// The name of its kernel: that of the template with its arguments, in letters that a name may have.
+    /// Returns the kernel's name: the template and its arguments in identifier characters.
     pub fn entry(&self) -> String {
         let words = self
             .name
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
         match words.as_slice() {
-            // The template has that name already.
+            // The template itself already has this name.
             [only] => format!("{only}_plain"),
             words => words.join("_"),
         }
     }
 
-    /// The source of a module with this kernel alone.
+    /// Returns the source of a module with only this kernel.
     pub fn single_kernel_source(&self) -> Source {
         module(self.family, &[self])
     }
@@ -161,7 +162,8 @@ impl Instance {
             Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
             None => "KERNEL(".to_owned(),
         };
-        // All that others write or read is touched behind the wait. So what follows may be started at once: it waits in its turn.
+        // The kernel accesses data of other kernels only after `wait_dependencies`. The next kernel may therefore start at once: it waits
+        // as well.
         format!(
             "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{prefetch}    \
              wait_dependencies();\n    {}({given});\n}}\n",
@@ -174,15 +176,15 @@ impl Instance {
 /// The source of a module of kernels, without the [prelude](super::PRELUDE).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The name of the module: that of a family.
+    /// The name of the module, which is the name of the family.
     pub name: &'static str,
-    /// The templates, and the instances of them.
+    /// The templates and the kernels.
     pub text: String,
     instances: Vec<Instance>,
 }
 
 impl Source {
-    /// Its kernels by their names, each with the source of a module that has it alone.
+    /// Returns each kernel's name with the source of a module that has only this kernel.
     pub fn kernels(&self) -> impl Iterator<Item = (String, Source)> {
         self.instances
             .iter()
@@ -190,7 +192,7 @@ impl Source {
     }
 }
 
-/// The modules for these instances: one per family, in the order of names.
+/// Returns the modules of these instances, one per family, ordered by name.
 pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     let all: Vec<&Instance> = instances.iter().collect();
     let alike = |a: &&Instance, b: &&Instance| a.family == b.family;
@@ -198,7 +200,7 @@ pub fn modules(instances: &BTreeSet<Instance>) -> Vec<Source> {
     all.chunk_by(alike).map(of).collect()
 }
 
-/// A module of instances of a family.
+/// Returns a module of instances of a family.
 fn module(family: Family, instances: &[&Instance]) -> Source {
     let dtypes = instances.iter().flat_map(|i| i.dtypes.iter().copied());
     let mut source = tables(&dtypes.collect::<Vec<_>>());
@@ -222,7 +224,7 @@ fn module(family: Family, instances: &[&Instance]) -> Source {
     }
 }
 
-/// The tables that formats among these need.
+/// Returns the tables that the formats among `dtypes` need.
 fn tables(dtypes: &[DType]) -> String {
     let mut grids: Vec<(&str, &[u16])> = dtypes.iter().filter_map(|t| grid(*t)).collect();
     grids.sort_by_key(|(name, _)| *name);
@@ -243,7 +245,7 @@ fn tables(dtypes: &[DType]) -> String {
     out
 }
 
-/// The name of an element type in kernels.
+/// Returns the name of an element type in kernels.
 pub(super) const fn tag(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",
@@ -281,7 +283,7 @@ pub(super) const fn tag(dtype: DType) -> &'static str {
         DType::Tq2_0 => "Tq2_0",
         DType::Q1_0 => "Q1_0",
         DType::Q2_0 => "Q2_0",
-        // No kernel has the types of ik_llama.cpp: plans with them are refused before.
+        // Kernels do not support the types of ik_llama.cpp; the planner refuses them earlier.
         _ => "Foreign",
     }
 }

@@ -1,4 +1,4 @@
-//! Modules for targets, compiled ahead of time.
+//! Ahead-of-time compilation of modules for targets.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,24 +10,24 @@ use crate::kernels::Source;
 /// A module that was compiled for a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildOutput {
-    /// The module's name.
+    /// The name of the module.
     pub module: String,
     /// The target.
     pub target: String,
-    /// The whole text that was compiled.
+    /// The complete source text, with the prelude.
     pub source: String,
-    /// The code.
+    /// The compiled code.
     pub compiled: CompiledModule,
 }
 
-/// Is told of each module that is done.
+/// A callback that runs after each module.
 pub type Progress<'a> = dyn Fn() + Sync + 'a;
 
-/// Compiles modules for targets on so many threads: all modules of the first target, then those of the next. What is in the
-/// cache is taken from there.
+/// Compiles modules for targets with `threads` threads: all modules for the first target, then for the next. Modules in the cache are not
+/// compiled again.
 ///
 /// # Errors
-/// The first in that order; those of [`Nvrtc::compile`].
+/// Returns the first error in this order, as [`Nvrtc::compile`] does.
 pub fn build(
     (modules, targets): (&[Source], &[String]),
     (nvrtc, cache): (&Nvrtc, Option<&Cache>),

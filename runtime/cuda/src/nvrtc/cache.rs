@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 use super::{CompiledModule, Nvrtc, NvrtcError, options, report};
 
-/// A folder of compiled modules, by what went into them: source, options, target and version of NVRTC.
+/// A folder of compiled modules. The key is a hash of the source, the options, the target and NVRTC's version.
 ///
-/// A file that is cut or changed is not used: the module is compiled again. A folder that cannot be written to keeps nothing.
+/// A truncated or changed file is ignored, and the module is compiled again. A read-only folder stores no new modules.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -26,17 +26,17 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 }
 
 impl Cache {
-    /// A cache in a folder, which need not be there yet.
+    /// Returns a cache in a folder, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
         Cache {
             folder: folder.into(),
         }
     }
 
-    /// The code of a module: from the folder, or compiled and kept there.
+    /// Returns the code of a module from the folder, or compiles it and stores the code there.
     ///
     /// # Errors
-    /// The same as of [`Nvrtc::compile`].
+    /// Returns the errors of [`Nvrtc::compile`].
     pub fn compile(
         &self,
         nvrtc: &Nvrtc,
@@ -49,7 +49,7 @@ impl Cache {
             return Ok(kept);
         }
         let compiled = nvrtc.compile(module, text, target)?;
-        // The next time it is compiled again, no worse.
+        // If the file cannot be written, the next call compiles the module again.
         let _ = self.write(&path, &compiled);
         Ok(compiled)
     }
@@ -83,7 +83,7 @@ impl Cache {
     }
 }
 
-/// Reads a file; `None` if it is cut or changed.
+/// Reads a file. Returns `None` if it is truncated or changed.
 fn read(path: &Path) -> Option<CompiledModule> {
     let bytes = std::fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MARK)?;

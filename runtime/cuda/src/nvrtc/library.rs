@@ -1,4 +1,4 @@
-//! The library: where it is, and its calls.
+//! The NVRTC library: the search for it, and its functions.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -11,7 +11,7 @@ use super::{CompiledModule, NvrtcError, options, report, spills};
 type Program = *mut c_void;
 type Status = c_int;
 
-/// Its calls, as they are declared in `nvrtc.h`.
+/// The library's functions, as `nvrtc.h` declares them.
 #[derive(Clone, Copy)]
 struct Calls {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
@@ -32,19 +32,19 @@ struct Calls {
     cubin: unsafe extern "C" fn(Program, *mut c_char) -> Status,
 }
 
-/// NVRTC.
+/// The loaded NVRTC library.
 pub struct Nvrtc {
-    /// It cannot be unloaded safely: others may have loaded it, too.
+    /// The library stays loaded, because other code in the process may also use it.
     _library: ManuallyDrop<Library>,
     calls: Calls,
     path: PathBuf,
     version: (i32, i32),
 }
 
-/// The names of the library, the newest first.
+/// The names of the library, newest first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
-/// Folders within an installation or a folder of unpacked wheels that hold it.
+/// The folders that may contain the library within a CUDA installation or a folder of unpacked wheels.
 const SUBFOLDERS: [&str; 6] = [
     "",
     "lib64",
@@ -55,12 +55,11 @@ const SUBFOLDERS: [&str; 6] = [
 ];
 
 impl Nvrtc {
-    /// The library that the variable `TPC_NVRTC` names: the file, the folder of a CUDA installation, or one into which the wheel
-    /// `nvidia-cuda-nvrtc` was unpacked. Without the variable, that of `CUDA_PATH`, `CUDA_HOME` or `/usr/local/cuda`, or
-    /// what the system's loader finds.
+    /// Finds the library. The variable `TPC_NVRTC` names the file, the folder of a CUDA installation, or a folder with the unpacked wheel
+    /// `nvidia-cuda-nvrtc`. If it is not set, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's library path.
     ///
     /// # Errors
-    /// When there is none, or it does not load.
+    /// Returns an error if the library is missing or does not load.
     pub fn find() -> Result<Nvrtc, NvrtcError> {
         let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
         let named = set("TPC_NVRTC").map(PathBuf::from);
@@ -72,7 +71,7 @@ impl Nvrtc {
         }
     }
 
-    /// The first library in folders, or else the first of these names that the loader finds.
+    /// Opens the first library in these folders. If the folders contain no library, opens the first of these names that the loader finds.
     fn open_first(folders: &[PathBuf], names: &[&str]) -> Result<Nvrtc, NvrtcError> {
         let mut tried = Vec::new();
         for folder in folders {
@@ -95,18 +94,18 @@ impl Nvrtc {
         Err(NvrtcError::Missing { tried })
     }
 
-    /// The library of that path.
+    /// Opens the library at a path.
     ///
     /// # Errors
-    /// When it does not load, or lacks a call.
+    /// Returns an error if the library does not load or lacks a function.
     pub fn open(path: &Path) -> Result<Nvrtc, NvrtcError> {
         let unusable = |why: String| NvrtcError::Unusable {
             path: path.to_owned(),
             why,
         };
-        // The library finds its builtins by name only: they must be there before it, for all to see.
+        // The library looks up its builtins by name only, so tpc loads them first, with global symbols.
         for builtins in path.parent().map(builtins).unwrap_or_default() {
-            // SAFETY: a library without initialisers that matter, which stays loaded.
+            // SAFETY: the library's initialisers run without preconditions, and it stays loaded.
             let loaded = unsafe { Library::open(Some(&builtins), RTLD_NOW | RTLD_GLOBAL) };
             std::mem::forget(loaded.map_err(|e| unusable(e.to_string()))?);
         }
@@ -115,7 +114,7 @@ impl Nvrtc {
         let library = ManuallyDrop::new(library.map_err(|e| unusable(e.to_string()))?);
         macro_rules! call {
             ($name:literal) => {
-                // SAFETY: the types of `Calls` are those of `nvrtc.h`.
+                // SAFETY: `Calls` has the types of `nvrtc.h`.
                 *unsafe { library.get($name) }.map_err(|e| unusable(e.to_string()))?
             };
         }
@@ -131,7 +130,7 @@ impl Nvrtc {
             cubin: call!(b"nvrtcGetCUBIN\0"),
         };
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: both are there to be written.
+        // SAFETY: both pointers are valid for writes.
         let status = unsafe { (calls.version)(&raw mut major, &raw mut minor) };
         if status != 0 {
             return Err(unusable("it does not tell its version".into()));
@@ -144,20 +143,20 @@ impl Nvrtc {
         })
     }
 
-    /// The version: major and minor.
+    /// Returns the major and minor version.
     pub fn version(&self) -> (i32, i32) {
         self.version
     }
 
-    /// The library's file, or the name by which the loader found it.
+    /// Returns the path of the library, or the name that the loader resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Compiles the whole text of a module.
+    /// Compiles the complete source text of a module.
     ///
     /// # Errors
-    /// When the source is wrong, the target is not known, or a kernel spills.
+    /// Returns an error if the source does not compile, the target is unknown, or a kernel spills.
     pub fn compile(
         &self,
         module: &str,
@@ -171,18 +170,18 @@ impl Nvrtc {
             .filter_map(|o| CString::new(o).ok())
             .collect();
         let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
-        // SAFETY: the program is there, the options live through the call.
+        // SAFETY: the program is valid, and the options outlive the call.
         let status = unsafe {
             (self.calls.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr())
         };
-        // SAFETY: the size and the text of one program go together.
+        // SAFETY: both functions get the size and the text of the same log.
         let log = unsafe { program.bytes(self.calls.log_size, self.calls.log) };
         let log = String::from_utf8_lossy(&log)
             .trim_end_matches(['\0', '\n'])
             .to_owned();
         match status {
             0 => {}
-            // NVRTC_ERROR_INVALID_OPTION: all options but the target are known to every version.
+            // NVRTC_ERROR_INVALID_OPTION: every version supports all options except the target.
             5 => {
                 return Err(NvrtcError::Target {
                     target: target.to_owned(),
@@ -203,7 +202,7 @@ impl Nvrtc {
 
     fn compile_error(&self, module: &str, target: &str, log: String, status: Status) -> NvrtcError {
         let log = match log.is_empty() {
-            // SAFETY: the library gives a constant text for every status.
+            // SAFETY: the library returns a constant string for every status.
             true => unsafe { CStr::from_ptr((self.calls.error)(status)) }
                 .to_string_lossy()
                 .into_owned(),
@@ -217,7 +216,7 @@ impl Nvrtc {
     }
 }
 
-/// The libraries of builtins in a folder. There is another set, for a variant of the library.
+/// Returns the library of builtins in a folder. The builtins of NVRTC's variant have another name and are ignored.
 fn builtins(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -227,13 +226,13 @@ fn builtins(folder: &Path) -> Vec<PathBuf> {
             name.starts_with("libnvrtc-builtins.so")
         })
         .collect();
-    // One of several names of the same file is enough: the longest, which is no link.
+    // Several names may point to the same file. The longest is the file itself, not a link.
     found.sort_by_key(|p| std::cmp::Reverse(p.as_os_str().len()));
     found.truncate(1);
     found
 }
 
-/// A program, destroyed when it is dropped.
+/// An NVRTC program, which is destroyed on drop.
 struct ProgramGuard<'a> {
     nvrtc: &'a Nvrtc,
     handle: Program,
@@ -251,8 +250,8 @@ impl<'a> ProgramGuard<'a> {
         let text = CString::new(text).map_err(|_| failed("the source has a zero byte", 0))?;
         let mut handle = std::ptr::null_mut();
         let none = std::ptr::null();
-        // The name enters the code: it is the same for all.
-        // SAFETY: both texts live through the call; there are no headers.
+        // The name becomes part of the code, so it is the same for all programs.
+        // SAFETY: both strings outlive the call, and the program has no headers.
         let status = unsafe {
             (nvrtc.calls.create)(
                 &raw mut handle,
@@ -269,17 +268,17 @@ impl<'a> ProgramGuard<'a> {
         }
     }
 
-    /// Bytes that the library tells in two calls; none where it tells none.
+    /// Returns bytes that the library provides by two functions, or an empty vector if a function fails.
     ///
     /// # Safety
-    /// The calls are of a pair.
+    /// `size` returns the number of bytes that `get` writes.
     unsafe fn bytes(
         &self,
         size: unsafe extern "C" fn(Program, *mut usize) -> Status,
         get: unsafe extern "C" fn(Program, *mut c_char) -> Status,
     ) -> Vec<u8> {
         let mut n = 0;
-        // SAFETY: the program is there; the second call writes as many bytes as the first one says.
+        // SAFETY: the program is valid, and `get` writes the number of bytes that `size` returned.
         unsafe {
             if size(self.handle, &raw mut n) != 0 {
                 return Vec::new();

@@ -1,7 +1,7 @@
-//! The compiler of kernels for cards: NVRTC, which needs neither a card nor a driver.
+//! NVRTC, the compiler of kernels for cards. It needs neither a card nor a driver.
 //!
-//! The same source and target give the same bytes on every machine: the options are fixed, the name of the program is, and line
-//! tables, which hold the folder, are left out. A kernel whose registers spill is refused.
+//! The same source and target give the same bytes on every machine. The options and the program's name are fixed; line tables are omitted
+//! because they contain the folder. A kernel that spills registers is refused.
 
 mod build;
 mod cache;
@@ -21,13 +21,13 @@ pub use cache::Cache;
 pub use library::Nvrtc;
 pub use report::Resources;
 
-/// The targets that an artefact holds code for: from Turing to Blackwell.
+/// The targets that an artefact has code for, from Turing to Blackwell.
 pub const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100f", "sm_120f"];
 
-/// The target among [`TARGETS`] whose code runs on a device of this compute capability.
+/// Returns the target among [`TARGETS`] whose code runs on a device of this compute capability.
 ///
-/// Code runs on devices of the same major number and a minor one that is not smaller; that of a target with an `a` on one
-/// capability only, with an `f` on those of its family.
+/// Code runs on devices with the same major version and an equal or higher minor version. Code for a target with an `a` runs on one
+/// capability only, with an `f` on its family.
 pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
     match (major, minor) {
         (7, 5..) => Some("sm_75"),
@@ -40,19 +40,19 @@ pub fn target_for((major, minor): (u32, u32)) -> Option<&'static str> {
     }
 }
 
-/// Why kernels were not compiled.
+/// The reason why kernels were not compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum NvrtcError {
-    /// There is no library.
+    /// The library is missing.
     #[error(
         "NVRTC, the compiler of CUDA kernels, is not here: looked for {}",
         tried.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     Missing {
-        /// Where it was looked for.
+        /// The paths that were searched.
         tried: Vec<PathBuf>,
     },
-    /// The library does not load, or is not what its name says.
+    /// The library does not load, or lacks a function.
     #[error("{} is no usable NVRTC: {why}", path.display())]
     Unusable {
         /// The file.
@@ -60,15 +60,15 @@ pub enum NvrtcError {
         /// The defect.
         why: String,
     },
-    /// This version does not know the target.
+    /// The installed version does not support the target.
     #[error("NVRTC {}.{} knows no target {target}", version.0, version.1)]
     Target {
         /// The target.
         target: String,
-        /// The version.
+        /// The version of NVRTC.
         version: (i32, i32),
     },
-    /// The source is wrong.
+    /// The source does not compile.
     #[error("the kernels of module {module} do not compile for {target}:\n{log}")]
     Compile {
         /// The module.
@@ -78,7 +78,7 @@ pub enum NvrtcError {
         /// The compiler's log.
         log: String,
     },
-    /// A kernel needs more registers than there are.
+    /// A kernel needs more registers than a thread can have.
     #[error("kernel {kernel} of module {module} spills {bytes} bytes of registers on {target}")]
     Spills {
         /// The module.
@@ -87,13 +87,13 @@ pub enum NvrtcError {
         kernel: String,
         /// The target.
         target: String,
-        /// The bytes that are stored and loaded.
+        /// The bytes of registers that are stored and loaded.
         bytes: u64,
     },
 }
 
 impl NvrtcError {
-    /// The stable code; declared in [`crate::CODES`], with advice.
+    /// Returns the stable code; [`crate::CODES`] declares it, with advice.
     pub fn code(&self) -> &'static Code {
         match self {
             NvrtcError::Missing { .. } => &codes::NVRTC_MISSING,
@@ -105,7 +105,7 @@ impl NvrtcError {
     }
 }
 
-/// A module that was compiled.
+/// A compiled module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledModule {
     /// The machine code.
@@ -115,20 +115,20 @@ pub struct CompiledModule {
 }
 
 impl CompiledModule {
-    /// The kernels and the bytes of their code.
+    /// Returns each kernel with the bytes of its code.
     pub fn sizes(&self) -> std::collections::BTreeMap<String, u64> {
         sizes::sizes(&self.cubin)
     }
 }
 
-/// The whole text of a module: the prelude, then its source.
+/// Returns the complete source text of a module: the prelude and the module's source.
 pub fn with_prelude(source: &str) -> String {
     format!("#line 1 \"prelude.cuh\"\n{PRELUDE}\n#line 1 \"module.cu\"\n{source}")
 }
 
-/// The options, which are part of what code is kept by.
+/// Returns the compiler options, which are part of the cache key.
 ///
-/// Products and sums are rounded apart, as they are in the emulation; kernels call `fmaf` where they want one rounding.
+/// Products and sums are rounded separately, as in the emulation; kernels call `fmaf` for a single rounding.
 fn options(target: &str, version: (i32, i32)) -> Vec<String> {
     let mut options = vec![
         format!("--gpu-architecture={target}"),
@@ -136,14 +136,14 @@ fn options(target: &str, version: (i32, i32)) -> Vec<String> {
         "--fmad=false".into(),
         "--ptxas-options=-v".into(),
     ];
-    // Code from a cache of NVRTC's own comes without the report.
+    // Code from NVRTC's own cache lacks the resource report.
     if version >= (12, 9) {
         options.push("--no-cache".into());
     }
     options
 }
 
-/// Refuses kernels that spill.
+/// Returns an error if a kernel spills.
 fn spills(module: &str, target: &str, kernels: &[Resources]) -> Result<(), NvrtcError> {
     match kernels.iter().find(|k| k.spilled > 0) {
         Some(kernel) => Err(NvrtcError::Spills {

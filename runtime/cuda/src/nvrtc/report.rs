@@ -1,28 +1,28 @@
-//! The report of the assembler on kernels.
+//! The assembler's report about kernels.
 
-/// The resources that a kernel takes.
+/// The resources of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// The kernel.
+    /// The name of the kernel.
     pub kernel: String,
-    /// The registers of a thread.
+    /// The registers per thread.
     pub registers: u64,
-    /// The bytes of registers that are stored to memory and loaded from it.
+    /// The bytes of registers that are stored to memory and loaded again.
     pub spilled: u64,
-    /// The bytes of a thread's stack: of arrays that are not in registers.
+    /// The bytes of a thread's stack, which holds arrays that are not in registers.
     pub stack: u64,
     /// The bytes of shared memory that the kernel declares.
     pub shared: u64,
 }
 
-/// The number before a word.
+/// Returns the number before a word.
 fn before(line: &str, word: &str) -> u64 {
     let head = line.split(word).next().filter(|h| h.len() < line.len());
     let last = head.and_then(|h| h.split_whitespace().next_back());
     last.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// The kernels of a log, in its order.
+/// Returns the kernels of a log, in the order of the log.
 pub(super) fn kernels(log: &str) -> Vec<Resources> {
     let mut all: Vec<Resources> = Vec::new();
     for line in log.lines() {

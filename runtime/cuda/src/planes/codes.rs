@@ -1,18 +1,18 @@
-//! The parts of a block of the file: layouts as [`tpc_runtime::quant`] states them.
+//! Splits a block of the file into its parts, with the layouts of [`tpc_runtime::quant`].
 
 use tpc_ir::DType;
 
-/// A block by its parts.
+/// The parts of a block.
 pub(super) struct Block {
-    /// A code for each element, all its bits.
+    /// One complete code per element.
     pub(super) codes: [u8; 256],
-    /// The steps of each group of 32 elements, as they are stored.
+    /// The steps of each group of 32 elements, as stored.
     pub(super) steps: [u8; 16],
-    /// The head of each span, as it is stored.
+    /// The head of each span, as stored.
     pub(super) head: [u8; 8],
 }
 
-/// Fields of `BITS` bits, the lowest first, of runs of `width` bytes: appended to codes at bit `to`.
+/// Decodes fields of `BITS` bits, lowest first, from runs of `width` bytes. They are inserted into the codes at bit `to`.
 fn fields<const BITS: u32>(bytes: &[u8], width: usize, to: u32, codes: &mut [u8]) {
     let mask = (1_u8 << BITS) - 1;
     let per = (8 / BITS) as usize;
@@ -28,14 +28,14 @@ fn fields<const BITS: u32>(bytes: &[u8], width: usize, to: u32, codes: &mut [u8]
     }
 }
 
-/// Bit `i` of bytes, at bit 4 of code `i`.
+/// Inserts bit `i` of the bytes as bit 4 of code `i`.
 fn fifth_bits(bytes: &[u8], codes: &mut [u8]) {
     for (i, code) in codes.iter_mut().enumerate() {
         *code |= (bytes[i / 8] >> (i % 8) & 1) << 4;
     }
 }
 
-/// The scales and minima of q4_k and q5_k, six bits each: a pair for each group of 32.
+/// Decodes the 6-bit scales and minima of q4_k and q5_k, a pair per group of 32 elements.
 fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
     for j in 0..8 {
         let (scale, least) = match j {
@@ -50,7 +50,7 @@ fn six_bit_pairs(bytes: &[u8], steps: &mut [u8; 16]) {
     }
 }
 
-/// Digits of base 3 of tq1_0.
+/// Decodes the base-3 digits of tq1_0.
 fn trits(bytes: &[u8], codes: &mut [u8]) {
     const POWERS: [u8; 5] = [1, 3, 9, 27, 81];
     let digit = |byte: u8, n: usize| ((u16::from(byte.wrapping_mul(POWERS[n])) * 3) >> 8) as u8;
@@ -64,7 +64,7 @@ fn trits(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// The parts of a block of a type that has planes.
+/// Returns the parts of a block of a type that has planes.
 pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
     let mut out = Block {
         codes: [0; 256],
@@ -78,9 +78,9 @@ pub(super) fn block(dtype: DType, b: &[u8]) -> Block {
     out
 }
 
-/// Blocks of 32 elements, and of 64 with four steps.
+/// Decodes blocks of 32 elements, and nvfp4 blocks of 64 elements with four steps.
 fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
-    // Bytes of a head, of steps and of fifth bits before the codes.
+    // The bytes of a head, of steps and of fifth bits, which precede the codes.
     let (heads, scales, fifths) = match dtype {
         DType::Q4_0 | DType::Iq4Nl | DType::Q8_0 => (2, 0, 0),
         DType::Q4_1 => (4, 0, 0),
@@ -88,7 +88,7 @@ fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
         DType::Q5_1 => (4, 0, 4),
         DType::Mxfp4 => (0, 1, 0),
         DType::Nvfp4 => (0, 4, 0),
-        // The others have no form.
+        // Other types have no planes.
         _ => return,
     };
     let (before, rest) = b.split_at(heads + scales + fifths);
@@ -104,7 +104,7 @@ fn decode_32(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     }
 }
 
-/// Blocks of 256 elements.
+/// Decodes blocks of 256 elements.
 fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) {
     let mut heads = |bytes: &[u8]| head[..bytes.len()].copy_from_slice(bytes);
     match dtype {
@@ -158,7 +158,7 @@ fn decode_256(dtype: DType, b: &[u8], Block { codes, steps, head }: &mut Block) 
             fields::<2>(&b[..64], 32, 0, codes);
             heads(&b[64..66]);
         }
-        // The others have no form.
+        // Other types have no planes.
         _ => {}
     }
 }

@@ -1,20 +1,20 @@
-//! Weights in planes: how the kernels of products have them.
+//! Weights in planes, the storage format that the product kernels read.
 //!
-//! A row of K is cut into *pairs* of two groups of 32 elements; a pair is what a lane of a warp takes at once. What belongs
-//! together in a block of the file is stored apart, so that the lanes of a warp load 16 bytes each, side by side:
+//! A row of K elements is divided into *pairs* of two groups of 32 elements. A lane of a warp reads one pair at a time. The parts of a file
+//! block are stored in separate planes, so that adjacent lanes load adjacent runs of 16 bytes:
 //!
-//! | plane | holds, for each pair |
-//! |-------|----------------------|
+//! | plane | content for each pair |
+//! |-------|-----------------------|
 //! | `low` | the low bits of the codes, in chunks of 16 bytes |
-//! | `high` | the bits above them, where a code has 3, 5 or 6 |
+//! | `high` | the high bits of codes with 3, 5 or 6 bits |
 //! | `steps` | the small scales of 16 or 32 elements |
-//! | `heads` | the reals that scale a group of 32, or 256 elements together |
+//! | `heads` | the real scales of a group of 32 elements, or of 256 elements |
 //!
-//! In `low` the chunks of up to 32 pairs follow one another by their number: chunk 0 of all these pairs, then chunk 1. In every
-//! plane the rows of a matrix, and the matrices of a stack, come one after another; planes begin at multiples of
-//! [`Planes::ALIGNMENT`]. A row of an odd number of groups ends in one of zeros.
+//! The `low` plane interleaves the chunks of up to 32 pairs: chunk 0 of all pairs, then chunk 1. In every plane, the rows of a matrix and
+//! the matrices of a stack are contiguous. Planes are aligned to [`Planes::ALIGNMENT`] bytes. A row with an odd number of groups is padded
+//! with a group of zeros.
 //!
-//! The bytes are exact: what is decoded from planes has the bits of what is decoded from the file's blocks.
+//! The format is lossless: elements decoded from planes and from the file's blocks have the same bits.
 
 mod codes;
 mod pack;
@@ -24,22 +24,22 @@ use tpc_ir::program::StorageFormat;
 
 pub use pack::PackError;
 
-/// How codes, steps and heads of a type are stored.
+/// The storage of codes, steps and heads of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Form {
-    /// Bits of a code in `low`: 2, 4 or 8.
+    /// The bits of a code in `low`: 2, 4 or 8.
     low: usize,
-    /// Bits in `high`: none, 1 or 2.
+    /// The bits of a code in `high`: 0, 1 or 2.
     high: usize,
-    /// Bytes of steps for 32 elements.
+    /// The bytes of steps per group of 32 elements.
     steps: usize,
-    /// Bytes of a head.
+    /// The bytes of a head.
     head: usize,
-    /// Groups of 32 elements with a common head.
+    /// The groups of 32 elements that share a head.
     span: usize,
 }
 
-/// How a type is stored; `None` where it has no planes.
+/// Returns the storage of a type, or `None` if the type has no planes.
 const fn form(dtype: DType) -> Option<Form> {
     let (low, high, steps, head, span) = match dtype {
         DType::Q4_0 | DType::Iq4Nl => (4, 0, 0, 2, 1),
@@ -72,7 +72,7 @@ const fn form(dtype: DType) -> Option<Form> {
 pub struct Planes {
     dtype: DType,
     form: Form,
-    /// Groups of 32 elements of a row.
+    /// The groups of 32 elements per row.
     groups: usize,
 }
 
@@ -82,12 +82,12 @@ pub const PLANES: usize = 4;
 impl Planes {
     /// The storage format.
     pub const FORMAT: StorageFormat = StorageFormat::of_blocks("planes");
-    /// Planes begin at multiples of so many bytes.
+    /// The alignment of planes in bytes.
     pub const ALIGNMENT: u64 = 16;
-    /// Pairs whose chunks lie side by side.
+    /// The number of pairs whose chunks are interleaved.
     pub const TILE: usize = 32;
 
-    /// The planes of rows of `k` elements; `None` where there are no planes for the type, or `k` has part of a block.
+    /// Returns the planes of rows of `k` elements. Returns `None` if the type has no planes or `k` is not a multiple of the block length.
     pub fn new(dtype: DType, k: usize) -> Option<Planes> {
         let form = form(dtype)?;
         let whole = k > 0 && k.is_multiple_of(dtype.block_len() as usize) && k.is_multiple_of(32);
@@ -99,17 +99,17 @@ impl Planes {
         })
     }
 
-    /// Returns true if there are planes for a type.
+    /// Returns true if a type has planes.
     pub const fn supports(dtype: DType) -> bool {
         form(dtype).is_some()
     }
 
-    /// Pairs of groups of a row.
+    /// Returns the pairs of groups per row.
     pub const fn pairs(&self) -> usize {
         self.groups.div_ceil(2)
     }
 
-    /// The bytes of a row in each plane.
+    /// Returns the bytes of a row in each plane.
     pub const fn row_bytes(&self) -> [usize; PLANES] {
         let Form {
             low,
@@ -131,7 +131,7 @@ impl Planes {
         ]
     }
 
-    /// Where the planes of so many rows begin, and where the last ends; `None` when that overflows.
+    /// Returns the offsets of the planes of `rows` rows, and their total size in bytes. Returns `None` on overflow.
     pub fn offsets(&self, rows: u64) -> Option<([u64; PLANES], u64)> {
         let mut at = 0_u64;
         let mut offsets = [0; PLANES];
@@ -157,9 +157,9 @@ mod tests {
             let (_, bytes) = planes.offsets(10).expect("small");
             let file = dtype.bytes(4096).expect("whole blocks") * 10;
             let most = match dtype {
-                // Codes of 2 bits instead of five in a byte.
+                // Codes take 2 bits instead of 1.6 (five per byte).
                 DType::Tq1_0 => 1.25,
-                // Steps of 8 bits instead of 6.
+                // Steps take 8 bits instead of 6.
                 DType::Q3K => 1.05,
                 _ => 1.03,
             };

@@ -1,11 +1,11 @@
-//! Rows of the file into planes.
+//! Packs rows of the file into planes.
 
 use tpc_ir::DType;
 
 use super::codes::block;
 use super::{PLANES, Planes};
 
-/// Rows do not fit their planes.
+/// The error for a buffer whose size does not match the rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} bytes of {what}, expected {expected}")]
 pub struct PackError {
@@ -26,16 +26,16 @@ fn fits(what: &'static str, found: usize, expected: usize) -> Result<(), PackErr
 }
 
 impl Planes {
-    /// The bytes of a row in the file.
+    /// Returns the bytes of a row in the file.
     pub const fn file_bytes(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         self.groups * 32 / block * self.dtype.block_bytes() as usize
     }
 
-    /// Packs whole rows into their parts of the planes, with so many threads.
+    /// Packs whole rows into the planes, with `threads` threads.
     ///
     /// # Errors
-    /// When the bytes are not those of whole rows, in the file or in the planes.
+    /// Returns an error if a buffer does not have the size of whole rows.
     pub fn pack(
         &self,
         rows: &[u8],
@@ -118,7 +118,7 @@ impl Planes {
         }
     }
 
-    /// Puts the low bits of a group's codes where its pair has them.
+    /// Writes the low bits of a group's codes to the chunk of its pair.
     fn put_low(&self, codes: &[u8; 32], group: usize, low: &mut [u8]) {
         let (pair, half) = (group / 2, group % 2);
         let chunks = self.form.low / 2;
@@ -148,7 +148,7 @@ impl Planes {
     }
 }
 
-/// Returns true if the codes are indices of a table, which is looked up for four neighbouring nibbles at once.
+/// Returns true if the codes are table indices. The kernel looks up four adjacent nibbles at a time.
 const fn is_looked_up(dtype: DType) -> bool {
     matches!(
         dtype,
@@ -156,8 +156,8 @@ const fn is_looked_up(dtype: DType) -> bool {
     )
 }
 
-/// The low nibbles of 32 codes: word `j` has codes `4j..4j + 4` and `16 + 4j..20 + 4j`, in the low and the high halves of its
-/// bytes or, for a table, one after another.
+/// Packs the low nibbles of 32 codes. Word `j` has codes `4j..4j + 4` and `16 + 4j..20 + 4j`, in the low and the high halves of its bytes.
+/// For table indices, the eight codes are in sequence instead.
 fn nibbles(dtype: DType, codes: &[u8; 32]) -> [u8; 16] {
     std::array::from_fn(|at| {
         let (word, byte) = (at / 4, at % 4);
@@ -172,8 +172,8 @@ fn nibbles(dtype: DType, codes: &[u8; 32]) -> [u8; 16] {
     })
 }
 
-/// Puts the bits of 32 codes above the lowest `low`. Byte `i` of a word has the fields of codes `4f + i`, field `f` at bit
-/// `f · bits`.
+/// Packs the bits of 32 codes above the lowest `low` bits. Byte `i` of a word has field `f`, which belongs to code `4f + i`, at bit `f ·
+/// bits`.
 fn put_high(codes: &[u8; 32], bits: usize, low: u32, out: &mut [u8]) {
     let per = 8 / bits.max(1);
     for (at, byte) in out.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
-//! The driver of cards, against a library that pretends to be the system's: what it passes on, and how it tells what is missing.
+//! Tests of the card driver against a fake `libcuda`: the arguments that it passes on, and its errors.
 //!
-//! The library is found by the loader only when a process starts, so each test runs itself again with it. Where there is no C
-//! compiler, or a real driver is there, the tests say so and pass.
+//! The loader finds the library only when a process starts, so each test starts itself again with the library. The tests are skipped
+//! without a C compiler, or if a real driver is installed.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tpc_cuda::{
     GraphSpec, KernelNode, Memory, Module, SetNode, Side, Work,
 };
 
-/// What marks the process that has the library.
+/// The environment variable of the process that has the fake library.
 const INSIDE: &str = "TPC_FAKE_DRIVER";
 
-/// A folder with the library, without the call `lacking`.
+/// Builds the library without the function `lacking`, and returns its folder.
 fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{test}"));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -42,7 +42,7 @@ fn library(test: &str, lacking: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Runs the test of that name again with the library, and runs `test` there.
+/// Runs the test `name` again with the library, and calls `test` in that process.
 fn with(name: &str, lacking: &str, variables: &[(&str, &str)], test: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return test();
@@ -75,7 +75,7 @@ fn at(memory: Memory) -> Endpoint {
     }
 }
 
-/// A module with code for the capability that the library pretends.
+/// Returns a module with code for the fake library's compute capability.
 fn module(code: &[u8]) -> Module {
     let mut module = Module::new("kernels", "");
     module.cubins.push(Cubin {
@@ -295,7 +295,7 @@ fn graphs_pass_on_what_they_are_given() {
             .chunks_exact(8)
             .map(|w| u64::from_le_bytes(w.try_into().expect("eight")))
             .collect();
-        // The number, the grid with block and shared memory, the second device's context, five edges of which one is early.
+        // The argument, the grid with block and shared memory, the second device's context, and five edges including a programmatic one.
         assert_eq!(words, [5, 3_064_100, 111, 501, 0x0909_0909_0909_0909]);
         driver.discard(graph).expect("once");
         driver.discard(graph).expect_err("twice");

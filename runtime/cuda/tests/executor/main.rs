@@ -1,7 +1,7 @@
-//! Graphs for several devices against the reference: collectives and copies, where devices reach each other and where they
-//! only have the host's memory in common. The emulation checks every access, in several orders.
+//! Compares graphs for several devices with the reference: collectives and copies, with and without peer access. The emulator checks every
+//! access, in several orders.
 //!
-//! Where there is no C++ compiler, the tests say so and pass.
+//! The tests are skipped without a C++ compiler.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tpc_runtime::{
     Shape, Tensor,
 };
 
-/// Each collective, with uneven parts, and copies between host and devices in both directions.
+/// Every collective with uneven parts, and copies between host and devices in both directions.
 const EXCHANGES: &str = r#"tpir 1
 graph "exchanges"
 device dev0 "cuda:0"
@@ -75,7 +75,7 @@ fn weights() -> MemoryWeights {
     out
 }
 
-/// The outputs of a batch of so many tokens.
+/// Returns the outputs of a batch of `tokens` tokens.
 fn run<E: Executor>(executor: &mut E, tokens: u64) -> Vec<f64> {
     let sizes = Bindings::default().with(Symbol::NTokens, tokens);
     let mut outputs = Outputs::new(executor.interface());
@@ -147,7 +147,7 @@ fn devices_exchange_with_and_without_links() {
     }
 }
 
-/// Devices that are one card have arenas of their own in its memory.
+/// Several devices on one card have separate arenas in its memory.
 #[test]
 fn devices_may_be_one_card() {
     let (program, weights) = (program(), weights());
@@ -178,7 +178,7 @@ fn devices_may_be_one_card() {
     assert_eq!(e.to_string(), "there is no device cuda:3: 3 are here");
 }
 
-/// What is wrong with the devices is told before a weight is read.
+/// Unsuitable devices are reported before weights are read.
 #[test]
 fn devices_that_cannot_run_it_are_told_first() {
     let program = program();
@@ -192,7 +192,7 @@ fn devices_that_cannot_run_it_are_told_first() {
         ([0, 1, 2], 1 << 20, (7, 0), Some("TPC0543")),
         ([0, 1, 2], 1 << 20, (13, 0), Some("TPC0543")),
         ([0, 1, 2], most - 1, (8, 6), Some("TPC0548")),
-        // Each fits, and not all together.
+        // Each device fits alone, but the sum does not.
         ([1, 1, 1], most + 100, (8, 6), Some("TPC0548")),
         ([0, 1, 2], 1 << 20, (8, 6), None),
     ] {
@@ -250,7 +250,7 @@ fn too_little_memory_is_told_before_weights_are_read() {
         driver => driver.expect("devices"),
     };
     let options = CudaOptions::with_threads(1);
-    // There are no weights, which would be told otherwise.
+    // The program's weights are missing, but the memory error comes first.
     let e = CudaExecutor::new(program(), &MemoryWeights::new(), driver, options);
     let e = e.expect_err("there is no room").to_string();
     assert!(e.contains("not enough memory"), "{e}");

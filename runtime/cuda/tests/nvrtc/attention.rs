@@ -1,4 +1,4 @@
-//! Kernels of attention are compiled for every target with caches of every type, and none spills.
+//! Attention kernels compile for every target with every cache type, without spills.
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, select};
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
@@ -7,7 +7,7 @@ use tpc_ir::op::FlashAttn;
 use tpc_op_cases::CACHES;
 use tpc_runtime::Options;
 
-/// The kernel for a KV head of so many query heads, and rows of `n` elements.
+/// Returns the kernel for one KV head with `heads` query heads and rows of `n` elements.
 fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Instance {
     let op = FlashAttn {
         scale: 0.1,
@@ -35,7 +35,7 @@ fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> I
     kernel.instance
 }
 
-/// Each for one target, in turn; for all with `TPC_FULL=1`.
+/// Compiles each kernel for one target in turn; `TPC_FULL=1` compiles for all targets.
 #[test]
 fn attention_compiles_for_cards_with_every_cache() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -45,7 +45,7 @@ fn attention_compiles_for_cards_with_every_cache() {
         let v = CACHES[(i + 4) % CACHES.len()];
         all.push(attention([k, v], ([1, 2, 4, 8][i % 4], 1, 128)));
         all.push(attention([k, v], (8, 1, 128)));
-        // Of many tokens: each width of rows in registers.
+        // Many tokens, with each width of rows in registers.
         all.push(attention([k, v], (8, 512, [64, 128, 256][i % 3])));
         all.push(attention([k, k], (8, 512, [128, 256, 64][i % 3])));
     }

@@ -1,4 +1,4 @@
-//! Products with weights of every format compile for cards, and need no more registers than there are.
+//! Products with weights of every format compile for cards, within the register limit.
 
 use tpc_cuda::kernels::{Request, Tensor, select};
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
@@ -6,7 +6,7 @@ use tpc_ir::DType;
 use tpc_ir::op::MulMat;
 use tpc_runtime::Options;
 
-/// Each for one target, the targets in turn.
+/// Compiles each kernel for one target in turn.
 #[test]
 fn products_with_every_format_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };

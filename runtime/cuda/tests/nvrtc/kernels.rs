@@ -1,4 +1,4 @@
-//! The kernels of every op are compiled by NVRTC: what a C++ compiler takes is CUDA, too, and no kernel spills.
+//! NVRTC compiles the kernels of every op, so the source is valid CUDA and not only valid C++. No kernel spills.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::nvrtc;
 /// Cases per op.
 const CASES: u64 = 3;
 
-/// What the kernel of a case is compiled from.
+/// Returns the template instance of a case.
 fn instance(case: &Case) -> Option<Instance> {
     let operands = case.operands.iter().map(|a| Tensor::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Tensor::new(r.0, r.1));
@@ -27,7 +27,7 @@ fn instance(case: &Case) -> Option<Instance> {
     Some(kernel.instance)
 }
 
-/// What is wrong with a kernel on a target, in words.
+/// Compiles a kernel for a target, and returns a message if it fails.
 fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
     let (name, module) = (instance.name(), instance.single_kernel_source());
     match nvrtc.compile(name, &with_prelude(&module.text), target) {
@@ -58,7 +58,7 @@ fn kernels_of_every_op_compile_for_cards() {
     assert!(sources.len() > 50, "{} kernels", sources.len());
     let names: BTreeSet<String> = sources.iter().map(Instance::entry).collect();
     assert_eq!(names.len(), sources.len(), "each has a name of its own");
-    // Each for one target: all targets are met many times.
+    // Each kernel is compiled for one target; every target gets many kernels.
     let work = sources.iter().zip(TARGETS.iter().cycle());
     let (work, wrong) = (Mutex::new(work), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -1,8 +1,8 @@
-//! Products with weights in planes: compiled for every kind of card without spills, and with no more instructions for a weight
-//! and no fewer bytes in flight than the book says.
+//! Products with weights in planes compile for every target without spills. The instructions per weight and the bytes in flight are
+//! compared with the tables of the book.
 //!
-//! Instructions are those of the loop over K of one token's product, two rows at once, as `nvdisasm` shows them. It comes with a
-//! toolkit, or beside NVRTC in a wheel of its own; where it is not, that is said, and the count is left out.
+//! The instructions are counted in the loop over K of a product of one token with two rows per lane, as `nvdisasm` prints it. `nvdisasm` is
+//! part of the CUDA toolkit, and has its own wheel. The count is skipped without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ fn request<T>(operands: &[Tensor], of: impl Fn(&Request<'_>) -> T) -> T {
     })
 }
 
-/// The kernel of a product of one token.
+/// Returns the kernel of a product of one token.
 fn of_one_token(dtype: DType) -> Instance {
     instances(dtype).swap_remove(0)
 }
 
-/// The kernels that read a type.
+/// Returns the kernels that read a type.
 fn instances(dtype: DType) -> Vec<Instance> {
     let window = None;
     let weight = Tensor {
@@ -55,7 +55,7 @@ fn instances(dtype: DType) -> Vec<Instance> {
     ]
 }
 
-/// One target for each type, in turn; all with `TPC_FULL=1`.
+/// Compiles each type for one target in turn; `TPC_FULL=1` compiles for all targets.
 #[test]
 fn products_with_planes_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -65,7 +65,7 @@ fn products_with_planes_compile_for_cards() {
         let mine = types()
             .enumerate()
             .filter(|(i, _)| full || i % TARGETS.len() == t);
-        // The kernels of one token are compiled where instructions are counted.
+        // The test of instruction counts compiles the kernels of one token.
         let others = mine.flat_map(|(_, d)| instances(d).split_off(1));
         let mut kernels: BTreeSet<Instance> = others.collect();
         let x = [Tensor::new(DType::F32, [4096, 1, 1, 1])];
@@ -81,7 +81,7 @@ fn products_with_planes_compile_for_cards() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Where the disassembler is: beside NVRTC, in a toolkit, or where the system finds it.
+/// Finds the disassembler in NVRTC's folder, in a toolkit, or in `PATH`.
 fn disassembler() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let mut folders = Vec::new();
@@ -97,7 +97,7 @@ fn disassembler() -> Option<PathBuf> {
     found.into_iter().find(|f| f.is_file())
 }
 
-/// The code of a module as instructions, by kernel. A label stands before the instruction that it names.
+/// Returns the instructions of each kernel of a module. A label precedes the instruction that it names.
 fn disassembled(tool: &Path, name: &str, cubin: &[u8]) -> Option<BTreeMap<String, Vec<String>>> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.cubin"));
     std::fs::write(&file, cubin).expect("a file");
@@ -124,7 +124,7 @@ fn disassembled(tool: &Path, name: &str, cubin: &[u8]) -> Option<BTreeMap<String
     Some(out)
 }
 
-/// The instructions of the shortest loop that multiplies codes, for each weight that it takes.
+/// Returns the instructions per weight of the shortest loop that multiplies codes.
 fn per_weight(code: &[String]) -> Option<f64> {
     let mut labels = BTreeMap::new();
     let mut shortest: Option<(usize, usize)> = None;
@@ -147,11 +147,11 @@ fn per_weight(code: &[String]) -> Option<f64> {
             shortest = Some((instructions, products));
         }
     }
-    // Four weights are multiplied with both terms by two instructions.
+    // Two instructions multiply four weights with both terms.
     shortest.map(|(n, products)| n as f64 / (2 * products) as f64)
 }
 
-/// Threads and blocks that a multiprocessor of a target holds, the least where its cards differ.
+/// Returns the maximum threads and blocks per multiprocessor of a target. If its cards differ, the smallest numbers are used.
 fn held(target: &str) -> (u64, u64) {
     match target {
         "sm_75" => (1024, 16),
@@ -161,10 +161,10 @@ fn held(target: &str) -> (u64, u64) {
     }
 }
 
-/// The KB of weights that a multiprocessor waits for at most: of the blocks that its registers are enough for, what each thread loads 16
-/// bytes at a time before it multiplies.
+/// Returns the maximum KB of weights in flight per multiprocessor. Each thread loads 16 bytes at a time before it multiplies; the registers
+/// limit the resident blocks.
 fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
-    /// Columns of a pair, rows that a lane has at once, and threads of a block.
+    /// The columns of a pair, the rows per lane, and the threads per block.
     const OF: (usize, u64, u64) = (64, 2, 128);
     let (threads, blocks) = held(target);
     let of_block = registers.next_multiple_of(8) * OF.2;
@@ -176,7 +176,7 @@ fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
     (loaded * OF.2 * blocks) as f64 / 1024.0
 }
 
-/// The rows of a table of the book: per type, a number for each target.
+/// Returns the rows of a table of the book: for each type, a number per target.
 fn book(heading: &str) -> BTreeMap<String, Vec<f64>> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/cuda.md");
     let text = std::fs::read_to_string(file).expect("the page of the book");
@@ -202,7 +202,7 @@ fn print(table: &BTreeMap<DType, Vec<f64>>, digits: usize) {
     }
 }
 
-/// One target for each type, in turn; all with `TPC_FULL=1`, which prints the tables.
+/// Checks one target per type in turn; `TPC_FULL=1` checks all targets and prints the tables.
 #[test]
 fn loops_take_no_more_instructions_than_the_book_says() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -221,7 +221,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
             .filter(|(i, _)| full || (i + 1) % TARGETS.len() == t);
         let mine: Vec<DType> = mine.map(|(_, d)| d).collect();
         for dtype in mine {
-            // A kernel's code depends on what is compiled beside it: each type has a module of its own.
+            // Each type has its own module, because other kernels in a module can change a kernel's code.
             let kernel = of_one_token(dtype);
             let module = modules(&BTreeSet::from([kernel.clone()])).swap_remove(0);
             let compiled = compile(&nvrtc, &module.text, target);
@@ -245,7 +245,7 @@ fn loops_take_no_more_instructions_than_the_book_says() {
             let count = count.unwrap_or_else(|| panic!("{dtype}: no loop"));
             found.entry(dtype).or_default().push(count);
             let most = book.get(dtype.name()).and_then(|row| row.get(t)).copied();
-            // The table is rounded.
+            // The numbers of the table are rounded.
             if most.is_none_or(|most| count > most + 0.005) {
                 worse.push(format!(
                     "{dtype} on {target}: {count:.2}, the book has {most:?}"

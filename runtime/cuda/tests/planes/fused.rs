@@ -1,4 +1,4 @@
-//! Kernels of several ops have the bits of these ops one after another.
+//! Fused kernels give the same bits as their ops run separately.
 
 use tpc_cuda::kernels::{FusedOp, Kernel, select, select_fused, select_terms};
 use tpc_ir::DType;
@@ -8,9 +8,9 @@ use tpc_op_cases::Random;
 use crate::rig::{Rig, Seen, chosen, request};
 use crate::{Weight, columns};
 
-/// Types of which products are tried: with steps and minima, with halves, with tables.
+/// The weight types of the tests: with steps and minima, with half groups, with tables.
 const TYPES: [DType; 3] = [DType::Q4K, DType::Q6K, DType::Mxfp4];
-/// The sizes of K, of rows, and numbers of tokens.
+/// The sizes of K and the rows, and the numbers of tokens.
 const SIZES: [(usize, usize, usize); 2] = [(768, 19, 1), (256, 35, 11)];
 
 pub(crate) fn floats(rig: &mut Rig, dims: [usize; 4], random: &Random) -> Seen {
@@ -47,7 +47,7 @@ fn a_product_and_what_is_added_are_one_kernel() {
             let q = rig.terms(x);
             let apart = request(&[x], &[q], select_terms);
             let dims = [rows, n, 1, 1];
-            // A residual of the result's sizes, and a bias of a row; one of them, or both.
+            // A residual with the sizes of the result, a bias of one row, or both.
             let [full, bias] = [n, 1].map(|more| floats(&mut rig, [rows, more, 1, 1], &random));
             for more in [vec![full], vec![bias], vec![bias, full]] {
                 let [y, both] = [0; 2].map(|_| empty(&mut rig, dims));
@@ -88,7 +88,7 @@ fn products_side_by_side_are_one_kernel() {
             kernels.push((chosen(&MulMat.into(), &[a, q], y), vec![a, q, y]));
             operands.push(a);
             let mut last = y;
-            // The second has a bias.
+            // The second product has a bias.
             if dtype == DType::Q6K {
                 let bias = floats(&mut rig, [rows, 1, 1, 1], &random);
                 let (add, seen, sum) = sum(&mut rig, [y, bias], [rows, n, 1, 1]);
@@ -115,7 +115,7 @@ fn gated_products_are_one_kernel() {
     let glu = Glu::new(GluKind::Swiglu);
     for dtype in TYPES {
         let random = Random::new(dtype.name(), 8);
-        // Rows of which terms are made, in an even and in an odd number of groups, and others.
+        // Numbers of rows with terms (an even and an odd number of groups), and without terms.
         for (k, rows, n) in [(768, 96, 1), (256, 64, 11), (256, 35, 1), (256, 35, 3)] {
             let [gate, up] = [0; 2].map(|_| {
                 let weight = Weight::random(dtype, [k, rows, 1, 1], &random);
@@ -140,7 +140,7 @@ fn gated_products_are_one_kernel() {
             if rows % 32 > 0 {
                 continue;
             }
-            // A product shows whether the terms are those of the result.
+            // A product verifies that the terms belong to the result.
             let weight = Weight::random(DType::Q8_0, [rows, 9, 1, 1], &random);
             let down = rig.weight(&weight);
             let [made, there] = [0; 2].map(|_| rig.terms(out));
@@ -167,7 +167,7 @@ fn gated_products_are_one_kernel() {
     }
 }
 
-/// A weight whose first half of the rows gates the second.
+/// The first half of the weight's rows is the gate.
 #[test]
 fn a_gated_product_of_halves_is_one_kernel() {
     let Some(mut rig) = Rig::new(31) else { return };
@@ -233,7 +233,7 @@ fn gated_products_of_experts_are_one_kernel() {
             if !biased {
                 return y;
             }
-            // What is added for each expert, and the same as one kernel with the product.
+            // The bias per expert is added separately, and by the kernel of the product.
             let [sum, both] = [0; 2].map(|_| empty(&mut rig, [rows, slots, n, 1]));
             let bias = floats(&mut rig, [rows, experts, 1, 1], &random);
             let add = chosen(&AddId { window }.into(), &[y, bias, ids], sum);
@@ -297,7 +297,7 @@ fn a_product_with_a_weight_of_the_file_and_what_is_added_are_one_kernel() {
 
 #[test]
 fn attention_makes_the_terms_of_its_result() {
-    // Of few tokens, of many with a cache that f16 holds, and with one that it does not.
+    // Few tokens, many tokens with a cache that f16 can hold, and many tokens with an f32 cache.
     for (tokens, cache) in [
         (2, DType::F32),
         (12, DType::F16),
@@ -317,7 +317,7 @@ fn attention_makes_terms(rig: &mut Rig, tokens: usize, cache: DType) {
         if cache == DType::F32 {
             return floats(rig, [n, cells, 1, 1], &random);
         }
-        // Half to one in f16, of either sign.
+        // Numbers with absolute values from 0.5 to 1 in f16, of both signs.
         let halves = (0..n * cells).flat_map(|_| {
             let high = 0x38 + 0x80 * random.below(2) + random.below(4);
             [random.below(256) as u8, high as u8]

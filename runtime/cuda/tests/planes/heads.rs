@@ -1,4 +1,4 @@
-//! Queries, keys and values between their products and attention have the bits of the ops one after another.
+//! The fused Q/K norm, RoPE and KV-cache write gives the same bits as its ops run separately.
 
 use tpc_cuda::kernels::{FusedOp, Head, Heads, Kernel, select_fused};
 use tpc_ir::DType;
@@ -15,12 +15,12 @@ fn rope(mode: RopeMode, n_dims: u64) -> Rope {
     Rope::with_defaults(mode, n_dims)
 }
 
-/// A part as its ops compute it.
+/// The separate kernels of a part.
 struct Apart {
     kernels: Vec<(Kernel, Vec<Seen>)>,
-    /// Its operands in the fused kernel.
+    /// The operands of the part in the fused kernel.
     operands: Vec<Seen>,
-    /// What the kernels make.
+    /// The result of the kernels.
     last: Seen,
 }
 
@@ -146,7 +146,7 @@ fn what_is_before_attention_is_one_kernel() {
     }
 }
 
-/// Without positions, and a place beyond the cache is told, not written.
+/// Values without positions. A cell outside of the cache is reported and not written.
 #[test]
 fn values_alone_go_to_the_cache() {
     let Some(mut rig) = Rig::new(28) else { return };

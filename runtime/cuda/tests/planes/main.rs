@@ -1,7 +1,7 @@
-//! Weights in planes: what kernels decode has the bits of what the file's blocks hold, and products are near the exact ones, with
-//! the same bits however many tokens there are. On emulated devices that check each access.
+//! Weights in planes on emulated devices that check each access. Kernels decode planes to the same bits as the file's blocks. Products are
+//! close to the exact results, and have the same bits for every number of tokens.
 //!
-//! Where there is no C++ compiler, the tests say so and pass.
+//! The tests are skipped without a C++ compiler.
 
 mod fused;
 mod heads;
@@ -17,11 +17,11 @@ use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_op_cases::Random;
 use tpc_runtime::quant::dequantise;
 
-/// A weight of random blocks, and what they hold.
+/// A weight of random blocks, with its decoded values.
 struct Weight {
     dtype: DType,
     dims: [usize; 4],
-    /// In planes.
+    /// The weight in planes.
     bytes: Vec<u8>,
     values: Vec<f32>,
 }
@@ -30,7 +30,7 @@ impl Weight {
     fn random(dtype: DType, dims: [usize; 4], random: &Random) -> Weight {
         let rows: usize = dims[1..].iter().product();
         let planes = Planes::new(dtype, dims[0]).expect("a type in planes");
-        // Scales of one byte pattern are neither infinite nor NaN.
+        // Scales from bytes below 0x70 are finite.
         let file: Vec<u8> = (0..rows * planes.file_bytes())
             .map(|_| random.below(0x70) as u8)
             .collect();
@@ -53,12 +53,12 @@ impl Weight {
         }
     }
 
-    /// Row `row` of all rows.
+    /// Returns row `row` of all rows.
     fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.dims[0]..(row + 1) * self.dims[0]]
     }
 
-    /// The product of a row with a column, and how far rounding may take it.
+    /// Returns the product of a row with a column, and a bound of the rounding error.
     fn product(&self, row: usize, column: &[f32]) -> (f64, f64) {
         let (mut sum, mut bound) = (0.0, 0.0);
         let largest = |x: &[f32]| f64::from(x.iter().fold(0.0_f32, |m, x| m.max(x.abs())));
@@ -77,7 +77,7 @@ fn types() -> impl Iterator<Item = DType> {
     all.filter(move |t| t.name().contains(&only))
 }
 
-/// Elements of rows that are whole for a type: some blocks, so that pairs are few, odd, or more than a tile has.
+/// Returns row lengths of whole blocks, with few pairs, an odd number of groups, and more pairs than a tile.
 fn widths(dtype: DType) -> [usize; 3] {
     match dtype.block_len() {
         256 => [256, 768, 2304],
@@ -115,7 +115,7 @@ fn rows_of_planes_have_the_bits_of_the_file() {
     }
 }
 
-/// Products with some columns at once, and with each alone.
+/// Multiplies several columns together, and each column alone.
 #[test]
 fn products_are_near_and_have_the_same_bits_for_any_number_of_tokens() {
     let Some(mut rig) = Rig::new(12) else { return };
@@ -168,7 +168,7 @@ fn experts_multiply_what_is_routed_to_them() {
         let random = Random::new(dtype.name(), 4);
         let k = widths(dtype)[1];
         let weight = Weight::random(dtype, [k, 7, 3, 1], &random);
-        // Two slots of three tokens, of which one names an expert of another device.
+        // Three tokens with two slots each; one slot names an expert of another device.
         let ids = [6, 5, 4, 7, 5, 6];
         let x = columns(k, 6, &random);
         let op = Op::MulMatId(MulMatId {

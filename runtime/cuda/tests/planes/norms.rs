@@ -1,4 +1,4 @@
-//! Norms with what makes the rows that they take have the bits of these ops one after another.
+//! Norms that are fused with the source of their rows give the same bits as the ops run separately.
 
 use tpc_cuda::kernels::{FusedOp, KeepInput, Kernel, RowSource, select_fused, select_terms};
 use tpc_ir::DType;
@@ -9,7 +9,7 @@ use crate::Weight;
 use crate::fused::{bits, empty, floats};
 use crate::rig::{Rig, Seen, chosen, request};
 
-/// Kernels one after another, and the value of the last.
+/// The separate kernels, and the sizes of their results.
 struct Chain {
     kernels: Vec<(Kernel, Vec<Seen>)>,
     dims: [usize; 4],
@@ -28,7 +28,7 @@ impl Chain {
     }
 }
 
-/// What makes rows: how, its operands, and the rows as its ops make them.
+/// Returns row sources, each with its operands and with the rows from separate ops.
 fn made(
     rig: &mut Rig,
     chain: &mut Chain,
@@ -45,7 +45,7 @@ fn made(
     let own = chain.op(rig, &norm.clone().into(), &[x]);
     let own = chain.binary(rig, BinaryKind::Mul, [own, by]);
     let own_added = chain.binary(rig, BinaryKind::Add, [own, more]);
-    // Parts times factors are of their sizes.
+    // The weighted parts have the sizes of the parts.
     let dims = std::mem::replace(&mut chain.dims, [n, 3, tokens, 1]);
     let mixed = chain.binary(rig, BinaryKind::Mul, [parts, shares]);
     chain.dims = [n, 1, tokens, 1];
@@ -53,7 +53,7 @@ fn made(
     chain.dims = dims;
     let mixed_added = chain.binary(rig, BinaryKind::Add, [mixed, more]);
     let and = |of: RowSource| RowSource::Add(Box::new(of));
-    // Sums over devices are those of a tree.
+    // The sum over devices is a binary tree.
     let [a, b, c] = [0; 3].map(|_| floats(rig, chain.dims, random));
     let two = chain.binary(rig, BinaryKind::Add, [a, b]);
     let three = chain.binary(rig, BinaryKind::Add, [two, c]);
@@ -119,14 +119,14 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, summed), bits(&mut rig, x), "{of:?}");
             assert_eq!(bits(&mut rig, fused), bits(&mut rig, wanted), "{of:?}");
             assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{of:?}");
-            // With a weight that is asked for.
+            // With a weight to prefetch.
             let fused = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let asks = [given.as_slice(), &[a]].concat();
             let other = empty(&mut rig, [k, n, 1, 1]);
             let asking = request(&asks, &[other], |r| select_fused(&fused, r));
             rig.chain(&[(asking, [asks, vec![other]].concat())]);
             assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");
-            // Without the terms, and without what is normalised.
+            // Without the terms and the kept input.
             let other = empty(&mut rig, [k, n, 1, 1]);
             let alone = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let alone = request(&given, &[other], |r| select_fused(&alone, r));

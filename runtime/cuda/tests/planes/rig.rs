@@ -1,4 +1,4 @@
-//! An emulated device that runs kernels of products.
+//! An emulated device that runs product kernels.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ pub(crate) struct Rig {
     functions: HashMap<String, Function>,
 }
 
-/// A tensor in memory, as kernels see it.
+/// A tensor in device memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen {
     tensor: Tensor,
@@ -29,12 +29,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Its sizes along axes 0 and 1.
+    /// Returns the sizes along axes 0 and 1.
     pub(crate) fn rows(&self) -> [usize; 2] {
         [self.tensor.max_dims[0], self.tensor.max_dims[1]]
     }
 
-    /// The same memory with other sizes, without gaps.
+    /// Returns a contiguous view of the same memory with other sizes.
     pub(crate) fn shown(self, dims: [usize; 4]) -> Seen {
         let size = self.tensor.dtype.block_bytes() as usize;
         let row = size * dims[0] / self.tensor.dtype.block_len() as usize;
@@ -57,7 +57,7 @@ fn at(memory: Memory) -> Endpoint {
 }
 
 impl Rig {
-    /// `None`, in words on the terminal, where there is no C++ compiler.
+    /// Returns the device, or prints a message and returns `None` without a C++ compiler.
     pub(crate) fn new(seed: u64) -> Option<Rig> {
         let options = EmulatedOptions {
             seed,
@@ -88,7 +88,7 @@ impl Rig {
         memory
     }
 
-    /// Memory that nobody has written.
+    /// Allocates a contiguous tensor. Without `bytes`, the memory is uninitialised.
     pub(crate) fn dense(&mut self, dtype: DType, dims: [usize; 4], bytes: Option<&[u8]>) -> Seen {
         let size = dtype.block_bytes() as usize;
         let at = match bytes {
@@ -123,7 +123,7 @@ impl Rig {
         }
     }
 
-    /// Loads the kernels of all types: one module, which the first of several tests compiles.
+    /// Loads the kernels of all types as one module. The first test compiles it.
     fn load(&mut self) {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let alone = ONE_AT_A_TIME.lock();
@@ -140,7 +140,7 @@ impl Rig {
         drop(alone);
     }
 
-    /// A kernel; what is not of products is loaded alone.
+    /// Returns a kernel's function. Kernels outside of the common module are loaded separately.
     fn function(&mut self, kernel: &Kernel) -> Function {
         let name = kernel.instance.entry();
         if let Some(known) = self.functions.get(&name) {
@@ -155,7 +155,7 @@ impl Rig {
         function
     }
 
-    /// A launch of a kernel on tensors.
+    /// Returns a launch of a kernel on tensors.
     fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
         let mut frame = Vec::new();
         for s in seen {
@@ -179,7 +179,7 @@ impl Rig {
         Work::Kernel(kernel_node(kernel, function, addresses, 0))
     }
 
-    /// The bytes of a tensor without gaps.
+    /// Returns the bytes of a contiguous tensor.
     pub(crate) fn bytes(&mut self, seen: Seen) -> Vec<u8> {
         let ty = seen.tensor.dtype;
         let n = seen.tensor.max_dims.iter().product::<usize>() / ty.block_len() as usize;
@@ -188,7 +188,7 @@ impl Rig {
         bytes
     }
 
-    /// Copies a tensor to memory of its own.
+    /// Copies a tensor to new memory.
     pub(crate) fn copied(&mut self, seen: Seen) -> Seen {
         let bytes = self.bytes(seen);
         Seen {
@@ -205,7 +205,7 @@ impl Rig {
         words.iter().map(|w| f32::from_ne_bytes(*w)).collect()
     }
 
-    /// Memory for the terms of activations.
+    /// Allocates memory for the terms of activations.
     pub(crate) fn terms(&mut self, x: Seen) -> Seen {
         let [k, n1, n2, n3] = x.tensor.max_dims;
         let column = Terms::of(k).column;
@@ -233,7 +233,7 @@ impl Rig {
         self.driver.discard(graph).expect("it has ended");
     }
 
-    /// The rows of a weight that these indices name.
+    /// Returns the rows of a weight that the indices select.
     pub(crate) fn rows(&mut self, op: &Op, weight: &Weight, ids: &[usize]) -> Vec<f32> {
         let bytes: Vec<u8> = ids.iter().flat_map(|i| (*i as i32).to_ne_bytes()).collect();
         let a = self.weight(weight);
@@ -248,7 +248,7 @@ impl Rig {
         self.floats(y)
     }
 
-    /// The product of a weight with activations, which are taken apart first.
+    /// Quantises activations and returns their product with a weight.
     pub(crate) fn product(
         &mut self,
         op: &Op,
@@ -276,7 +276,7 @@ impl Rig {
     }
 }
 
-/// The kernels that read a type in planes.
+/// Returns the kernels that read a type in planes.
 fn instances(dtype: DType) -> Vec<Instance> {
     let k = dtype.block_len().max(32) as usize;
     let weight = Tensor {

@@ -1,4 +1,4 @@
-//! The choice of experts has the bits of its ops one after another.
+//! The fused router gives the same bits as its ops run separately.
 
 use tpc_cuda::kernels::{FusedOp, Router, Scores, WeightAxis, WeightNorm, select_fused};
 use tpc_ir::DType;

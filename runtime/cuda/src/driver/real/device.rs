@@ -1,4 +1,4 @@
-//! A device: its context and what is known of it.
+//! A device, its context and its properties.
 
 use std::ffi::{CStr, c_char};
 
@@ -7,13 +7,13 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use super::library_check::check_library;
 use crate::driver::{DeviceInfo, DriverError};
 
-/// The error of a call.
+/// Returns an error if a driver call failed.
 pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     if result == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
     let mut text: *const c_char = std::ptr::null();
-    // SAFETY: the driver gives constant texts, or none.
+    // SAFETY: the driver returns a constant string or null.
     let text = unsafe {
         sys::cuGetErrorString(result, &raw mut text);
         match text.is_null() {
@@ -27,17 +27,17 @@ pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     })
 }
 
-/// A device with its primary context, which is null until it is opened.
+/// A device with its primary context, which is null until `open`.
 pub(super) struct Context {
     pub(super) device: sys::CUdevice,
     pub(super) context: sys::CUcontext,
     pub(super) info: DeviceInfo,
 }
 
-/// All devices of the driver.
+/// Returns all devices of the driver.
 fn contexts() -> Result<Vec<Context>, DriverError> {
     let mut count = 0;
-    // SAFETY: the driver is there and has these calls.
+    // SAFETY: `check_library` has found the driver and its functions.
     unsafe {
         check("starting the driver", sys::cuInit(0))?;
         check("counting devices", sys::cuDeviceGetCount(&raw mut count))?;
@@ -48,7 +48,7 @@ fn contexts() -> Result<Vec<Context>, DriverError> {
 fn context(number: i32) -> Result<Context, DriverError> {
     let (mut device, mut bytes) = (0, 0);
     let mut name = [0 as c_char; 256];
-    // SAFETY: as above; the name's length is told.
+    // SAFETY: as above; `n` is the length of the buffer.
     unsafe {
         check(
             "finding a device",
@@ -71,7 +71,7 @@ fn context(number: i32) -> Result<Context, DriverError> {
         check("asking a device", result).map(|()| u32::try_from(value).unwrap_or(0))
     };
     let info = DeviceInfo {
-        // SAFETY: the driver ends the name with a zero byte.
+        // SAFETY: the driver terminates the name with a zero byte.
         name: unsafe { CStr::from_ptr(name.as_ptr()) }
             .to_string_lossy()
             .into_owned(),
@@ -93,7 +93,7 @@ fn context(number: i32) -> Result<Context, DriverError> {
     })
 }
 
-/// The devices of the driver, none of them open.
+/// Returns the devices of the driver, without opening them.
 pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
     check_library()?;
     let contexts = contexts()?;
@@ -105,10 +105,10 @@ pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
     }
 }
 
-/// The cards of this machine, of which nothing is taken.
+/// Returns the cards of this machine, without reserving resources on them.
 ///
 /// # Errors
-/// When there is no driver, it is too old, or it has no device.
+/// Returns an error if the driver is missing or too old, or the machine has no device.
 pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
     Ok(list_devices()?
         .into_iter()
@@ -117,24 +117,24 @@ pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
 }
 
 impl Context {
-    /// Returns true if it can be used.
+    /// Returns true if the context is open.
     pub(super) fn is_open(&self) -> bool {
         !self.context.is_null()
     }
 
-    /// Opens it, once.
+    /// Opens the primary context if it is not open.
     pub(super) fn open(&mut self) -> Result<(), DriverError> {
         if self.is_open() {
             return Ok(());
         }
-        // SAFETY: a device of the driver, and room for its context.
+        // SAFETY: the device is valid, and the pointer is valid for writes.
         let result = unsafe { sys::cuDevicePrimaryCtxRetain(&raw mut self.context, self.device) };
         check("opening a device", result)
     }
 
-    /// Makes it the one that calls concern.
+    /// Makes the context current for the following calls.
     pub(super) fn enter(&self) -> Result<(), DriverError> {
-        // SAFETY: the context is retained while this lives.
+        // SAFETY: `self` retains the context.
         check("turning to a device", unsafe {
             sys::cuCtxSetCurrent(self.context)
         })
@@ -144,7 +144,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.is_open() {
-            // SAFETY: it was retained once.
+            // SAFETY: the context was retained once.
             unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
         }
     }

@@ -1,4 +1,4 @@
-//! Graphs of the driver: a node for each of the specification's, and its edges.
+//! Builds CUDA graphs from graph specifications, node by node.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,45 +18,46 @@ pub(super) type HostFailure = Arc<Mutex<Option<DriverError>>>;
 pub(super) struct LaunchSite {
     pub(super) function: sys::CUfunction,
     pub(super) context: sys::CUcontext,
-    /// True if the device knows programmatic edges.
+    /// True if the device supports programmatic edges.
     pub(super) programmatic: bool,
 }
 
-/// Host work as the driver calls it.
+/// Host work in the form of a CUDA callback.
 struct HostCallback {
     label: String,
     work: HostWork,
     failed: HostFailure,
 }
 
-/// A graph that can be launched.
+/// An instantiated CUDA graph.
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
-    /// Host work that the driver calls while the graph runs.
+    /// The host work that the driver calls while the graph runs.
     #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
     _hosted: Vec<Box<HostCallback>>,
 }
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        // SAFETY: it was made once; the driver has waited for it.
+        // SAFETY: the handle is destroyed once, and the driver has waited for the graph.
         unsafe { sys::cuGraphExecDestroy(self.handle) };
     }
 }
 
-/// A graph while it is made.
+/// A CUDA graph under construction.
 struct GraphGuard(sys::CUgraph);
 
 impl Drop for GraphGuard {
     fn drop(&mut self) {
-        // SAFETY: it was made once. What was instantiated of it does not need it.
+        // SAFETY: the graph is destroyed once. Instantiated graphs do not depend on it.
         unsafe { sys::cuGraphDestroy(self.0) };
     }
 }
 
-/// Runs host work. After an error no more of it runs; the rest of the graph does, with what is there.
+/// Runs host work. After an error, later host work is skipped, and the rest of the graph still runs.
 unsafe extern "C" fn call(data: *mut c_void) {
-    // SAFETY: the data are those of `Draft::host`, alive while the graph is; nodes that share nothing are called one by one.
+    // SAFETY: `data` is the pointer from `GraphGuard::host`, which outlives the graph. The driver calls the function of a node once at a
+    // time.
     let hosted = unsafe { &mut *data.cast::<HostCallback>() };
     let first = || hosted.failed.lock().unwrap_or_else(PoisonError::into_inner);
     if first().is_some() {
@@ -70,7 +71,7 @@ unsafe extern "C" fn call(data: *mut c_void) {
     }
 }
 
-/// Makes a graph. `site` finds where a launch runs.
+/// Builds a graph. `site` returns the function and the context of a launch.
 pub(super) fn build(
     spec: GraphSpec,
     context: sys::CUcontext,
@@ -78,7 +79,7 @@ pub(super) fn build(
     site: &dyn Fn(&KernelNode) -> Result<LaunchSite, DriverError>,
 ) -> Result<Executable, DriverError> {
     let mut graph = std::ptr::null_mut();
-    // SAFETY: a new graph.
+    // SAFETY: the pointer is valid for writes.
     check("making a graph", unsafe {
         sys::cuGraphCreate(&raw mut graph, 0)
     })?;
@@ -118,7 +119,7 @@ pub(super) fn build(
         draft.edge(nodes[edge.from], nodes[edge.to], early)?;
     }
     let mut handle = std::ptr::null_mut();
-    // SAFETY: the graph is whole.
+    // SAFETY: the graph is complete.
     let result = unsafe { sys::cuGraphInstantiateWithFlags(&raw mut handle, draft.0, 0) };
     check("making a graph ready", result)?;
     Ok(Executable {
@@ -131,7 +132,7 @@ type NodeResult = Result<sys::CUgraphNode, DriverError>;
 
 impl GraphGuard {
     fn kernel(&self, label: &str, kernel: &KernelNode, site: LaunchSite) -> NodeResult {
-        // The driver copies the arguments now; it does not write to them.
+        // The driver copies the arguments during the call and does not write to them.
         let pointers = kernel
             .args
             .iter()
@@ -153,7 +154,7 @@ impl GraphGuard {
         };
         let mut node = std::ptr::null_mut();
         let none = std::ptr::null();
-        // SAFETY: the parameters live through the call.
+        // SAFETY: the parameters outlive the call.
         let result = unsafe {
             sys::cuGraphAddKernelNode_v2(&raw mut node, self.0, none, 0, &raw const params)
         };
@@ -164,7 +165,7 @@ impl GraphGuard {
         if copy.bytes == 0 {
             return self.join(label);
         }
-        // Addresses are unified: the driver knows whose memory each is.
+        // Addresses are unified: the driver derives the owner of the memory from the address.
         let unified = sys::CUmemorytype::CU_MEMORYTYPE_UNIFIED;
         let params = sys::CUDA_MEMCPY3D {
             srcXInBytes: 0,
@@ -195,7 +196,7 @@ impl GraphGuard {
         };
         let mut node = std::ptr::null_mut();
         let none = std::ptr::null();
-        // SAFETY: the parameters live through the call.
+        // SAFETY: the parameters outlive the call.
         let result = unsafe {
             sys::cuGraphAddMemcpyNode(&raw mut node, self.0, none, 0, &raw const params, context)
         };
@@ -216,7 +217,7 @@ impl GraphGuard {
         };
         let mut node = std::ptr::null_mut();
         let none = std::ptr::null();
-        // SAFETY: the parameters live through the call.
+        // SAFETY: the parameters outlive the call.
         let result = unsafe {
             sys::cuGraphAddMemsetNode(&raw mut node, self.0, none, 0, &raw const params, context)
         };
@@ -230,7 +231,7 @@ impl GraphGuard {
         };
         let mut node = std::ptr::null_mut();
         let none = std::ptr::null();
-        // SAFETY: the parameters live through the call, the data as long as the graph.
+        // SAFETY: the parameters outlive the call, and the data outlives the graph.
         let result =
             unsafe { sys::cuGraphAddHostNode(&raw mut node, self.0, none, 0, &raw const params) };
         check(label, result).map(|()| node)
@@ -238,7 +239,7 @@ impl GraphGuard {
 
     fn join(&self, label: &str) -> NodeResult {
         let mut node = std::ptr::null_mut();
-        // SAFETY: a node without edges.
+        // SAFETY: the node has no edges.
         let result =
             unsafe { sys::cuGraphAddEmptyNode(&raw mut node, self.0, std::ptr::null(), 0) };
         check(label, result).map(|()| node)
@@ -251,7 +252,7 @@ impl GraphGuard {
         early: bool,
     ) -> Result<(), DriverError> {
         let data = sys::CUgraphEdgeData {
-            // The port of a kernel's programmatic trigger, or the end of the node.
+            // Port 1 is a kernel's programmatic trigger, port 0 the end of the node.
             from_port: u8::from(early),
             to_port: 0,
             type_: match early {
@@ -260,7 +261,7 @@ impl GraphGuard {
             },
             reserved: [0; 5],
         };
-        // SAFETY: both nodes are of this graph.
+        // SAFETY: both nodes belong to this graph.
         let result = unsafe {
             sys::cuGraphAddDependencies_v2(
                 self.0,

@@ -4,7 +4,7 @@ use cudarc::driver::sys;
 
 use crate::driver::DriverError;
 
-/// Every call of the driver that this crate makes.
+/// The driver functions that this crate calls.
 const CALLS: [&str; 37] = [
     "cuCtxEnablePeerAccess",
     "cuCtxSetCurrent",
@@ -45,30 +45,30 @@ const CALLS: [&str; 37] = [
     "cuStreamSynchronize",
 ];
 
-/// The version of CUDA that a driver must know, as `cuDriverGetVersion` tells it: graphs with programmatic edges.
+/// The minimum CUDA version, as `cuDriverGetVersion` reports it. It introduced programmatic edges in graphs.
 const MIN_VERSION: i32 = 12030;
 
 fn version_name(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Checks that the driver is present and complete. A call of a missing driver, or a missing call, would panic.
+/// Checks that the driver is present and complete. Otherwise a call of a missing function would panic.
 pub(super) fn check_library() -> Result<(), DriverError> {
-    // SAFETY: this loads the system's library if there is one.
+    // SAFETY: this loads the system's library if it exists.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::Missing {
             what: "no libcuda is found on this machine".into(),
         });
     }
-    // SAFETY: the library is there, as was just seen.
+    // SAFETY: the library was loaded above.
     let library = unsafe { sys::culib() };
-    // SAFETY: the symbols are only looked up.
+    // SAFETY: the symbols are looked up and not called.
     let has =
         |call: &str| unsafe { library.get::<unsafe extern "C" fn()>(call.as_bytes()) }.is_ok();
     let version = match has("cuDriverGetVersion") {
         true => {
             let mut version = 0;
-            // SAFETY: the call is there, and so is room for what it tells.
+            // SAFETY: the function exists, and the pointer is valid for writes.
             unsafe { sys::cuDriverGetVersion(&raw mut version) };
             version
         }

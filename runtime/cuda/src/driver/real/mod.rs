@@ -1,7 +1,6 @@
-//! Graphics cards.
+//! The driver of graphics cards.
 //!
-//! The driver's library is loaded when it is first asked for. Where it, or a call of it, is missing, that is an error and not
-//! the end of the process.
+//! The CUDA driver library is loaded on first use. A missing library or function is an error; the process continues.
 
 mod device;
 mod graph;
@@ -32,13 +31,13 @@ struct LoadedModule {
 struct LoadedFunction {
     module: ModuleHandle,
     handle: sys::CUfunction,
-    /// The most dynamic shared memory that it was told of.
+    /// The maximum dynamic shared memory that was set for the function.
     shared: u32,
 }
 
-/// Graphics cards, by NVIDIA's driver.
+/// Graphics cards, accessed through NVIDIA's driver.
 pub struct CudaDriver {
-    // Dropped in this order: what was made in contexts before them.
+    // The fields are dropped in this order: objects in contexts precede the contexts.
     graphs: Vec<Option<Executable>>,
     functions: Vec<LoadedFunction>,
     modules: Vec<LoadedModule>,
@@ -47,20 +46,20 @@ pub struct CudaDriver {
     failed: HostFailure,
     infos: Vec<DeviceInfo>,
     contexts: Vec<Context>,
-    /// The first one that is open, which calls without a device concern.
+    /// The index of the first open context, which is current for calls without a device.
     home: usize,
     cache: Cache,
 }
 
-// SAFETY: the driver's handles belong to the process. Each call turns to its context first.
+// SAFETY: the driver's handles belong to the process, and every call sets its context first.
 unsafe impl Send for CudaDriver {}
 
 impl CudaDriver {
-    /// All devices of the machine, of which those of these numbers are opened: others cannot be used, and keep nothing. What
-    /// NVRTC compiles is kept in the folder.
+    /// Opens the cards with these numbers. The driver lists all devices of the machine, but other cards cannot be used, and no resources
+    /// are reserved on them. `cache` is the folder for code that NVRTC compiles.
     ///
     /// # Errors
-    /// When there is no driver, it is too old, it has no device, or none of a number.
+    /// Returns an error if the driver is missing or too old, the machine has no device, or a number does not exist.
     pub fn new(cards: &[u32], cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
         let mut contexts = list_devices()?;
         let count = contexts.len();
@@ -76,7 +75,7 @@ impl CudaDriver {
         contexts[home].open()?;
         contexts[home].enter()?;
         let mut stream = std::ptr::null_mut();
-        // SAFETY: a new stream that does not wait for the default one.
+        // SAFETY: the pointer is valid for writes. The new stream does not wait for the default stream.
         let result = unsafe { sys::cuStreamCreate(&raw mut stream, 1) };
         check("making a queue", result)?;
         Ok(CudaDriver {
@@ -101,7 +100,7 @@ impl CudaDriver {
             .ok_or(DriverError::NoDevice { device, found })
     }
 
-    /// The code of a module for a device: made ahead of time, or compiled now.
+    /// Returns the code of a module for a device: precompiled code, or code that NVRTC compiles now.
     fn code(&self, device: Device, module: &Module) -> Result<Vec<u8>, DriverError> {
         let capability = self.context(device)?.info.capability;
         let refuse = |why: String| DriverError::Architecture {
@@ -128,7 +127,7 @@ impl CudaDriver {
         }
     }
 
-    /// Returns true if a range is within memory that was allocated here.
+    /// Returns an error unless a range is within memory of this driver.
     fn range(&self, at: Endpoint, bytes: u64) -> Result<(), DriverError> {
         let holds = |m: &Memory| {
             let end = at.address.checked_add(bytes);
@@ -146,7 +145,7 @@ impl CudaDriver {
         }
     }
 
-    /// Allows a kernel as much shared memory as a graph asks for.
+    /// Raises the limit of dynamic shared memory of a kernel to the value that a graph needs.
     fn allow_shared_memory(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
         let missing = || DriverError::Malformed {
             what: format!("there is no {}", kernel.function),
@@ -159,7 +158,7 @@ impl CudaDriver {
             let attribute =
                 sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             let bytes = i32::try_from(kernel.shared_bytes).unwrap_or(i32::MAX);
-            // SAFETY: a function of a loaded module.
+            // SAFETY: the function belongs to a loaded module.
             let result = unsafe { sys::cuFuncSetAttribute(found.handle, attribute, bytes) };
             check("asking for shared memory", result)?;
             found.shared = kernel.shared_bytes;
@@ -182,10 +181,10 @@ impl CudaDriver {
         memory
     }
 
-    /// The copy that [`Driver::write`] and [`Driver::read`] are.
+    /// Copies bytes for [`Driver::write`] and [`Driver::read`].
     fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<(), DriverError> {
         self.contexts[self.home].enter()?;
-        // SAFETY: both ranges are there; addresses are unified, and the host's are among them.
+        // SAFETY: both ranges are valid; addresses are unified and include host memory.
         check("copying", unsafe { sys::cuMemcpy(to, from, bytes) })
     }
 }
@@ -198,7 +197,7 @@ impl Driver for CudaDriver {
     fn free_memory(&self, device: Device) -> Result<u64, DriverError> {
         self.context(device)?.enter()?;
         let (mut free, mut total) = (0, 0);
-        // SAFETY: both are there to be written.
+        // SAFETY: both pointers are valid for writes.
         let result = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
         check("measuring a device", result).map(|()| free as u64)
     }
@@ -208,7 +207,7 @@ impl Driver for CudaDriver {
         let context = self.context(device)?;
         context.enter()?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the code is an ELF file, which tells its own length.
+        // SAFETY: the code is an ELF file, which contains its length.
         let result =
             unsafe { sys::cuModuleLoadData(&raw mut handle, code.as_ptr().cast::<c_void>()) };
         if let CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU | CUresult::CUDA_ERROR_INVALID_IMAGE = result
@@ -239,7 +238,7 @@ impl Driver for CudaDriver {
         self.context(loaded.device)?.enter()?;
         let symbol = CString::new(name).map_err(|_| none(loaded.name.clone()))?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: the module is loaded; the name ends with a zero byte.
+        // SAFETY: the module is loaded, and the name ends with a zero byte.
         let result =
             unsafe { sys::cuModuleGetFunction(&raw mut handle, loaded.handle, symbol.as_ptr()) };
         if result == CUresult::CUDA_ERROR_NOT_FOUND {
@@ -258,7 +257,7 @@ impl Driver for CudaDriver {
         self.context(device)?.enter()?;
         let mut address = 0;
         let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
-        // SAFETY: room for an address.
+        // SAFETY: the pointer is valid for writes.
         let result = unsafe { sys::cuMemAlloc_v2(&raw mut address, size) };
         if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return Err(DriverError::OutOfMemory {
@@ -280,9 +279,9 @@ impl Driver for CudaDriver {
         self.contexts[self.home].enter()?;
         let mut pointer = std::ptr::null_mut();
         let size = usize::try_from(bytes.max(1)).unwrap_or(usize::MAX);
-        // Portable: all contexts know it. Mapped: kernels reach it, at the same address.
+        // Portable: all contexts can use it. Mapped: kernels can access it at the same address.
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
-        // SAFETY: room for a pointer.
+        // SAFETY: the pointer is valid for writes.
         let result = unsafe { sys::cuMemHostAlloc(&raw mut pointer, size, flags) };
         if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return Err(DriverError::OutOfMemory {
@@ -292,7 +291,7 @@ impl Driver for CudaDriver {
             });
         }
         check("allocating memory of the host", result)?;
-        // SAFETY: so many bytes were allocated.
+        // SAFETY: the allocation has `size` bytes.
         unsafe { pointer.cast::<u8>().write_bytes(0, size) };
         Ok(self.record(Memory {
             side: Side::Host,
@@ -328,7 +327,7 @@ impl Driver for CudaDriver {
         };
         let mut can = 0;
         from.enter()?;
-        // SAFETY: two devices of the driver; the current context is the reader's.
+        // SAFETY: both devices are valid, and the reader's context is current.
         unsafe {
             check(
                 "asking for a link",
@@ -397,7 +396,7 @@ impl Driver for CudaDriver {
         let found = found
             .and_then(Option::as_ref)
             .ok_or_else(|| no_graph(graph))?;
-        // SAFETY: the graph is kept, and what it uses with it.
+        // SAFETY: the graph and the memory that it uses are alive.
         check("launching a graph", unsafe {
             sys::cuGraphLaunch(found.handle, self.stream)
         })
@@ -405,7 +404,7 @@ impl Driver for CudaDriver {
 
     fn synchronize(&mut self) -> Result<(), DriverError> {
         self.contexts[self.home].enter()?;
-        // SAFETY: the stream is there.
+        // SAFETY: the stream is valid.
         let result = unsafe { sys::cuStreamSynchronize(self.stream) };
         let host = self
             .failed
@@ -423,14 +422,14 @@ fn no_graph(graph: Graph) -> DriverError {
     }
 }
 
-/// Gives memory back to the driver.
+/// Returns memory to the driver.
 fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), DriverError> {
     let of = match memory.side {
         Side::Device(device) => device.0 as usize,
         Side::Host => home,
     };
     contexts[of].enter()?;
-    // SAFETY: it was allocated once, in this way, and is not used any more.
+    // SAFETY: the memory was allocated by the matching function and is not in use.
     let result = unsafe {
         match memory.side {
             Side::Device(_) => sys::cuMemFree_v2(memory.address),
@@ -442,7 +441,7 @@ fn release(contexts: &[Context], home: usize, memory: Memory) -> Result<(), Driv
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // Graphs must end before their memory is freed. Nobody can be told of an error here.
+        // Graphs must end before their memory is freed. A destructor cannot report an error.
         let _ = self.synchronize();
         self.graphs.clear();
         for (_, memory) in self.memories.drain() {
@@ -451,11 +450,11 @@ impl Drop for CudaDriver {
         for module in self.modules.drain(..) {
             if let Some(context) = self.contexts.get(module.device.0 as usize) {
                 let _ = context.enter();
-                // SAFETY: nothing of it runs any more.
+                // SAFETY: the module's kernels have ended.
                 unsafe { sys::cuModuleUnload(module.handle) };
             }
         }
-        // SAFETY: nothing runs on it any more.
+        // SAFETY: the stream is idle.
         unsafe { sys::cuStreamDestroy_v2(self.stream) };
     }
 }
@@ -466,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_driver_is_told_so() {
-        // SAFETY: this looks for the system's library.
+        // SAFETY: this loads the system's library if it exists.
         if unsafe { sys::is_culib_present() } {
             return;
         }

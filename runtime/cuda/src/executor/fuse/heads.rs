@@ -1,4 +1,4 @@
-//! Matches Q/K norm, RoPE, a factor and the KV-cache write.
+//! Matches Q/K norm, RoPE, a scale and the KV-cache write.
 
 use tpc_ir::op::{BinaryKind, Rope};
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -7,10 +7,10 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, Head, Heads};
 
-/// The most parts side by side.
+/// The maximum number of parts per launch.
 const MAX_PARTS: usize = 6;
 
-/// A part with its operands, and how its positions are embedded.
+/// A part with its operands, its result and its rotary embedding.
 struct Part<'a> {
     head: Head,
     operands: Vec<Value>,
@@ -18,7 +18,7 @@ struct Part<'a> {
     rope: Option<&'a InstData>,
 }
 
-/// The part that ends with an instruction of the set.
+/// Returns the part that ends with an instruction of the set.
 fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let result = end.results[0];
     let mut head = Head {
@@ -85,7 +85,7 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     })
 }
 
-/// Returns true if a part reads rows of heads, of the sizes of a value, and writes what it can.
+/// Returns true if the kernel supports the types and sizes of a part.
 fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value, Value)) -> bool {
     let [width, _, _, batches] = matcher.dims(x);
     let plain = sizes != result || matcher.are_f32(&[result]);
@@ -94,7 +94,7 @@ fn fits(matcher: &Matcher<'_>, x: Value, with: &[Value], (sizes, result): (Value
     plain && known && matcher.is_float(x) && with.iter().all(|v| matcher.is_float(*v))
 }
 
-/// The embedding that all turned parts share, with its operands behind the tensor.
+/// Returns the embedding that all rotated parts share, with its operands after the tensor. Returns `None` if the parts differ.
 fn shared_rope<'a>(parts: &[Part<'a>]) -> Option<Option<(&'a Rope, &'a [Value])>> {
     let mut all = parts
         .iter()
@@ -134,7 +134,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// The instructions between a product and attention of which a part may consist: so many kinds of links, those nearest to attention.
+/// Returns the instructions of a candidate part before attention, with up to `links` kinds of links, starting at attention.
 fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     let (inst, data, _) = defs.def(v);
     let mut out = vec![inst];
@@ -145,7 +145,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     if !found {
         out.clear();
     }
-    // In this order, each once.
+    // The kinds of links in this order, each at most once.
     let kinds: [fn(&InstData) -> bool; 3] = [
         |d| matches!(d.op, Op::Scale(_)),
         |d| matches!(d.op, Op::Rope(_)),
@@ -165,7 +165,7 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
             own.push(norm);
             below = defs.graph().inst(norm).operands[0];
         }
-        // Views between two links belong to the chain, views behind the last link do not.
+        // Views between two links belong to the chain; views after the last link do not.
         if found {
             own.extend(views);
         }

@@ -1,4 +1,4 @@
-//! Walks up from a value to what computes it: among the instructions of a set, and in a whole graph.
+//! Walks from a value up to its definition, within a set of instructions or in a whole graph.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The last instruction.
+    /// Returns the last instruction.
     pub(super) fn last(&self) -> Option<&'a InstData> {
         self.insts.last().map(|i| self.visit(*i))
     }
@@ -46,7 +46,7 @@ impl<'a> Matcher<'a> {
         self.graph.inst(inst)
     }
 
-    /// The instruction of the set that computes a value; reshapes between are passed.
+    /// Returns the instruction of the set that computes a value, and skips reshapes.
     pub(super) fn def(&self, v: Value) -> Option<&'a InstData> {
         let inst = self.graph.value(v).def.0;
         if !self.insts.contains(&inst) {
@@ -64,7 +64,7 @@ impl<'a> Matcher<'a> {
         self.matched.borrow().len() == self.insts.len()
     }
 
-    /// Returns true if something outside reads a value.
+    /// Returns true if an instruction outside of the set reads a value.
     pub(super) fn is_read_outside(&self, v: Value) -> bool {
         (self.kept)(v)
     }
@@ -82,24 +82,24 @@ impl<'a> Matcher<'a> {
         values.iter().all(|v| self.dtype(*v) == DType::F32)
     }
 
-    /// Returns true if a value is read as reals, one by one.
+    /// Returns true if a value has a float type and the layout of the file.
     pub(super) fn is_float(&self, v: Value) -> bool {
         let float = matches!(self.dtype(v), DType::F32 | DType::F16 | DType::Bf16);
         float && (self.format)(v) == StorageFormat::FILE
     }
 
-    /// Returns true if a weight lies in planes.
+    /// Returns true if a weight is stored in planes.
     pub(super) fn is_packed(&self, v: Value) -> bool {
         (self.format)(v) == Planes::FORMAT
     }
 
-    /// Returns true if it is a product with a weight in planes, as f32.
+    /// Returns true if the instruction is a product with a weight in planes and an f32 result.
     pub(super) fn is_product(&self, data: &InstData) -> bool {
         let product = matches!(data.op, Op::MulMat(_) | Op::MulMatId(_));
         product && self.are_f32(&data.results) && self.is_packed(data.operands[0])
     }
 
-    /// Of an operation on two tensors the one that the set computes, and the other; the first has the result's sizes.
+    /// Returns the definition of the operand that the set computes, and the other operand. The first has the sizes of the result.
     pub(super) fn inner(&self, data: &InstData) -> Option<(&'a InstData, Value)> {
         let [a, b] = *data.operands.as_slice() else {
             return None;
@@ -112,12 +112,12 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Returns true if it is an operation of a kind on two tensors.
+/// Returns true if the instruction is a binary op of this kind.
 pub(super) fn is_binary(data: &InstData, kind: BinaryKind) -> bool {
     matches!(&data.op, Op::Binary(op) if op.kind == kind)
 }
 
-/// Walks in a whole graph.
+/// A walker in a whole graph.
 #[derive(Clone, Copy)]
 pub(super) struct DefWalker<'a> {
     pub(super) context: &'a dyn FusionContext,
@@ -128,7 +128,7 @@ impl<'a> DefWalker<'a> {
         self.context.graph()
     }
 
-    /// Returns the instruction that computes a value, and the views between.
+    /// Returns the instruction that computes a value, and the views between them.
     pub(super) fn def(&self, v: Value) -> (Inst, &'a InstData, Vec<Inst>) {
         let graph = self.graph();
         let mut views = Vec::new();
@@ -140,7 +140,7 @@ impl<'a> DefWalker<'a> {
         (inst, graph.inst(inst), views)
     }
 
-    /// The set of what computes a value and all that this needs, as far as `within` says.
+    /// Returns the instructions that compute a value, recursively, as long as `within` accepts them.
     pub(super) fn closure(&self, v: Value, within: &dyn Fn(&InstData) -> bool) -> Vec<Inst> {
         let (inst, data, mut out) = self.def(v);
         if !within(data) {
@@ -153,7 +153,7 @@ impl<'a> DefWalker<'a> {
         out
     }
 
-    /// The only instruction that reads a value, where it is no output.
+    /// Returns the only reader of a value. Returns `None` if the value is an output.
     pub(super) fn only_user(&self, v: Value) -> Option<(Inst, &'a InstData)> {
         let [user] = *self.context.users(v) else {
             return None;
@@ -166,7 +166,7 @@ impl<'a> DefWalker<'a> {
         outputs.map(Output::value).any(|o| o == v)
     }
 
-    /// Returns true if a value is read by others than these.
+    /// Returns true if an instruction outside of `insts` reads a value, or the value is an output or unused.
     pub(super) fn is_read_outside(&self, v: Value, insts: &[Inst]) -> bool {
         let users = self.context.users(v);
         users.is_empty() || users.iter().any(|u| !insts.contains(u)) || self.is_output(v)

@@ -1,7 +1,7 @@
-//! The ops that a kernel computes at once: which sets of instructions launches should cover, and what the kernel of such a launch is.
+//! Fusion: the sets of instructions that launches should cover, and the kernels of these launches.
 //!
-//! A file for each family of patterns. `propose` finds sets in a graph, `read` tells what a set is to a kernel: whatever is proposed is
-//! read first, so that what covers a launch has a kernel.
+//! Each file contains one family of patterns. `propose` finds candidate sets in a graph; `read` converts a set to a fused kernel. Every
+//! candidate must pass `read`, so every fused launch has a kernel.
 
 mod all_reduce;
 mod heads;
@@ -18,25 +18,25 @@ use tpc_ir::{Graph, Inst, Place, Value};
 use crate::kernels::FusedOp;
 use matcher::{DefWalker, Matcher};
 
-/// The kernel of a launch of several instructions, with its operands and results.
+/// The kernel of a fused launch, with its operands and results.
 pub(super) struct FusedLaunch {
     pub(super) op: FusedOp,
     pub(super) operands: Vec<Value>,
-    /// Which of the operands are activations in terms.
+    /// The index of the operand that is read as terms.
     pub(super) terms: Option<usize>,
     pub(super) results: Vec<Value>,
 }
 
-/// The part of one place in a launch of several instructions.
+/// The role of one place in a fused launch.
 pub(super) enum Role {
-    /// One kernel computes it.
+    /// The place runs one kernel.
     Fused(FusedLaunch),
-    /// It takes part in a collective, and does no more.
+    /// The place runs only its part of a collective.
     Share,
 }
 
-/// Returns the part of each place in instructions, in program order: of one place, or of the participants of the collective that comes first.
-/// `None` where some place has no kernel.
+/// Returns the role of each place in a set of instructions, in program order. The set has one place, or begins with a collective and has
+/// its participants. Returns `None` if a place has no kernel.
 pub(super) fn roles_of(
     graph: &Graph,
     insts: &[Inst],
@@ -62,8 +62,8 @@ pub(super) fn roles_of(
     first.results.iter().map(at).collect()
 }
 
-/// The instructions, in program order, as one kernel computes them; `None` where there is none. `kept` says what is read elsewhere. Of a
-/// collective among them the kernel is that of the place of the others.
+/// Returns the kernel of a set of instructions in program order, or `None` if no family matches. `kept` returns true for values that are
+/// read elsewhere. If the set has a collective, the kernel belongs to the place of the other instructions.
 fn fused_launch(
     graph: &Graph,
     insts: &[Inst],
@@ -89,7 +89,7 @@ fn fused_launch(
     })
 }
 
-/// The sets of instructions on cards that have a kernel, those that spare most first.
+/// Returns the sets of instructions on cards that have a kernel, in the order of preference.
 pub(super) fn groups(context: &dyn FusionContext) -> Vec<Vec<Inst>> {
     let defs = DefWalker { context };
     let mut out = on_cards(&defs, mul_mat_glu::propose(&defs));

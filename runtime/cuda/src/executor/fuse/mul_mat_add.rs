@@ -1,4 +1,4 @@
-//! Products with what is added to them, and products of the same activations side by side.
+//! Matches products with additions, and groups of products of the same activations.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::mul_mat_glu::{ExpertProduct, expert_product};
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
 
-/// The most products side by side.
+/// The maximum number of products per launch.
 const MAX_PRODUCTS: usize = 6;
 
-/// A product and what is added to it.
+/// A product and the tensors added to it.
 struct Product {
     weight: Value,
     x: Value,
@@ -22,7 +22,7 @@ struct Product {
     result: Value,
 }
 
-/// The product that ends with an instruction of the set.
+/// Returns the product that ends with an instruction of the set.
 fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
     let result = data.results[0];
     match &data.op {
@@ -49,7 +49,7 @@ fn product(matcher: &Matcher<'_>, data: &InstData) -> Option<Product> {
     }
 }
 
-/// A product of experts and what is added for each.
+/// Returns the kernel of a product of experts with a bias per expert.
 fn expert_bias(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     let last = matcher.last()?;
     let ExpertProduct { product, more } = expert_product(matcher, last)?;
@@ -71,7 +71,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
 }
 
 fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
-    // A product ends with a value that nothing in the set reads.
+    // The set does not read the result of a product's last instruction.
     let graph = matcher.graph;
     let read = |v: &Value| {
         let mut insts = matcher.insts.iter();
@@ -118,7 +118,7 @@ fn dense_products(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// The sums that follow a product, each of which alone reads what comes before.
+/// Returns a product and the chain of additions that follow it. Each is the only reader of the value before it.
 fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     let mut out = vec![product];
     let mut last = product;
@@ -131,13 +131,13 @@ fn sums(defs: &DefWalker<'_>, product: Inst) -> Vec<Inst> {
     out
 }
 
-/// Returns true if what a sum adds is a weight: it is there from the beginning.
+/// Returns true if an addition adds a weight, which needs no earlier launch.
 fn adds_weight(defs: &DefWalker<'_>, sum: Inst) -> bool {
     let mut operands = defs.graph().inst(sum).operands.iter();
     operands.any(|v| matches!(defs.def(*v).1.op, Op::Weight(_)))
 }
 
-/// But those that gate others.
+/// Proposes sets of products, except the products in `gating`.
 pub(super) fn propose(defs: &DefWalker<'_>, gating: &[Inst]) -> Vec<Vec<Inst>> {
     let mut of: BTreeMap<Value, Vec<Inst>> = BTreeMap::new();
     let mut alone = Vec::new();

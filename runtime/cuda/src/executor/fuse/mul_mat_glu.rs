@@ -1,4 +1,4 @@
-//! Two products of the same activations, of weights or of experts, and the gate over them.
+//! Matches gated activations of two products with the same activations, of weights or of experts.
 
 use tpc_ir::op::Glu;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -7,13 +7,13 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher};
 use crate::kernels::FusedOp;
 
-/// A product, and what is added to it for each expert.
+/// A product, and an optional bias per expert.
 pub(super) struct ExpertProduct<'a> {
     pub(super) product: &'a InstData,
     pub(super) more: Option<Value>,
 }
 
-/// The product that ends with an instruction of the set.
+/// Returns the product that ends with an instruction of the set.
 pub(super) fn expert_product<'a>(
     matcher: &Matcher<'a>,
     data: &'a InstData,
@@ -36,7 +36,7 @@ pub(super) fn expert_product<'a>(
     })
 }
 
-/// A product whose first half of the rows gates the second.
+/// Returns the kernel of a product whose weight has the gate in the first half of its rows.
 fn split_weight(matcher: &Matcher<'_>, last: &InstData, glu: &Glu) -> Option<FusedLaunch> {
     let [both] = *last.operands.as_slice() else {
         return None;
@@ -94,7 +94,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// A product, or one of experts with what is added to it.
+/// Returns the instructions of a product, with the bias per expert if it has one.
 fn product_insts(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let graph = defs.graph();
     let inst = graph.value(v).def.0;

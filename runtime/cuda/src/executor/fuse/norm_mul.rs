@@ -1,5 +1,4 @@
-//! A norm times a tensor, with what makes the rows that it takes: sums, also over devices, norms before it, experts' results times their
-//! weights.
+//! Matches a norm times a tensor, with the source of its rows: sums, sums over devices, an earlier norm, or weighted sums of experts.
 
 use tpc_ir::op::BinaryKind;
 use tpc_ir::{Inst, InstData, Op, Value};
@@ -8,10 +7,10 @@ use super::FusedLaunch;
 use super::matcher::{DefWalker, Matcher, is_binary};
 use crate::kernels::{FusedOp, KeepInput, MAX_ALL_REDUCE_WIDTH, MAX_ROUTED_EXPERTS, RowSource};
 
-/// The most devices whose parts are added where they are normalised.
+/// The maximum number of devices whose parts are summed before a norm.
 const MAX_DEVICES: usize = 8;
 
-/// A norm of the set times a tensor: the norm, and the tensor.
+/// Returns a norm of the set that is multiplied by a tensor, and the tensor.
 fn scaled_norm<'a>(matcher: &Matcher<'a>, data: &InstData) -> Option<(&'a InstData, Value)> {
     if !is_binary(data, BinaryKind::Mul) {
         return None;
@@ -69,7 +68,7 @@ fn row_source(matcher: &Matcher<'_>, v: Value, operands: &mut Vec<Value>) -> Opt
     }
 }
 
-/// Parts times factors, added up along axis 1.
+/// Matches a weighted sum along axis 1.
 fn weighted_sum(
     matcher: &Matcher<'_>,
     v: Value,
@@ -84,7 +83,7 @@ fn weighted_sum(
         is_binary(product, BinaryKind::Mul) && matcher.def(parts).or(matcher.def(by)).is_none();
     let [n, k, tokens, one] = matcher.dims(parts);
     let few = k.as_const().is_some_and(|k| k <= MAX_ROUTED_EXPERTS);
-    // The rows of the result are those of tokens.
+    // The rows of the result are the tokens.
     let [m, b, c, d] = matcher.dims(v);
     let rows = m == n && ((b == tokens && c.is_one()) || (b.is_one() && c == tokens));
     operands.extend([parts, by]);
@@ -124,7 +123,7 @@ pub(super) fn read(matcher: &Matcher<'_>) -> Option<FusedLaunch> {
     })
 }
 
-/// The sets that end with a sum: with what is added, with one of them, or alone.
+/// Returns the candidate sets that end with an addition: with the source of one operand, or the addition alone.
 fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     let (sum, data, mut views) = defs.def(v);
     views.push(sum);
@@ -142,7 +141,7 @@ fn sum_sets(defs: &DefWalker<'_>, v: Value) -> Vec<Vec<Inst>> {
     out
 }
 
-/// A norm times a tensor, or parts times factors, added up.
+/// Returns the instructions of a scaled norm or a weighted sum.
 fn row_source_set(defs: &DefWalker<'_>, v: Value) -> Vec<Inst> {
     let (inst, data, mut out) = defs.def(v);
     out.push(inst);
