@@ -118,7 +118,7 @@ pub(super) struct PlacementArgs {
     /// Tokens in the cache when the speed of decoding is estimated.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
-    /// Whether sums over devices have the bits of one device: auto where that costs at most 3 %.
+    /// Give sums over devices the bits of one device; auto does so if it costs at most 3 %.
     #[arg(
         long,
         value_name = "on|off|auto",
@@ -159,7 +159,7 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
-/// Each value of an option by itself; none, once, where it is not given.
+/// Returns each value of an option by itself, or one empty list if the option is not given.
 fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     if values.is_empty() {
         return vec![Vec::new()];
@@ -167,7 +167,7 @@ fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     values.iter().map(|v| vec![v.clone()]).collect()
 }
 
-/// The value of an option that may be given once, except to `tpc plan`.
+/// Returns the value of an option that only `tpc plan` may repeat.
 fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
     match values {
         [] => None,
@@ -182,7 +182,7 @@ fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
     }
 }
 
-/// The value of an option, if it is given.
+/// Returns the value of an option, if it is given.
 fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
     option.clone().transpose().map_err(Failure::usage)
 }
@@ -198,7 +198,7 @@ impl PlacementArgs {
         Ok(read.placement)
     }
 
-    /// These options for the machine that `other` describes.
+    /// Returns these options with the machine that `other` describes.
     pub(super) fn on_machine_of(self, other: &PlacementArgs) -> PlacementArgs {
         PlacementArgs {
             devices: other.devices.clone(),
@@ -215,8 +215,8 @@ impl PlacementArgs {
         }
     }
 
-    /// Whether each of these options that is given, but those of the machine, has the value that it has in `made`, or the
-    /// default that holds there.
+    /// True if every given option has the value that it has in `made`, or the default if `made` does not give it. The options of
+    /// the machine are not compared.
     pub(super) fn agree_with(&self, made: &PlacementArgs) -> bool {
         fn one<T: PartialEq>(
             given: &Option<Parsed<T>>,
@@ -261,46 +261,45 @@ impl PlacementArgs {
             && defaults(|a, b| a.rpc == b.rpc)
     }
 
-    /// The release of a project's engine that the options name, or else the newest.
+    /// Returns the release that the options name if it is of the engine of `maker`, else the newest release of that engine.
     pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
         let given = self.engine.as_ref().ok().map(|choice| choice.build);
         let given = given.filter(|build| build.engine == maker);
         given.unwrap_or_else(|| Build::newest(maker))
     }
 
-    /// The value of `--devices`, if it is given.
+    /// Returns the value of `--devices`, if it is given.
     pub(super) fn devices(&self) -> Option<Parsed<DeviceLists>> {
         only("--devices", &self.devices)
     }
 
-    /// Whether they say the machine.
+    /// True if the options give devices or a topology.
     pub(super) fn names_a_machine(&self) -> bool {
         !self.devices.is_empty() || self.topology.is_some()
     }
 
-    /// Whether they say more of the machine than its devices and its topology.
+    /// True if the options give links, reserved memory or host memory.
     pub(super) fn says_links(&self) -> bool {
         self.link.is_some() || self.reserve.is_some() || self.host_memory.is_some()
     }
 
-    /// The topology file.
+    /// Returns the path of the topology file.
     pub(super) fn topology_path(&self) -> Option<&Path> {
         self.topology.as_deref()
     }
 
-    /// The content of the topology file.
+    /// Reads the content of the topology file.
     pub(super) fn topology_bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
         let path = self.topology.as_deref();
         path.map(|p| input::read_file(p, MAX_TOPOLOGY)).transpose()
     }
 
-    /// The context, where the options say it.
+    /// Returns the context size, if the options give one above 0.
     pub(super) fn ctx_size(&self) -> Result<Option<u64>, Failure> {
         Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
     }
 
-    /// The same options for each of the devices and contexts that are given: one for `tpc plan` to compare with the
-    /// others.
+    /// Returns one set of options per combination of the given devices and contexts, which `tpc plan` compares.
     pub(super) fn each(&self) -> Vec<PlacementArgs> {
         let devices: Vec<Parsed<DeviceLists>> = (self.devices.iter())
             .flat_map(|lists| match lists {
@@ -309,7 +308,7 @@ impl PlacementArgs {
             })
             .collect();
         let mut out = Vec::new();
-        // Without an option there is one choice: not to give it.
+        // An option that is not given counts as one choice.
         for devices in choices(&devices) {
             for ctx_size in choices(&self.ctx_size) {
                 out.push(PlacementArgs {
@@ -322,7 +321,7 @@ impl PlacementArgs {
         out
     }
 
-    /// The options that say the machine, as they were given.
+    /// Returns the options that describe the machine, as they were given.
     pub(super) fn machine_words(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Some(Ok(lists)) = self.devices() {
@@ -344,12 +343,12 @@ impl PlacementArgs {
         out
     }
 
-    /// The types of the K and the V cache, where the options say them.
+    /// Returns the types of the K and the V cache, if they are given.
     pub(super) fn cache_types(&self) -> Result<[Option<DType>; 2], Failure> {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
 
-    /// The placement on the devices of `--devices`.
+    /// Returns the placement on the devices of `--devices`.
     pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
         let lists = match self.devices() {
             Some(lists) => lists,
@@ -359,7 +358,7 @@ impl PlacementArgs {
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
-    /// The placement on these devices, whatever `--devices` says.
+    /// Returns the placement on these devices and ignores `--devices`.
     pub(super) fn placement_on(
         &self,
         list: &DeviceList,
@@ -424,7 +423,7 @@ impl PlacementArgs {
         self.with_main(out)
     }
 
-    /// The placement with the main device, where one is named.
+    /// Adds the main device to the placement, if `--main-gpu` names one.
     fn with_main(&self, mut out: Placement) -> Result<Placement, Failure> {
         match given(&self.main_gpu)? {
             Some(main) if matches!(out.split_mode, SplitMode::None | SplitMode::Auto) => {
@@ -441,7 +440,7 @@ impl PlacementArgs {
         }
     }
 
-    /// The machine with the devices of this list.
+    /// Returns the machine with the devices of this list.
     fn machine(&self, list: &DeviceList) -> Result<Machine, Failure> {
         let file = self.topology.as_deref().map(read_topology).transpose()?;
         let reserve = given(&self.reserve)?;
@@ -456,7 +455,7 @@ impl PlacementArgs {
         request.machine().map_err(Failure::usage)
     }
 
-    /// The same options, with the devices of servers at these positions.
+    /// Returns the same options, with the devices of servers at these positions.
     pub(super) fn with_servers_at(mut self, positions: Option<Vec<usize>>) -> PlacementArgs {
         if let Some(Ok(servers)) = &mut self.rpc {
             servers.at = positions;
@@ -464,7 +463,7 @@ impl PlacementArgs {
         self
     }
 
-    /// The servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
+    /// Returns the servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
     fn servers(&self) -> Result<Servers, Failure> {
         let mut servers = given(&self.rpc)?.unwrap_or_default();
         servers.last = given(&self.split_mode)? == Some(SplitMode::Tensor);

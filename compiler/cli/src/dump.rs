@@ -1,4 +1,4 @@
-//! `tpc dump`: the IR after a stage, as text or for Graphviz.
+//! `tpc dump`: prints the IR after a stage, as text or for Graphviz.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ enum Stage {
 }
 
 impl Stage {
-    /// The graph of the stage, if it is one.
+    /// Returns the graph of the stage, if the stage has one.
     fn graph(self, compiled: &CompiledModel) -> Option<&Graph> {
         match self {
             Stage::Model => Some(&compiled.model.graph),
@@ -57,7 +57,7 @@ enum Format {
     Dot,
 }
 
-/// `3`, or `3-5`.
+/// A layer range: `3`, or `3-5`.
 #[derive(Clone, Copy, Debug)]
 struct Layers(LayerRange);
 
@@ -90,8 +90,8 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-/// The program for batches of one token and for the largest ones, weights stored as the devices store them; as in the file
-/// where it is not said what devices these are.
+/// Assembles the program for batches of one token and for the largest batches. `storage` decides the layout of weights; without
+/// known devices it is the file's layout.
 fn program(compiled: &CompiledModel, storage: &dyn Target) -> Result<Program, Failure> {
     assemble(&compiled.programs, &compiled.batch_shapes(), storage).map_err(|e| {
         let help = "ask for a shorter context (-c) or smaller batches (-ub)";
@@ -103,7 +103,7 @@ fn wrong(option: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help))
 }
 
-/// The program of an artefact.
+/// Prints the program of an artefact.
 fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
     if args.stage != Stage::Program {
         let message = "an artefact has a program, and no graph of the stages before".to_owned();

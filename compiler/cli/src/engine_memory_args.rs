@@ -7,10 +7,10 @@ use super::output::Failure;
 use super::values::{self, Parsed};
 use tpc_core::placement::EngineOptions;
 
-/// The heading of the options in help, by which `foreign` knows them.
+/// The heading of the options in help; `foreign` recognises the options by it.
 pub(super) const HEADING: &str = "Memory of llama.cpp (with --engine llama.cpp)";
 
-/// The options. They count with `--engine llama.cpp`.
+/// The options. They have an effect only with `--engine llama.cpp`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = HEADING)]
 pub(super) struct EngineMemoryArgs {
@@ -42,7 +42,7 @@ fn given<T: Clone>(value: Option<&Parsed<T>>) -> Result<Option<T>, Failure> {
 }
 
 impl EngineMemoryArgs {
-    /// The options of the engine; `-np` may be open.
+    /// Returns the engine's options. `open_slots` means that the line does not give `-np`.
     pub(super) fn options(&self, open_slots: bool) -> Result<EngineOptions, Failure> {
         let default = EngineOptions::default();
         let [k, v] = default.draft_caches;
