@@ -30,7 +30,7 @@ pub(super) struct Args {
     keys: Option<Parsed<Pattern>>,
 }
 
-/// The part of a header that was asked for.
+/// The part of a header that the options select.
 struct Selection<'h> {
     header: &'h Header,
     entries: Vec<&'h Entry>,
@@ -44,7 +44,7 @@ fn order(endianness: Endianness) -> &'static str {
     }
 }
 
-/// The items whose name a pattern is found in; all without one.
+/// Returns the items whose name matches the pattern, or all items without a pattern.
 fn matching<'a, T>(
     all: &'a [T],
     pattern: &Option<Parsed<Pattern>>,
