@@ -15,10 +15,10 @@ pub(super) enum Format {
     Github,
 }
 
-/// An engine by whose rules a captured graph is checked.
+/// An engine whose rules a captured graph is checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Target {
-    /// ggml's backend of several devices.
+    /// ggml's backend for several devices.
     GgmlMeta,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     pub(super) graph: Option<PathBuf>,
-    /// Run a program of llama.cpp on a device that captures its graphs, and check these.
+    /// Run a llama.cpp program on a device that captures its graphs, and check the graphs.
     #[arg(long, value_name = "llama-bench …", conflicts_with_all = ["models", "graph", "command", "target"])]
     pub(super) rpc_command: Option<String>,
     /// Keep the graphs of --rpc-command in this folder.
