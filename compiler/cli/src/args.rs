@@ -30,27 +30,27 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of
-    /// --topology, else one: of run and bench the processor].
+    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of --topology, else
+    /// one; for run and bench the processor].
     #[arg(long, value_name = "SPEC", value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; its devices may be named in --devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// Links between cards: nvlink, pcie-p2p or pcie [default: what `tpc devices` says].
+    /// Links between cards: nvlink, pcie-p2p or pcie [default: the links that `tpc devices` shows].
     #[arg(long, value_name = "KIND", value_parser = values::link())]
     link: Option<Parsed<LinkKind>>,
-    /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB of a card's, 0 of a cpu's].
+    /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB for a card, 0 for a cpu].
     #[arg(long, value_name = "BYTES", value_parser = values::reserve())]
     reserve: Option<Parsed<Reserve>>,
-    /// Memory of the host, such as `64GiB` [default: what --topology says, else not known]. Of a machine whose devices share it: all
-    /// of it.
+    /// Memory of the host, such as `64GiB` [default: the value in --topology, else unknown]. If devices share the host's memory:
+    /// all of it.
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// Servers of llama.cpp's RPC, `HOST:PORT,…`: the first devices are in their machines, under -sm tensor the last ones.
+    /// Servers of llama.cpp's RPC, `HOST:PORT,…`. The first devices are on these servers, under -sm tensor the last ones.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
-    /// How devices share the model [-sm; default: auto; of captured graphs: tensor].
+    /// How devices share the model [-sm; default: auto; for captured graphs: tensor].
     #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
     split_mode: Option<Parsed<SplitMode>>,
     /// Proportions of the devices, such as `3,1` [-ts].
@@ -61,22 +61,22 @@ pub(super) struct PlacementArgs {
         value_parser = values::tensor_split()
     )]
     tensor_split: Option<Parsed<TensorSplit>>,
-    /// The device that -sm none uses, by its position in --devices [-mg; default: 0].
+    /// The device for -sm none, by its position in --devices [-mg; default: 0].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::main_gpu())]
     main_gpu: Option<Parsed<u64>>,
     /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].
     #[arg(long, value_name = "REGEX=PLACE", value_parser = values::overrides())]
     override_tensor: Vec<Parsed<Vec<OverridePattern>>>,
-    /// Experts of the first N layers stay on the host [-ncmoe].
+    /// Keep the experts of the first N layers on the host [-ncmoe].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::n_cpu_moe())]
     n_cpu_moe: Option<Parsed<u64>>,
-    /// All experts stay on the host [-cmoe].
+    /// Keep all experts on the host [-cmoe].
     #[arg(long)]
     cpu_moe: bool,
-    /// The KV cache stays on the host [-nkvo].
+    /// Keep the KV cache on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// The last N layers run on the devices, the output counted as one; a number, `all` or `auto` [-ngl; default: all].
+    /// Run the last N layers on the devices, the output counted as one; a number, `all` or `auto` [-ngl; default: all].
     #[arg(
         long,
         alias = "gpu-layers",
@@ -85,10 +85,10 @@ pub(super) struct PlacementArgs {
         value_parser = values::gpu_layers()
     )]
     n_gpu_layers: Option<Parsed<GpuLayers>>,
-    /// Type of the K cache [-ctk; default: f16; of eval: f32].
+    /// Type of the K cache [-ctk; default: f16; for eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_k())]
     cache_type_k: Option<Parsed<DType>>,
-    /// Type of the V cache [-ctv; default: f16; of eval: f32].
+    /// Type of the V cache [-ctv; default: f16; for eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
     /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context; plan takes several [default: 0].
@@ -106,16 +106,17 @@ pub(super) struct PlacementArgs {
     /// Number of sequences [-np; default: 1].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::parallel())]
     parallel: Option<Parsed<u64>>,
-    /// Drafting of tokens: `draft-mtp` plans the file's blocks for it.
+    /// Drafting of tokens: `draft-mtp` plans the file's drafting blocks.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
-    /// The engine that the plan is for: tpc, llama.cpp or ik_llama.cpp, with a release if it is not the newest.
+    /// The engine of the plan: tpc, llama.cpp or ik_llama.cpp, with a release if it is not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
-    /// The back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: that of the cards' maker].
+    /// The back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: the back end of the cards'
+    /// maker].
     #[arg(long, value_name = "NAME", value_parser = values::backend())]
     backend: Option<Parsed<Backend>>,
-    /// Tokens in the cache when the speed of decoding is estimated.
+    /// Tokens in the cache for the estimate of the decoding speed.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
     /// Give sums over devices the bits of one device; auto does so if it costs at most 3 %.
@@ -128,7 +129,7 @@ pub(super) struct PlacementArgs {
         value_parser = values::deterministic()
     )]
     deterministic: Parsed<SumOrder>,
-    /// Fused attention [-fa]. tpc always fuses; `off` counts scores in memory under --engine llama.cpp.
+    /// Fused attention [-fa]. tpc always fuses; with --engine llama.cpp, `off` adds the memory of the scores.
     #[arg(
         long,
         value_name = "on|off|auto",
@@ -481,7 +482,7 @@ impl PlacementArgs {
     }
 }
 
-/// The longest topology file that is read, in bytes.
+/// The longest accepted topology file, in bytes.
 const MAX_TOPOLOGY: u64 = 16 << 20;
 
 /// Reads a topology file.

@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
 /// Checks that the placement options except `--devices` agree with the options that the artefact was compiled with.
 ///
 /// # Errors
-/// Returns TPC0587 if they differ.
+/// Returns TPC0587 if they differ, or if links, reserved memory or host memory are given.
 pub(super) fn options_are_free(
     (path, model): (&Path, Option<&Path>),
     artefact: &Artefact,

@@ -16,7 +16,7 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "ExtraFileMemory the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
-    /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
+    /// A draft model in a file of its own; its weights, cache and buffers are counted [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
     /// Layers of the draft on the devices [-ngld; default: all].
@@ -28,7 +28,7 @@ pub(crate) struct BesideArgs {
         value_parser = values::gpu_layers()
     )]
     gpu_layers_draft: Option<Parsed<GpuLayers>>,
-    /// Cells of the draft's context [-cd; default: the model's, as llama.cpp has it].
+    /// Cells of the draft's context [-cd; default: the model's context, as in llama.cpp].
     #[arg(long, value_name = "N", requires = "model_draft", value_parser = values::ctx_size())]
     ctx_size_draft: Option<Parsed<u64>>,
     /// Devices of the draft, such as `dev0,dev2`, or `none` for the host [-devd; default: all].

@@ -16,13 +16,13 @@ use tpc_engine::artefact::{self as fit, Mismatch};
 pub(super) struct Args {
     /// An artefact (.tpc).
     model: PathBuf,
-    /// Its model; also as `--model FILE` [default: beside the artefact].
+    /// Its model; also as `--model FILE` [default: the model in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
-    /// The devices that it would run on, such as `cpu,cpu`.
+    /// The devices to check for, such as `cpu,cpu`.
     #[arg(long, value_name = "SPEC")]
     devices: Option<String>,
-    /// The topology file of the machine that it would run on.
+    /// The topology file of the machine to check for.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
     /// Output format.

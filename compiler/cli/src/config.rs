@@ -25,7 +25,7 @@ const EXAMPLE: &str =
 /// The settings of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    /// The path of the file; empty if there is no file.
+    /// The path of the file; empty without a file.
     pub(super) path: PathBuf,
     /// `[lint]`.
     pub(super) lint: Section,

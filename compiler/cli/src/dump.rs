@@ -20,18 +20,18 @@ use tpc_diag::{Diagnostic, codes};
 enum Stage {
     /// The model on one place, as its architecture describes it.
     Model,
-    /// The factors of each distinct layer: the tensors that they run through, and what forbids splitting them.
+    /// The factors of each distinct layer: the tensors that they run through, and the reasons against splitting them.
     Factors,
     /// The model with places and copies.
     Placed,
-    /// The same with shardings; unreduced sums are reduced where they arise.
+    /// The placed model with shardings; unreduced sums are reduced immediately.
     Sharded,
-    /// The same with copies and collectives where they cost least.
+    /// The sharded model with copies and collectives at their cheapest places.
     Rewrite,
     /// The programs of the host and of every device.
     Programs,
-    /// The same with an address for every value and the order of all work, for batches of one token and for the largest
-    /// batches of a prompt (-c, -ub).
+    /// The programs with an address for every value and the order of all work, for two sizes of batches: one token, and the
+    /// largest batch of a prompt (-c, -ub).
     Program,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Draw these layers only, and what they read from elsewhere (with --format dot).
+    /// Draw only these layers, and the values that they read from elsewhere (with --format dot).
     #[arg(long, value_name = "N|N-M")]
     layers: Option<Layers>,
     #[command(flatten)]

@@ -69,7 +69,7 @@ enum Command {
     Plan(Box<plan::Args>),
     /// Find mistakes in a model file, a captured graph, options, or a command line of llama.cpp.
     Lint(lint::Args),
-    /// Show the metadata, tensors, types and bytes of a GGUF file, or what is in an artefact.
+    /// Show the metadata, tensors, types and bytes of a GGUF file, or the content of an artefact.
     Inspect(inspect::Args),
     /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
@@ -79,17 +79,17 @@ enum Command {
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
-    /// Compile a model for devices, to be run without planning.
+    /// Compile a model for devices into an artefact that runs without planning.
     Compile(compile::Args),
     /// Check if an artefact runs here, or must be compiled again.
     Check(check::Args),
     /// Run a model: the answer to a prompt, or a chat.
     Run(run::Args),
-    /// Time prompts and generation, in the form of llama-bench.
+    /// Time prompts and generation, in the format of llama-bench.
     Bench(bench::Args),
     /// Serve ggml's RPC protocol: run llama.cpp's graphs, or capture and lint them.
     Rpc(rpc::Args),
-    /// Print the token ids of a text, or of a message as the model reads it.
+    /// Print the token ids of a text, or of a message in the model's chat format.
     Tokenize(tokenize::Args),
     /// Write a small model with random weights, or a header of any size.
     Synth(synth::Args),

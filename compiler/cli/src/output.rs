@@ -223,7 +223,7 @@ pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     fs::remove_file(&part)
 }
 
-/// Returns the target of a path, and the temporary file that is written first. Pipes and terminals have no temporary file.
+/// Returns the target of a path, and the temporary file that is written first; `None` for pipes and terminals.
 fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
     // A link keeps its target.
     let target = match fs::canonicalize(path) {

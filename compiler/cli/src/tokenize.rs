@@ -33,16 +33,16 @@ pub(super) struct Args {
     /// Print the text of these token ids.
     #[arg(long, value_name = "1,2,…", conflicts_with_all = ["text", "prompt", "file", "ids", "special", "no_bos", "chat"])]
     detokenize: Option<Ids>,
-    /// Print the ids alone, with commas between, wherever the text comes from.
+    /// Print only the ids, with commas between, for any source of the text.
     #[arg(long)]
     ids: bool,
-    /// Read special tokens that are written in the text, such as `<|im_end|>`.
+    /// Parse special tokens in the text, such as `<|im_end|>`.
     #[arg(long)]
     special: bool,
     /// Leave out the tokens that the file adds at the beginning and the end of a text.
     #[arg(long)]
     no_bos: bool,
-    /// Take the text for a user's message, and make a prompt of it by the file's chat template.
+    /// Treat the text as a user's message, and make a prompt of it with the file's chat template.
     #[arg(long, conflicts_with_all = ["special", "no_bos"])]
     chat: bool,
 }

@@ -1,4 +1,4 @@
-//! The values of the placement options, read where the arguments are parsed.
+//! Parsers for the values of the placement options.
 
 use std::ffi::OsStr;
 
@@ -369,7 +369,7 @@ impl Pattern {
     }
 }
 
-/// A reader of the pattern of `--tensors`.
+/// Makes a parser of the pattern of `--tensors`.
 pub(super) fn tensors() -> Reader<Pattern> {
     Reader {
         parse: |text| Pattern::parse("--tensors", text),
@@ -377,7 +377,7 @@ pub(super) fn tensors() -> Reader<Pattern> {
     }
 }
 
-/// A reader of the pattern of `--keys`.
+/// Makes a parser of the pattern of `--keys`.
 pub(super) fn keys() -> Reader<Pattern> {
     Reader {
         parse: |text| Pattern::parse("--keys", text),

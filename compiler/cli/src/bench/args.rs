@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// round of both.
     #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
     pub(super) compare: Option<String>,
-    /// The form of the result.
+    /// The format of the result.
     #[arg(
         long,
         short = 'o',

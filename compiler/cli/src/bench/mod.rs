@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch: (ready.ubatch)
             .min(longest.saturating_mul(sequences))
             .max(sequences),
-        // If a batch ends one prompt and begins others, each has logits.
+        // A batch may hold the ends of several prompts, and each end needs logits.
         outputs: sequences,
         sequences,
         executor: ExecutorOptions {

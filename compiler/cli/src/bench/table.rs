@@ -131,7 +131,7 @@ fn columns(subject: &Subject) -> Vec<Column> {
     out
 }
 
-/// The cache type that has no column.
+/// The cache type without a column.
 const USUAL: &str = "f16";
 
 fn row_of(subject: &Subject, m: &Measured) -> Vec<String> {

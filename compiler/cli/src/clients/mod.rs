@@ -70,8 +70,8 @@ pub(super) fn interrupted() -> Arc<AtomicBool> {
     pressed
 }
 
-/// Serves clients and captures their graphs until Ctrl-C. With `once` it ends when graphs were captured and no client is
-/// connected.
+/// Serves clients and captures their graphs until Ctrl-C. With `once` it ends when graphs were captured and all
+/// clients have disconnected.
 pub(super) fn capture(server: &Server, once: bool) -> Captures {
     let captures = Captures::default();
     let pressed = interrupted();
@@ -86,7 +86,7 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
 /// Writes one file per kind of graph into a folder, and creates the folder if it is missing.
 ///
 /// # Errors
-/// Returns TPC0758 if there is no graph, and the errors of writing files.
+/// Returns TPC0758 without a graph, and the errors of writing files.
 pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let texts = captures.texts();
     if texts.is_empty() {

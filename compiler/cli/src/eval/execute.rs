@@ -17,7 +17,7 @@ pub(super) struct Evaluation {
 
 impl Evaluation {
     /// Compares the draft of the token `ahead` places further with the model's own choice there. Returns the number of equal
-    /// choices, and of places where both choices are known.
+    /// choices and the number of comparisons.
     pub(super) fn agreement(&self, ahead: usize, draft: &[f64]) -> (usize, usize) {
         let choices = |logits: &[f64]| -> Vec<Option<usize>> {
             let best = |row: &[f64]| {

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         _ => "--tokens".to_owned(),
     };
     check_tokens(tokens.iter().copied(), ready.n_vocab, &whose)?;
-    // Programs have memory for the logits of `ready.outputs` tokens. The reference executor has no such limit.
+    // Programs have memory for the logits of `ready.outputs` tokens. The reference executor is not limited.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
         ExecutorKind::Cpu

@@ -232,7 +232,8 @@ impl Reader<'_> {
         }
     }
 
-    /// True for several short options in one word (`-vc4096`) or a negative number, which the parser of arguments reads.
+    /// True for words that the parser of arguments reads: several short options in one word (`-vc4096`), negative numbers, and
+    /// every option of a subcommand without placement options.
     fn is_cluster(&self, name: &str) -> bool {
         let rest = name.trim_start_matches('-');
         let first = rest.chars().next();

@@ -427,7 +427,7 @@ fn devices(value: &str) -> Translation {
     }
 }
 
-/// Translates a number of MiB, or a list per device, of which the largest number counts.
+/// Translates a number of MiB, or a list per device; the largest number of a list counts.
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {

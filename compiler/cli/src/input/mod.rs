@@ -57,7 +57,7 @@ pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// Returns a word as reports show it. An address has no secret parts.
+/// Returns a word as reports show it: an address loses its secret parts.
 pub(super) fn shown(word: &Path) -> String {
     let address = word.to_str().filter(|t| is_address(t));
     match address.and_then(|t| Address::parse(t).ok()) {

@@ -22,10 +22,10 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// List the tensors whose names a regular expression is found in.
+    /// List the tensors whose names match a regular expression.
     #[arg(long, value_name = "REGEX", value_parser = values::tensors())]
     tensors: Option<Parsed<Pattern>>,
-    /// Show the metadata whose keys a regular expression is found in.
+    /// Show the metadata whose keys match a regular expression.
     #[arg(long, value_name = "REGEX", value_parser = values::keys())]
     keys: Option<Parsed<Pattern>>,
 }

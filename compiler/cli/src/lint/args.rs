@@ -24,8 +24,7 @@ pub(super) enum Target {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of
-    /// tpc.toml].
+    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of tpc.toml].
     #[arg(value_name = "MODEL", conflicts_with = "graph")]
     pub(super) models: Vec<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
@@ -37,25 +36,25 @@ pub(crate) struct Args {
     /// Keep the graphs of --rpc-command in this folder.
     #[arg(long, value_name = "DIR", requires = "rpc_command")]
     pub(super) capture: Option<PathBuf>,
-    /// Check the graph by the rules of another engine.
+    /// Check the graph against the rules of another engine.
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     pub(super) target: Option<Target>,
-    /// The graph's architecture, which the engine of --target may refuse by name.
+    /// The graph's architecture; the engine of --target may refuse it by name.
     #[arg(long, value_name = "NAME", requires = "target")]
     pub(super) architecture: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
-    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
+    /// Turn all warnings (`warnings`), or findings with these codes, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     pub(super) deny: Vec<String>,
     /// Leave out the findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     pub(super) allow: Vec<String>,
-    /// Settings: files, devices, and what is denied and allowed [default: tpc.toml here or above].
+    /// Settings: files, devices, denied and allowed codes [default: tpc.toml here or above].
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
-    /// A command line of llama.cpp, with any environment variables before it.
+    /// A llama.cpp command line, with any environment variables before it.
     #[arg(last = true, value_name = "llama-server …")]
     pub(super) command: Vec<String>,
     #[command(flatten)]

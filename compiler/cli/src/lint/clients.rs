@@ -15,7 +15,7 @@ pub(crate) struct VerdictArgs {
     /// Output format of the verdicts.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
+    /// Turn all warnings (`warnings`), or findings with these codes, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     deny: Vec<String>,
     /// Leave out the findings with these codes; repeatable.

@@ -85,7 +85,7 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// True if a cure is shown: the edited line has no new error, and either asks for the advised placement or fits and is
+    /// True if a cure is shown: the edited line does not have new errors, and either asks for the advised placement or fits and is
     /// proved. Rewrites the cure as options of the line.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {

@@ -14,7 +14,7 @@ fn wrong(pattern: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, pattern, message).help(help))
 }
 
-/// True if a word is a pattern: it has a wildcard, and there is no file of that name.
+/// True if a word is a pattern: it contains a wildcard, and a file of that name does not exist.
 fn is_pattern(word: &str) -> bool {
     word.contains(['*', '?', '[']) && !word.contains("://") && !Path::new(word).exists()
 }

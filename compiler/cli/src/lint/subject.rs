@@ -51,7 +51,8 @@ pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     command.each().map_err(Failure::usage)
 }
 
-/// Returns llama.cpp's default shares of the layers: the free memory of each device in GiB, in the form of `-ts`.
+/// Returns llama.cpp's default shares of the layers, in the form of `-ts`: the usable memory of each device in GiB. The shares
+/// are 1 if all memories are equal or one is unknown.
 pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
     let memory = |d: usize| placement.topology.device(d).usable_memory();
     let all: Option<Vec<f64>> = (0..placement.devices.len()).map(memory).collect();

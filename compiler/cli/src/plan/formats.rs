@@ -30,7 +30,7 @@ enum Either<'a> {
     Refusal(Refusal<'a>),
 }
 
-/// The object that JSON and RON readers get if there is no plan.
+/// The object that JSON and RON readers get instead of a refused plan.
 #[derive(Serialize)]
 struct Refusal<'a> {
     tpc: u32,

@@ -21,7 +21,7 @@ use tpc_diag::{Diagnostic, codes};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// Further models, which are compared with the first.
+    /// Further models to compare with the first.
     #[arg(value_name = "MODEL")]
     more: Vec<PathBuf>,
     /// Output format.
@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Repeatable.
     #[arg(long, value_name = "TENSOR")]
     why: Vec<String>,
-    /// Also write the plan as one HTML page, which loads nothing else.
+    /// Also write the plan as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Show the changes since an earlier plan, which `--format json` printed. Differences are not errors.
@@ -43,10 +43,10 @@ pub(super) struct Args {
     /// Fit the machine's speeds to measurements: the output of llama-bench (md, json, jsonl, csv) or a log of llama-server.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
-    /// Keep the calibration in a topology file: that of --topology with it, or a new one.
+    /// Write the calibration to a topology file: a copy of the file of --topology, or a new one.
     #[arg(long, value_name = "FILE.ron", requires = "calibrate")]
     write_topology: Option<PathBuf>,
-    /// Give a plan that is not proved (TPC0391), with a warning.
+    /// Accept a plan that is not proved (TPC0391), with a warning.
     #[arg(long)]
     allow_unproved: bool,
     #[command(flatten)]

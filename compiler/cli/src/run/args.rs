@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Keep backslashes in -p as they are, which is the default.
     #[arg(long, conflicts_with = "escape")]
     pub(super) no_escape: bool,
-    /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
+    /// Token ids to continue, instead of a text; the answer is also printed as ids. Repeatable, each with its own answer.
     #[arg(
         long,
         value_name = "1,2,3",

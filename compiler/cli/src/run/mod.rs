@@ -40,7 +40,7 @@ use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
 use stream::{Stream, To};
 
-/// The default of `-n` for a text that is continued, which may never end by itself. Answers to messages have no such limit.
+/// The default of `-n` for a text that is continued, which may never end by itself. Answers to messages are not limited.
 const CONTINUED: usize = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

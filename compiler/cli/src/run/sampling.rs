@@ -17,7 +17,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     temperature: f32,
-    /// Sample from the N likeliest tokens; 0 or less is no limit.
+    /// Sample from the N likeliest tokens; 0 or less takes all tokens.
     #[arg(
         long,
         value_name = "N",
@@ -41,7 +41,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     min_p: f32,
-    /// Make the last tokens less likely by this factor; 1 is no penalty.
+    /// Make the last tokens less likely by this factor; 1 turns the penalty off.
     #[arg(
         long,
         value_name = "X",

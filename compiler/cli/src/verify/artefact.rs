@@ -85,7 +85,7 @@ fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
 }
 
 /// Proves that an artefact computes its model. The model's graph comes from its header and the options that the graph depends on.
-/// The planning of the artefact has no influence.
+/// The proof does not depend on how the artefact was planned.
 fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     let manifest = read.manifest();
     let other = |what: &str, found: &str, model: &str| {

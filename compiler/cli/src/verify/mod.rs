@@ -20,7 +20,7 @@ use tpc_numeric::{self as numeric, Agreement, Feed};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// The model of an artefact; also as `--model FILE` [default: beside the artefact].
+    /// The model of an artefact; also as `--model FILE` [default: the model in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf", conflicts_with = "graph")]
     weights: Option<PathBuf>,
     /// Also run a small model with the same split, once whole and once as programs, and compare the results.

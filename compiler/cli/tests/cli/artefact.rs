@@ -605,7 +605,7 @@ fn headers_suffice_to_compile() {
     assert!(!Path::new(&none).exists());
 }
 
-/// A killed process leaves the former file or the new one, never a partial file.
+/// Checks that a killed process leaves the former file or the new one, never a partial file.
 #[test]
 fn a_compiler_that_is_killed_leaves_a_whole_file() {
     let (scratch, model) = folder();
@@ -634,7 +634,7 @@ fn a_compiler_that_is_killed_leaves_a_whole_file() {
     }
 }
 
-/// The stored artefact of format 1 must always run, or be refused with a diagnostic.
+/// Checks that the stored artefact of format 1 runs, or is refused with a diagnostic.
 #[test]
 fn the_artefact_of_format_1_is_accepted_or_refused_in_words() {
     let artefact = text(&data("artefacts", "format-1.tpc"));

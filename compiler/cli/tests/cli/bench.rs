@@ -131,7 +131,7 @@ fn llama_benchs_options_are_understood_or_explained() {
     }
 }
 
-/// The other program ends when tpc is ended.
+/// Checks that the other program ends when tpc is ended.
 #[cfg(unix)]
 #[test]
 fn the_other_program_ends_with_this_one() {

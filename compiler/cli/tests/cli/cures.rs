@@ -265,7 +265,7 @@ fn every_cure_fits_and_draws_no_error() {
     assert!(tally.cures > tally.unfit / 2, "{} cures", tally.cures);
 }
 
-/// For an uneven division of layers, the first cure is a better division, which keeps all other options.
+/// Checks that the first cure of an uneven division of layers is a better division.
 #[test]
 fn shares_come_first() {
     let model = header("qwen3-30b-a3b").unwrap();
@@ -280,7 +280,7 @@ fn shares_come_first() {
     assert_eq!(cures[0].len(), 2, "{cures:?}");
 }
 
-/// If a line has override patterns, the cure removes layers from these patterns.
+/// Checks that the cure of a line with override patterns removes layers from these patterns.
 #[test]
 fn patterns_of_the_line_are_edited() {
     let model = header("qwen3-30b-a3b").unwrap();

@@ -180,7 +180,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
     assert!(words(&ran.stderr).contains("left, right"), "{}", ran.stderr);
 }
 
-/// A plan that leaves exactly the reserve fits; with one byte less it does not.
+/// Checks that a plan fits if it leaves exactly the reserve, and does not fit with one byte less.
 #[test]
 fn the_reserve_counts_to_the_byte() {
     let scratch = Scratch::new();
@@ -265,7 +265,7 @@ fn one_device_is_named_by_its_position() {
         );
         assert!(said.contains("none, all on 5090#"), "{said}");
     }
-    // In other split modes `-mg` has no influence, with a note. A missing device is an error.
+    // In other split modes `-mg` is ignored with a note. A missing device is an error.
     let ran = plan(SMALL, "--devices 2 -sm layer -mg 1 -c 4096");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("TPC0420"), "{}", ran.stderr);

@@ -113,7 +113,7 @@ fn the_file_of_a_fetched_model_stands_before_the_line() {
     );
 }
 
-/// The options before the line describe the machine, and the equivalent command keeps them.
+/// Checks that the equivalent command keeps the options before the line, which describe the machine.
 #[test]
 fn the_equivalent_keeps_the_machine() {
     let scratch = Scratch::new();

@@ -80,8 +80,8 @@ fn measured(spec: &str) -> (Resident, u64) {
     (most, plan)
 }
 
-/// The anonymous memory of a process equals the plan's bytes within 2 %, plus a fixed cost of the program. Pages of the file that
-/// loading has read are not counted: the system keeps them while it has room.
+/// Checks that the anonymous memory of a process equals the plan's bytes within 2 %, plus a fixed cost of the program. Pages of
+/// the file that loading has read are not counted: the system keeps them while it has room.
 #[test]
 fn a_running_model_takes_the_bytes_of_its_plan() {
     let (small, small_plan) = measured(SMALL);

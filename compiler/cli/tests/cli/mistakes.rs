@@ -464,7 +464,7 @@ fn many_files_are_linted_with_settings() {
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "4"]);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("TPC0611").count(), 1, "{}", ran.stderr);
-    // With one device there is no sharing, so the finding is left out.
+    // One device does not share tensors, so the finding is left out.
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "1"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     // Every format lists all files.

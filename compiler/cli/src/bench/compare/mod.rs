@@ -102,7 +102,7 @@ impl<'a> Other<'a> {
     /// Measures the tests that both programs have, in rounds.
     ///
     /// # Errors
-    /// Returns the errors of the model, TPC0427 if the other program fails, and TPC0400 if the programs have no common test.
+    /// Returns the errors of the model, TPC0427 if the other program fails, and TPC0400 if the programs do not share a test.
     pub(super) fn measure(
         &self,
         bench: &mut Bench<'_, '_>,

@@ -22,7 +22,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the name and the speed; `None` if the test has no tokens.
+    /// Returns the name and the speed; `None` for a test without tokens.
     fn named(&self) -> Option<(String, f64)> {
         let depth = self.n_depth;
         let test = match (self.n_prompt, self.n_gen) {
