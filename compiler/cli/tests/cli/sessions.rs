@@ -172,7 +172,7 @@ fn a_saved_session_goes_on() {
     refuses(&run(&model, &[&begin[..], &exact].concat()), 1, "TPC0576");
 }
 
-/// Starts a run with these options and without a chat.
+/// Starts a greedy run without output; the options save its session.
 fn saving(model: &Path, options: &[&str]) -> Child {
     Command::new(TPC)
         .args(["run", model.to_str().unwrap(), "--temp", "0", "-t", "1"])
