@@ -1,4 +1,4 @@
-//! Findings in a command line of llama.cpp as a function: `tpc lint -- llama-server …` for programs.
+//! Findings in a command line of llama.cpp, as a library function: `tpc lint -- llama-server …` for other programs.
 
 use std::ffi::OsString;
 
@@ -14,20 +14,20 @@ use tpc_lint::format::EngineFacts;
 /// The findings in a command line of llama.cpp, for one model.
 #[derive(Clone, Debug)]
 pub struct LineVerdict {
-    /// The model's file, with the test of a benchmark behind it where the line has several.
+    /// The model's file, followed by the name of the test if the line is a benchmark with several tests.
     pub model: String,
-    /// The numbers of devices that were planned for.
+    /// The device counts that were planned.
     pub devices: Vec<usize>,
-    /// The release that the line is for, and the source of the facts.
+    /// The release that the line is for, and the source of the facts about it.
     pub engine: EngineFacts,
     /// The findings; each diagnostic has a code, a severity, a message and a cure.
     pub findings: Vec<Finding>,
-    /// The `tpc plan` command that asks for the same.
+    /// The equivalent `tpc plan` command.
     pub equivalent: Option<String>,
 }
 
 impl LineVerdict {
-    /// Whether the engine refuses the line, fails on it, or has too little memory for it.
+    /// True if the engine refuses the line, fails on it, or has too little memory for it.
     pub fn has_errors(&self) -> bool {
         let mut all = self.findings.iter();
         all.any(|f| f.diagnostic.severity == tpc_diag::Severity::Error)
@@ -44,12 +44,12 @@ struct LintOnly {
 
 /// Returns the findings in a command line of llama.cpp or ik_llama.cpp: one verdict, or one per test of a benchmark.
 ///
-/// `line` has the words of the command, with any environment variables before the program. `machine` has the options that
-/// stand before the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. Nothing is printed, and no
-/// settings file is read but the one that `--config` names or that lies in the folder or above it.
+/// `line` has the words of the command, with any environment variables before the program. `machine` has the options that precede
+/// the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. The function prints no output. The only
+/// settings file it reads is the one of `--config`, or the nearest `tpc.toml` in the folder or above it.
 ///
 /// # Errors
-/// The diagnostics of a line or an option that cannot be read.
+/// Returns the diagnostics of a line or an option that cannot be read.
 pub fn lint_line(line: &[String], machine: &[String]) -> Result<Vec<LineVerdict>, Vec<Diagnostic>> {
     let given = machine.iter().cloned().chain(["--".to_owned()]);
     let words: Vec<String> = given.chain(line.iter().cloned()).collect();

@@ -30,27 +30,27 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of
-    /// --topology, else one: of run and bench the processor].
+    /// A count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; plan takes several [default: all of --topology, else
+    /// one; for run and bench the processor].
     #[arg(long, value_name = "SPEC", value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Devices and links of a machine; its devices may be named in --devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
-    /// Links between cards: nvlink, pcie-p2p or pcie [default: what `tpc devices` says].
+    /// Links between cards: nvlink, pcie-p2p or pcie [default: the links that `tpc devices` shows].
     #[arg(long, value_name = "KIND", value_parser = values::link())]
     link: Option<Parsed<LinkKind>>,
-    /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB of a card's, 0 of a cpu's].
+    /// Memory of each device left to the driver, such as `1GiB` or `2GiB,0` [default: 1GiB for a card, 0 for a cpu].
     #[arg(long, value_name = "BYTES", value_parser = values::reserve())]
     reserve: Option<Parsed<Reserve>>,
-    /// Memory of the host, such as `64GiB` [default: what --topology says, else not known]. Of a machine whose devices share it: all
-    /// of it.
+    /// Memory of the host, such as `64GiB` [default: the value in --topology, else unknown]. If devices share the host's memory:
+    /// all of it.
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// Servers of llama.cpp's RPC, `HOST:PORT,…`: the first devices are in their machines, under -sm tensor the last ones.
+    /// Servers of llama.cpp's RPC, `HOST:PORT,…`. The first devices are on these servers, under -sm tensor the last ones.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
-    /// How devices share the model [-sm; default: auto; of captured graphs: tensor].
+    /// How devices share the model [-sm; default: auto; for captured graphs: tensor].
     #[arg(long, value_name = "MODE", value_parser = values::split_mode())]
     split_mode: Option<Parsed<SplitMode>>,
     /// Proportions of the devices, such as `3,1` [-ts].
@@ -61,22 +61,22 @@ pub(super) struct PlacementArgs {
         value_parser = values::tensor_split()
     )]
     tensor_split: Option<Parsed<TensorSplit>>,
-    /// The device that -sm none uses, by its position in --devices [-mg; default: 0].
+    /// The device for -sm none, by its position in --devices [-mg; default: 0].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::main_gpu())]
     main_gpu: Option<Parsed<u64>>,
     /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].
     #[arg(long, value_name = "REGEX=PLACE", value_parser = values::overrides())]
     override_tensor: Vec<Parsed<Vec<OverridePattern>>>,
-    /// Experts of the first N layers stay on the host [-ncmoe].
+    /// Keep the experts of the first N layers on the host [-ncmoe].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::n_cpu_moe())]
     n_cpu_moe: Option<Parsed<u64>>,
-    /// All experts stay on the host [-cmoe].
+    /// Keep all experts on the host [-cmoe].
     #[arg(long)]
     cpu_moe: bool,
-    /// The KV cache stays on the host [-nkvo].
+    /// Keep the KV cache on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// The last N layers run on the devices, the output counted as one; a number, `all` or `auto` [-ngl; default: all].
+    /// Run the last N layers on the devices, the output counted as one; a number, `all` or `auto` [-ngl; default: all].
     #[arg(
         long,
         alias = "gpu-layers",
@@ -85,10 +85,10 @@ pub(super) struct PlacementArgs {
         value_parser = values::gpu_layers()
     )]
     n_gpu_layers: Option<Parsed<GpuLayers>>,
-    /// Type of the K cache [-ctk; default: f16; of eval: f32].
+    /// Type of the K cache [-ctk; default: f16; for eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_k())]
     cache_type_k: Option<Parsed<DType>>,
-    /// Type of the V cache [-ctv; default: f16; of eval: f32].
+    /// Type of the V cache [-ctv; default: f16; for eval: f32].
     #[arg(long, value_name = "TYPE", value_parser = values::cache_type_v())]
     cache_type_v: Option<Parsed<DType>>,
     /// Cells of the KV cache, such as 32768 or 32k; 0 is the model's context; plan takes several [default: 0].
@@ -106,19 +106,20 @@ pub(super) struct PlacementArgs {
     /// Number of sequences [-np; default: 1].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::parallel())]
     parallel: Option<Parsed<u64>>,
-    /// Drafting of tokens: `draft-mtp` plans the file's blocks for it.
+    /// Drafting of tokens: `draft-mtp` plans the file's drafting blocks.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
     spec_type: Parsed<Drafting>,
-    /// The engine that the plan is for: tpc, llama.cpp or ik_llama.cpp, with a release if it is not the newest.
+    /// The engine of the plan: tpc, llama.cpp or ik_llama.cpp, with a release if it is not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
-    /// The back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: that of the cards' maker].
+    /// The back end of llama.cpp's devices: CUDA, ROCm, Vulkan, SYCL, Metal, CPU or RPC [default: the back end of the cards'
+    /// maker].
     #[arg(long, value_name = "NAME", value_parser = values::backend())]
     backend: Option<Parsed<Backend>>,
-    /// Tokens in the cache when the speed of decoding is estimated.
+    /// Tokens in the cache for the estimate of the decoding speed.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
-    /// Whether sums over devices have the bits of one device: auto where that costs at most 3 %.
+    /// Give sums over devices the bits of one device; auto does so if it costs at most 3 %.
     #[arg(
         long,
         value_name = "on|off|auto",
@@ -128,7 +129,7 @@ pub(super) struct PlacementArgs {
         value_parser = values::deterministic()
     )]
     deterministic: Parsed<SumOrder>,
-    /// Fused attention [-fa]. tpc always fuses; `off` counts scores in memory under --engine llama.cpp.
+    /// Fused attention [-fa]. tpc always fuses; with --engine llama.cpp, `off` adds the memory of the scores.
     #[arg(
         long,
         value_name = "on|off|auto",
@@ -159,7 +160,7 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
-/// Each value of an option by itself; none, once, where it is not given.
+/// Returns each value of an option by itself, or one empty list if the option is not given.
 fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     if values.is_empty() {
         return vec![Vec::new()];
@@ -167,7 +168,7 @@ fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     values.iter().map(|v| vec![v.clone()]).collect()
 }
 
-/// The value of an option that may be given once, except to `tpc plan`.
+/// Returns the value of an option that only `tpc plan` may repeat.
 fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
     match values {
         [] => None,
@@ -182,7 +183,7 @@ fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
     }
 }
 
-/// The value of an option, if it is given.
+/// Returns the value of an option, if it is given.
 fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
     option.clone().transpose().map_err(Failure::usage)
 }
@@ -198,7 +199,7 @@ impl PlacementArgs {
         Ok(read.placement)
     }
 
-    /// These options for the machine that `other` describes.
+    /// Returns these options with the machine that `other` describes.
     pub(super) fn on_machine_of(self, other: &PlacementArgs) -> PlacementArgs {
         PlacementArgs {
             devices: other.devices.clone(),
@@ -215,8 +216,8 @@ impl PlacementArgs {
         }
     }
 
-    /// Whether each of these options that is given, but those of the machine, has the value that it has in `made`, or the
-    /// default that holds there.
+    /// True if every given option has the value that it has in `made`, or the default if `made` does not give it. The options of
+    /// the machine are not compared.
     pub(super) fn agree_with(&self, made: &PlacementArgs) -> bool {
         fn one<T: PartialEq>(
             given: &Option<Parsed<T>>,
@@ -261,46 +262,45 @@ impl PlacementArgs {
             && defaults(|a, b| a.rpc == b.rpc)
     }
 
-    /// The release of a project's engine that the options name, or else the newest.
+    /// Returns the release that the options name if it is of the engine of `maker`, else the newest release of that engine.
     pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
         let given = self.engine.as_ref().ok().map(|choice| choice.build);
         let given = given.filter(|build| build.engine == maker);
         given.unwrap_or_else(|| Build::newest(maker))
     }
 
-    /// The value of `--devices`, if it is given.
+    /// Returns the value of `--devices`, if it is given.
     pub(super) fn devices(&self) -> Option<Parsed<DeviceLists>> {
         only("--devices", &self.devices)
     }
 
-    /// Whether they say the machine.
+    /// True if the options give devices or a topology.
     pub(super) fn names_a_machine(&self) -> bool {
         !self.devices.is_empty() || self.topology.is_some()
     }
 
-    /// Whether they say more of the machine than its devices and its topology.
+    /// True if the options give links, reserved memory or host memory.
     pub(super) fn says_links(&self) -> bool {
         self.link.is_some() || self.reserve.is_some() || self.host_memory.is_some()
     }
 
-    /// The topology file.
+    /// Returns the path of the topology file.
     pub(super) fn topology_path(&self) -> Option<&Path> {
         self.topology.as_deref()
     }
 
-    /// The content of the topology file.
+    /// Reads the content of the topology file.
     pub(super) fn topology_bytes(&self) -> Result<Option<Vec<u8>>, Failure> {
         let path = self.topology.as_deref();
         path.map(|p| input::read_file(p, MAX_TOPOLOGY)).transpose()
     }
 
-    /// The context, where the options say it.
+    /// Returns the context size, if the options give one above 0.
     pub(super) fn ctx_size(&self) -> Result<Option<u64>, Failure> {
         Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
     }
 
-    /// The same options for each of the devices and contexts that are given: one for `tpc plan` to compare with the
-    /// others.
+    /// Returns one set of options per combination of the given devices and contexts, which `tpc plan` compares.
     pub(super) fn each(&self) -> Vec<PlacementArgs> {
         let devices: Vec<Parsed<DeviceLists>> = (self.devices.iter())
             .flat_map(|lists| match lists {
@@ -309,7 +309,7 @@ impl PlacementArgs {
             })
             .collect();
         let mut out = Vec::new();
-        // Without an option there is one choice: not to give it.
+        // An option that is not given counts as one choice.
         for devices in choices(&devices) {
             for ctx_size in choices(&self.ctx_size) {
                 out.push(PlacementArgs {
@@ -322,7 +322,7 @@ impl PlacementArgs {
         out
     }
 
-    /// The options that say the machine, as they were given.
+    /// Returns the options that describe the machine, as they were given.
     pub(super) fn machine_words(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Some(Ok(lists)) = self.devices() {
@@ -344,12 +344,12 @@ impl PlacementArgs {
         out
     }
 
-    /// The types of the K and the V cache, where the options say them.
+    /// Returns the types of the K and the V cache, if they are given.
     pub(super) fn cache_types(&self) -> Result<[Option<DType>; 2], Failure> {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
 
-    /// The placement on the devices of `--devices`.
+    /// Returns the placement on the devices of `--devices`.
     pub(super) fn placement(&self, defaults: Defaults) -> Result<Placement, Failure> {
         let lists = match self.devices() {
             Some(lists) => lists,
@@ -359,7 +359,7 @@ impl PlacementArgs {
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
-    /// The placement on these devices, whatever `--devices` says.
+    /// Returns the placement on these devices and ignores `--devices`.
     pub(super) fn placement_on(
         &self,
         list: &DeviceList,
@@ -424,7 +424,7 @@ impl PlacementArgs {
         self.with_main(out)
     }
 
-    /// The placement with the main device, where one is named.
+    /// Adds the main device to the placement, if `--main-gpu` names one.
     fn with_main(&self, mut out: Placement) -> Result<Placement, Failure> {
         match given(&self.main_gpu)? {
             Some(main) if matches!(out.split_mode, SplitMode::None | SplitMode::Auto) => {
@@ -441,7 +441,7 @@ impl PlacementArgs {
         }
     }
 
-    /// The machine with the devices of this list.
+    /// Returns the machine with the devices of this list.
     fn machine(&self, list: &DeviceList) -> Result<Machine, Failure> {
         let file = self.topology.as_deref().map(read_topology).transpose()?;
         let reserve = given(&self.reserve)?;
@@ -456,7 +456,7 @@ impl PlacementArgs {
         request.machine().map_err(Failure::usage)
     }
 
-    /// The same options, with the devices of servers at these positions.
+    /// Returns the same options, with the devices of servers at these positions.
     pub(super) fn with_servers_at(mut self, positions: Option<Vec<usize>>) -> PlacementArgs {
         if let Some(Ok(servers)) = &mut self.rpc {
             servers.at = positions;
@@ -464,7 +464,7 @@ impl PlacementArgs {
         self
     }
 
-    /// The servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
+    /// Returns the servers of other machines. llama.cpp lists their devices first, but last under a tensor split.
     fn servers(&self) -> Result<Servers, Failure> {
         let mut servers = given(&self.rpc)?.unwrap_or_default();
         servers.last = given(&self.split_mode)? == Some(SplitMode::Tensor);
@@ -482,7 +482,7 @@ impl PlacementArgs {
     }
 }
 
-/// The longest topology file that is read, in bytes.
+/// The longest accepted topology file, in bytes.
 const MAX_TOPOLOGY: u64 = 16 << 20;
 
 /// Reads a topology file.

@@ -16,14 +16,14 @@ use crate::args::PlacementArgs;
 use crate::input;
 use crate::output::{self, Failure};
 
-/// An artefact, and where its model is if that is said.
+/// An artefact, and the path of its model if the command line gives it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     pub(super) artefact: &'a Path,
     model: Option<&'a Path>,
 }
 
-/// The artefact among one or two words of the command line, in either order: `--model FILE` may stand before it.
+/// Finds the artefact among one or two paths of the command line, in either order. `--model FILE` may give the first one.
 pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Named<'a>> {
     let second_is = |p: &&Path| !is_artefact(first) && is_artefact(p);
     match second.filter(second_is) {
@@ -38,7 +38,7 @@ pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Nam
     }
 }
 
-/// Whether a file is an artefact: by its name, or by its first bytes.
+/// True if a file is an artefact, by its name or by its first bytes.
 pub(super) fn is_artefact(path: &Path) -> bool {
     if path
         .extension()
@@ -54,10 +54,10 @@ pub(super) fn is_artefact(path: &Path) -> bool {
     read.is_some_and(|mut f| f.read_exact(&mut head).is_ok() && head == *b"PK\x03\x04")
 }
 
-/// A model has no other one.
+/// Refuses a second file after a model.
 ///
 /// # Errors
-/// TPC0400 for a second file where the first is no artefact.
+/// Returns TPC0400 if there is a second file although the first is not an artefact.
 pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = second else { return Ok(()) };
     let message = format!("`{}` is one file too many", path.display());
@@ -67,10 +67,10 @@ pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     )))
 }
 
-/// The bytes of an artefact.
+/// Reads the bytes of an artefact.
 ///
 /// # Errors
-/// TPC0402 for what cannot be read or is too long.
+/// Returns TPC0402 if the file cannot be read or is too long.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     input::read_file(path, MAX_BYTES)
 }
@@ -78,17 +78,17 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads an artefact and verifies its program.
 ///
 /// # Errors
-/// TPC0402 for what cannot be read, and TPC0580 to TPC0583 for what is no artefact.
+/// Returns TPC0402 if the file cannot be read, and TPC0580 to TPC0583 if it is not a valid artefact.
 pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
     let bytes = bytes(path)?;
     let name = path.display().to_string();
     Artefact::read(&bytes, STORAGE_FORMATS).map_err(|e| Failure::usage(e.diagnostic(&name)))
 }
 
-/// Whether placement options, but `--devices`, are those of the artefact, which has decided them.
+/// Checks that the placement options except `--devices` agree with the options that the artefact was compiled with.
 ///
 /// # Errors
-/// TPC0587.
+/// Returns TPC0587 if they differ, or if links, reserved memory or host memory are given.
 pub(super) fn options_are_free(
     (path, model): (&Path, Option<&Path>),
     artefact: &Artefact,
@@ -119,12 +119,12 @@ pub(super) fn options_are_free(
 }
 
 impl Named<'_> {
-    /// The artefact, and its model where that is named.
+    /// Returns the path of the artefact, and of its model if the command line names it.
     pub(super) fn files(&self) -> (&Path, Option<&Path>) {
         (self.artefact, self.model)
     }
 
-    /// Where the model is: as said, or beside the artefact.
+    /// Returns the path of the model: the given one, or else the model's file name in the folder of the artefact.
     pub(super) fn model_path(&self, artefact: &Artefact) -> PathBuf {
         let beside = || {
             let file = artefact.manifest().model.files.first();
@@ -134,10 +134,10 @@ impl Named<'_> {
         self.model.map_or_else(beside, Path::to_owned)
     }
 
-    /// The artefact's model, where it is there.
+    /// Opens the artefact's model, if its file exists.
     ///
     /// # Errors
-    /// A file that is there and cannot be read as a model, and one that was named and is not there.
+    /// Returns an error if the file cannot be read as a model, or if a named file does not exist.
     pub(super) fn model(&self, artefact: &Artefact) -> Result<Option<GgufFile>, Failure> {
         let path = self.model_path(artefact);
         match self.model.is_none() && !path.exists() {
@@ -147,11 +147,11 @@ impl Named<'_> {
     }
 }
 
-/// Binds an artefact to the model that is here, and to the devices and the topology that options say: what does not fit is an error,
-/// another topology a warning. Returns the model.
+/// Binds an artefact to its model and to the devices and the topology of the options. A mismatch is an error, except that another
+/// topology is a warning. Returns the model.
 ///
 /// # Errors
-/// TPC0584 without a model, TPC0585, TPC0586, TPC0588 or TPC0592 where something does not fit, TPC0405 for a bare header.
+/// Returns TPC0584 without a model, TPC0585, TPC0586, TPC0588 or TPC0592 for a mismatch, and TPC0405 for a bare header.
 pub(super) fn bind(
     named: &Named<'_>,
     artefact: &Artefact,
@@ -189,7 +189,7 @@ pub(super) fn bind(
     input::with_data(file, &named.model_path(artefact))
 }
 
-/// The diagnostic of a model that is not there.
+/// Builds the diagnostic of a missing model.
 fn not_there(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
     let path = named.model_path(artefact);
     let name = named.artefact.display().to_string();
@@ -197,7 +197,7 @@ fn not_there(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
     Diagnostic::new(&codes::NO_MODEL, name, message).help("give the model's file: --model PATH")
 }
 
-/// The note that an artefact was checked without its model.
+/// Builds the note that an artefact was checked without its model.
 pub(super) fn without_model(named: &Named<'_>, artefact: &Artefact) -> Diagnostic {
     let d = not_there(named, artefact);
     Diagnostic {

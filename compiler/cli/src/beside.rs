@@ -16,7 +16,7 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Beside the model, as llama.cpp loads it")]
 pub(crate) struct BesideArgs {
-    /// A draft with a file of its own; its weights, cache and buffers are counted [-md].
+    /// A draft model in a file of its own; its weights, cache and buffers are counted [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
     /// Layers of the draft on the devices [-ngld; default: all].
@@ -28,7 +28,7 @@ pub(crate) struct BesideArgs {
         value_parser = values::gpu_layers()
     )]
     gpu_layers_draft: Option<Parsed<GpuLayers>>,
-    /// Cells of the draft's context [-cd; default: the model's, as llama.cpp has it].
+    /// Cells of the draft's context [-cd; default: the model's context, as in llama.cpp].
     #[arg(long, value_name = "N", requires = "model_draft", value_parser = values::ctx_size())]
     ctx_size_draft: Option<Parsed<u64>>,
     /// Devices of the draft, such as `dev0,dev2`, or `none` for the host [-devd; default: all].
@@ -56,7 +56,7 @@ pub(crate) struct BesideArgs {
     control_vector: Vec<String>,
 }
 
-/// The position of a device by its name: `dev1`, `CUDA1`.
+/// Returns the position of a device by its name: `dev1`, `CUDA1`.
 fn position(option: &str, name: &str) -> Result<usize, Failure> {
     use tpc_ggml::llama_cpp::{Buffer, buffer};
     match buffer(name) {
@@ -71,14 +71,14 @@ fn position(option: &str, name: &str) -> Result<usize, Failure> {
     }
 }
 
-/// The files of a list.
+/// Splits lists of files at the commas.
 fn files(lists: &[String]) -> impl Iterator<Item = String> {
     let all = lists.iter().flat_map(|l| l.split(','));
     all.map(|f| f.trim().to_owned()).filter(|f| !f.is_empty())
 }
 
 impl BesideArgs {
-    /// The files that the options ask for.
+    /// Returns the extra files that the options name.
     fn request(&self, caches: [DType; 2]) -> Result<Request, Failure> {
         fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
             option.clone().transpose().map_err(Failure::usage)
@@ -120,10 +120,10 @@ impl BesideArgs {
         Ok(out)
     }
 
-    /// The placement with the memory of the files that the options ask for.
+    /// Adds the memory of the extra files that the options name to the placement.
     ///
     /// # Errors
-    /// TPC0400 for a file that cannot be read.
+    /// Returns TPC0400 if a file cannot be read.
     pub(crate) fn on(&self, placement: Placement, model: &GgufFile) -> Result<Placement, Failure> {
         let request = self.request(placement.engine_options.draft_caches)?;
         if request.is_empty() {
@@ -140,7 +140,7 @@ impl BesideArgs {
                 d.help("give a GGUF file; its header suffices"),
             ));
         }
-        // A draft with a file of its own takes the place of the model's blocks.
+        // A draft model from its own file replaces the model's drafting blocks.
         let drafting = match request.draft {
             Some(_) => Drafting::None,
             None => placement.drafting,
@@ -153,7 +153,7 @@ impl BesideArgs {
     }
 }
 
-/// The placement with the memory of the files of a request that can be read.
+/// Adds the memory of the readable files of a request to the placement.
 pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile) -> Placement {
     let open = |file: &str| GgufFile::open(file).ok();
     let beside: Vec<ExtraFileMemory> = count(request, model, &placement, &open);
@@ -163,7 +163,7 @@ pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile)
     }
 }
 
-/// The files of a line that are here.
+/// Returns the extra files of a line that exist on this machine.
 pub(crate) fn of_line(line: &CommandLine) -> Request {
     let here = |file: &str| Path::new(file).exists();
     let kind = |option: &str, t: Option<&String>| {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use tpc_diag::Code;
 
-/// Every code of the compiler and of the runtime, in order. The compiler's libraries do not know the runtime, so they
-/// meet here.
+/// Returns every code of the compiler and of the runtime, in order. The compiler's libraries do not depend on the runtime, so
+/// this crate joins the two lists.
 pub fn codes() -> Vec<&'static Code> {
     let mut out: Vec<&Code> = tpc_lint::lints().map(|l| &l.code).collect();
     for table in [
@@ -34,7 +34,7 @@ pub fn codes() -> Vec<&'static Code> {
     out
 }
 
-/// Every argument of a subcommand that names a file, as (subcommand, argument): by its type, or by the name of its value.
+/// Returns every argument of a subcommand that names a file, as (subcommand, argument): by its type, or by its value's name.
 pub fn file_arguments() -> Vec<(String, String)> {
     const NAMES: [&str; 8] = [
         "FILE", "MODEL", "CAPTURE", "URL", ".json", ".ron", ".toml", "PATH",

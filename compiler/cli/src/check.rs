@@ -1,4 +1,4 @@
-//! `tpc check`: whether an artefact can run here, before anything is loaded.
+//! `tpc check`: reports whether an artefact can run here, before it is loaded.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use tpc_engine::artefact::{self as fit, Mismatch};
 pub(super) struct Args {
     /// An artefact (.tpc).
     model: PathBuf,
-    /// Its model; also as `--model FILE` [default: beside the artefact].
+    /// Its model; also as `--model FILE` [default: the model in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
-    /// The devices that it would run on, such as `cpu,cpu`.
+    /// The devices to check for, such as `cpu,cpu`.
     #[arg(long, value_name = "SPEC")]
     devices: Option<String>,
-    /// The topology file of the machine that it would run on.
+    /// The topology file of the machine to check for.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
     /// Output format.
@@ -30,12 +30,12 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// The answer as an object.
+/// The result as an object.
 #[derive(Serialize)]
 struct Report<'a> {
     tpc: u32,
     artefact: &'a str,
-    /// `valid`, `rebuild` or `no model`; what is refused is a diagnostic.
+    /// `valid`, `rebuild` or `no model`. A refused file gives a diagnostic instead.
     verdict: &'static str,
     mismatches: Vec<Row<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::diagnostic(&note);
     }
     match found.is_empty() {
-        // Without its model it does not run.
+        // An artefact does not run without its model.
         true if model.is_none() => Err(Failure::findings(Vec::new())),
         true => Ok(()),
         false => Err(Failure::findings(
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The machine that is asked for.
+/// Returns the machine of the options.
 fn options(args: &Args) -> Result<PlacementArgs, Failure> {
     let devices = args.devices.iter();
     let mut words: Vec<String> = devices
@@ -130,7 +130,7 @@ fn row(m: &Mismatch) -> Row<'_> {
     }
 }
 
-/// The answer in words.
+/// Formats the result as text.
 fn text(name: &str, found: &[Mismatch], command: &str, verdict: &str) -> String {
     if found.is_empty() {
         return format!("{name}: {verdict}\n");

@@ -1,4 +1,4 @@
-//! `tpc compile`: a model, planned for devices, as an artefact that runs without planning.
+//! `tpc compile`: plans a model for devices and writes an artefact that runs without planning.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,14 +25,14 @@ pub(super) struct Args {
     /// The artefact to write.
     #[arg(short, long, value_name = "OUT.tpc")]
     output: PathBuf,
-    /// Write a rule for make that names every file that was read.
+    /// Write a make rule with every input file as a prerequisite.
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// What runs it: cpu, cuda, or cards of some kinds, such as cuda:sm_90a,sm_120f [default: cuda for devices such as
-    /// cuda:0, else cpu].
+    /// Compile for cpu, cuda, or kinds of cards, such as cuda:sm_90a,sm_120f [default: cuda for devices such as cuda:0, else
+    /// cpu].
     #[arg(long, value_name = "TARGET", value_parser = kernels::target)]
     target: Option<Target>,
-    /// Print what each kernel needs of a card.
+    /// Print each kernel's registers, spills, shared memory and code size.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
@@ -98,7 +98,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     ))
 }
 
-/// The refusal of what was just compiled. A program that does not verify is no fault of the file, which is not written.
+/// Builds the diagnostic of an artefact that does not verify after it was compiled. This is a fault of tpc, and no file is
+/// written.
 fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
     match e {
         ArtefactError::Program { what, .. } => {
@@ -111,7 +112,7 @@ fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
     }
 }
 
-/// What it is compiled for: what is said, or what the devices are.
+/// Returns the target: the value of `--target`, or else the kind of the devices.
 fn target(args: &Args) -> (Target, ExecutorKind) {
     let by_devices = || match execution::names_cards(&args.placement) {
         true => Target::cards(),
@@ -125,7 +126,7 @@ fn target(args: &Args) -> (Target, ExecutorKind) {
     (target, executor)
 }
 
-/// The output must not be one of the files that are read.
+/// Checks that the output is not one of the input files.
 fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
     let real = |p: &Path| fs::canonicalize(p).ok();
     for output in [Some(&args.output), args.depfile.as_ref()]
@@ -152,7 +153,7 @@ fn is_no_input(args: &Args, file: &GgufFile) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every file that was read, as its user names it.
+/// Returns the path of every input file, as the user named it.
 fn dependencies(args: &Args, file: &GgufFile) -> Vec<String> {
     let shards = file.shards().iter().map(|s| s.path().display().to_string());
     let topology = args.placement.topology_path();

@@ -1,7 +1,7 @@
-//! `tpc.toml`: what `tpc lint` checks in a folder, and by which policy.
+//! `tpc.toml`: the files, devices and policy of `tpc lint` in a folder.
 //!
-//! The file is read as anything from outside: its length has a limit, an unknown key is told with the nearest known one, and
-//! a wrong value with its line and column.
+//! The file is untrusted input: its length has a limit. An unknown key is an error that suggests the nearest known one. A wrong
+//! value is reported with its line and column.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tpc_diag::{Diagnostic, suggest};
 
 /// The name of the file.
 const NAME: &str = "tpc.toml";
-/// The longest that is read, in bytes.
+/// The longest accepted file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// An example, for cures.
 const EXAMPLE: &str =
@@ -25,7 +25,7 @@ const EXAMPLE: &str =
 /// The settings of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    /// The file; empty where there is none.
+    /// The path of the file; empty without a file.
     pub(super) path: PathBuf,
     /// `[lint]`.
     pub(super) lint: Section,
@@ -33,31 +33,31 @@ pub(super) struct Config {
     pub(super) overrides: Vec<Section>,
 }
 
-/// Settings of all files, or of those that patterns match.
+/// Settings of all files, or of the files that patterns match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
-    /// Patterns, relative to the file's folder.
+    /// File patterns, relative to the settings file's folder.
     pub(super) files: Vec<String>,
     /// The value of `--devices`.
     pub(super) devices: Option<String>,
-    /// Codes, or `warnings`.
+    /// Codes, or `warnings`, that become errors.
     pub(super) deny: Vec<String>,
-    /// Codes.
+    /// Codes that are left out.
     pub(super) allow: Vec<String>,
 }
 
 const KEYS: [&str; 5] = ["files", "devices", "deny", "allow", "override"];
 
-/// The nearest `tpc.toml` in a folder or above it.
+/// Finds the nearest `tpc.toml` in a folder or above it.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     let mut above = folder.ancestors().map(|f| f.join(NAME));
     above.find(|p| p.is_file())
 }
 
-/// Reads a file of settings.
+/// Reads a settings file.
 ///
 /// # Errors
-/// TPC0402 for a file that cannot be read, TPC0424 for what it cannot say.
+/// Returns TPC0402 if the file cannot be read, and TPC0424 if its content is invalid.
 pub(super) fn read(path: &Path) -> Result<Config, Failure> {
     let bytes = input::read_file(path, MAX_BYTES)?;
     let shown = path.display().to_string();
@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path) -> Result<Config, Failure> {
     })
 }
 
-/// A text that is read, with its name.
+/// The text of a settings file, with its name.
 struct Text<'t> {
     name: &'t str,
     text: &'t str,
@@ -152,7 +152,7 @@ impl Text<'_> {
         }
     }
 
-    /// The settings of a table, and its overrides.
+    /// Reads the settings of a table, and its overrides.
     fn section(
         &self,
         table: &Table<'_>,
@@ -225,18 +225,18 @@ fn parse(name: &str, text: &str) -> Result<Config, Diagnostic> {
 }
 
 impl Config {
-    /// The folder that patterns are relative to.
+    /// Returns the folder that patterns are relative to.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// `[lint]` and the overrides for a file, in order.
+    /// Returns `[lint]` and the overrides that match a file, in order.
     pub(super) fn sections<'c>(&'c self, file: &'c Path) -> impl Iterator<Item = &'c Section> {
         let matching = move |s: &&Section| s.files.iter().any(|p| self.matches(p, file));
         std::iter::once(&self.lint).chain(self.overrides.iter().filter(matching))
     }
 
-    /// Whether a pattern is for a file.
+    /// True if a pattern matches a file.
     fn matches(&self, pattern: &str, file: &Path) -> bool {
         let here = |p: &Path| std::path::absolute(p).unwrap_or_else(|_| p.to_owned());
         let pattern = here(&self.folder().join(pattern));

@@ -1,4 +1,4 @@
-//! `tpc dump`: the IR after a stage, as text or for Graphviz.
+//! `tpc dump`: prints the IR after a stage, as text or for Graphviz.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -20,23 +20,23 @@ use tpc_diag::{Diagnostic, codes};
 enum Stage {
     /// The model on one place, as its architecture describes it.
     Model,
-    /// The factors of each distinct layer: the tensors that they run through, and what forbids splitting them.
+    /// The factors of each distinct layer: the tensors that they run through, and the reasons against splitting them.
     Factors,
     /// The model with places and copies.
     Placed,
-    /// The same with shardings; unreduced sums are reduced where they arise.
+    /// The placed model with shardings; unreduced sums are reduced immediately.
     Sharded,
-    /// The same with copies and collectives where they cost least.
+    /// The sharded model with copies and collectives at their cheapest places.
     Rewrite,
     /// The programs of the host and of every device.
     Programs,
-    /// The same with an address for every value and the order of all work, for batches of one token and for the largest
-    /// batches of a prompt (-c, -ub).
+    /// The programs with an address for every value and the order of all work, for two sizes of batches: one token, and the
+    /// largest batch of a prompt (-c, -ub).
     Program,
 }
 
 impl Stage {
-    /// The graph of the stage, if it is one.
+    /// Returns the graph of the stage, if the stage has one.
     fn graph(self, compiled: &CompiledModel) -> Option<&Graph> {
         match self {
             Stage::Model => Some(&compiled.model.graph),
@@ -57,7 +57,7 @@ enum Format {
     Dot,
 }
 
-/// `3`, or `3-5`.
+/// A layer range: `3`, or `3-5`.
 #[derive(Clone, Copy, Debug)]
 struct Layers(LayerRange);
 
@@ -83,15 +83,15 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Draw these layers only, and what they read from elsewhere (with --format dot).
+    /// Draw only these layers, and the values that they read from elsewhere (with --format dot).
     #[arg(long, value_name = "N|N-M")]
     layers: Option<Layers>,
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
-/// The program for batches of one token and for the largest ones, weights stored as the devices store them; as in the file
-/// where it is not said what devices these are.
+/// Assembles the program for batches of one token and for the largest batches. `storage` decides the layout of weights; without
+/// known devices it is the file's layout.
 fn program(compiled: &CompiledModel, storage: &dyn Target) -> Result<Program, Failure> {
     assemble(&compiled.programs, &compiled.batch_shapes(), storage).map_err(|e| {
         let help = "ask for a shorter context (-c) or smaller batches (-ub)";
@@ -103,7 +103,7 @@ fn wrong(option: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help))
 }
 
-/// The program of an artefact.
+/// Prints the program of an artefact.
 fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
     if args.stage != Stage::Program {
         let message = "an artefact has a program, and no graph of the stages before".to_owned();

@@ -7,20 +7,20 @@ use super::output::Failure;
 use super::values::{self, Parsed};
 use tpc_core::placement::EngineOptions;
 
-/// The heading of the options in help, by which `foreign` knows them.
+/// The heading of the options in help; `foreign` recognises the options by it.
 pub(super) const HEADING: &str = "Memory of llama.cpp (with --engine llama.cpp)";
 
-/// The options. They count with `--engine llama.cpp`.
+/// The options. They have an effect only with `--engine llama.cpp`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = HEADING)]
 pub(super) struct EngineMemoryArgs {
-    /// Plan the memory of the engine's server: the logits of last tokens alone, and without -np four slots in one cache.
+    /// Plan the memory of the engine's server: the logits of last tokens only, and without -np four slots in one cache.
     #[arg(long)]
     server: bool,
-    /// The engine's sequences share one cache.
+    /// Share one cache among the engine's sequences.
     #[arg(long)]
     kv_unified: bool,
-    /// The engine's caches of layers with a window have a cell per token of the context.
+    /// Give the engine's caches of sliding-window layers a cell per token of the context.
     #[arg(long)]
     swa_full: bool,
     /// Type of the K cache of the engine's draft [-ctkd; default: f16].
@@ -32,7 +32,7 @@ pub(super) struct EngineMemoryArgs {
     /// Tokens that the engine drafts at once [default: 3].
     #[arg(long, value_name = "N", value_parser = values::drafted_tokens())]
     spec_draft_n_max: Option<Parsed<u64>>,
-    /// Memory of devices for experts that are on the host, in MiB.
+    /// Device memory for experts that are on the host, in MiB.
     #[arg(long, value_name = "N", value_parser = values::expert_cache())]
     moe_cache_mib: Option<Parsed<u64>>,
 }
@@ -42,7 +42,7 @@ fn given<T: Clone>(value: Option<&Parsed<T>>) -> Result<Option<T>, Failure> {
 }
 
 impl EngineMemoryArgs {
-    /// The options of the engine; `-np` may be open.
+    /// Returns the engine's options. `open_slots` means that the line does not give `-np`.
     pub(super) fn options(&self, open_slots: bool) -> Result<EngineOptions, Failure> {
         let default = EngineOptions::default();
         let [k, v] = default.draft_caches;

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The code in its full form: `TPC0306` for `306`, `tpc306` and `tpc-0306`.
+/// Returns the code in its full form: `TPC0306` for `306`, `tpc306` and `tpc-0306`.
 fn spelt_out(code: &str) -> String {
     let upper = code.trim().to_ascii_uppercase();
     let digits = upper.strip_prefix("TPC").unwrap_or(&upper);
@@ -50,7 +50,7 @@ fn spelt_out(code: &str) -> String {
     }
 }
 
-/// The cure of an unknown code.
+/// Returns the help text for an unknown code.
 fn near(wanted: &str, all: &[&Code]) -> String {
     let list = "`tpc explain` lists all codes";
     match suggest::nearest_code(wanted, all.iter().map(|c| c.id)) {

@@ -1,4 +1,4 @@
-//! `tpc filetest`: runs file tests, for people who change a pass.
+//! `tpc filetest`: runs file tests of compiler passes.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tpc_ir::program::{FileTarget, Target};
 
 use super::output::{self, Failure};
 
-/// The readers of options, codes and targets that file tests use.
+/// The parsers of options, codes and targets that file tests use.
 pub const FRONTEND: Frontend = Frontend {
     placement: super::placement,
     codes: super::catalogue::codes,

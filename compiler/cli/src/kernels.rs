@@ -13,23 +13,23 @@ use tpc_runtime::Options;
 use crate::output::{self, Failure};
 use crate::progress::Progress;
 
-/// What an artefact is compiled for.
+/// The target of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Threads of the processor.
     Cpu,
-    /// Cards with these kinds of processors, in the order of [`TARGETS`].
+    /// Cards with these compute capabilities, in the order of [`TARGETS`].
     Cuda(Vec<String>),
 }
 
 impl Target {
-    /// Cards of every kind.
+    /// Returns the target of all kinds of cards.
     pub(super) fn cards() -> Target {
         Target::Cuda(TARGETS.map(str::to_owned).to_vec())
     }
 }
 
-/// Reads `cpu`, `cuda`, or `cuda:sm_90a,sm_120f`.
+/// Parses `cpu`, `cuda`, or `cuda:sm_90a,sm_120f`.
 pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--target", message);
@@ -59,17 +59,17 @@ pub(super) fn target(text: &str) -> Result<Target, Diagnostic> {
     Ok(Target::Cuda(all.map(|t| (*t).to_owned()).collect()))
 }
 
-/// What came of compiling kernels.
+/// The result of compiling kernels.
 pub(super) struct Kernels {
     /// The modules of the artefact.
     pub(super) modules: Vec<KernelModule>,
     built: Vec<BuildOutput>,
 }
 
-/// The kernels of a program for these targets; none, and a note, where there is no NVRTC.
+/// Compiles the kernels of a program for these targets. Without NVRTC the result is empty, and a note is printed.
 ///
 /// # Errors
-/// When a kernel does not compile, or spills.
+/// Returns an error if a kernel does not compile, or spills registers.
 pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels, Failure> {
     let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {
@@ -86,7 +86,7 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
         }
         Err(e) => return Err(failure(&e)),
     };
-    // Without a folder to keep it in, code is compiled each time.
+    // Without a cache folder, code is compiled each time.
     let cache = cache_dir("cubins").ok().map(Cache::new);
     let steps = modules.len() * targets.len();
     let progress = Progress::with_steps("compiling kernels", steps);
@@ -118,7 +118,7 @@ fn failure(e: &NvrtcError) -> Failure {
 }
 
 impl Kernels {
-    /// What each kernel needs on each target, in the order of the file.
+    /// Formats a table of the resources of each kernel on each target, in the order of the file.
     pub(super) fn table(&self) -> String {
         let widest = self.built.iter().flat_map(|b| &b.compiled.kernels);
         let width = widest.map(|k| k.kernel.len()).max().unwrap_or(0).max(6);

@@ -1,8 +1,8 @@
 //! # tpc: the command line
 //!
-//! A module per subcommand reads its arguments, calls the libraries, and prints. Values of options are read where the
-//! arguments are parsed (`args`, `values`); results and diagnostics leave through `output`, which knows terminals, widths
-//! and exit statuses. Of the crates only this one and `tpc-numeric` know both the compiler and the runtime.
+//! A module per subcommand reads its arguments, calls the libraries, and prints. Values of options are read while the arguments
+//! are parsed (`args`, `values`). Results and diagnostics are printed by `output`, which knows terminals, widths and exit
+//! statuses. Only this crate and `tpc-numeric` depend on both the compiler and the runtime.
 
 pub mod advise;
 mod args;
@@ -69,27 +69,27 @@ enum Command {
     Plan(Box<plan::Args>),
     /// Find mistakes in a model file, a captured graph, options, or a command line of llama.cpp.
     Lint(lint::Args),
-    /// Show the metadata, tensors, types and bytes of a GGUF file, or what is in an artefact.
+    /// Show the metadata, tensors, types and bytes of a GGUF file, or the content of an artefact.
     Inspect(inspect::Args),
     /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
-    /// List the cards that are known by name, and what this machine has.
+    /// List the built-in table of cards, and this machine's devices.
     Devices(devices::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
     Eval(eval::Args),
-    /// Compile a model for devices, to be run without planning.
+    /// Compile a model for devices into an artefact that runs without planning.
     Compile(compile::Args),
-    /// Say whether an artefact runs here, or must be compiled again.
+    /// Check if an artefact runs here, or must be compiled again.
     Check(check::Args),
     /// Run a model: the answer to a prompt, or a chat.
     Run(run::Args),
-    /// Time prompts and generation, in the form of llama-bench.
+    /// Time prompts and generation, in the format of llama-bench.
     Bench(bench::Args),
-    /// Be a device of llama.cpp's programs: capture their graphs, and say what is to be said of them.
+    /// Serve ggml's RPC protocol: run llama.cpp's graphs, or capture and lint them.
     Rpc(rpc::Args),
-    /// Print the token ids of a text, or of a message as the model reads it.
+    /// Print the token ids of a text, or of a message in the model's chat format.
     Tokenize(tokenize::Args),
     /// Write a small model with random weights, or a header of any size.
     Synth(synth::Args),
@@ -104,10 +104,10 @@ enum Command {
     Man(man::Args),
 }
 
-/// The placement that these options describe, with caches of type `cache` and in this split mode where they say nothing.
+/// Returns the placement of these options. Options that are not given default to caches of type `cache` and to `split_mode`.
 ///
 /// # Errors
-/// The diagnostics that the program would print.
+/// Returns the diagnostics that the program would print.
 pub fn placement(
     options: &[String],
     cache: DType,
@@ -119,7 +119,7 @@ pub fn placement(
         .map_err(|f| f.diagnostics)
 }
 
-/// Runs the program with these arguments, of which the first is its own name; returns its exit status.
+/// Runs the program with these arguments, which begin with its own name, and returns its exit status.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let said = match foreign::translate(normalise(arguments), &Cli::command()) {
         Ok(said) => said,
@@ -173,8 +173,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The diagnostic of an error of the parser of arguments. Values that are read by tpc's own functions are refused by
-/// diagnostics already.
+/// Returns the diagnostic of a clap error. Values that tpc's own functions refuse already have a diagnostic.
 fn usage(e: &clap::Error) -> Diagnostic {
     if let Some(d) = e.source().and_then(|s| s.downcast_ref::<Diagnostic>()) {
         return d.clone();
@@ -204,7 +203,7 @@ fn usage(e: &clap::Error) -> Diagnostic {
     Diagnostic::new(&common::COMMAND_LINE, entity, message).help(help.join("\n"))
 }
 
-/// The text of a part of an error of the parser of arguments.
+/// Returns the text of a part of a clap error.
 fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
     match e.get(kind)? {
         ContextValue::Strings(all) => Some(all.join(", ")),
@@ -212,7 +211,7 @@ fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// The diagnostic of a value that is not among those that there are, or is missing.
+/// Returns the diagnostic of a value that is missing or not among the possible values.
 fn wrong_value(e: &clap::Error) -> Option<Diagnostic> {
     if e.kind() != ErrorKind::InvalidValue {
         return None;

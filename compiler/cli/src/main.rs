@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Planning makes and drops many small parts of graphs, a third of whose time is that of the system's allocator.
+/// Planning allocates and frees many small graph parts. The system's allocator would take a third of the time.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

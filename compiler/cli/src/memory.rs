@@ -1,8 +1,8 @@
 //! The allocator of this program.
 
-/// Gives the system what the allocator holds of memory that was freed: a plan takes more while it is made than while it runs.
+/// Returns freed memory from the allocator to the system. Planning needs more memory than the plan afterwards.
 #[allow(unsafe_code)]
 pub(super) fn give_back() {
-    // SAFETY: it takes no pointers, and may be called by any thread at any time.
+    // SAFETY: `mi_collect` takes no pointers, and any thread may call it at any time.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }

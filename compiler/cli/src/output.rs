@@ -15,7 +15,7 @@ use tpc_runtime::ExecError;
 
 use super::progress::Progress;
 
-/// The format of a result that is a text for people, or one object.
+/// The format of a result: text for people, or one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -23,7 +23,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// The end of a subcommand with another status than 0.
+/// The end of a subcommand with a non-zero exit status.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// Diagnostics for standard error.
@@ -33,7 +33,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Findings of a plan or a comparison.
+    /// Returns the failure of a plan or a comparison with findings.
     pub(super) fn findings(diagnostics: Vec<Diagnostic>) -> Failure {
         Failure {
             diagnostics,
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Bad usage or unreadable input.
+    /// Returns the failure of bad usage or unreadable input.
     pub(super) fn usage(d: impl Into<Diagnostic>) -> Failure {
         Failure {
             diagnostics: vec![d.into()],
@@ -49,7 +49,7 @@ impl Failure {
         }
     }
 
-    /// A file that cannot be read or written.
+    /// Returns the failure of a file that cannot be read or written.
     pub(super) fn file(path: &Path, e: &io::Error) -> Failure {
         let d = Diagnostic::new(
             &codes::FILE_ACCESS,
@@ -68,13 +68,13 @@ impl Failure {
         }))
     }
 
-    /// A result that cannot be written.
+    /// Returns the failure of a result that cannot be written.
     pub(super) fn write(entity: &str, e: &impl Display) -> Failure {
         let d = Diagnostic::new(&codes::FILE_ACCESS, entity, e.to_string());
         Failure::usage(d.help("check where the output goes: a full disk, a closed terminal"))
     }
 
-    /// Returns the same error as one of the engine.
+    /// Returns the same error as an error of the engine.
     pub(super) fn into_engine(self) -> tpc_engine::Error {
         tpc_engine::Error {
             diagnostics: self.diagnostics,
@@ -85,7 +85,7 @@ impl Failure {
         }
     }
 
-    /// Diagnostics of any kind: status 2 when one concerns an option or the file itself, else 1.
+    /// Returns a failure with status 2 if a diagnostic concerns an option or the file itself, else 1.
     pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
         let error = |d: &&Diagnostic| d.severity == Severity::Error;
         let status = if diagnostics.iter().filter(error).any(|d| unusable(d.code)) {
@@ -123,7 +123,7 @@ impl From<ExecError> for Failure {
 pub(super) struct Console<'p> {
     /// The progress of loading.
     pub(super) progress: Option<&'p Progress>,
-    /// Whether details are shown.
+    /// True if details are shown.
     pub(super) verbose: bool,
 }
 
@@ -145,7 +145,7 @@ impl Observer for Console<'_> {
     }
 }
 
-/// A diagnostic as a terminal may show it.
+/// Returns a diagnostic that is safe to print on a terminal.
 fn visible_on_terminal(d: &Diagnostic) -> Diagnostic {
     let text = |m: &Message| Message::from(visible(&m.to_string()).into_owned());
     Diagnostic {
@@ -169,7 +169,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     };
     let rendered = GraphicalReportHandler::new_themed(theme)
         .with_width(prose_width())
-        // Addresses and paths are copied from here.
+        // Users copy addresses and paths from here.
         .with_word_separator(textwrap::WordSeparator::AsciiSpace)
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_break_words(false)
@@ -181,7 +181,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     let _ = writeln!(stderr.lock(), "{}", text.trim_end());
 }
 
-/// Prints a result on standard output. A reader that went away ends the output, not the program.
+/// Prints a result on standard output. A closed reader ends the output without an error.
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -202,15 +202,15 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(&text)
 }
 
-/// Writes a file whole or not at all: a failure leaves the former content. Pipes and terminals are written to directly.
+/// Writes a file whole or not at all: a failure leaves the former content. Pipes and terminals are written directly.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_by(path, &mut |out| out.write_all(bytes)).map_err(|e| Failure::file(path, &e))
 }
 
-/// Tries whether [`replace_by`] can write a file, and leaves it as it is.
+/// Checks that [`replace_by`] can write a file, and leaves the file as it is.
 ///
 /// # Errors
-/// Those that it would have.
+/// Returns the error that `replace_by` would return.
 pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     let (target, part) = places(path)?;
     let Some(part) = part else {
@@ -223,7 +223,7 @@ pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     fs::remove_file(&part)
 }
 
-/// The file that a path names, and the one that is written first; none beside pipes and terminals.
+/// Returns the target of a path, and the temporary file that is written first; `None` for pipes and terminals.
 fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
     // A link keeps its target.
     let target = match fs::canonicalize(path) {
@@ -241,10 +241,10 @@ fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
     Ok((target, Some(part)))
 }
 
-/// [`replace`] with what `write` writes.
+/// Replaces a file like [`replace`], with the bytes that `write` writes.
 ///
 /// # Errors
-/// Those of `write`, and of the file.
+/// Returns the errors of `write` and of the file.
 pub(super) fn replace_by(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
@@ -267,7 +267,7 @@ pub(super) fn replace_by(
     sync_folder(folder_of(&target))
 }
 
-/// The folder in which a file is.
+/// Returns the folder of a file.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -275,13 +275,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Brings the names in a folder to the disk, where folders can be opened and their file system knows how.
+/// Flushes a folder's entries to the disk, if the system and the file system support it.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
     }
     match File::open(folder).and_then(|f| f.sync_all()) {
-        // Names are written in a folder that may not be read, too.
+        // An unreadable folder may still be writable.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(e)
             if matches!(
@@ -295,10 +295,10 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Columns of output that goes to no terminal.
+/// The default width, in columns, without a terminal.
 const WIDTH: u16 = 100;
 
-/// Columns for tables on standard output: those that `COLUMNS` says, or else those of the terminal.
+/// Returns the width of tables on standard output, in columns: `COLUMNS`, or else the terminal's width.
 pub(super) fn width() -> u16 {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal = || terminal_size::terminal_size_of(io::stdout()).map(|(w, _)| w.0);
@@ -309,7 +309,7 @@ pub(super) fn width() -> u16 {
         .unwrap_or(WIDTH)
 }
 
-/// Columns for diagnostics on standard error: at most [`WIDTH`], since they are prose.
+/// Returns the width of diagnostics on standard error: at most [`WIDTH`], because they are prose.
 fn prose_width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stderr()).map(|(w, _)| w.0);
     terminal.map_or(WIDTH, |w| w.clamp(40, WIDTH)).into()

@@ -1,4 +1,4 @@
-//! Progress: a line on standard error that names the work in hand.
+//! Progress: a line on standard error with the current work.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shorter work shows nothing.
+/// The delay before the line appears.
 const DELAY: Duration = Duration::from_secs(1);
 /// The time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line that names the work in hand. It appears on a terminal only, after a second, and vanishes when this is dropped.
+/// A line with the current work. It appears only on a terminal, after a second, and vanishes when it is dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// Dropping it ends the wait for the line to appear.
+    /// Dropping the sender ends the wait for the line to appear.
     stop: Option<Sender<()>>,
     delayed: Option<JoinHandle<()>>,
 }
@@ -25,7 +25,7 @@ impl Progress {
         Progress::of_style(None, "{spinner} {elapsed:>4}  {wide_msg}", work.into())
     }
 
-    /// Begins work of so many steps.
+    /// Begins work of `steps` steps.
     pub(super) fn with_steps(work: impl Into<String>, steps: usize) -> Progress {
         let template = "{spinner} {elapsed:>4}  {pos} of {len}, {eta} left: {wide_msg}";
         Progress::of_style(Some(steps as u64), template, work.into())
@@ -42,7 +42,7 @@ impl Progress {
         self.bar.inc(steps as u64);
     }
 
-    /// Does what prints something, with the line out of the way.
+    /// Runs `print` while the line is hidden.
     pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
@@ -57,7 +57,7 @@ impl Progress {
         let shown = bar.clone();
         let delayed = spawn(move || {
             if stopped.recv_timeout(DELAY) == Err(RecvTimeoutError::Timeout) {
-                // Nothing is drawn where standard error is no terminal.
+                // The line is not drawn if standard error is not a terminal.
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 shown.enable_steady_tick(TICK);
             }

@@ -1,4 +1,4 @@
-//! `tpc rpc`: a device for any program of llama.cpp, by ggml's RPC protocol.
+//! `tpc rpc`: serves ggml's RPC protocol as a device for llama.cpp programs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use tpc_engine::ExecutorKind;
 use tpc_engine::rpc::{Executors, GraphDevice};
 use tpc_rpc::{Device, Limits, Server};
 
-/// The memory that devices of the processor are said to have.
+/// The memory that computing devices report to clients by default.
 const MEMORY: u64 = 8 << 30;
 
-/// The port that programs of llama.cpp expect.
+/// The default address, with the port that llama.cpp's programs expect.
 const ADDRESS: &str = "127.0.0.1:50052";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Write the graphs of clients into this folder, and compute nothing; at the end, say what is to be said of them.
+    /// Record client graphs in this folder without running them; lint them on exit.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
-    /// The address to listen at; the port 0 is any that is free.
+    /// The listen address; port 0 takes any free port.
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: String,
-    /// The address to listen at without its port, as ggml-rpc-server takes it.
+    /// The listen address without its port, as in ggml-rpc-server.
     #[arg(long, short = 'H', value_name = "ADDR", conflicts_with = "listen")]
     host: Option<String>,
-    /// The port to listen at.
+    /// The listen port.
     #[arg(long, short, value_name = "PORT", conflicts_with = "listen")]
     port: Option<u16>,
-    /// Listen at an address that other machines reach. The protocol has no authentication.
+    /// Allow a listen address that other machines can reach. The protocol has no authentication.
     #[arg(long)]
     allow_remote: bool,
-    /// The memory that clients are told of, such as `80 GiB` [default: 1 TiB for --capture, 8 GiB else].
+    /// The memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, 8 GiB else].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
-    /// End when the clients are gone that computed a graph, instead of by Ctrl-C.
+    /// End after clients computed a graph and have disconnected, instead of by Ctrl-C.
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// The address to listen at.
+    /// Returns the listen address.
     fn address(&self) -> String {
         if self.host.is_none() && self.port.is_none() {
             return self.listen.clone();
@@ -72,7 +72,7 @@ impl Args {
     }
 }
 
-/// Reads a number of bytes.
+/// Parses a number of bytes.
 fn memory(text: &str) -> Result<u64, Diagnostic> {
     let wrong = |message: String| {
         Diagnostic::new(&common::COMMAND_LINE, "--memory", message)
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The devices that the options name.
+/// Builds the device that runs graphs on the devices of the options.
 fn computing(args: &Args) -> Result<GraphDevice, Failure> {
     let defaults = Defaults {
         cache: DType::F16,
@@ -170,13 +170,13 @@ fn computing(args: &Args) -> Result<GraphDevice, Failure> {
     Ok(GraphDevice::new(placement, executors, Arc::new(console)))
 }
 
-/// Captures the graphs of clients, and says what is to be said of them.
+/// Captures the graphs of clients, plans them, and lints them.
 fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
     let captures = clients::capture(server, args.once);
     let paths = clients::write(&captures, folder)?;
     let mut plans = Vec::new();
     for path in &paths {
-        // What no plan can be made of is told with the findings.
+        // A graph without a plan gets its reason with the findings.
         plans.extend(plan::of_capture(path, &args.placement));
     }
     if args.verdict.is_text() {

@@ -30,12 +30,12 @@ pub(super) struct SourceArgs {
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl")]
     graph: Option<PathBuf>,
-    /// The model, when it was first asked for; clones share it.
+    /// The model, opened at the first use; clones share it.
     #[arg(skip)]
     opened: Rc<OnceCell<Rc<Model>>>,
 }
 
-/// A model's file or a capture that has been read.
+/// An open model file, or a captured graph.
 pub(super) enum Opened {
     File(Rc<Model>),
     Capture(Box<CapturedGraph>),
@@ -53,11 +53,11 @@ impl Opened {
 /// A verified plan, with facts about its source.
 pub(super) struct Source {
     pub(super) compiled: CompiledModel,
-    /// What was planned.
+    /// The planned model or capture.
     opened: Opened,
     /// Notes of a capture, or on how a model was found.
     pub(super) notes: Vec<Diagnostic>,
-    /// Per instruction of the model's graph, the line of a capture; empty for a model.
+    /// The line of a capture for each instruction of the model's graph; empty for a model.
     pub(super) lines: Vec<usize>,
     /// The size of each symbol in a capture; `None` for a model.
     pub(super) batch: Option<Vec<(Symbol, u64)>>,
@@ -66,14 +66,14 @@ pub(super) struct Source {
 /// The treatment of a plan that is not proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unproved {
-    /// There is no plan.
+    /// Refuse the plan.
     Error,
-    /// The plan is given with a warning.
+    /// Give the plan with a warning.
     Warning,
 }
 
 impl Source {
-    /// The plan, if it is proved or a warning suffices.
+    /// Returns the plan if it is proved or a warning suffices.
     pub(super) fn proved(mut self, unproved: Unproved) -> Result<Source, Failure> {
         match (self.compiled.proof_error(), unproved) {
             (None, _) => {}
@@ -86,7 +86,7 @@ impl Source {
         Ok(self)
     }
 
-    /// Whether it is the header of a model, without its data.
+    /// True if the source is a model's header without its data.
     pub(super) fn is_bare_header(&self) -> bool {
         match &self.opened {
             Opened::File(model) => !model.file.has_data(),
@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// The report of the plan, with advice for the placement's engine.
+    /// Builds the report of the plan, with advice for the placement's engine.
     pub(super) fn report(&self, path: &str, placement: &Placement) -> PlanReport {
         let cures = Cures {
             engine: placement.engine,
@@ -104,7 +104,7 @@ impl Source {
         self.report_with(path, placement, &cures)
     }
 
-    /// The report of the plan, with advice: other options are planned meanwhile, which a line on a terminal shows.
+    /// Builds the report of the plan, with advice. A line on a terminal shows the search for other options.
     pub(super) fn report_with(
         &self,
         path: &str,
@@ -124,15 +124,15 @@ impl Source {
     }
 }
 
-/// The program that cures are for, and their last check.
+/// The engine that cures are for, and their last check.
 pub(super) struct Cures<'a> {
     pub(super) engine: Engine,
-    /// Whether nobody gave the placement's shares.
+    /// True if the user did not give the placement's shares.
     pub(super) implied_shares: bool,
     pub(super) vet: &'a AdviceCheck<'a>,
 }
 
-/// The longest capture that is read, in bytes.
+/// The longest accepted capture, in bytes.
 const MAX_CAPTURE: u64 = 1 << 30;
 
 /// Reads a capture.
@@ -153,7 +153,7 @@ pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
 }
 
 impl SourceArgs {
-    /// A model, or else a capture.
+    /// Makes a source from a model or a capture.
     pub(super) fn new(model: Option<PathBuf>, graph: Option<PathBuf>) -> SourceArgs {
         SourceArgs {
             model,
@@ -162,25 +162,25 @@ impl SourceArgs {
         }
     }
 
-    /// The model, opened once; `None` for a capture.
+    /// Opens the model once; `None` for a capture.
     pub(super) fn model(&self) -> Result<Option<&Rc<Model>>, Failure> {
         let Some(path) = self.model.as_deref().filter(|_| self.graph().is_none()) else {
             return Ok(None);
         };
         if self.opened.get().is_none() {
-            // Another thread cannot have set it, and if it had, its file would do.
+            // The cell is not shared with other threads. If it were already set, its file would do.
             let _ = self.opened.set(Rc::new(input::open(path)?));
         }
         Ok(self.opened.get())
     }
 
-    /// The capture: that of `--graph`, or one in the place of a model.
+    /// Returns the capture: the value of `--graph`, or a capture in the place of a model.
     pub(super) fn graph(&self) -> Option<&Path> {
         let model = || self.model.as_deref().filter(|m| input::is_capture(m));
         self.graph.as_deref().or_else(model)
     }
 
-    /// What is worth knowing of how the source was found, once it was compiled.
+    /// Returns the notes on how the source was found. They are complete after it was compiled.
     pub(super) fn notes(&self) -> Vec<Diagnostic> {
         let model = self.opened.get().map(|m| m.notes.clone());
         model
@@ -190,7 +190,7 @@ impl SourceArgs {
             .collect()
     }
 
-    /// The note on a capture in the place of a model.
+    /// Builds the note on a capture in the place of a model.
     fn note(&self) -> Option<Diagnostic> {
         let path = self.graph().filter(|_| self.graph.is_none())?;
         let path = path.display().to_string();
@@ -199,7 +199,7 @@ impl SourceArgs {
         Some(d.help(format!("write --graph {path}")))
     }
 
-    /// The word in the place of a model.
+    /// Returns the word in the place of a model.
     pub(super) fn given(&self) -> Option<&Path> {
         self.model.as_deref()
     }
@@ -211,8 +211,8 @@ impl SourceArgs {
             .unwrap_or_default()
     }
 
-    /// The values of options that are not given. The default split mode of a capture is `tensor`: captures are often of
-    /// small test models, which `auto` would leave whole.
+    /// Returns the values of options that are not given. The default split mode of a capture is `tensor`: `auto` would not split
+    /// the small test models that captures are often taken from.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults {
             cache: DType::F16,
@@ -223,7 +223,7 @@ impl SourceArgs {
         }
     }
 
-    /// The path of the model itself where a folder was given, for programs that take files alone.
+    /// Returns the path of the model itself if a folder was given, for programs that take only files.
     pub(super) fn model_path(&self) -> String {
         let word = self.file();
         match word.is_dir().then(|| input::locate(&word)) {
@@ -232,7 +232,7 @@ impl SourceArgs {
         }
     }
 
-    /// The file's path, for reports.
+    /// Returns the file's path, for reports.
     pub(super) fn path(&self) -> String {
         input::shown(&self.file())
     }
@@ -268,7 +268,7 @@ impl SourceArgs {
     }
 }
 
-/// The parser of arguments asks for a model or a capture.
+/// Returns the failure of a missing model. The parser of arguments already asks for a model or a capture.
 fn missing() -> Failure {
     let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "a model is missing");
     Failure::usage(d.help("give a GGUF file, or --graph CAPTURE.jsonl"))

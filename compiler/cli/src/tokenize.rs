@@ -15,10 +15,10 @@ use tpc_text::{
 pub(super) struct Args {
     /// A GGUF file with its vocabulary, any shard of one, its folder, or its address.
     model: PathBuf,
-    /// The text, of which the ids are printed on one line with commas between.
+    /// The text, whose ids are printed on one line with commas.
     #[arg(value_name = "TEXT", conflicts_with_all = ["prompt", "file"])]
     text: Option<String>,
-    /// The text, of which each token is listed [default: standard input].
+    /// The text, whose tokens are listed one per line [default: standard input].
     #[arg(
         long,
         short,
@@ -27,22 +27,22 @@ pub(super) struct Args {
         conflicts_with = "file"
     )]
     prompt: Option<String>,
-    /// The text of a file, of which the ids are printed on one line.
+    /// A file with the text, whose ids are printed on one line.
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the text of these token ids.
     #[arg(long, value_name = "1,2,…", conflicts_with_all = ["text", "prompt", "file", "ids", "special", "no_bos", "chat"])]
     detokenize: Option<Ids>,
-    /// Print the ids alone, with commas between, wherever the text comes from.
+    /// Print only the ids, with commas between, for any source of the text.
     #[arg(long)]
     ids: bool,
-    /// Read special tokens that are written in the text, such as `<|im_end|>`.
+    /// Parse special tokens in the text, such as `<|im_end|>`.
     #[arg(long)]
     special: bool,
-    /// Leave out the tokens that the file wants at the begin and the end of a text.
+    /// Leave out the tokens that the file adds at the beginning and the end of a text.
     #[arg(long)]
     no_bos: bool,
-    /// Take the text for a user's message, and make a prompt of it by the file's chat template.
+    /// Treat the text as a user's message, and make a prompt of it with the file's chat template.
     #[arg(long, conflicts_with_all = ["special", "no_bos"])]
     chat: bool,
 }
@@ -66,7 +66,7 @@ impl std::str::FromStr for Ids {
 }
 
 impl Args {
-    /// The text, from wherever it comes.
+    /// Reads the text from the command line, a file or standard input.
     fn text(&self) -> Result<String, Failure> {
         let Some(path) = &self.file else {
             return input::text(self.text.as_deref().or(self.prompt.as_deref()));
@@ -80,16 +80,16 @@ impl Args {
         })
     }
 
-    /// Whether the ids are printed alone.
+    /// True if only the ids are printed.
     fn prints_ids(&self) -> bool {
         self.ids || self.text.is_some() || self.file.is_some()
     }
 }
 
-/// The longest file of text that is read, in bytes.
+/// The longest accepted file of text, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// A line for each token: its id, and the bytes that it stands for.
+/// Formats a line per token: its id and its bytes.
 fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
     let mut out = String::new();
     let mut bytes = Vec::new();

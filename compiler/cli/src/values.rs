@@ -1,4 +1,4 @@
-//! The values of the placement options, read where the arguments are parsed.
+//! Parsers for the values of the placement options.
 
 use std::ffi::OsStr;
 
@@ -18,15 +18,15 @@ use tpc_ggml::engines::Backend;
 use tpc_models::{CACHE_TYPES, Drafting};
 use tpc_passes::machine::{Engine, LinkKind};
 
-/// The value of an option, or its refusal. The parser of arguments passes refusals on: with `--format json` they are
-/// results, which the command prints.
+/// The value of an option, or its refusal. The parser of arguments accepts refusals, because with `--format json` the command
+/// prints them as results.
 pub(super) type Parsed<T> = Result<T, Diagnostic>;
 
-/// A reader of an option's value, for the parser of arguments.
+/// A parser of an option's value, for clap.
 #[derive(Clone)]
 pub(super) struct Reader<T> {
     parse: fn(&str) -> Parsed<T>,
-    /// The values that completion offers and the manual lists; none where there are too many.
+    /// The values that completion offers and the manual lists; empty if there are too many.
     values: Vec<&'static str>,
 }
 
@@ -51,7 +51,7 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Reader<T> {
     }
 }
 
-/// The devices to plan for: a list, or several for a range of counts, which `tpc lint` takes.
+/// The devices to plan for: a list, or several for a range of counts, which `tpc plan` and `tpc lint` take.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DeviceLists {
     /// The option's value as given.
@@ -61,15 +61,15 @@ pub(super) struct DeviceLists {
 }
 
 impl DeviceLists {
-    /// A list of `n` generic devices.
+    /// Returns a list of `n` generic devices.
     ///
     /// # Errors
-    /// TPC0400 for none, and for more than [`MAX_DEVICES`].
+    /// Returns TPC0400 for 0, and for more than [`MAX_DEVICES`].
     pub(super) fn count(n: usize) -> Parsed<DeviceLists> {
         DeviceLists::parse(&n.to_string())
     }
 
-    /// All devices of the topology file; one device without a file.
+    /// Returns all devices of the topology file; one device without a file.
     pub(super) fn all() -> DeviceLists {
         DeviceLists {
             text: "1".to_owned(),
@@ -77,7 +77,7 @@ impl DeviceLists {
         }
     }
 
-    /// Reads a count, a list such as `2x3090` or `cpu,cpu`, or a range of counts such as `2..8` or `2..8x3090`.
+    /// Parses a count, a list such as `2x3090` or `cpu,cpu`, or a range of counts such as `2..8` or `2..8x3090`.
     fn parse(text: &str) -> Parsed<DeviceLists> {
         let lists = match text.split_once("..") {
             None => vec![DeviceList::parse(text)?],
@@ -95,7 +95,7 @@ impl DeviceLists {
         Ok(DeviceLists { text, lists })
     }
 
-    /// Each list by itself, with the text that gives it.
+    /// Returns each list by itself, with the text that gives it.
     pub(super) fn each(&self) -> Vec<DeviceLists> {
         if !self.text.contains("..") {
             return vec![self.clone()];
@@ -107,10 +107,10 @@ impl DeviceLists {
         self.lists.iter().map(one).collect()
     }
 
-    /// The only list.
+    /// Returns the only list.
     ///
     /// # Errors
-    /// TPC0400 for a range of counts.
+    /// Returns TPC0400 for a range of counts.
     pub(super) fn only(&self) -> Parsed<&DeviceList> {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
@@ -121,7 +121,7 @@ impl DeviceLists {
     }
 }
 
-/// The counts from `first` to `last`, both included.
+/// Returns the counts from `first` to `last`, both included.
 fn range(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive<usize>> {
     let count = |t: &str| t.trim().trim_start_matches('=').parse::<usize>().ok();
     match (count(first), count(last)) {
@@ -199,7 +199,7 @@ pub(super) fn overrides() -> Reader<Vec<OverridePattern>> {
     }
 }
 
-/// Layers on the devices; `None` for all of them.
+/// The number of layers on the devices; `None` for all layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GpuLayers(pub(super) Option<u64>);
 
@@ -210,10 +210,10 @@ pub(super) fn gpu_layers() -> Reader<GpuLayers> {
     }
 }
 
-/// Reads a number, or a multiple of 1024 or 1024² such as `32k` and `1M`.
+/// Parses a number, or a multiple of 1024 or 1024² such as `32k` and `1M`.
 ///
 /// # Errors
-/// TPC0400 for anything else, and for less than `least`; `help` says what is meant.
+/// Returns TPC0400 with `help` for any other text, and for numbers below `least`.
 fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64> {
     let trimmed = text.trim();
     let (digits, unit) = match trimmed.char_indices().next_back() {
@@ -233,7 +233,7 @@ fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64
     })
 }
 
-/// A reader of a count.
+/// Makes a parser of a count.
 fn counts(parse: fn(&str) -> Parsed<u64>) -> Reader<u64> {
     Reader {
         parse,
@@ -333,7 +333,7 @@ pub(super) fn backend() -> Reader<Backend> {
     }
 }
 
-/// A regular expression that is looked for in names.
+/// A regular expression that names are searched for.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     option: &'static str,
@@ -341,10 +341,10 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a regular expression.
+    /// Parses a regular expression.
     ///
     /// # Errors
-    /// TPC0400 for text that is none.
+    /// Returns TPC0400 if the text is not a regular expression.
     fn parse(option: &'static str, text: &str) -> Parsed<Pattern> {
         match fancy_regex::Regex::new(text) {
             Ok(regex) => Ok(Pattern { option, regex }),
@@ -356,10 +356,10 @@ impl Pattern {
         }
     }
 
-    /// Whether it is found in a name.
+    /// True if the expression matches a part of the name.
     ///
     /// # Errors
-    /// TPC0400 when that takes too many steps to tell.
+    /// Returns TPC0400 if matching takes too many steps.
     pub(super) fn found_in(&self, name: &str) -> Parsed<bool> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("the pattern cannot be matched against `{name}`: {e}");
@@ -369,7 +369,7 @@ impl Pattern {
     }
 }
 
-/// A reader of the pattern of `--tensors`.
+/// Makes a parser of the pattern of `--tensors`.
 pub(super) fn tensors() -> Reader<Pattern> {
     Reader {
         parse: |text| Pattern::parse("--tensors", text),
@@ -377,7 +377,7 @@ pub(super) fn tensors() -> Reader<Pattern> {
     }
 }
 
-/// A reader of the pattern of `--keys`.
+/// Makes a parser of the pattern of `--keys`.
 pub(super) fn keys() -> Reader<Pattern> {
     Reader {
         parse: |text| Pattern::parse("--keys", text),

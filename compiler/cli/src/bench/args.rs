@@ -6,7 +6,7 @@ use tpc_diag::{Diagnostic, codes};
 use crate::args::PlacementArgs;
 use crate::execution::{ExecutionArgs, SubjectArgs};
 
-/// The most repetitions of a test.
+/// The maximum number of repetitions of a test.
 const MAX_REPETITIONS: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,7 +18,7 @@ pub(super) enum Format {
     Json,
     /// An object per line.
     Jsonl,
-    /// Values with commas between.
+    /// Comma-separated values.
     Csv,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum Format {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) subject: SubjectArgs,
-    /// Tokens of a prompt; a list makes a test of each, 0 leaves it out.
+    /// Prompt lengths to test, in tokens; a list makes a test of each, 0 leaves it out.
     #[arg(
         long,
         short = 'p',
@@ -35,7 +35,7 @@ pub(crate) struct Args {
         default_value = "512"
     )]
     pub(super) n_prompt: Vec<usize>,
-    /// Tokens that are generated; a list makes a test of each, 0 leaves it out.
+    /// Generated lengths to test, in tokens; a list makes a test of each, 0 leaves it out.
     #[arg(
         long,
         short = 'n',
@@ -44,10 +44,10 @@ pub(crate) struct Args {
         default_value = "128"
     )]
     pub(super) n_gen: Vec<usize>,
-    /// A test of a prompt and of what is generated behind it, together; repeatable [-pg].
+    /// Test a prompt and the tokens generated after it together; repeatable [-pg].
     #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
     pub(super) n_both: Vec<[usize; 2]>,
-    /// Tokens that the cache holds before; a list makes tests of each.
+    /// Tokens already in the cache before a test; a list makes tests of each.
     #[arg(
         long,
         short = 'd',
@@ -56,7 +56,7 @@ pub(crate) struct Args {
         default_value = "0"
     )]
     pub(super) n_depth: Vec<usize>,
-    /// How often each test is run.
+    /// Number of timed runs per test.
     #[arg(
         long,
         short,
@@ -65,17 +65,17 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=MAX_REPETITIONS)
     )]
     pub(super) repetitions: u64,
-    /// Time each test without a run before.
+    /// Time each test without a warm-up run.
     #[arg(long)]
     pub(super) no_warmup: bool,
     /// Print the time of each kernel.
     #[arg(long)]
     pub(super) profile: bool,
-    /// Time another program in turn with this one, which prints its speeds as llama-bench does: each repetition is a round
-    /// of both.
+    /// Time another program in alternation with this one. It must print its speeds as llama-bench does; each repetition is a
+    /// round of both.
     #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
     pub(super) compare: Option<String>,
-    /// The form of the result.
+    /// The format of the result.
     #[arg(
         long,
         short = 'o',
@@ -90,7 +90,7 @@ pub(crate) struct Args {
     pub(super) placement: PlacementArgs,
 }
 
-/// Reads the tokens of a prompt and those behind it.
+/// Reads the lengths of a prompt and of the tokens generated after it.
 fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
     let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
     numbers.and_then(|n| n.try_into().ok()).ok_or_else(|| {

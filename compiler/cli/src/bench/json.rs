@@ -1,4 +1,4 @@
-//! The results as an array of objects, with llama-bench's keys where it has them.
+//! The results as an array of objects, with llama-bench's keys if it has them.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::subject::Subject;
 pub(super) struct Row {
     model: String,
     model_filename: String,
-    /// Bytes of its tensors.
+    /// Bytes of the model's tensors.
     size: u64,
     params: u64,
     backend: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Row {
     compare: Option<Compare>,
 }
 
-/// What llama-bench calls otherwise, or says too.
+/// Fields that llama-bench names differently, or that it prints in addition.
 #[derive(Clone, Serialize)]
 struct Same {
     model_type: String,
@@ -46,14 +46,14 @@ struct Same {
     type_v: String,
 }
 
-/// Another program, timed in turn with ours: the sample of a round follows or precedes ours of the same number.
+/// Another program, timed in alternation with tpc. Sample `i` is of the same round as tpc's sample `i`.
 #[derive(Serialize)]
 struct Compare {
     command: String,
     samples_ts: Vec<f64>,
     median_ts: f64,
     other_median_ts: f64,
-    /// Of the rounds: the median, the least and the most.
+    /// The median ratio over the rounds; the next fields are the minimum and the maximum.
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
@@ -84,7 +84,7 @@ struct Kernel {
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
     type_v,n_prompt,n_gen,n_depth,avg_ns,stddev_ns,avg_ts,stddev_ts\n";
 
-/// The row of a test, with commas between quoted values.
+/// Returns the row of a test as quoted, comma-separated values.
 pub(super) fn csv(subject: &Subject, m: &Measured) -> String {
     let r = row(subject, m);
     let cells = [
@@ -111,12 +111,12 @@ pub(super) fn csv(subject: &Subject, m: &Measured) -> String {
     quoted.join(",") + "\n"
 }
 
-/// The array.
+/// Returns the array of results.
 pub(super) fn report(subject: &Subject, measured: &[Measured]) -> Vec<Row> {
     measured.iter().map(|m| row(subject, m)).collect()
 }
 
-/// The row of a test.
+/// Returns the row of a test.
 pub(super) fn row(subject: &Subject, m: &Measured) -> Row {
     let [n_prompt, n_gen] = m.test.lengths();
     let nanoseconds: Vec<f64> = m.times.iter().map(|t| t.as_nanos() as f64).collect();

@@ -1,4 +1,4 @@
-//! A test: tokens through a model, timed.
+//! Tests: timed runs of tokens through a model.
 
 use std::time::{Duration, Instant};
 use tpc_ir::random::SplitMix64;
@@ -9,14 +9,14 @@ use super::statistics::spread;
 use crate::progress::Progress;
 use tpc_engine::AnySession;
 
-/// What is timed.
+/// A test: the tokens that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     /// A prompt of `n` tokens, read in batches.
     Prompt { n: usize, depth: usize },
     /// `n` tokens, one after another.
     Generation { n: usize, depth: usize },
-    /// A prompt, and behind it tokens one after another.
+    /// A prompt, followed by tokens generated one after another.
     Both {
         prompt: usize,
         n: usize,
@@ -25,7 +25,7 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// Tokens of each sequence that are timed.
+    /// Returns the number of timed tokens per sequence.
     pub(super) fn tokens(&self) -> usize {
         match *self {
             Test::Prompt { n, .. } | Test::Generation { n, .. } => n,
@@ -33,7 +33,7 @@ impl Test {
         }
     }
 
-    /// Tokens of each sequence that are in the cache before.
+    /// Returns the number of tokens per sequence that are in the cache before the test.
     pub(super) fn depth(&self) -> usize {
         match *self {
             Test::Prompt { depth, .. }
@@ -42,12 +42,12 @@ impl Test {
         }
     }
 
-    /// Cells of the cache that each sequence fills.
+    /// Returns the number of cache cells that each sequence fills.
     pub(super) fn cells(&self) -> usize {
         self.tokens() + self.depth()
     }
 
-    /// Tokens of the prompt, and those that are generated.
+    /// Returns the number of prompt tokens and the number of generated tokens.
     pub(super) const fn lengths(&self) -> [usize; 2] {
         match *self {
             Test::Prompt { n, .. } => [n, 0],
@@ -56,7 +56,7 @@ impl Test {
         }
     }
 
-    /// `pp512`, `tg128 @ d4096`, `pp512+tg128`.
+    /// Returns the name of the test: `pp512`, `tg128 @ d4096`, `pp512+tg128`.
     pub(super) fn name(&self) -> String {
         let name = match *self {
             Test::Prompt { n, .. } => format!("pp{n}"),
@@ -69,7 +69,7 @@ impl Test {
         }
     }
 
-    /// The name with the number of sequences: `tg128 ×4`.
+    /// Returns the name with the number of sequences: `tg128 ×4`.
     pub(super) fn name_of(&self, sequences: usize) -> String {
         match sequences {
             1 => self.name(),
@@ -81,13 +81,13 @@ impl Test {
 /// The result of a test.
 pub(super) struct Measured {
     pub(super) test: Test,
-    /// The number of sequences, which are read side by side.
+    /// The number of sequences that are run in parallel.
     pub(super) sequences: usize,
     /// The time of each repetition.
     pub(super) times: Vec<Duration>,
-    /// The time of each kernel in all repetitions; empty where none is asked for.
+    /// The time of each kernel in all repetitions; empty unless profiling is on.
     pub(super) profile: Vec<KernelTime>,
-    /// The same of another program, in rounds with ours.
+    /// The other program's result for the same test, with `--compare`.
     pub(super) other: Option<Compared>,
 }
 
@@ -102,12 +102,12 @@ impl Measured {
         }
     }
 
-    /// `tg128`, or `tg128 ×4` of four sequences.
+    /// Returns the name of the test: `tg128`, or `tg128 ×4` for four sequences.
     pub(super) fn name(&self) -> String {
         self.test.name_of(self.sequences)
     }
 
-    /// Tokens per second of each repetition, of all sequences together.
+    /// Returns the tokens per second of each repetition, summed over all sequences.
     pub(super) fn speeds(&self) -> Vec<f64> {
         let n = (self.test.tokens() * self.sequences) as f64;
         self.times
@@ -116,7 +116,7 @@ impl Measured {
             .collect()
     }
 
-    /// The mean of the speeds, and their standard deviation as llama-bench has it: that of a sample.
+    /// Returns the mean of the speeds and their sample standard deviation, as llama-bench prints them.
     pub(super) fn speed(&self) -> (f64, f64) {
         spread(&self.speeds())
     }
@@ -132,7 +132,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// The rounds' ratios of our speeds to the other's, ascending.
+    /// Returns the rounds' ratios of tpc's speeds to the other program's, ascending.
     pub(super) fn ratios(&self, ours: &[f64]) -> Vec<f64> {
         let mut out: Vec<f64> = ours.iter().zip(&self.speeds).map(|(a, b)| a / b).collect();
         out.sort_by(f64::total_cmp);
@@ -140,18 +140,18 @@ impl Compared {
     }
 }
 
-/// A model that is measured.
+/// The model that is measured.
 pub(super) struct Bench<'m, 'a> {
     pub(super) model: &'m mut AnySession<'a>,
     pub(super) n_vocab: u32,
-    /// The most tokens of a batch.
+    /// The maximum number of tokens per batch.
     pub(super) batch: usize,
     /// The number of sequences.
     pub(super) sequences: usize,
     pub(super) warmup: Warmup,
 }
 
-/// Whether a test is run once before it is timed.
+/// The warm-up before a test is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Warmup {
     Once,
@@ -159,10 +159,10 @@ pub(super) enum Warmup {
 }
 
 impl Bench<'_, '_> {
-    /// Runs a test once to warm up and then `repetitions` times.
+    /// Runs a test once to warm up, and then `repetitions` times.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Returns the errors of the model.
     pub(super) fn measure(
         &mut self,
         test: Test,
@@ -185,10 +185,10 @@ impl Bench<'_, '_> {
         Ok(out)
     }
 
-    /// Runs a test once: the tokens of its depth first, which are not timed.
+    /// Runs a test once. The tokens of its depth run first and are not timed.
     ///
     /// # Errors
-    /// Those of the model.
+    /// Returns the errors of the model.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
         self.model.clear()?;
         let mut tokens = Tokens {
@@ -196,14 +196,14 @@ impl Bench<'_, '_> {
             n_vocab: self.n_vocab,
         };
         let (n, depth, sequences) = (test.tokens(), test.depth(), self.sequences);
-        // A sequence after the other.
+        // One sequence after the other.
         let in_turn = |n: usize, first: usize| {
             move |i: usize| TokenPos {
                 pos: (first + i % n) as u32,
                 seq: (i / n) as u32,
             }
         };
-        // A token of each sequence, then the next of each.
+        // Token `i` of every sequence, then token `i + 1`.
         let together = |first: usize| {
             move |i: usize| TokenPos {
                 pos: (first + i / sequences) as u32,
@@ -227,7 +227,7 @@ impl Bench<'_, '_> {
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 
-    /// Reads tokens that stand where `at` says, with the logits of the last of each sequence in a batch.
+    /// Runs tokens at the positions that `at` returns, with the logits of the last token of each sequence per batch.
     fn read(
         &mut self,
         tokens: &[u32],

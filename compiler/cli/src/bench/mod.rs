@@ -1,8 +1,8 @@
-//! `tpc bench`: how fast prompts and generation are, in the form of llama-bench.
+//! `tpc bench`: the speed of prompts and of generation, in the format of llama-bench.
 //!
 //! - `measure` runs a test and times it;
-//! - `compare` times another program in turn with ours;
-//! - `printer` prints each result when it is there, as `table` or `json` have it; `profile` says where the time goes.
+//! - `compare` times another program in alternation with tpc;
+//! - `printer` prints each result as soon as it is measured, by `table` or `json`; `profile` prints the time per kernel.
 
 mod args;
 mod compare;
@@ -30,7 +30,7 @@ use measure::{Bench, Measured, Test, Warmup};
 use printer::Printer;
 use subject::Subject;
 
-/// The tests, in llama-bench's order.
+/// Returns the tests, in llama-bench's order.
 fn tests(args: &Args) -> Vec<Test> {
     let mut out = Vec::new();
     for &depth in &args.n_depth {
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
     let cells = cells.saturating_mul(sequences);
-    // The context is as large as the largest test, unless it is said.
+    // If `-c` is not given, the context is as large as the largest test.
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch: (ready.ubatch)
             .min(longest.saturating_mul(sequences))
             .max(sequences),
-        // Of a batch that ends one prompt and begins others, each has logits.
+        // A batch may hold the ends of several prompts, and each end needs logits.
         outputs: sequences,
         sequences,
         executor: ExecutorOptions {
@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report(args.format, &subject, &measured, other)
 }
 
-/// The cells of the largest test.
+/// Returns the number of cells of the largest test.
 fn cells(tests: &[Test]) -> Result<usize, Failure> {
     tests.iter().map(Test::cells).max().ok_or_else(|| {
         let message = "there is nothing to measure";
@@ -121,7 +121,7 @@ fn cells(tests: &[Test]) -> Result<usize, Failure> {
     })
 }
 
-/// What is said at the end.
+/// Prints the report after the last test.
 fn report(
     format: Format,
     subject: &Subject,
@@ -142,7 +142,7 @@ fn report(
     }
 }
 
-/// Runs the tests, each after a run that is not counted; beside another program those that both have.
+/// Runs the tests, each after an untimed run. With `--compare`, runs only the tests that both programs have.
 fn measure(
     bench: &mut Bench<'_, '_>,
     tests: &[Test],

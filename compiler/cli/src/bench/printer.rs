@@ -1,4 +1,4 @@
-//! Results, each printed when it is there: what was measured is not lost with what is interrupted.
+//! Printing of results as they are measured, so that an interrupted run keeps the results so far.
 
 use super::args::Format;
 use super::measure::{Measured, Test};
@@ -23,7 +23,7 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Prints what stands above the results of these tests.
+    /// Prints the head of the results of these tests.
     pub(super) fn begin(&mut self, tests: &[Test], sequences: usize) -> Result<(), Failure> {
         match self.format {
             Format::Json | Format::Jsonl => Ok(()),

@@ -1,11 +1,11 @@
-//! Where the time of a test goes.
+//! The time per kernel of a test.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::measure::Measured;
 
-/// The time of each kernel on the first device, the slowest first, per repetition. What is left of the whole is the host's:
+/// Lists the time of each kernel on the first device per repetition, the slowest first. The rest of the total is the host's time:
 /// inputs, masks, logits.
 pub(super) fn report(m: &Measured) -> String {
     let n = m.times.len().max(1) as f64;

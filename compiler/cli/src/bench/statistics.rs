@@ -1,6 +1,6 @@
 //! Statistics of samples.
 
-/// Returns the median of numbers; NaN of none.
+/// Returns the median; NaN for an empty slice.
 pub(super) fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -12,7 +12,7 @@ pub(super) fn median(numbers: &[f64]) -> f64 {
     }
 }
 
-/// Returns the mean of a sample, and its standard deviation.
+/// Returns the mean and the standard deviation of a sample.
 pub(super) fn spread(sample: &[f64]) -> (f64, f64) {
     let n = sample.len() as f64;
     let mean = sample.iter().sum::<f64>() / n.max(1.0);

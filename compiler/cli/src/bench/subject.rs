@@ -5,18 +5,18 @@ use std::path::Path;
 use tpc_core::pipeline::ModelSize;
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
 
-/// The model that is measured, and the executor and devices that it runs on.
+/// The model that is measured, with its executor and devices.
 pub(super) struct Subject {
     /// The model's name.
     pub(super) model: String,
-    /// Its file.
+    /// The path of the model's file.
     pub(super) file: String,
     pub(super) size: ModelSize,
     pub(super) backend: &'static str,
     pub(super) devices: String,
     pub(super) n_devices: usize,
     pub(super) ubatch: usize,
-    /// Of keys and of values.
+    /// The types of the K and the V cache.
     pub(super) cache_types: [String; 2],
     pub(super) threads: usize,
     pub(super) split_mode: String,

@@ -7,7 +7,7 @@ use tpc_core::format::{bytes, count};
 /// A column of a table.
 pub(super) struct Column {
     head: String,
-    /// Whether its cells stand to the right.
+    /// True if the cells are aligned to the right.
     right: bool,
 }
 
@@ -33,14 +33,14 @@ impl Column {
         }
     }
 
-    /// The cell below the head.
+    /// Returns the rule below the head of the column.
     fn rule(&self, width: usize) -> String {
         let rule = "-".repeat(width - usize::from(self.right));
         if self.right { rule + ":" } else { rule }
     }
 }
 
-/// A Markdown table, each row with a cell per column.
+/// Formats a Markdown table; each row has one cell per column.
 pub(super) fn markdown(columns: &[Column], rows: &[Vec<String>]) -> String {
     let widths = widths(columns, rows);
     let mut out = head(columns, &widths);
@@ -48,7 +48,7 @@ pub(super) fn markdown(columns: &[Column], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The width of each column.
+/// Returns the width of each column.
 fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |(i, c): (usize, &Column)| {
         let cells = rows.iter().map(|r| r[i].chars().count());
@@ -63,7 +63,7 @@ fn line(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
     format!("|{}\n", cells.collect::<String>())
 }
 
-/// The names of the columns, and the rules below.
+/// Formats the names of the columns and the rules below them.
 fn head(columns: &[Column], widths: &[usize]) -> String {
     let heads: Vec<String> = columns.iter().map(|c| c.head.clone()).collect();
     let rules: Vec<String> = columns
@@ -80,11 +80,11 @@ pub(super) struct Growing {
     widths: Vec<usize>,
 }
 
-/// Columns of a speed that is not known yet.
+/// The width of the speed column, in characters, before the speeds are known.
 const SPEED: usize = 16;
 
 impl Growing {
-    /// The table of some tests, and its head.
+    /// Returns the table of these tests, and its head.
     pub(super) fn new(subject: &Subject, tests: &[String]) -> (Growing, String) {
         let columns = columns(subject);
         let widest = tests.iter().max_by_key(|t| t.chars().count());
@@ -98,19 +98,19 @@ impl Growing {
         (out, head)
     }
 
-    /// The line of a test.
+    /// Formats the line of a test.
     pub(super) fn row(&self, subject: &Subject, m: &Measured) -> String {
         line(&self.columns, &self.widths, &row_of(subject, m))
     }
 }
 
-/// The table.
+/// Formats the whole table.
 pub(super) fn report(subject: &Subject, measured: &[Measured]) -> String {
     let rows: Vec<Vec<String>> = measured.iter().map(|m| row_of(subject, m)).collect();
     markdown(&columns(subject), &rows)
 }
 
-/// The columns; those of the caches' types where they are not the usual one.
+/// Returns the columns. A cache type has a column only if it is not `f16`.
 fn columns(subject: &Subject) -> Vec<Column> {
     let mut out = vec![
         Column::left("model"),
@@ -131,7 +131,7 @@ fn columns(subject: &Subject) -> Vec<Column> {
     out
 }
 
-/// The type of caches that is not told.
+/// The cache type without a column.
 const USUAL: &str = "f16";
 
 fn row_of(subject: &Subject, m: &Measured) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Programs of llama.cpp as clients: a server that they use as a device, and the graphs that they compute.
+//! llama.cpp programs as clients: a server that they use as a device, and the graphs that they compute.
 
 mod program;
 
@@ -16,13 +16,13 @@ pub(super) use program::capture_program;
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Count, Device, Event, Limits, Server, Tell};
 
-/// The memory of a device that has none of it: more than any model takes.
+/// The memory that a capturing device reports: more than any model needs.
 pub(super) const ANY_MEMORY: u64 = 1 << 40;
 
-/// The exit status of a program that Ctrl-C ended.
+/// The exit status after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// The first address that a text names.
+/// Resolves a text to its first socket address.
 pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
@@ -36,7 +36,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// Listens.
+/// Binds a server to the address.
 pub(super) fn listen(address: SocketAddr, limits: Limits) -> Result<Server, Failure> {
     Server::bind(address, limits).map_err(|e| {
         let message = format!("cannot listen at {address}: {e}");
@@ -47,7 +47,7 @@ pub(super) fn listen(address: SocketAddr, limits: Limits) -> Result<Server, Fail
     })
 }
 
-/// Serves clients until `ends` says so. What they are refused goes to standard error.
+/// Serves clients until `ends` returns true. Refused requests are reported on standard error.
 pub(super) fn serve(
     server: &Server,
     device: &Arc<dyn Device>,
@@ -61,16 +61,17 @@ pub(super) fn serve(
     server.run(device, &tell, ends);
 }
 
-/// Whether Ctrl-C was pressed since; the second time ends the program.
+/// Returns a flag that the first Ctrl-C sets; the second one ends the program.
 pub(super) fn interrupted() -> Arc<AtomicBool> {
     let pressed = Arc::new(AtomicBool::new(false));
-    // The order counts: a signal is looked at before it is noted.
+    // The order of the two handlers matters: the first reads the flag before the second sets it.
     let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&pressed))
         .and_then(|_| flag::register(SIGINT, Arc::clone(&pressed)));
     pressed
 }
 
-/// Serves clients and captures their graphs: until Ctrl-C, or with `once` until the clients are gone that computed some.
+/// Serves clients and captures their graphs until Ctrl-C. With `once` it ends when graphs were captured and all
+/// clients have disconnected.
 pub(super) fn capture(server: &Server, once: bool) -> Captures {
     let captures = Captures::default();
     let pressed = interrupted();
@@ -82,10 +83,10 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
     captures
 }
 
-/// Writes a file for each kind of graph into a folder, which is made where it is missing.
+/// Writes one file per kind of graph into a folder, and creates the folder if it is missing.
 ///
 /// # Errors
-/// TPC0758 when there is none, and those of files.
+/// Returns TPC0758 without a graph, and the errors of writing files.
 pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let texts = captures.texts();
     if texts.is_empty() {

@@ -1,4 +1,4 @@
-//! A program of llama.cpp that is run for its graph.
+//! Running a llama.cpp program to capture its graphs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
@@ -11,10 +11,10 @@ use crate::output::{self, Failure};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Device, Limits};
 
-/// Runs a command of llama.cpp on a device that captures, until it ends.
+/// Runs a llama.cpp command on a capturing device until the command ends.
 ///
 /// # Errors
-/// TPC0400 when it is empty, TPC0759 when it cannot be run, or fails before it has computed anything.
+/// Returns TPC0400 if the command is empty, TPC0759 if it cannot be run, or fails before it has computed a graph.
 pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Failure> {
     if command.trim().is_empty() {
         let d = Diagnostic::new(
@@ -52,7 +52,7 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     match ended {
         None => {}
         Some(what) if captures.graphs() == 0 => return Err(failed(command, &what)),
-        // What it computed before is worth looking at.
+        // The program failed after it computed graphs, which are still checked.
         Some(what) => failed(command, &what)
             .diagnostics
             .iter()
@@ -61,7 +61,7 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     Ok(captures)
 }
 
-/// The command with the device; where it does not say how many layers the device has, all of them.
+/// Adds `--rpc` with the address to the command, and `-ngl 99` if the command does not set the layers.
 fn pointed(command: &str, address: SocketAddr) -> String {
     let layers = |w: &str| ["-ngl", "--gpu-layers", "--n-gpu-layers"].contains(&w);
     let says = command.split_whitespace().any(layers);
@@ -69,11 +69,11 @@ fn pointed(command: &str, address: SocketAddr) -> String {
     format!("{command} --rpc {address}{all}")
 }
 
-/// Starts a command by the shell. What it prints goes to standard error, where the log is.
+/// Starts a command by the shell. Its output goes to standard error, together with the log.
 fn start(command: &str) -> std::io::Result<Child> {
     let (program, option) = match cfg!(windows) {
         true => ("cmd", "/C".to_owned()),
-        // The program takes the place of the shell, so that it can be ended.
+        // `exec` replaces the shell by the program, so that a signal reaches the program.
         false => ("sh", "-c".to_owned()),
     };
     let command = match cfg!(windows) {

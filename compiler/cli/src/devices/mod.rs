@@ -1,4 +1,4 @@
-//! `tpc devices`: the cards that are known by name, and what this machine has.
+//! `tpc devices`: the built-in table of cards, and the devices of this machine.
 
 mod present;
 
@@ -20,7 +20,7 @@ enum Format {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A card, such as 3090 or H100-SXM, to be shown in full [default: list all, and what this machine has].
+    /// A card to show in full, such as 3090 or H100-SXM [default: list all cards, and this machine's devices].
     name: Vec<String>,
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
@@ -32,7 +32,7 @@ pub(super) struct Args {
 struct Listing<'a> {
     tpc: u32,
     cards: Vec<CardReport<'a>>,
-    /// Names that several cards share, and which is meant.
+    /// Names that several cards share, with the card that tpc takes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     meant: Vec<Meant<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The card of a name, or those that share it.
+/// Returns the card of a name, or all cards that share it.
 fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
     let known = table();
     let all = |names: &[&str]| {
@@ -115,7 +115,7 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
     }
 }
 
-/// What is to be said about the table.
+/// Returns the remarks below the table.
 fn remarks(width: u16) -> String {
     let text = "* a bridge joins them where there is one: --link nvlink\n\
                 fp16, int8: 10¹² dense operations per second; links: GB/s each way. GiB are what the driver gives to a program, of \
@@ -123,7 +123,7 @@ fn remarks(width: u16) -> String {
     format!("\n{}", wrapped(text, usize::from(width), 2))
 }
 
-/// What this machine has.
+/// Formats the devices of this machine.
 fn this_machine(here: &Present, width: u16) -> String {
     let mut out = "\nthis machine\n".to_owned();
     let mut line = |text: String| {

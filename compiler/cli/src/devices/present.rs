@@ -1,5 +1,5 @@
-//! What this machine has, as its driver and its system say. None of it is believed: texts are cut and cleaned, numbers have
-//! bounds, and a driver's program that hangs is ended.
+//! The devices of this machine, as the driver and the system report them. The reports are untrusted: texts are cut and cleaned,
+//! numbers have bounds, and a hanging `nvidia-smi` is killed.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -14,24 +14,24 @@ use tpc_cuda::DeviceInfo;
 
 use tpc_engine::devices::host_memory;
 
-/// The longest that the driver's program may take.
+/// The timeout of `nvidia-smi`.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The most that it may say, in bytes.
+/// The most output that is read from it, in bytes.
 const OUTPUT: u64 = 64 << 10;
-/// The most GPUs that are listed.
+/// The maximum number of GPUs that are listed.
 const GPUS: usize = 64;
 const MIB: u64 = 1 << 20;
 
 /// This machine.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Present {
-    /// The GPUs that the driver names.
+    /// The GPUs that the driver reports.
     pub(super) gpus: Vec<Gpu>,
-    /// The value of `--devices` that means them, where all are known cards.
+    /// The value of `--devices` for these GPUs, if all are known cards.
     pub(super) devices: Option<String>,
     /// The processor.
     pub(super) cpu: Cpu,
-    /// Why something could not be found out, and what differs from the table.
+    /// Reasons for missing facts, and differences from the table of cards.
     pub(super) notes: Vec<String>,
 }
 
@@ -40,17 +40,17 @@ pub(super) struct Present {
 pub(super) struct Gpu {
     /// The driver's name for it.
     pub(super) name: String,
-    /// The card of the table that it is.
+    /// The card in the table.
     pub(super) card: Option<&'static str>,
-    /// All of its memory.
+    /// The total memory, in bytes.
     pub(super) memory_bytes: Option<u64>,
-    /// The part that is free now.
+    /// The free memory, in bytes.
     pub(super) free_bytes: Option<u64>,
-    /// Its address on the bus, or the number by which the driver knows it.
+    /// Its PCI bus address, or the driver's number for it.
     pub(super) bus: String,
-    /// Generation of PCI Express.
+    /// The PCI Express generation.
     pub(super) pcie_gen: Option<u32>,
-    /// Its lanes.
+    /// The number of PCI Express lanes.
     pub(super) pcie_lanes: Option<u32>,
 }
 
@@ -59,15 +59,15 @@ pub(super) struct Gpu {
 pub(super) struct Cpu {
     /// Its name.
     pub(super) name: Option<String>,
-    /// Threads that run at once.
+    /// Hardware threads.
     pub(super) threads: Option<usize>,
-    /// Memory.
+    /// The total memory, in bytes.
     pub(super) memory_bytes: Option<u64>,
-    /// The part that is free now.
+    /// The available memory, in bytes.
     pub(super) available_bytes: Option<u64>,
 }
 
-/// What this machine has.
+/// Detects the devices of this machine.
 pub(super) fn present() -> Present {
     let mut out = Present {
         cpu: cpu(),
@@ -75,7 +75,7 @@ pub(super) fn present() -> Present {
     };
     match ask() {
         Ok(text) => out.gpus = gpus(&text),
-        // A container may have the driver's library without its program.
+        // A container may have the driver's library without `nvidia-smi`.
         Err(why) => match tpc_cuda::cards() {
             Ok(cards) => out.gpus = cards.iter().take(GPUS).map(of_driver).collect(),
             Err(_) => out.notes.push(why),
@@ -95,7 +95,7 @@ pub(super) fn present() -> Present {
     out
 }
 
-/// A GPU as the driver's library tells of it.
+/// Describes a GPU by the driver's library.
 fn of_driver(card: &DeviceInfo) -> Gpu {
     let name = printable(&card.name.chars().take(80).collect::<String>());
     Gpu {
@@ -109,7 +109,7 @@ fn of_driver(card: &DeviceInfo) -> Gpu {
     }
 }
 
-/// What a GPU has that the card of its name has not.
+/// Compares a GPU with the card of its name, and reports a difference.
 fn differs(gpu: &Gpu) -> Option<String> {
     let card = card_named(&gpu.name)?;
     let memory = gpu.memory_bytes?;
@@ -138,7 +138,7 @@ fn card_named(name: &str) -> Option<&'static Card> {
     }
 }
 
-/// What `nvidia-smi` says about the GPUs, or why it says nothing.
+/// Runs `nvidia-smi` and returns its output, or the reason for the failure.
 fn ask() -> Result<String, String> {
     let query = "--query-gpu=name,memory.total,memory.free,pci.bus_id,pcie.link.gen.max,pcie.link.width.max";
     let child = Command::new("nvidia-smi")
@@ -177,11 +177,11 @@ fn ask() -> Result<String, String> {
     }
 }
 
-/// What a child writes before the time is over; `None` if it goes on.
+/// Reads a child's output; `None` if the child does not end before the timeout.
 fn read(child: &mut Child) -> Option<Vec<u8>> {
     let stdout = child.stdout.take()?;
     let (send, receive) = mpsc::channel();
-    // The thread of a child that hangs ends with it, or with this program.
+    // The thread ends when the child ends, or with this program.
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.take(OUTPUT).read_to_end(&mut bytes);
@@ -190,7 +190,7 @@ fn read(child: &mut Child) -> Option<Vec<u8>> {
     receive.recv_timeout(TIMEOUT).ok()?.ok()
 }
 
-/// The GPUs of lines of values with commas between them. Lines that have other fields are left out.
+/// Parses the GPUs of comma-separated lines. Lines with other fields are left out.
 fn gpus(text: &str) -> Vec<Gpu> {
     let number =
         |field: &str, most: u64| field.parse::<u64>().ok().filter(|n| (1..=most).contains(n));
@@ -218,7 +218,7 @@ fn gpus(text: &str) -> Vec<Gpu> {
     text.lines().filter_map(gpu).take(GPUS).collect()
 }
 
-/// The processor, as far as the system tells.
+/// Describes the processor by the files of `/proc`.
 fn cpu() -> Cpu {
     let read = |path: &str| {
         let mut text = String::new();

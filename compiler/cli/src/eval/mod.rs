@@ -1,4 +1,4 @@
-//! `tpc eval`: tokens run through the devices' programs, and their logits compared or written.
+//! `tpc eval`: runs tokens through the devices' programs, and compares or writes the logits.
 
 mod execute;
 
@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// Compare with these logits.
     #[arg(long, value_name = "FILE")]
     golden: Option<PathBuf>,
-    /// Token ids to run, instead of those of a golden file.
+    /// Token ids to run, instead of a golden file's tokens.
     #[arg(
         long,
         value_name = "1,2,3",
@@ -43,7 +43,7 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-/// Reads the largest error that passes.
+/// Parses the largest error that passes.
 fn tolerance(text: &str) -> Result<f64, Diagnostic> {
     let number = text.parse::<f64>().ok().filter(|x| *x >= 0.0);
     number.ok_or_else(|| {
@@ -52,16 +52,16 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
     })
 }
 
-/// The placement that the options ask for.
+/// Returns the placement of the options.
 fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> {
-    // The reference is exact, so its caches are too unless asked otherwise.
+    // The reference executor is exact, so its caches are f32 unless the options give a type.
     let defaults = Defaults {
         cache: DType::F32,
         split_mode: SplitMode::Auto,
     };
     let asked = args.placement.placement(defaults)?;
     Ok(match executor {
-        // It evaluates the plan of any devices.
+        // The reference executor runs the plan of any devices.
         ExecutorKind::Reference => asked,
         ExecutorKind::Cpu
         | ExecutorKind::Cuda
@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         _ => "--tokens".to_owned(),
     };
     check_tokens(tokens.iter().copied(), ready.n_vocab, &whose)?;
-    // Programs have memory for the logits of so many tokens; the reference executor has no addresses.
+    // Programs have memory for the logits of `ready.outputs` tokens. The reference executor is not limited.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
         ExecutorKind::Cpu
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         name: args.subject.path(),
         file: &opened.file,
         model: &ready,
-        // The context that was asked for decides the graph; cells are made for the tokens that come.
+        // The context of the options decides the graph, but cells are allocated only for the tokens that are run.
         ctx_size: tokens.len(),
         batch,
         outputs: batch,
@@ -138,7 +138,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The longest golden file that is read, in bytes.
+/// The longest accepted golden file, in bytes.
 const MAX_GOLDEN: u64 = 4 << 30;
 
 fn read_golden(path: &Path) -> Result<Golden, Failure> {
@@ -147,7 +147,7 @@ fn read_golden(path: &Path) -> Result<Golden, Failure> {
     Golden::parse(&name, &bytes).map_err(Failure::usage)
 }
 
-/// The tokens to run: those of the golden file, or else those of `--tokens`.
+/// Returns the tokens to run: the golden file's tokens, or else the tokens of `--tokens`.
 fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
     let tokens = golden.map(|g| g.tokens.clone()).or(args.tokens.clone());
     let tokens = tokens.unwrap_or_default();
@@ -186,7 +186,7 @@ fn same_vocabulary(golden: &Golden, n_vocab: usize) -> Result<(), Failure> {
     ]))
 }
 
-/// Prints the distance of the logits from golden ones, and fails where it is above the tolerance.
+/// Prints the distance of the logits from golden ones, and fails if it is above the tolerance.
 fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<(), Failure> {
     let want = golden.logits.iter().map(|&x| f64::from(x));
     let d = distance(want, evaluation.logits);

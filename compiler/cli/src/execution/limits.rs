@@ -1,10 +1,10 @@
-//! Contexts longer than those that a model was trained with.
+//! A warning about contexts longer than the model's training context.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
 use tpc_models::{RopeScaling, Stretch};
 
-/// The warning that sequences of so many tokens are longer than those that the model was trained with.
+/// Returns a warning if sequences of `each` tokens are longer than the context that the model was trained with.
 pub(crate) fn beyond_training(file: &GgufFile, each: usize) -> Option<Diagnostic> {
     let metadata = file.header().metadata();
     let architecture = metadata.get_str("general.architecture").ok().flatten()?;

@@ -1,10 +1,10 @@
-//! The model, the executor and the devices that a command line asks for.
+//! The model, the executor and the devices of a command line.
 //!
-//! - `options` has the executor and the threads of the command line;
-//! - `subject` is what a command runs: a model that is planned now, or an artefact;
-//! - `limits` warns of contexts longer than those that a model was trained with.
+//! - `options` has the options for the executor and its threads;
+//! - `subject` is the model that a command plans now, or an artefact;
+//! - `limits` warns of contexts longer than the model's training context.
 //!
-//! The steps are those of every command that runs a model: [`SubjectArgs::open`], a plan, [`load`].
+//! Every command that runs a model takes the same steps: [`SubjectArgs::open`], a plan, [`load`].
 
 mod limits;
 mod options;
@@ -30,7 +30,7 @@ pub(super) use limits::beyond_training;
 pub(super) use options::ExecutionArgs;
 pub(super) use subject::{Opened, SubjectArgs};
 
-/// The devices that the options name; none where they name none.
+/// Returns the devices that the options name, or `None` if the options describe no machine.
 pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Failure> {
     if !args.names_a_machine() {
         return Ok(None);
@@ -53,7 +53,8 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Fai
     }))
 }
 
-/// The placement that the options ask for: one CPU device unless they name others. Emulated devices go by any name.
+/// Returns the placement of the options, by default on one CPU device, or on `cuda:0` for the CUDA executor. Emulated devices may
+/// have the names of any cards.
 pub(super) fn placement(
     args: &PlacementArgs,
     defaults: Defaults,
@@ -64,7 +65,7 @@ pub(super) fn placement(
     placement_for(args, defaults, executor, cure)
 }
 
-/// The same, with what to do where the devices are cards and the executor takes none.
+/// Returns the placement like [`placement`]. If a device is a card and the executor takes no cards, the error suggests `cure`.
 pub(super) fn placement_for(
     args: &PlacementArgs,
     defaults: Defaults,
@@ -101,7 +102,7 @@ pub(super) fn placement_for(
     }
 }
 
-/// Whether the devices are all cards: by their numbers, or by names that the cards of this machine have.
+/// True if the devices are all cards: by their numbers, or by names that this machine's cards have.
 pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     match args.devices() {
         Some(Ok(DeviceLists { lists, .. })) => {
@@ -111,16 +112,16 @@ pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     }
 }
 
-/// Fails where a device is the processor.
+/// Checks that no device is the processor.
 ///
 /// # Errors
-/// TPC0401.
+/// Returns TPC0401 if one is.
 pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {
     let kinds: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
     Ok(cards::no_processor(&kinds)?)
 }
 
-/// Plans a model, and proves the plan, with progress on a terminal.
+/// Plans a model and proves the plan, with progress on a terminal.
 pub(super) fn plan(
     name: &Path,
     file: &GgufFile,
@@ -133,7 +134,7 @@ pub(super) fn plan(
 /// Loads a model, with progress on a terminal.
 ///
 /// # Errors
-/// Returns the error of the engine.
+/// Returns the engine's error.
 pub(super) fn load<'a>(
     loader: Loader<'a>,
     args: &ExecutionArgs,

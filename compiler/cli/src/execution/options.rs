@@ -10,21 +10,21 @@ use super::names_cards;
 use crate::args::PlacementArgs;
 use crate::output::Failure;
 
-/// The most threads that may be asked for.
+/// The largest accepted number of threads.
 const MAX_THREADS: usize = 1024;
 
-/// What executes the programs.
+/// The executor of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExecutorName {
-    /// Kernels on threads of the processor.
+    /// CPU kernels on threads of the processor.
     Cpu,
-    /// Kernels of CUDA on graphics cards.
+    /// CUDA kernels on graphics cards.
     Cuda,
-    /// Kernels of CUDA on devices that the processor emulates, to find faults of plans: slow. It needs a C++ compiler.
+    /// CUDA kernels on emulated devices, to find faults of plans: slow. It needs a C++ compiler.
     EmulatedCuda,
-    /// The same, which also checks every access to memory: bounds, devices, races.
+    /// The emulated CUDA kernels, with checks of every access to memory: bounds, devices, races.
     CheckedCuda,
-    /// Slow and exact, in f64.
+    /// The exact reference in f64: slow.
     Reference,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct ExecutionArgs {
     /// The executor of the programs [default: cuda for devices such as cuda:0, else cpu; of eval: reference].
     #[arg(long, value_enum)]
     executor: Option<ExecutorName>,
-    /// Threads of all devices together, at least one of each; or of each, such as `1,1` [default: the cores that this process
-    /// may use].
+    /// Total threads over all devices, at least one per device; or the threads of each, such as `1,1` [default: the cores that
+    /// this process may use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<Threads>,
-    /// On CUDA devices, whether a kernel may start before the one before it has ended (programmatic dependent launch): `on` where the
-    /// device knows that, which is from compute capability 9.0 on.
+    /// On CUDA devices, let a kernel start before the previous kernel has ended (programmatic dependent launch). It needs compute
+    /// capability 9.0 or newer.
     #[arg(
         long,
         value_enum,
@@ -49,17 +49,17 @@ pub(crate) struct ExecutionArgs {
         hide_possible_values = true
     )]
     pdl: Pdl,
-    /// Say more of what runs: how cards exchange; in `tpc rpc`, which programs are made, and how long graphs take.
+    /// Print details: how cards exchange data; in `tpc rpc`, which programs are made, and how long graphs take.
     #[arg(long, short)]
     verbose: bool,
 }
 
-/// Whether kernels may start early.
+/// The use of programmatic dependent launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Pdl {
-    /// They do, on devices that know it.
+    /// Kernels start early on devices that support it.
     On,
-    /// They start when those before them have ended.
+    /// A kernel starts when the previous kernels have ended.
     Off,
 }
 
@@ -76,10 +76,10 @@ impl From<ExecutorName> for ExecutorKind {
 }
 
 impl ExecutionArgs {
-    /// Threads of so many devices together: as many of each, and one at least.
+    /// Returns the total number of threads for `devices` devices: the same number per device, and at least one.
     ///
     /// # Errors
-    /// TPC0400 for a list of another length.
+    /// Returns TPC0400 if the list of threads does not have one entry per device.
     fn threads(&self, devices: usize) -> Result<usize, Failure> {
         let devices = devices.max(1);
         let all = match self.threads {
@@ -103,10 +103,10 @@ impl ExecutionArgs {
         Ok(engine::threads(all, devices))
     }
 
-    /// The options of the executor, with threads for so many devices.
+    /// Returns the options of the executor, with threads for `devices` devices.
     ///
     /// # Errors
-    /// TPC0400 for a list of threads of another length.
+    /// Returns TPC0400 if the list of threads does not have one entry per device.
     pub(crate) fn executor_options(
         &self,
         kind: ExecutorKind,
@@ -120,12 +120,12 @@ impl ExecutionArgs {
         })
     }
 
-    /// Whether the executor is said.
+    /// True if `--executor` is given.
     pub(crate) const fn says_executor(&self) -> bool {
         self.executor.is_some()
     }
 
-    /// How kernels of CUDA follow each other.
+    /// Returns the dependencies between CUDA kernel launches.
     const fn edges(&self) -> Edges {
         match self.pdl {
             Pdl::On => Edges::Programmatic,
@@ -133,12 +133,12 @@ impl ExecutionArgs {
         }
     }
 
-    /// Whether what was decided while loading is said.
+    /// True if the loader prints its decisions.
     pub(crate) const fn verbose(&self) -> bool {
         self.verbose
     }
 
-    /// What executes the programs: as said, cards where all devices are such, or else the command's `default`.
+    /// Returns the executor: the value of `--executor`, else CUDA if all devices are cards, else the command's `default`.
     pub(crate) fn executor(&self, devices: &PlacementArgs, default: ExecutorKind) -> ExecutorKind {
         match self.executor {
             Some(executor) => executor.into(),
@@ -148,16 +148,16 @@ impl ExecutionArgs {
     }
 }
 
-/// Numbers of threads.
+/// The value of `--threads`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Threads {
-    /// Of all devices together, or of each where they are listed.
+    /// The total, or the threads of each device if the option is a list.
     each: usize,
-    /// The devices that are listed.
+    /// The length of the list, if the option is a list.
     all: Option<usize>,
 }
 
-/// Reads a number of threads: of all devices, or a list of equal numbers, one per device.
+/// Parses a total number of threads, or a list of equal numbers, one per device.
 fn threads(text: &str) -> Result<Threads, Diagnostic> {
     let refused = |message: String, help: &str| {
         Diagnostic::new(&codes::COMMAND_LINE, "--threads", message).help(help)

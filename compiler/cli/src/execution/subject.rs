@@ -1,4 +1,4 @@
-//! The subject of a command that runs a model: a model file, which is planned now, or an artefact, which was planned before.
+//! The subject of a command that runs a model: a model file that is planned now, or an artefact.
 
 use std::path::{Path, PathBuf};
 
@@ -18,22 +18,23 @@ use crate::output::Failure;
 pub(crate) struct SubjectArgs {
     /// A GGUF file with its data, any shard of one, or an artefact (.tpc).
     model: PathBuf,
-    /// The model of an artefact; also as `--model FILE` [default: beside the artefact].
+    /// The model of an artefact; also as `--model FILE` [default: the model in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
 }
 
 impl SubjectArgs {
-    /// The subject's name in messages.
+    /// Returns the subject's name in messages.
     pub(crate) fn path(&self) -> &Path {
         artefact::named(&self.model, self.weights.as_deref())
             .map_or(self.model.as_path(), |named| named.artefact)
     }
 
-    /// Reads the artefact, or else asks for the placement, and opens the model.
+    /// Reads the artefact, or else calls `placement`, and opens the model.
     ///
     /// # Errors
-    /// When a file cannot be read, the two are not of one model, or placement options are given with an artefact.
+    /// Returns an error if a file cannot be read, if artefact and model do not match, or if placement options differ from the
+    /// artefact's.
     pub(crate) fn open(
         &self,
         options: &PlacementArgs,
@@ -73,25 +74,25 @@ enum Source {
     Artefact(Box<Artefact>),
 }
 
-/// A subject whose files are open.
+/// A subject with open files.
 pub(crate) struct Opened {
     /// The model's file.
     pub(crate) file: GgufFile,
     name: PathBuf,
-    /// The devices that an artefact is to be bound to, where that is said.
+    /// The value of `--devices` that an artefact is bound to, if it is given.
     devices: Option<String>,
     source: Source,
 }
 
 impl Opened {
-    /// Sets the context where nobody said it; an artefact has its own.
+    /// Sets the context of a model if `-c` is not given. An artefact keeps its own context.
     pub(crate) fn default_context(&mut self, cells: u64) {
         if let Source::Model(placement) = &mut self.source {
             placement.ctx_size = placement.ctx_size.or(Some(cells));
         }
     }
 
-    /// The number of sequences side by side: what was asked for, or what an artefact was made for.
+    /// Returns the number of parallel sequences: the value of `-np`, or the artefact's number.
     pub(crate) fn sequences(&self) -> usize {
         match &self.source {
             Source::Model(placement) => usize::try_from(placement.parallel)
@@ -101,7 +102,7 @@ impl Opened {
         }
     }
 
-    /// What executes it: as said or else, of an artefact for cards, cards.
+    /// Returns CUDA for an artefact for cards if `--executor` is not given, else `otherwise`.
     pub(crate) fn executor(&self, engine: &ExecutionArgs, otherwise: ExecutorKind) -> ExecutorKind {
         match &self.source {
             Source::Artefact(artefact)
@@ -113,10 +114,10 @@ impl Opened {
         }
     }
 
-    /// Plans the model; an artefact is planned.
+    /// Plans the model, or takes the plan of the artefact.
     ///
     /// # Errors
-    /// Those of planning.
+    /// Returns the errors of planning.
     pub(crate) fn plan(&self) -> Result<PreparedModel, Failure> {
         match &self.source {
             Source::Model(placement) => {

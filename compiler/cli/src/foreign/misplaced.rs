@@ -1,4 +1,4 @@
-//! A first word that is no subcommand.
+//! Diagnostics for a first word that is not a subcommand.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tpc_diag::{Diagnostic, suggest};
 
 use super::words::{is_address, lookup, own, quoted, refused};
 
-/// The diagnostic of a first word that is no subcommand but something that one takes.
+/// Returns the diagnostic of a first word that is not a subcommand but a program, model, option or other tool's subcommand.
 pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
     let line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
     let line = line.join(" ");
@@ -72,7 +72,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
     ))
 }
 
-/// Subcommands of other programs, and what does the same.
+/// Subcommands of other programs, with the equivalent in tpc.
 const MEANT: &[(&str, &str)] = &[
     (
         "serve server api",

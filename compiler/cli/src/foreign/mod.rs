@@ -1,8 +1,8 @@
-//! What users of llama.cpp, ik_llama.cpp and others type, said in tpc's options.
+//! Translation of options of llama.cpp, ik_llama.cpp and other programs into tpc's options.
 //!
-//! Arguments pass through here before they are parsed. An option that the subcommand has itself stays; one of another
-//! program is replaced by tpc's, left out with a note, or refused with what to say instead (`table`). An option that
-//! nobody has is refused with the nearest that somebody has.
+//! Arguments are translated before they are parsed. An option of the subcommand stays as it is. An option of another program is
+//! replaced by tpc's option, left out with a note, or refused with an alternative (`table`). An unknown option is refused with
+//! the nearest known one.
 
 mod misplaced;
 mod repeated;
@@ -28,19 +28,19 @@ use table::{Effect, FOREIGN_OPTIONS, ForeignOption, Translation};
 pub(super) use words::is_address;
 use words::{is_option, lookup, near, own, quoted, refused};
 
-/// Arguments in tpc's words.
+/// A command line after translation.
 #[derive(Debug, Default)]
 pub(super) struct TranslatedLine {
     /// The arguments for the parser.
     pub(super) arguments: Vec<OsString>,
-    /// What was left out or said otherwise.
+    /// Notes about options that were left out or replaced.
     pub(super) notes: Vec<Diagnostic>,
 }
 
-/// Says the arguments of the program, the first of which is its own name, in the words of its subcommand.
+/// Translates the program's arguments, which begin with its own name, for their subcommand.
 ///
 /// # Errors
-/// TPC0400 for an option that is refused or unknown, or a model in the place of the subcommand.
+/// Returns TPC0400 for an option that is refused or unknown, or for a model in the place of the subcommand.
 pub(super) fn translate(
     arguments: Vec<OsString>,
     program: &Command,
@@ -67,10 +67,10 @@ pub(super) fn translate(
     Ok(said)
 }
 
-/// Says the words behind a subcommand in its options.
+/// Translates the words after a subcommand.
 ///
 /// # Errors
-/// TPC0400 for an option that is refused or unknown.
+/// Returns TPC0400 for an option that is refused or unknown.
 pub(super) fn translate_words(
     words: Vec<OsString>,
     command: &Command,
@@ -91,7 +91,7 @@ pub(super) fn translate_words(
     Ok(reader.said)
 }
 
-/// Options of which llama-bench takes lists, and tpc has one value.
+/// Options that take lists in llama-bench, but one value in tpc.
 const LISTED: [&str; 9] = [
     "--ubatch-size",
     "--batch-size",
@@ -108,15 +108,15 @@ struct Reader<'c> {
     command: &'c Command,
     words: Peekable<IntoIter<OsString>>,
     said: TranslatedLine,
-    /// Options without influence, as they were given, with the reason.
+    /// Options without influence as they were given, each with the reason.
     ignored: Vec<(String, &'static str)>,
-    /// Options that ask for what is not done.
+    /// Options for features that tpc does not have, each with the reason.
     undone: Vec<(String, &'static str)>,
-    /// Options for the memory of llama.cpp, as they were given.
+    /// Options for llama.cpp's memory, as they were given.
     engine_memory: Vec<String>,
-    /// Whether `--engine` was given.
+    /// True if `--engine` was given.
     names_engine: bool,
-    /// Options of the subcommand that have one value.
+    /// Options of the subcommand that take one value.
     given: Vec<Given>,
     repository: Option<String>,
     file: Option<String>,
@@ -144,7 +144,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// An option, with its value if it has one.
+    /// Reads an option, with its value if it has one.
     fn option(&mut self, text: String) -> Result<(), Diagnostic> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -155,7 +155,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let foreign = lookup(&name).filter(|h| match h.effect {
-            // Where a subcommand has the option, only values by other names are at issue.
+            // If the subcommand has the option, only its value may need a translation.
             Effect::Translated(to, _) => to == name || own.is_none(),
             _ => own.is_none(),
         });
@@ -169,7 +169,7 @@ impl Reader<'_> {
         }
         let start = self.said.arguments.len();
         self.said.arguments.push(text.into());
-        // The value is no option, whatever it looks like.
+        // The next word is the option's value, unless it looks like an option itself.
         if takes && value.is_none() {
             let optional = own
                 .and_then(Arg::get_num_args)
@@ -181,7 +181,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Keeps where the words of an option stand, from `start` on.
+    /// Records the words of an option, from index `start` on.
     fn took(&mut self, own: Option<&Arg>, start: usize) {
         if own.is_some_and(|a| a.get_help_heading() == Some(engine_memory_args::HEADING)) {
             let text = self.said.arguments[start..].join(" ".as_ref());
@@ -193,8 +193,8 @@ impl Reader<'_> {
         self.given.extend(given);
     }
 
-    /// Reads what llama-bench writes behind options that are switches or have one value here: `-nkvo 1`, `-ub 16,32`. Says
-    /// whether nothing is left to do.
+    /// Reads llama-bench's values of options that are switches or take one value in tpc: `-nkvo 1`, `-ub 16,32`. Returns true if
+    /// the option is done.
     fn is_switched(&mut self, name: &str, value: Option<&str>) -> Result<bool, Diagnostic> {
         let behind = value.is_none();
         let next = self.words.peek().and_then(|w| w.to_str());
@@ -221,7 +221,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Whether the subcommand has what an option means.
+    /// True if the subcommand has an equivalent of the option.
     fn concerns(&self, foreign: &ForeignOption) -> bool {
         let plans = own(self.command, "--split-mode").is_some();
         match foreign.effect {
@@ -232,12 +232,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Letters of the subcommand in one word (`-vc4096`), or a negative number: the parser knows them.
+    /// True for words that the parser of arguments reads: several short options in one word (`-vc4096`), negative numbers, and
+    /// every option of a subcommand without placement options.
     fn is_cluster(&self, name: &str) -> bool {
         let rest = name.trim_start_matches('-');
         let first = rest.chars().next();
         if name.starts_with("--") {
-            // Help is every command's.
+            // Every command has `--help`.
             return rest == "help" || own(self.command, "--split-mode").is_none();
         }
         let digits = rest
@@ -267,7 +268,7 @@ impl Reader<'_> {
         refused(name, format!("there is no option `{name}`"), help)
     }
 
-    /// The value of another program's option.
+    /// Reads the value of another program's option.
     fn value(
         &mut self,
         foreign: &ForeignOption,
@@ -370,7 +371,7 @@ impl Reader<'_> {
         self.took(own(self.command, option), start);
     }
 
-    /// An option of tpc in the place of another, with a note; nothing where the subcommand does not have it.
+    /// Replaces an option by tpc's `option`, with a note. If the subcommand does not have `option`, it is left out with a note.
     fn means(&mut self, option: &'static str, value: &str, shown: &str, why: Option<&'static str>) {
         if own(self.command, option).is_none() {
             self.ignored
@@ -387,12 +388,12 @@ impl Reader<'_> {
         self.push(option, value);
     }
 
-    /// Whether the subcommand needs a model's data on this machine, of which an address has the header alone.
+    /// True if the subcommand needs a model's data on this machine. A model at an address has only its header.
     fn reads_data(&self) -> bool {
         ["run", "bench", "eval", "compile"].contains(&self.command.get_name())
     }
 
-    /// The address of a file of a repository, if one was named.
+    /// Adds the address of a repository's file to the arguments, if a repository was named.
     fn take_repository(&mut self) -> Result<(), Diagnostic> {
         let (repository, file) = (self.repository.take(), self.file.take());
         let Some(repository) = repository else {
@@ -437,7 +438,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The notes about what has no influence, and about what is not done.
+    /// Adds the notes about options without influence and about features that tpc does not have.
     fn told(&mut self) {
         if !self.names_engine {
             let why = "the option counts with --engine llama.cpp alone";
@@ -451,7 +452,7 @@ impl Reader<'_> {
     }
 }
 
-/// The note about some options with their reasons; none where there are none.
+/// Builds the note about some options with their reasons; `None` for an empty list.
 fn note(options: &[(String, &'static str)], help: &str) -> Option<Diagnostic> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (shown, why) in options {

@@ -9,22 +9,22 @@ use tpc_diag::Diagnostic;
 use super::words::quoted;
 use crate::codes;
 
-/// An option of the subcommand, where its words stand among the arguments.
+/// An option of the subcommand, with the positions of its words among the arguments.
 #[derive(Debug)]
 pub(super) struct Given {
     id: String,
     words: Range<usize>,
 }
 
-/// Whether an option has one value for this subcommand.
+/// True if an option takes one value for this subcommand.
 fn is_single(command: &Command, arg: &Arg) -> bool {
-    // Only the parser knows whether the next word is the value of such an option.
+    // Only the parser of arguments knows if the next word is the value of such an option.
     if arg.get_num_args().is_some_and(|n| n.min_values() == 0) && arg.get_action().takes_values() {
         return false;
     }
     match arg.get_action() {
         ArgAction::Set | ArgAction::SetTrue | ArgAction::SetFalse => !arg.is_positional(),
-        // `tpc plan` compares these.
+        // `tpc plan` compares the values of these options.
         ArgAction::Append => {
             command.get_name() != "plan" && matches!(arg.get_id().as_str(), "devices" | "ctx_size")
         }
@@ -33,7 +33,7 @@ fn is_single(command: &Command, arg: &Arg) -> bool {
 }
 
 impl Given {
-    /// An option whose words begin at `start`, if its subcommand has one value of it.
+    /// Records an option with the positions of its words, if its subcommand takes one value of it.
     pub(super) fn new(command: &Command, arg: &Arg, words: Range<usize>) -> Option<Given> {
         is_single(command, arg).then(|| Given {
             id: arg.get_id().to_string(),
@@ -42,13 +42,13 @@ impl Given {
     }
 }
 
-/// The words as they were given.
+/// Joins the words as they were given.
 fn shown(words: &[OsString]) -> String {
     let words: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
     words.join(" ")
 }
 
-/// Takes out what a later option overrides, with a note where that changes its value.
+/// Removes options that a later one overrides, with a note if the value changes.
 pub(super) fn overridden(arguments: &mut Vec<OsString>, given: &[Given]) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     let mut out: Vec<Range<usize>> = Vec::new();

@@ -1,22 +1,22 @@
-//! What options of other programs mean for commands that run a model, where that is not what they mean for a plan.
+//! Meanings of other programs' options that differ between running a model and planning it.
 
 use super::table;
 
-/// What becomes of an option that a running command does not have.
+/// The effect of an option that a running command does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Running {
-    /// Nothing changes: the command does so anyway, or the option asks for what is off.
+    /// No effect: the command already behaves this way, or the option asks for a feature that is off.
     Same(&'static str),
-    /// What it asks for is not done.
+    /// The feature is not supported.
     Undone(&'static str),
 }
 
 use Running::{Same, Undone};
 
-/// Options, and the values at which they are off.
+/// Names of options, and a test for the values that switch them off.
 type Off = (&'static str, fn(f64) -> bool);
 
-/// Options of samplers and of positions that are off at these values, as they are without them.
+/// Options of samplers and of positions that these values switch off, which is also tpc's behaviour.
 const OFF: &[Off] = &[
     (
         "--mirostat --dynatemp-range --dry-multiplier --xtc-probability --rope-freq-base",
@@ -33,14 +33,14 @@ const OFF: &[Off] = &[
     ("--adaptive-target --reasoning-budget", |x| x < 0.0),
 ];
 
-/// Options that count only where another is on, which is refused itself.
+/// Options that depend on another option, which tpc refuses.
 const DEPENDENT: &str = "--mirostat-lr --mirostat-ent --dynatemp-exp --dry-base --dry-allowed-length --dry-penalty-last-n \
      --dry-sequence-breaker --xtc-threshold --adaptive-decay -gaw --grp-attn-w";
 
 const OFF_ANYWAY: &str = "it is off, as it is without the option";
 const FILES_SCALING: &str = "positions are scaled as the file says, if it does";
 
-/// Whether an option, which would change the text, has a value by which it does not.
+/// Returns the reason if an option that may change the text has a value without effect.
 pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     let is_in = |names: &str| names.split_whitespace().any(|n| n == name);
     if name == "--rope-scaling" && value == "none" {
@@ -56,7 +56,7 @@ pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     found.map(|_| OFF_ANYWAY)
 }
 
-/// Options by name, for the command of this name.
+/// Meanings by option name, for the named command, or for `run` and `bench` if the name is empty.
 const BY_NAME: &[(&str, &str, Running)] = &[
     (
         "run",
@@ -130,7 +130,7 @@ const BY_NAME: &[(&str, &str, Running)] = &[
     ("bench", "--progress", Same("a terminal shows it anyway")),
 ];
 
-/// Reasons of a plan, and what they are while a model runs.
+/// Reasons of a plan, each with the reason for running commands.
 const REASONS: &[(&str, &str)] = &[
     (table::THREADS, "tpc has no such threads"),
     (table::SAMPLING, "the tokens are random: none is chosen"),
@@ -157,7 +157,7 @@ const REASONS: &[(&str, &str)] = &[
     (table::POSITIONS, "positions are scaled as the file says"),
 ];
 
-/// What an option means for a command that runs a model; `None` where it means what it means for a plan.
+/// Returns the meaning of an option for `run` and `bench`; `None` if it is the same as for a plan.
 pub(super) fn meaning(command: &str, name: &str, why: &'static str) -> Option<Running> {
     if !["run", "bench"].contains(&command) {
         return None;

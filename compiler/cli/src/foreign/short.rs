@@ -1,8 +1,8 @@
-//! llama.cpp's short forms of several letters.
+//! llama.cpp's short options of several letters.
 
 use std::ffi::OsString;
 
-/// Short forms of several letters, with their long forms.
+/// Short options of several letters, with their long forms.
 pub(super) const SHORT: &[(&str, &str)] = &[
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
@@ -33,7 +33,7 @@ pub(super) const SHORT: &[(&str, &str)] = &[
     ("-no-cnv", "--no-conversation"),
 ];
 
-/// Replaces short forms by the long ones, up to `--`.
+/// Replaces short options by the long ones, up to `--`.
 pub fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut literal = false;
     arguments

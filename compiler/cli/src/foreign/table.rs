@@ -1,11 +1,11 @@
-//! The options of other programs, and what each means here: an entry per option, or per group of options alike.
+//! The options of other programs with their meanings in tpc: an entry per option, or per group of similar options.
 //!
-//! An option that a subcommand has itself is the subcommand's; these are what remains. Adding one is a line.
+//! A subcommand's own options take precedence over this table. A new option is one line here.
 
 use tpc_ggml::llama_cpp::Arity::{self, One, Switch};
 use tpc_ggml::llama_cpp::{OptionSpec, Setting, groups};
 
-/// What an option of another program means here.
+/// The meaning of another program's option in tpc.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     /// The model: a file, or an address.
@@ -18,11 +18,11 @@ pub(super) enum Effect {
     Means(&'static str),
     /// An option of tpc with another value, which the function makes.
     Translated(&'static str, fn(&str) -> Translation),
-    /// Nothing, for this reason.
+    /// No effect, for this reason.
     Ignored(&'static str),
-    /// Nothing for a plan, for this reason; a command that generates text refuses it, since its text would be another.
+    /// No effect on a plan, for this reason. Commands that generate text refuse it, because it would change their text.
     Unplanned(&'static str),
-    /// A mistake: the finding, and what to do.
+    /// A mistake: the message, and the cure.
     Refused(&'static str, &'static str),
 }
 
@@ -31,28 +31,28 @@ pub(super) enum Effect {
 pub(super) enum Translation {
     /// The value as it is.
     Same,
-    /// Another value, and why.
+    /// Another value, with the reason.
     Other(String, &'static str),
-    /// None: the option is left out, for this reason.
+    /// No value: the option is left out, for this reason.
     Dropped(&'static str),
 }
 
-/// Options of other programs that mean the same here.
+/// Options of other programs that have the same meaning in tpc.
 #[derive(Debug)]
 pub(super) struct ForeignOption {
-    /// The options, with as many values each; one at least.
+    /// At least one option; all take the same number of values.
     options: &'static [OptionSpec],
-    /// What they mean here.
+    /// Their meaning in tpc.
     pub(super) effect: Effect,
 }
 
 impl ForeignOption {
-    /// Their spellings.
+    /// Returns their spellings.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.options.iter().flat_map(|o| o.names).copied()
     }
 
-    /// Their arguments.
+    /// Returns the number of values that they take.
     pub(super) fn arity(&self) -> Arity {
         self.options[0].arity
     }
@@ -62,7 +62,7 @@ const fn foreign(effect: Effect, options: &'static [OptionSpec]) -> ForeignOptio
     ForeignOption { options, effect }
 }
 
-/// Spellings that llama.cpp's programs do not have, or that alone mean something else than their option.
+/// Describes spellings that llama.cpp's programs do not have, or that alone differ in meaning from the rest of their option.
 const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
     OptionSpec {
         names,
@@ -91,9 +91,9 @@ const SCHEDULE: &str = "tpc decides itself in which order and by which kernels o
 pub(super) const CACHED: &str = "prompts that are kept have no influence on a plan";
 const UNIFIED: &str = "-c is the cells of all sequences together, each of which has its part";
 
-/// Every option that other programs have and tpc has not, and those of tpc whose values have other names there.
+/// Every option that other programs have and tpc does not, and tpc options whose values have other names there.
 pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
-    // llama.cpp: what is planned.
+    // llama.cpp: options that change a plan.
     foreign(Model, &[groups::MODEL, groups::MODEL_URL]),
     foreign(Repository, &[groups::HF_REPO]),
     foreign(RepositoryFile, &[groups::HF_FILE]),
@@ -224,7 +224,7 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
         Ignored("tensors on the host are worked on there"),
         &[groups::OP_OFFLOAD, named(Switch, &["-nopo"])],
     ),
-    // llama.cpp: what a plan does not depend on.
+    // llama.cpp: options that do not change a plan.
     foreign(Ignored(THREADS), &[groups::THREADS]),
     foreign(Ignored(THREADS), &[groups::THREAD_PLACEMENT]),
     foreign(Ignored(LENGTH), &[groups::LENGTH]),
@@ -382,7 +382,7 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
 
 const NO_FLASH: Effect = Ignored("attention is always fused");
 
-/// Split modes by the names of others.
+/// Translates other programs' names of split modes.
 fn split_mode(value: &str) -> Translation {
     let other = |why| Translation::Other("tensor".to_owned(), why);
     match value {
@@ -397,7 +397,7 @@ fn split_mode(value: &str) -> Translation {
     }
 }
 
-/// A number of sequences that a server would choose.
+/// Translates a number of sequences; a server chooses it for `-1` and `auto`.
 fn parallel(value: &str) -> Translation {
     match value {
         "-1" | "auto" => Translation::Dropped("a server chooses it; the plan is for one sequence"),
@@ -405,7 +405,7 @@ fn parallel(value: &str) -> Translation {
     }
 }
 
-/// Devices by llama.cpp's names: `CUDA0,CUDA1`, `Vulkan0`, `none`.
+/// Translates llama.cpp's names of devices: `CUDA0,CUDA1`, `Vulkan0`, `none`.
 fn devices(value: &str) -> Translation {
     let names: Vec<&str> = value.split(',').map(str::trim).collect();
     let number = |name: &str| {
@@ -427,7 +427,7 @@ fn devices(value: &str) -> Translation {
     }
 }
 
-/// A number of MiB, or several per device, of which the largest counts.
+/// Translates a number of MiB, or a list per device; the largest number of a list counts.
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {
@@ -438,7 +438,7 @@ fn mebibytes(value: &str) -> Translation {
     }
 }
 
-/// The dense feed-forward weights of the first layers, as overrides.
+/// Translates a number of layers into overrides that keep their dense feed-forward weights on the host.
 fn dense_on_host(value: &str) -> Translation {
     match value.parse::<u64>() {
         Ok(0) | Err(_) => {

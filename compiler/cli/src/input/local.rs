@@ -1,4 +1,4 @@
-//! Paths of models, and what to do about those that are no model.
+//! Paths of models, and help texts for paths that are not a model.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,12 +11,12 @@ use tpc_gguf::{GgufError, GgufErrorKind, GgufFile, SplitName};
 use super::{Place, codes};
 use crate::output::Failure;
 
-/// The most entries of a folder that are looked at.
+/// The maximum number of a folder's entries that are read.
 const MAX_ENTRIES: usize = 10_000;
-/// The most files that a message lists.
+/// The maximum number of files that a message lists.
 const MAX_LISTED: usize = 8;
 
-/// The model at a path: the file itself, or the only one of a folder.
+/// Finds the model at a path: the file itself, or the only model of a folder.
 pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     match path.is_dir() {
         true => in_folder(path),
@@ -24,7 +24,7 @@ pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// Whether a file is a captured graph: by its name, or by its first bytes.
+/// True if a file is a captured graph, by its name or by its first bytes.
 pub(crate) fn is_capture(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
     if extension.is_some_and(|e| ["jsonl", "ndjson"].contains(&e.to_ascii_lowercase().as_str())) {
@@ -40,7 +40,7 @@ pub(crate) fn is_capture(path: &Path) -> bool {
     head.starts_with(b"{\"id\":")
 }
 
-/// The names in a folder, in order.
+/// Returns the paths in a folder, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(read) = fs::read_dir(folder) else {
         return Vec::new();
@@ -66,7 +66,7 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// The models of a folder: of a split one its first shard, and no encoder of images.
+/// Returns the models of a folder: the first shard of a split model, and no image encoders (`mmproj*`).
 fn models(folder: &Path) -> Vec<PathBuf> {
     let all = entries(folder).into_iter();
     let files = all.filter(|p| has_extension(p, "gguf") && p.is_file());
@@ -76,7 +76,7 @@ fn models(folder: &Path) -> Vec<PathBuf> {
         .filter(|p| first(p) && !name(p).starts_with("mmproj"))
         .collect();
     if out.is_empty() {
-        // A model without its first shard, so that the message names what is missing.
+        // If every model lacks its first shard, one file is enough: the error names the missing shard.
         out = files.take(1).collect();
     }
     out
@@ -94,7 +94,7 @@ fn listed(paths: &[PathBuf]) -> String {
     }
 }
 
-/// The only model of a folder.
+/// Returns the only model of a folder.
 fn in_folder(folder: &Path) -> Result<Place, Failure> {
     let models = models(folder);
     if let [model] = models.as_slice() {
@@ -135,14 +135,14 @@ fn in_folder(folder: &Path) -> Result<Place, Failure> {
             listed(&models)
         )
     };
-    // The reader says what is wrong, as for any path.
+    // Opening the folder gives the reader's error, as for any path.
     match GgufFile::open(folder) {
         Err(e) => Err(Failure::usage(Diagnostic::from(e).help(help))),
         Ok(_) => Ok(Place::Local(folder.to_owned(), None)),
     }
 }
 
-/// The failure of a file that cannot be opened, with a cure for paths that are not there.
+/// Returns the failure of a file that cannot be opened. If the path does not exist, it has a help text.
 pub(super) fn unreadable(path: &Path, e: GgufError) -> Failure {
     let absent = matches!(e.kind(), GgufErrorKind::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
     let d = Diagnostic::from(e);
@@ -152,7 +152,7 @@ pub(super) fn unreadable(path: &Path, e: GgufError) -> Failure {
     }])
 }
 
-/// What to do about a path where nothing is.
+/// Returns the help text for a path that does not exist.
 fn cure(path: &Path) -> String {
     let text = path.to_string_lossy();
     if let Some(help) = slip(&text) {
@@ -212,7 +212,7 @@ fn cure(path: &Path) -> String {
     }
 }
 
-/// What to do about a word that is no path at all.
+/// Returns the help text for a word that is not a path.
 fn slip(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("the path is empty: a variable of the shell may be unset".to_owned());

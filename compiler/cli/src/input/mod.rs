@@ -1,8 +1,8 @@
-//! The inputs that a command line names: files, folders, addresses.
+//! The inputs of a command line: files, folders, addresses.
 //!
-//! - `local` says what to do about a path that is no file: it is not there, a folder, a pipe;
+//! - `local` helps with a path that is not a model file: it is missing, a folder, a pipe;
 //! - `web` reads headers by address;
-//! - `regular` reads whole files that have an end;
+//! - `regular` reads whole files and refuses endless ones;
 //! - `text` reads the texts of prompts.
 
 mod local;
@@ -26,22 +26,22 @@ pub(super) use local::is_capture;
 pub(super) use regular::read as read_file;
 pub(super) use text::given_or_piped as text;
 
-/// A model that is open, of which data may be missing.
+/// An open model; its data may be missing.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) file: GgufFile,
-    /// What is worth knowing of how it was found.
+    /// Notes about how the model was found.
     pub(super) notes: Vec<Diagnostic>,
 }
 
-/// Where a model is.
+/// The location of a model.
 pub(super) enum Place {
-    /// The file, and a note where it was chosen in a folder.
+    /// The file, with a note if it was chosen in a folder.
     Local(PathBuf, Option<Diagnostic>),
     Web(Address),
 }
 
-/// The model that a word names: a file, the only model of a folder, or an address.
+/// Finds the model that a word names: a file, the only model of a folder, or an address.
 pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     if is_artefact(word) {
         return Err(Failure::usage(is_compiled(word)));
@@ -57,7 +57,7 @@ pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// A word as reports show it: an address without what may be secret.
+/// Returns a word as reports show it: an address loses its secret parts.
 pub(super) fn shown(word: &Path) -> String {
     let address = word.to_str().filter(|t| is_address(t));
     match address.and_then(|t| Address::parse(t).ok()) {
@@ -84,7 +84,7 @@ pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     Ok(Model { file, notes })
 }
 
-/// Opens a model whose data are needed, on this machine.
+/// Opens a model on this machine that must be complete.
 pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
     match locate(word)? {
         Place::Local(path, _) => GgufFile::open(&path).map_err(|e| local::unreadable(&path, e)),
@@ -100,10 +100,10 @@ pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
     }
 }
 
-/// A model that must have its tensor data.
+/// Checks that a model has its tensor data.
 ///
 /// # Errors
-/// TPC0405 for a bare header.
+/// Returns TPC0405 for a bare header.
 pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure> {
     if file.has_data() {
         return Ok(file);
@@ -115,7 +115,7 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     )))
 }
 
-/// Whether a word names a file that `tpc compile` has written, by its name and its first bytes.
+/// True if a word names an artefact, by its name and its first bytes.
 fn is_artefact(word: &Path) -> bool {
     let named = word
         .extension()
@@ -126,7 +126,7 @@ fn is_artefact(word: &Path) -> bool {
     read.is_some_and(|r| r.is_ok()) && head == *b"PK\x03\x04"
 }
 
-/// The diagnostic of an artefact in the place of a model.
+/// Builds the diagnostic of an artefact in the place of a model.
 fn is_compiled(word: &Path) -> Diagnostic {
     let name = word.display().to_string();
     let message =
@@ -137,7 +137,7 @@ fn is_compiled(word: &Path) -> Diagnostic {
     )
 }
 
-/// The note on a file that lacks data.
+/// Builds the note on a file with missing data.
 fn unfinished(missing: &tpc_gguf::MissingData) -> Diagnostic {
     let name = missing.path.display().to_string();
     let message = format!(

@@ -1,4 +1,4 @@
-//! Reading whole files that have an end.
+//! Reads whole files and refuses endless ones.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::output::Failure;
 
-/// Whether a path names something whose content ends: a file, or a pipe of this command line (`<(…)`, standard input).
+/// True if a path has a content that ends: a file, or a pipe of this command line (`<(…)`, standard input).
 fn ends(path: &Path, attributes: &Metadata) -> bool {
     let piped = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
     let is_piped = path
@@ -29,11 +29,11 @@ fn is_character_device(_: &Metadata) -> bool {
 /// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// TPC0402 for what cannot be read, has no end, or is longer.
+/// Returns TPC0402 if the path cannot be read, may never end, or is longer.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |e: io::Error| Failure::file(path, &e);
     let invalid = |what: String| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
-    // Opening a pipe would wait for its other end, so look before opening.
+    // Opening a pipe waits for its other end, so the attributes are checked first.
     let attributes = fs::metadata(path).map_err(failed)?;
     if attributes.is_dir() {
         return Err(invalid("it is a directory".to_owned()));

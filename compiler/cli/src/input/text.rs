@@ -1,4 +1,4 @@
-//! Texts: of the command line, or of standard input.
+//! Texts: from the command line or from standard input.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use crate::output::Failure;
 /// The longest text, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// The text of `-p`, or else of standard input.
+/// Returns the text of `-p`, or else of standard input.
 pub(crate) fn given_or_piped(prompt: Option<&str>) -> Result<String, Failure> {
     if let Some(prompt) = prompt {
         return Ok(prompt.to_owned());

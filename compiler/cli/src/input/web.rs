@@ -1,4 +1,4 @@
-//! Headers by address, with what the environment says about it.
+//! Headers by address, with `HF_TOKEN` and `SSL_CERT_FILE` of the environment.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use tpc_gguf::GgufFile;
 use super::regular;
 use crate::output::Failure;
 
-/// The longest file of certificates that is read, in bytes.
+/// The longest accepted file of certificates, in bytes.
 const MAX_CERTIFICATES: u64 = 16 << 20;
 
 /// Reads the header of the model at an address.

@@ -23,7 +23,7 @@ struct Report<'a> {
     sections: Vec<SectionReport>,
     shapes: Vec<String>,
     arenas: Vec<ArenaReport>,
-    /// Launches by kernel.
+    /// The number of launches per kernel.
     kernels: BTreeMap<&'a str, usize>,
     /// Kernels that were compiled ahead of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ struct SectionReport {
 
 #[derive(Serialize)]
 struct ArenaReport {
-    /// `dev0`, `host`.
+    /// The place: `dev0`, `host`.
     place: String,
     /// The device's name.
     device: String,
@@ -88,7 +88,7 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
     }
 }
 
-/// The shapes as the text of programs has them.
+/// Formats the shapes as the text of programs does.
 fn shapes(program: &Program) -> Vec<String> {
     let each = program.shapes.iter().map(|s| {
         let sizes = tpc_ir::Symbol::ALL.into_iter().filter_map(|symbol| {
@@ -114,7 +114,7 @@ fn arenas(program: &Program) -> Vec<ArenaReport> {
     each.collect()
 }
 
-/// The report as text; with the options word by word if it is `verbose`.
+/// Formats the report as text; with all options if it is `verbose`.
 fn text(report: &Report<'_>, verbose: bool) -> String {
     let m = report.manifest;
     let mut out = format!(

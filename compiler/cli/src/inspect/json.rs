@@ -26,7 +26,7 @@ pub(super) struct Report<'f> {
 #[derive(Debug, Serialize)]
 struct FileReport {
     path: String,
-    /// `None` where a server does not say it.
+    /// `None` if the server does not report the size.
     bytes: Option<u64>,
     data_offset: u64,
 }
@@ -46,15 +46,15 @@ struct TensorReport<'f> {
     dtype: &'static str,
     ne: [u64; 4],
     n_dims: usize,
-    /// From 0, into `files`.
+    /// The index into `files`, from 0.
     file: usize,
-    /// From the start of that file.
+    /// The offset from the start of that file, in bytes.
     offset: u64,
     bytes: u64,
 }
 
 impl<'f> Report<'f> {
-    /// The report of this part of a file.
+    /// Builds the report of the selected part of a file.
     pub(super) fn new(file: &'f GgufFile, selection: &Selection<'f>) -> Report<'f> {
         let header = selection.header;
         let files = file.shards().iter().map(|s| FileReport {
@@ -98,7 +98,7 @@ impl<'f> Report<'f> {
     }
 }
 
-/// A number, or its text where JSON has none.
+/// Returns a number, or its text if JSON cannot represent it.
 fn float(x: f64) -> Value {
     serde_json::Number::from_f64(x).map_or_else(|| Value::String(x.to_string()), Value::Number)
 }

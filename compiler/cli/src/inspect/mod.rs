@@ -22,15 +22,15 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// List the tensors whose names a regular expression is found in.
+    /// List the tensors whose names match a regular expression.
     #[arg(long, value_name = "REGEX", value_parser = values::tensors())]
     tensors: Option<Parsed<Pattern>>,
-    /// Show the metadata whose keys a regular expression is found in.
+    /// Show the metadata whose keys match a regular expression.
     #[arg(long, value_name = "REGEX", value_parser = values::keys())]
     keys: Option<Parsed<Pattern>>,
 }
 
-/// The part of a header that was asked for.
+/// The part of a header that the options select.
 struct Selection<'h> {
     header: &'h Header,
     entries: Vec<&'h Entry>,
@@ -44,7 +44,7 @@ fn order(endianness: Endianness) -> &'static str {
     }
 }
 
-/// The items whose name a pattern is found in; all without one.
+/// Returns the items whose name matches the pattern, or all items without a pattern.
 fn matching<'a, T>(
     all: &'a [T],
     pattern: &Option<Parsed<Pattern>>,

@@ -15,47 +15,46 @@ pub(super) enum Format {
     Github,
 }
 
-/// An engine by whose rules a captured graph is checked.
+/// An engine whose rules a captured graph is checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Target {
-    /// ggml's backend of several devices.
+    /// ggml's backend for several devices.
     GgmlMeta,
 }
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of
-    /// tpc.toml].
+    /// GGUF files, captures, folders, patterns in quotes such as 'models/*.gguf', or addresses [default: the files of tpc.toml].
     #[arg(value_name = "MODEL", conflicts_with = "graph")]
     pub(super) models: Vec<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl", conflicts_with = "command")]
     pub(super) graph: Option<PathBuf>,
-    /// Run a program of llama.cpp on a device that captures its graphs, and check these.
+    /// Run a llama.cpp program on a device that captures its graphs, and check the graphs.
     #[arg(long, value_name = "llama-bench …", conflicts_with_all = ["models", "graph", "command", "target"])]
     pub(super) rpc_command: Option<String>,
     /// Keep the graphs of --rpc-command in this folder.
     #[arg(long, value_name = "DIR", requires = "rpc_command")]
     pub(super) capture: Option<PathBuf>,
-    /// Check the graph by the rules of another engine.
+    /// Check the graph against the rules of another engine.
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     pub(super) target: Option<Target>,
-    /// The graph's architecture, which the engine of --target may refuse by name.
+    /// The graph's architecture; the engine of --target may refuse it by name.
     #[arg(long, value_name = "NAME", requires = "target")]
     pub(super) architecture: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
-    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
+    /// Turn all warnings (`warnings`), or findings with these codes, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     pub(super) deny: Vec<String>,
     /// Leave out the findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     pub(super) allow: Vec<String>,
-    /// Settings: files, devices, and what is denied and allowed [default: tpc.toml here or above].
+    /// Settings: files, devices, denied and allowed codes [default: tpc.toml here or above].
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
-    /// A command line of llama.cpp, with any environment variables before it.
+    /// A llama.cpp command line, with any environment variables before it.
     #[arg(last = true, value_name = "llama-server …")]
     pub(super) command: Vec<String>,
     #[command(flatten)]

@@ -9,13 +9,13 @@ use crate::clients::{ANY_MEMORY, capture_program, write};
 use crate::output::Failure;
 use tpc_core::report::PlanReport;
 
-/// What is to be said of graphs, and how.
+/// The format and the policy of verdicts on captured graphs.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct VerdictArgs {
     /// Output format of the verdicts.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Make errors of all warnings (`warnings`), or of findings with these codes; repeatable.
+    /// Turn all warnings (`warnings`), or findings with these codes, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     deny: Vec<String>,
     /// Leave out the findings with these codes; repeatable.
@@ -24,18 +24,18 @@ pub(crate) struct VerdictArgs {
 }
 
 impl VerdictArgs {
-    /// Whether plans are printed as tables.
+    /// True if plans are printed as tables.
     pub(crate) fn is_text(&self) -> bool {
         self.format == Format::Text
     }
 
-    /// Whether plans are part of one object.
+    /// True if plans are part of one object.
     pub(crate) fn is_json(&self) -> bool {
         self.format == Format::Json
     }
 }
 
-/// Prints the verdicts of tpc and of ggml's tensor split on captures, with plans of them where JSON has room for these.
+/// Prints the verdicts of tpc and of ggml's tensor split on captures. JSON output also has the plans.
 pub(crate) fn verdicts(
     captures: &[PathBuf],
     args: &VerdictArgs,
@@ -61,7 +61,7 @@ pub(crate) fn verdicts(
     finish(&args, &checked)
 }
 
-/// The findings of tpc and of ggml's tensor split in each capture.
+/// Lints each capture by the rules of tpc and of ggml's tensor split.
 fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let mut out = Vec::new();
@@ -82,7 +82,7 @@ fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     Ok(out)
 }
 
-/// `tpc lint --rpc-command`: runs the program, and says what is to be said of its graphs.
+/// Runs `tpc lint --rpc-command`: runs the program and lints the graphs that it computes.
 pub(super) fn run(args: &Args, command: &str) -> Result<(), Failure> {
     let captures = capture_program(command, ANY_MEMORY)?;
     let (folder, is_kept) = match &args.capture {

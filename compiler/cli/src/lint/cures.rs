@@ -1,4 +1,4 @@
-//! Cures of a command line of llama.cpp: each is an edit of the line, and the edited line is linted before it is shown.
+//! Cures of a llama.cpp command line. Each cure is an edit of the line, and the edited line is linted before it is shown.
 
 use super::line::on_devices;
 use super::subject::{EngineLine, Subject, is_open, shares_of_memory};
@@ -27,11 +27,11 @@ pub(super) struct Checked<'a> {
     devices: usize,
     model: String,
     assumed: bool,
-    /// The errors of the line as it was given.
+    /// The errors of the unedited line.
     errors: Vec<Diagnostic>,
 }
 
-/// An option in place of those that change the same settings.
+/// An option that replaces the options of the same settings.
 struct Edit {
     replaces: &'static [Setting],
     words: [String; 2],
@@ -62,7 +62,7 @@ impl<'a> Checked<'a> {
         out
     }
 
-    /// The engine whose program the line runs.
+    /// Returns the engine whose program the line runs.
     pub(super) fn engine(&self) -> Engine {
         match self.line.maker {
             Maker::LlamaCpp => Engine::LlamaCpp,
@@ -70,7 +70,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// The errors that the lints of command lines find.
+    /// Returns the errors that the lints of command lines find.
     fn errors_of(&self, line: &CommandLine, placement: &Placement) -> Vec<Diagnostic> {
         let found = lint_command(&Command {
             line,
@@ -85,8 +85,8 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// Whether a cure is shown: the edited line asks for what was planned, fits, and has no error that the line as it was given
-    /// does not have. The cure is reworded as the options of the line.
+    /// True if a cure is shown: the edited line does not have new errors, and either asks for the advised placement or fits and is
+    /// proved. Rewrites the cure as options of the line.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {
             return false;
@@ -107,7 +107,7 @@ impl<'a> Checked<'a> {
         planned.is_ok_and(|compiled| compiled.fits() && compiled.proof.is_ok())
     }
 
-    /// The placement that a line asks for.
+    /// Returns the placement of a line.
     fn placement(&self, line: &CommandLine) -> Option<Placement> {
         let same = TpcCommand::from_line(line, Some(self.model.clone()))?;
         let args = PlacementArgs::read(&same.options).ok()?;
@@ -119,7 +119,7 @@ impl<'a> Checked<'a> {
         Some(placement)
     }
 
-    /// The line with changes, and the options that change it, as people type them.
+    /// Returns the line after the changes, and the changed options as a user types them.
     fn edited(&self, changes: &[Change]) -> Option<(CommandLine, String)> {
         let mut line = self.line.clone();
         let mut words: Vec<String> = Vec::new();
@@ -134,7 +134,7 @@ impl<'a> Checked<'a> {
                 let spec = option(&line, &name)?;
                 words.push(name.clone());
                 let shown = match (self.line.kind, name.as_str()) {
-                    // Commas separate tests there.
+                    // In llama-bench, commas separate tests.
                     (Program::Bench, "-ts") => Some(value.replace(',', "/")),
                     (Program::Bench, "-ot") => Some(value.replace(',', ";")),
                     (Program::Bench, "-nkvo") => Some("1".to_owned()),
@@ -152,7 +152,7 @@ impl<'a> Checked<'a> {
         Some((line, words.join(" ")))
     }
 
-    /// The options of a change; `None` if the program has none for it.
+    /// Returns the options of a change; `None` if the program does not have them.
     fn edits(&self, change: &Change) -> Option<Vec<Edit>> {
         let one = |replaces: &'static [Setting], name: &str, value: String| {
             Some(vec![Edit {
@@ -207,7 +207,7 @@ impl<'a> Checked<'a> {
                     words: ["-ctv".to_owned(), v.name().to_owned()],
                 },
             ]),
-            // Other programs make their contexts of their tests.
+            // Programs other than the general ones derive their contexts from their tests.
             Change::Context { .. } | Change::Sequences { .. } if !is_general => None,
             Change::Context { ctx_size, .. } => {
                 one(&[Setting::CtxSize], "-c", ctx_size.to_string())
@@ -217,7 +217,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// The line's own name for the place of an override.
+    /// Returns the line's own name for the place of an override.
     fn buffer(&self, o: &Override) -> Option<String> {
         let names = self.line.all(Setting::Override).flat_map(|given| {
             let parts = given.value.split(',');
@@ -233,7 +233,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// The program's option of a name.
+/// Finds the program's option by its name.
 fn option(line: &CommandLine, name: &str) -> Option<&'static OptionSpec> {
     let is_switch = line.kind == Program::Bench && name == "-nkvo";
     if is_switch {
@@ -245,7 +245,7 @@ fn option(line: &CommandLine, name: &str) -> Option<&'static OptionSpec> {
     known.find(|o| o.names.contains(&name))
 }
 
-/// Whether two placements ask for the same.
+/// True if two placements are equivalent.
 fn is_same(a: &Placement, b: &Placement) -> bool {
     let main = |p: &Placement| (p.split_mode == SplitMode::None).then_some(p.main_device);
     a.split_mode == b.split_mode

@@ -1,4 +1,4 @@
-//! The files that are linted: those that are named, those that patterns match, and those of folders.
+//! The files to lint: named files, files that match patterns, and models in folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use crate::output::Failure;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::SplitName;
 
-/// The most files that a pattern may match.
+/// The maximum number of files that a pattern may match.
 const MAX_FILES: usize = 10_000;
 
 fn wrong(pattern: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, pattern, message).help(help))
 }
 
-/// Whether a word is a pattern: no file has that name, and it has what patterns have.
+/// True if a word is a pattern: it contains a wildcard, and a file of that name does not exist.
 fn is_pattern(word: &str) -> bool {
     word.contains(['*', '?', '[']) && !word.contains("://") && !Path::new(word).exists()
 }
 
-/// The files that a pattern matches, in order.
+/// Returns the files that a pattern matches, in order.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     let help = "`*` is any part of a name, `**` any folders, `[ab]` a letter of these";
     let paths = glob::glob(pattern).map_err(|e| {
@@ -29,7 +29,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
             help,
         )
     })?;
-    // Folders that cannot be read are passed over.
+    // Unreadable folders are skipped.
     let files = paths.filter_map(Result::ok).filter(|p| p.is_file());
     let files: Vec<PathBuf> = files.take(MAX_FILES + 1).collect();
     match files.len() {
@@ -47,7 +47,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// The files that words name. Of a split model there is its first shard alone, unless another is named itself.
+/// Returns the files that words name. A split model is linted once, by its first shard, unless a word names another shard.
 pub(super) fn expand(words: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let first = |p: &PathBuf| SplitName::of_path(p).is_none_or(|s| s.number == 1);
     let mut out = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn expand(words: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, F
             let all = format!("{}/*.gguf", glob::Pattern::escape(&inside(&text)));
             out.extend(matching(&all)?.into_iter().filter(first));
         } else {
-            // `join` would put a folder before an address.
+            // `join` would prefix an address with a folder.
             out.push(
                 match folder.as_os_str().is_empty() || text.contains("://") {
                     true => word.clone(),

@@ -1,9 +1,10 @@
-//! A line of llama.cpp on a number of devices: values that do not suit them are told, and the rest is planned.
+//! A llama.cpp line on a number of devices: unsuitable values become faults, and the rest of the line is planned.
 
 use tpc_core::placement::{OverridePattern, TensorSplit};
 use tpc_ggml::llama_cpp::{Buffer, CommandLine, Fault, ParsedOption, Setting, buffer, position};
 
-/// The line without what so many devices do not have: proportions and devices beyond them, and overrides that cannot be read.
+/// Returns the line without values that do not suit `devices` devices: surplus proportions, missing main devices, and invalid
+/// overrides. Each removed value becomes a fault.
 pub(super) fn on_devices(line: &CommandLine, devices: usize) -> CommandLine {
     let mut out = line.clone();
     let mut faults = Vec::new();
@@ -36,7 +37,7 @@ fn with(given: &ParsedOption, value: String) -> ParsedOption {
     }
 }
 
-/// What is wrong with proportions. The program takes as many as there are devices, and all 0 for none.
+/// Returns the fault of a list of proportions. A valid list has at most one number per device.
 fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     let (spelling, text) = (given.spelling.as_str(), given.value.as_str());
     let parts: Vec<&str> = text.split([',', '/']).collect();
@@ -60,14 +61,14 @@ fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     })
 }
 
-/// What is wrong with the main device of a model on one device.
+/// Returns the fault of the main device of a model on one device.
 fn main_device(given: &ParsedOption, devices: usize) -> Option<Fault> {
     let n: usize = given.value.parse().ok()?;
     let takes = format!("a number from 0 to {}", devices.saturating_sub(1));
     (n >= devices).then(|| Fault::stops(&given.spelling, &given.value, &takes))
 }
 
-/// The overrides that the program takes; the others are faults.
+/// Returns the valid overrides; the others become faults.
 fn overrides(
     line: &CommandLine,
     given: &ParsedOption,
@@ -84,7 +85,7 @@ fn overrides(
     (!right.is_empty()).then(|| with(given, right.join(",")))
 }
 
-/// What is wrong with an override.
+/// Returns the fault of an override.
 fn override_fault(line: &CommandLine, spelling: &str, part: &str, devices: usize) -> Option<Fault> {
     let stops = |takes: &str| Some(Fault::stops(spelling, part, takes));
     let Some((_, name)) = part.rsplit_once('=').filter(|(p, _)| !p.is_empty()) else {

@@ -1,4 +1,4 @@
-//! A captured graph checked by the rules of ggml's backend of several devices (`--target ggml-meta`).
+//! Checks a captured graph by the rules of ggml's backend for several devices (`--target ggml-meta`).
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::meta::{self, Setup};
 use tpc_lint::{Finding, merge};
 
-/// The ops of a capture that the engine would refuse or compute wrongly with this placement and these types of the K and
-/// the V cache; without one, a cache has the capture's type.
+/// Returns the ops of a capture that the engine refuses or computes wrongly with this placement and these types of the K and V
+/// caches. A cache without a given type has the capture's type.
 pub(super) fn findings(
     graph: Option<&Path>,
     architecture: Option<&str>,
@@ -37,7 +37,7 @@ pub(super) fn findings(
     Ok(merge(meta::diagnose(&captured.records, &setup)))
 }
 
-/// The engine's configuration for this placement.
+/// Returns the engine's configuration for this placement.
 fn setup(records: &[Record], placement: &Placement) -> Result<Setup, Failure> {
     let mut setup = Setup::new(placement.devices.len());
     setup.proportions = placement.tensor_split.clone().unwrap_or_default();

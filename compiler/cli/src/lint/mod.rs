@@ -1,4 +1,4 @@
-//! `tpc lint`: findings in a model, a capture, a command line of llama.cpp, and the plans that follow.
+//! `tpc lint`: findings in a model, a capture or a llama.cpp command line, and in their plans.
 
 mod args;
 mod clients;
@@ -42,13 +42,13 @@ use tpc_models::LoweredModel;
 struct Findings {
     findings: Vec<Finding>,
     devices: Vec<usize>,
-    /// The back ends of the devices that were planned for last.
+    /// The back ends of the devices of the last plan.
     backends: Vec<Option<Backend>>,
 }
 
 impl Findings {
-    /// Leaves out what does not concern the devices that were asked for: one device shares nothing, and devices that share
-    /// evenly are not told of others that do not.
+    /// Leaves out findings about uneven shards unless a planned number of devices has them. A single device count needs no list
+    /// of devices per finding.
     fn keep_shared(&mut self, opened: &Option<Opened<'_>>) {
         let shares_evenly = |n: usize| match opened {
             Some(opened) => !tpc_lint::is_uneven(&opened.view(), n),
@@ -66,7 +66,7 @@ impl Findings {
     }
 }
 
-/// A model's file, and its graph if it has one.
+/// A model's file, and its graph if it can be built.
 struct Opened<'s> {
     file: &'s GgufFile,
     model: Option<LoweredModel>,
@@ -81,17 +81,17 @@ impl Opened<'_> {
     }
 }
 
-/// Opens the model of a subject, if it is one.
+/// Opens the model of a subject, or returns `None` for a capture.
 fn open(subject: &Subject) -> Result<Option<Opened<'_>>, Failure> {
     let Some(Model { file, .. }) = subject.source.model()?.map(AsRef::as_ref) else {
         return Ok(None);
     };
-    // Planning tells why there is no graph.
+    // The planner reports the reason for a missing graph.
     let model = graph_of(file);
     Ok(Some(Opened { file, model }))
 }
 
-/// The findings in a capture that do not depend on the devices.
+/// Returns the findings in a capture that do not depend on the devices.
 fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     let Some(path) = subject.source.graph() else {
         return Ok(Vec::new());
@@ -112,7 +112,7 @@ fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
 }
 
 fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Failure> {
-    // Another engine's rules take the place of tpc's.
+    // With `--target`, the other engine's rules replace tpc's.
     let opened = match args.target {
         Some(Target::GgmlMeta) => None,
         None => open(subject)?,
@@ -120,8 +120,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     if args.target.is_none() {
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
-        // Who lints a file wants it whole.
-        // Captures are among what it lints: that one is read as such is no news.
+        // An unfinished file is a warning here. The note that a capture is read as one is left out.
         let notes = subject.source.notes().into_iter();
         let notes = notes.filter(|d| *d.code != codes::READ_AS);
         of_source.extend(notes.map(|d| match *d.code == codes::UNFINISHED {
@@ -166,9 +165,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                     is_implied,
                 };
                 let mut found = on_devices(subject, opened.as_ref(), &machine)?;
-                // Nobody asked for these shares.
+                // The user did not give these shares.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
-                // Its sequences are parts of a batch, each with the whole context that was asked for.
+                // The sequences of such a program are parts of a batch, each with the whole context.
                 let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;
                 let chunks = subject.line.as_ref().is_some_and(chunks);
                 found.retain(|d| !chunks || d.code != tpc_lint::NARROW);
@@ -185,11 +184,11 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
 struct On<'a> {
     list: &'a DeviceList,
     placement: &'a Placement,
-    /// Whether nobody gave the placement's shares.
+    /// True if the user did not give the placement's shares.
     is_implied: bool,
 }
 
-/// The findings in a plan, with cures that are checked as edits of a command line of llama.cpp.
+/// Returns the findings in a plan. Its cures are checked as edits of the llama.cpp command line.
 fn of_plan(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
@@ -210,12 +209,12 @@ fn of_plan(
         _ => source.report(&path, on.placement),
     };
     let mut found = report.diagnostics;
-    // The lints of command lines say the same, with the line's own options.
+    // The lints of command lines report the same facts, with the line's own options.
     found.retain(|d| subject.line.is_none() || !tpc_lint::is_of_command(d.code));
     fitted(subject, found)
 }
 
-/// The findings in a plan, and in what llama.cpp would do in its place.
+/// Returns the findings in a plan, and in llama.cpp's execution of the command line.
 fn on_devices(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
@@ -244,8 +243,8 @@ fn on_devices(
     Ok(out)
 }
 
-/// The findings in a plan as they are for the line's program. What llama.cpp does not load is an error; a model that does not
-/// fit is a note if llama.cpp fits it by itself.
+/// Adapts the findings in a plan to the line's program. A model that llama.cpp does not load is an error. A model that does not
+/// fit is a note if llama.cpp makes it fit by itself.
 fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
         return found;
@@ -276,7 +275,7 @@ fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     found.collect()
 }
 
-/// The settings of `--config`, or of the nearest `tpc.toml`.
+/// Returns the settings of `--config`, or of the nearest `tpc.toml`.
 fn settings(args: &Args) -> Result<Config, Failure> {
     let nearest = || config::find(&std::env::current_dir().ok()?);
     match args.config.clone().or_else(nearest) {
@@ -285,8 +284,8 @@ fn settings(args: &Args) -> Result<Config, Failure> {
     }
 }
 
-/// The files to lint: those that are given, or else those of the settings. One word is taken as it is, be it a pattern that
-/// matches nothing.
+/// Returns the files to lint: the given ones, or else the ones of the settings. With `--graph` or a command line, a single word
+/// is not expanded as a pattern.
 fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failure> {
     if args.graph.is_some() || !args.command.is_empty() {
         return match args.models.as_slice() {
@@ -322,7 +321,7 @@ fn to_paths(words: &[String]) -> Vec<PathBuf> {
     words.iter().map(PathBuf::from).collect()
 }
 
-/// The policy for a file: of the settings, then of its overrides, then of the command line. What is said later counts.
+/// Returns the policy for a file: the settings, then their overrides, then the command line. A later entry wins.
 fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> {
     let (mut deny, mut allow): (Vec<String>, Vec<String>) = Default::default();
     for section in config.sections(file) {
@@ -347,7 +346,7 @@ fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> 
     Policy::parse(&deny, &allow, &crate::catalogue::codes()).map_err(Failure::usage)
 }
 
-/// Lints a file, or what else the arguments name.
+/// Lints one file, capture or command line.
 fn check(
     args: &Args,
     config: &Config,
@@ -363,7 +362,7 @@ fn check(
     let mut findings = policy.apply(found.findings);
     let status = failed.as_ref().map(|f| f.status);
     if let Some(f) = failed {
-        // Reasons why a file or an option is unusable cannot be allowed.
+        // `--allow` does not hide the reasons for an unusable file or option.
         findings.extend(merge(f.diagnostics));
     }
     let label = subject.line.as_ref().map(|l| l.label.as_str());
@@ -380,7 +379,7 @@ fn check(
     })
 }
 
-/// Lints all that the arguments name.
+/// Lints every subject of the arguments.
 pub(super) fn checked(args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let files = subjects(args, &config)?;
@@ -408,10 +407,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     finish(args, &checked)
 }
 
-/// The exit status and the diagnostics of what was found.
+/// Returns the exit status and the diagnostics of the findings.
 fn finish(args: &Args, checked: &[Checked]) -> Result<(), Failure> {
     let status = checked.iter().map(Checked::status).max().unwrap_or(0);
-    // Of several files as text they are printed already.
+    // With several files as text, the diagnostics are already printed.
     let diagnostics = match (args.format, checked) {
         (Format::Text, [_, _, ..]) => Vec::new(),
         (_, all) => all.iter().flat_map(Checked::diagnostics).collect(),

@@ -1,4 +1,4 @@
-//! What was found in each file, in the form that was asked for.
+//! Prints the findings of each file in the chosen format.
 
 use serde::Serialize;
 
@@ -9,17 +9,17 @@ use tpc_diag::Diagnostic;
 use tpc_lint::Finding;
 use tpc_lint::format::{EngineFacts, LintReport, Summary, github, sarif};
 
-/// What was found in a file.
+/// The findings of a file.
 pub(crate) struct Checked {
     pub(crate) path: String,
-    /// The numbers of devices that were planned for.
+    /// The device counts that were planned.
     pub(crate) devices: Vec<usize>,
     pub(crate) findings: Vec<Finding>,
-    /// The command of tpc for the same as a command line of llama.cpp.
+    /// The equivalent tpc command of a llama.cpp command line.
     pub(crate) equivalent: Option<String>,
     /// The release of the engine that the command line is for.
     pub(crate) engine: Option<EngineFacts>,
-    /// The status of a file or an option that is unusable.
+    /// The status of an unusable file or option.
     pub(crate) failed: Option<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Checked {
         Summary::of(&self.findings)
     }
 
-    /// The exit status: of an unusable file or option, or of the findings.
+    /// Returns the exit status: the status of an unusable file or option, or else 1 if there are errors.
     pub(super) fn status(&self) -> u8 {
         self.failed.unwrap_or(u8::from(self.summary().errors > 0))
     }
@@ -64,7 +64,7 @@ impl Checked {
         format!("{}: {}\n{same}", self.path, self.summary())
     }
 
-    /// The findings for standard error.
+    /// Returns the findings for standard error.
     pub(super) fn diagnostics(&self) -> Vec<Diagnostic> {
         let shown = self.findings.iter().map(|f| Diagnostic {
             message: f.message().into(),
@@ -89,8 +89,8 @@ fn total(all: &[Checked]) -> Summary {
         })
 }
 
-/// Prints results on standard output. Of several files as text, the findings of each follow its line on standard error, and
-/// the sum comes last. The object of JSON has the plans, too.
+/// Prints results on standard output. With several files as text, each file's findings follow its line, on standard error, and
+/// the totals come last. The JSON object also has the plans.
 pub(super) fn print(format: Format, all: &[Checked], plans: &[PlanReport]) -> Result<(), Failure> {
     match (format, all) {
         (Format::Text, [one]) => match one.failed {

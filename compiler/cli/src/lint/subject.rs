@@ -1,4 +1,4 @@
-//! The subject of `tpc lint`: a model, a captured graph, or a command line of llama.cpp.
+//! The subject of `tpc lint`: a model, a captured graph, or a llama.cpp command line.
 
 use std::path::{Path, PathBuf};
 
@@ -15,34 +15,34 @@ use tpc_diag::{Diagnostic, codes, message};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, quote};
 
-/// The model or capture, with the options that apply to it.
+/// The model or capture, with its options.
 pub(super) struct Subject {
     pub(super) source: SourceArgs,
     pub(super) placement: PlacementArgs,
-    /// The devices that `--devices` names, or else the command line of llama.cpp, or the default. A refusal is reported
-    /// with the findings.
+    /// The devices of `--devices`, or else of the llama.cpp command line, or the default. A refusal is reported with the
+    /// findings.
     pub(super) devices: Parsed<DeviceLists>,
     pub(super) line: Option<EngineLine>,
 }
 
-/// A command line of llama.cpp.
+/// A llama.cpp command line.
 pub(super) struct EngineLine {
     pub(super) command: CommandLine,
-    /// The `tpc plan` command that asks for the same.
+    /// The equivalent `tpc plan` command for the line's engine.
     pub(super) equivalent: String,
-    /// The same for tpc's own engine.
+    /// The equivalent command for tpc's own engine.
     pub(super) with_tpc: String,
-    /// The release whose limits count.
+    /// The release whose limits apply.
     pub(super) build: &'static Build,
-    /// The files that it loads in addition to the model, as far as they are here.
+    /// The additional files of the line that exist on this machine.
     pub(super) beside: Request,
-    /// Whether the number of devices is an assumption, since nothing says it.
+    /// True if the number of devices is an assumption, because neither the line nor the options give it.
     pub(super) assumed: bool,
-    /// What tells it from the others of a benchmark with lists.
+    /// The label of this test in a benchmark with several tests.
     pub(super) label: String,
 }
 
-/// The lines of llama.cpp that the arguments give: one, or those of a benchmark with lists; none without a command.
+/// Returns the llama.cpp lines of the arguments: one per test of a benchmark, and an empty list without a command.
 pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     if args.command.is_empty() {
         return Ok(Vec::new());
@@ -51,7 +51,8 @@ pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     command.each().map_err(Failure::usage)
 }
 
-/// The shares by which llama.cpp counts layers where nobody says them: those of the free memories, as `-ts` takes them.
+/// Returns llama.cpp's default shares of the layers, in the form of `-ts`: the usable memory of each device in GiB. The shares
+/// are 1 if all memories are equal or one is unknown.
 pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
     let memory = |d: usize| placement.topology.device(d).usable_memory();
     let all: Option<Vec<f64>> = (0..placement.devices.len()).map(memory).collect();
@@ -65,8 +66,7 @@ pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
 }
 
 impl Subject {
-    /// Reads the subject from the arguments of `tpc lint`, for one of its files, with the devices that the settings have
-    /// for it.
+    /// Reads the subject from the arguments of `tpc lint`, for one of its files. `devices` is the value of the settings.
     pub(super) fn from_args(
         args: &Args,
         file: Option<&Path>,
@@ -111,7 +111,7 @@ impl Subject {
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let placement = placement.with_servers_at(command.servers_at());
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
-        // What a range of devices leaves open is said for each of them.
+        // For a range of device counts, the shares differ per count and are not added to the command.
         if let Ok(lists) = &devices
             && let [only] = lists.lists.as_slice()
             && let Some(split) = implied_split(&placement, only, source.defaults())
@@ -121,7 +121,7 @@ impl Subject {
         }
         let beside = beside::of_line(&command);
         same.options.extend(beside.words());
-        // The machine is said by the options before the command; what that leaves open, by the command itself.
+        // The options before the command describe the machine. If they give no devices, the command decides the number.
         let mut machine = args.placement.machine_words();
         if args.placement.devices().is_none() && !of_file {
             let count = devices.as_ref().map_or("…", |lists| lists.text.as_str());
@@ -145,7 +145,7 @@ impl Subject {
 }
 
 impl EngineLine {
-    /// The back end of each device: those that the line names (`-dev CUDA0,ROCm0`), or else those of the cards.
+    /// Returns the back end of each device: the ones that the line names (`-dev CUDA0,ROCm0`), or else the cards' ones.
     pub(super) fn backends(&self, placement: &Placement) -> Vec<Option<Backend>> {
         let named = self.command.value(Setting::Devices);
         match named.filter(|_| placement.backend.is_none()) {
@@ -155,7 +155,7 @@ impl EngineLine {
     }
 }
 
-/// The largest number of devices of these lists, where they can be read.
+/// Returns the largest number of devices of these lists; unreadable lists are skipped.
 fn most(machine: &PlacementArgs, devices: &DeviceLists) -> Option<usize> {
     let defaults = SourceArgs::new(None, None).defaults();
     let placed = devices
@@ -165,7 +165,7 @@ fn most(machine: &PlacementArgs, devices: &DeviceLists) -> Option<usize> {
     placed.map(|p| p.devices.len()).max()
 }
 
-/// The refusal of a line that names no model.
+/// Builds the diagnostic of a line that does not name a model.
 fn without_model(line: &CommandLine) -> Diagnostic {
     let assigned = |word: &&String| word.starts_with("-m=") || word.starts_with("--model=");
     if let Some(word) = line.unknown.iter().find(assigned) {
@@ -181,21 +181,21 @@ fn without_model(line: &CommandLine) -> Diagnostic {
     )
 }
 
-/// The shares of a split by layers that a line leaves open.
+/// Returns the shares of a layer split if the line does not give them.
 fn implied_split(args: &PlacementArgs, list: &DeviceList, defaults: Defaults) -> Option<Vec<f64>> {
-    // What cannot be read is told where it is planned.
+    // Planning reports the error of an unreadable option.
     let placement = args.placement_on(list, defaults).ok()?;
     is_open(&placement).then(|| shares_of_memory(&placement))
 }
 
-/// Whether layers are divided among devices by shares that nobody says.
+/// True if layers are divided among devices and `-ts` is not given.
 pub(super) fn is_open(placement: &Placement) -> bool {
     placement.split_mode == SplitMode::Layer
         && placement.devices.len() > 1
         && placement.tensor_split.is_none()
 }
 
-/// The options that say the machine: those that are given, with the devices of the settings where none are.
+/// Returns the options of the machine. If `--devices` is not given, the devices of the settings are added.
 fn machine(args: &Args, devices: Option<&str>) -> Result<PlacementArgs, Failure> {
     let Some(devices) = devices.filter(|_| args.placement.devices().is_none()) else {
         return Ok(args.placement.clone());

@@ -1,4 +1,4 @@
-//! `--calibrate`: the speeds of a machine by what its user measured, and the topology file that keeps them.
+//! `--calibrate`: fits a machine's speeds to the user's measurements, and writes them to a topology file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,8 @@ use tpc_core::placement::describe;
 use tpc_core::topology::with_calibration;
 use tpc_diag::{Diagnostic, codes};
 
-/// Calibrates the placement's machine by the file that is given, and says so. Without one nothing changes.
+/// Calibrates the placement's machine with the file of `--calibrate`, and returns notes about the fit. Without `--calibrate` the
+/// placement is unchanged.
 pub(super) fn apply(
     args: &Args,
     job: &Job,
@@ -50,7 +51,7 @@ pub(super) fn apply(
     Ok(out)
 }
 
-/// What was fitted, by how many rows, and how well it reproduces them.
+/// Builds the note about the fit: its factors, the number of rows, and the remaining error.
 fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usize) -> Diagnostic {
     let c = &found.calibration;
     let factors = [
@@ -100,7 +101,7 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
     d.help("--write-topology FILE.ron keeps it, --topology FILE.ron uses it")
 }
 
-/// Writes the topology file that was given, or one that describes the devices, with the calibration.
+/// Writes the given topology file, or one that describes the devices, with the calibration.
 fn write(target: &Path, job: &Job, placement: &Placement) -> Result<(), Failure> {
     let Some(calibration) = &placement.topology.calibration else {
         return Ok(());

@@ -8,7 +8,7 @@ use crate::output::Failure;
 use tpc_core::report::{PlanDiff, PlanReport, Snapshot};
 use tpc_diag::{Diagnostic, codes};
 
-/// The most bytes of an earlier plan: ten times that of the largest model on as many devices as there may be.
+/// The most bytes of an earlier plan: ten times the plan of the largest model on the maximum number of devices.
 const MOST: u64 = 256 << 20;
 
 /// An earlier plan, and its file.
@@ -25,7 +25,7 @@ fn refused(file: &str, message: impl Into<String>) -> Failure {
 /// Reads an earlier plan.
 ///
 /// # Errors
-/// TPC0402 for a file that cannot be read, TPC0411 for one that is no plan.
+/// Returns TPC0402 if the file cannot be read, and TPC0411 if it is not a plan.
 pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
 }
 
 impl Earlier {
-    /// What changed since.
+    /// Returns the differences from the earlier plan.
     pub(super) fn compared_with(&self, report: &PlanReport) -> Result<PlanDiff, Failure> {
         let now = Snapshot::of(report).map_err(|e| refused(&self.file, e.to_string()))?;
         Ok(PlanDiff::new(&self.file, &self.plan, &now))

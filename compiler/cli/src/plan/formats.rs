@@ -30,7 +30,7 @@ enum Either<'a> {
     Refusal(Refusal<'a>),
 }
 
-/// The object that JSON and RON readers get when there is no plan.
+/// The object that JSON and RON readers get instead of a refused plan.
 #[derive(Serialize)]
 struct Refusal<'a> {
     tpc: u32,
@@ -56,7 +56,7 @@ impl<'a> Refusal<'a> {
 }
 
 impl Format {
-    /// What changed since an earlier plan, in this format.
+    /// Formats the differences from an earlier plan.
     pub(super) fn diff(self, diff: &PlanDiff) -> Result<String, Failure> {
         match self {
             Format::Table => Ok(render_diff(diff, output::width())),
@@ -65,7 +65,7 @@ impl Format {
         }
     }
 
-    /// Several plans in this format: a table, or an array of what each prints by itself.
+    /// Formats several plans: a table, or an array of single plans.
     pub(super) fn several(self, all: &[ComparedPlan<'_>]) -> Result<String, Failure> {
         let each = || -> Vec<Either<'_>> {
             let all = all.iter().map(|c| match c.plan {
@@ -81,7 +81,7 @@ impl Format {
         }
     }
 
-    /// A plan in this format.
+    /// Formats a plan.
     pub(super) fn plan(self, report: &PlanReport, detail: Detail) -> Result<String, Failure> {
         match self {
             Format::Table => Ok(render(report, output::width(), detail)),
@@ -90,7 +90,7 @@ impl Format {
         }
     }
 
-    /// The object that says why there is no plan; `None` for tables, beside which diagnostics say it.
+    /// Formats the object that explains a missing plan; `None` for tables, because the diagnostics explain it.
     pub(super) fn refusal(
         self,
         path: &str,
@@ -105,7 +105,7 @@ impl Format {
     }
 }
 
-/// Writes a plan as a page.
+/// Writes a plan as an HTML page.
 pub(super) fn write_page(
     file: &Path,
     report: &PlanReport,
@@ -115,7 +115,7 @@ pub(super) fn write_page(
     output::replace(file, html.as_bytes())
 }
 
-/// Writes a page that says why there is no plan.
+/// Writes an HTML page that explains a missing plan.
 pub(super) fn write_refusal_page(
     file: &Path,
     path: &str,

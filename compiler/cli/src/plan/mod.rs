@@ -1,5 +1,5 @@
-//! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page; what changed since an earlier plan; and
-//! several plans side by side.
+//! `tpc plan`: the layouts of a model on devices, as tables, JSON, RON or a page. It also compares a plan with an earlier one,
+//! and several plans with each other.
 
 mod calibrate;
 mod earlier;
@@ -21,7 +21,7 @@ use tpc_diag::{Diagnostic, codes};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// Further models, which are compared with the first.
+    /// Further models to compare with the first.
     #[arg(value_name = "MODEL")]
     more: Vec<PathBuf>,
     /// Output format.
@@ -34,20 +34,19 @@ pub(super) struct Args {
     /// Repeatable.
     #[arg(long, value_name = "TENSOR")]
     why: Vec<String>,
-    /// Also write the plan as one HTML page, which loads nothing else.
+    /// Also write the plan as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Say what changed since an earlier plan, which `--format json` printed. Differences are no errors.
+    /// Show the changes since an earlier plan, which `--format json` printed. Differences are not errors.
     #[arg(long, value_name = "OLD.json", conflicts_with = "why")]
     diff: Option<PathBuf>,
-    /// Fit the machine's speeds to what was measured on it: the output of llama-bench (md, json, jsonl, csv) or a log of
-    /// llama-server.
+    /// Fit the machine's speeds to measurements: the output of llama-bench (md, json, jsonl, csv) or a log of llama-server.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
-    /// Keep the calibration in a topology file: that of --topology with it, or a new one.
+    /// Write the calibration to a topology file: a copy of the file of --topology, or a new one.
     #[arg(long, value_name = "FILE.ron", requires = "calibrate")]
     write_topology: Option<PathBuf>,
-    /// Give a plan that is not proved (TPC0391), with a warning.
+    /// Accept a plan that is not proved (TPC0391), with a warning.
     #[arg(long)]
     allow_unproved: bool,
     #[command(flatten)]
@@ -63,7 +62,7 @@ struct Job {
 }
 
 impl Job {
-    /// Every model with each of the devices and contexts.
+    /// Returns a job per combination of model, devices and context.
     fn all(args: &Args) -> Vec<Job> {
         let further = args
             .more
@@ -80,7 +79,7 @@ impl Job {
     }
 }
 
-/// The plans of a capture, one for each of the devices; those that cannot be made are left out.
+/// Returns the plans of a capture, one per list of devices. Plans that cannot be made are left out.
 pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanReport> {
     let source = SourceArgs::new(None, Some(path.to_owned()));
     let args = Args {
@@ -105,7 +104,7 @@ pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanRepo
     plans.collect()
 }
 
-/// A plan as a table.
+/// Formats a plan as a table.
 pub(super) fn table(plan: &PlanReport) -> Result<String, Failure> {
     Format::Table.plan(plan, Detail::Brief)
 }

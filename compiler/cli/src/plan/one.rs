@@ -1,4 +1,4 @@
-//! One plan.
+//! A single plan.
 
 use tpc_ir::Value;
 
@@ -12,7 +12,7 @@ use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::{lint_servers, plan_report};
 
-/// A plan, and the values whose splits are to be explained.
+/// A plan, and the values whose splits `--why` explains.
 pub(super) struct Plan {
     placement: Placement,
     source: Source,
@@ -49,7 +49,7 @@ impl Plan {
         })
     }
 
-    /// Its report. Where it does not fit or is slow, `search` looks for options under which it would do better.
+    /// Builds the report of the plan. With [`Search::Advice`], a plan that does not fit or is slow gets better options.
     pub(super) fn report(&self, job: &Job, search: Search) -> PlanReport {
         let Plan {
             placement, source, ..
@@ -74,21 +74,21 @@ impl Plan {
     }
 }
 
-/// Whether advice is searched for where a plan does not fit or is slow.
+/// The search for better options if a plan does not fit or is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
-    /// It is.
+    /// Search for better options.
     Advice,
-    /// Nobody waits for it.
+    /// Do not search: the report of several plans does not show advice.
     Nothing,
 }
 
-/// Whether a plan has errors.
+/// True if a plan has errors.
 pub(super) fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.severity == Severity::Error)
 }
 
-/// Reports a failure in the formats that were asked for.
+/// Reports a failure in the chosen formats.
 fn refuse(args: &Args, path: &str, failure: &Failure) -> Result<(), Failure> {
     if let Some(file) = &args.html {
         write_refusal_page(file, path, &failure.diagnostics)?;
@@ -127,7 +127,7 @@ pub(super) fn run(args: &Args, job: &Job) -> Result<(), Failure> {
     let errors = has_errors(&report.diagnostics);
     let mut diagnostics = report.diagnostics;
     if args.format == Format::Table && earlier.is_none() {
-        // The table of what was weighed says it.
+        // The table of weighed modes already shows this.
         diagnostics.retain(|d| d.code != tpc_lint::CHOSEN_MODE);
     }
     if errors {

@@ -1,4 +1,4 @@
-//! Several plans side by side.
+//! Several plans in one table.
 
 use super::one::{Plan, Search, has_errors};
 use super::{Args, Job};
@@ -7,7 +7,7 @@ use tpc_core::format::span;
 use tpc_core::report::{ComparedPlan, PlanReport};
 use tpc_diag::{Diagnostic, Severity, codes};
 
-/// What came of a job.
+/// The result of a job.
 struct Outcome {
     path: String,
     devices: String,
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// The exit status that it asks for by itself.
+    /// Returns the exit status of this job alone.
     fn status(&self) -> u8 {
         match &self.plan {
             Ok(report) => u8::from(has_errors(&report.diagnostics)),
@@ -48,7 +48,7 @@ impl Outcome {
         }
     }
 
-    /// Errors and warnings; notes are for a plan by itself.
+    /// Returns the errors and warnings. Notes are shown only for a single plan.
     fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let all = match &self.plan {
             Ok(report) => &report.diagnostics,
@@ -58,7 +58,7 @@ impl Outcome {
     }
 }
 
-/// The errors and warnings of all, each once with the numbers of its plans.
+/// Returns the errors and warnings of all plans, each once with the numbers of its plans.
 fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
     let mut out: Vec<(&Diagnostic, Vec<u32>)> = Vec::new();
     for (number, outcome) in (1..).zip(outcomes) {
@@ -80,7 +80,7 @@ fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
     out.into_iter().map(one).collect()
 }
 
-/// An option that one plan takes and several do not.
+/// Returns the failure of an option that only a single plan takes.
 fn alone(option: &str) -> Failure {
     let message = format!("{option} is for one plan, and several are asked for");
     let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);

@@ -13,22 +13,22 @@ use crate::execution::{ExecutionArgs, SubjectArgs};
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) subject: SubjectArgs,
-    /// The prompt [default: a chat; standard input, where that is no terminal]; repeatable, each with its own answer.
+    /// The prompt [default: a chat, or standard input if it is not a terminal]; repeatable, each with its own answer.
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub(super) prompt: Vec<String>,
-    /// A file with a prompt per line, each with its own answer; `-np` of them are continued side by side.
+    /// A file with a prompt per line, each with its own answer; `-np` of them run in parallel.
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     pub(super) prompts: Option<PathBuf>,
     /// A file with the prompt.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["prompt", "prompts"])]
     pub(super) file: Option<PathBuf>,
-    /// In -p, \n, \t, \r, \\, \', \" and \xHH are the characters that they stand for; without it they are themselves.
+    /// Replace the escapes \n, \t, \r, \\, \', \" and \xHH in -p; without this option, a backslash is an ordinary character.
     #[arg(long, short)]
     pub(super) escape: bool,
-    /// In -p, a backslash is itself, as it is without --escape.
+    /// Keep backslashes in -p as they are, which is the default.
     #[arg(long, conflicts_with = "escape")]
     pub(super) no_escape: bool,
-    /// Token ids to continue, instead of a text; the answer is printed as ids. Repeatable, each with its own answer.
+    /// Token ids to continue, instead of a text; the answer is also printed as ids. Repeatable, each with its own answer.
     #[arg(
         long,
         value_name = "1,2,3",
@@ -37,7 +37,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
     )]
     pub(super) tokens: Vec<TokenIds>,
-    /// The most tokens of an answer; -1 is as many as fit [default: 128; as many as fit of an answer to a message].
+    /// The most tokens of an answer; -1 fills the context [default: 128; for an answer to a message, -1].
     #[arg(
         long,
         short = 'n',
@@ -47,7 +47,7 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(super) n_predict: Option<MaxTokens>,
-    /// What the model is told before the first message.
+    /// The system message before the first message.
     #[arg(
         long,
         value_name = "TEXT",
@@ -58,13 +58,13 @@ pub(crate) struct Args {
     /// Continue the text as it is, without the file's chat template.
     #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
     pub(super) raw: bool,
-    /// Go on after tokens that end an answer.
+    /// Continue after tokens that end an answer.
     #[arg(long)]
     pub(super) ignore_eos: bool,
-    /// Where the context is full, forget the older half of the text, and go on.
+    /// If the context is full, forget the older half of the text and continue.
     #[arg(long)]
     pub(super) context_shift: bool,
-    /// The first tokens that a context shift keeps; -1 is the prompt.
+    /// The first tokens that a context shift keeps; -1 keeps the prompt.
     #[arg(
         long,
         value_name = "N",
@@ -87,7 +87,7 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TokenIds(pub(super) Vec<u32>);
 
-/// Reads a list of token ids.
+/// Parses a list of token ids.
 fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
     let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
     ids.map(TokenIds).map_err(|_| {
@@ -97,11 +97,11 @@ fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
     })
 }
 
-/// The most tokens of an answer; `None` for as many as fit.
+/// The most tokens of an answer; `None` fills the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MaxTokens(pub(super) Option<usize>);
 
-/// Reads the most tokens of an answer.
+/// Parses the most tokens of an answer.
 fn n_predict(text: &str) -> Result<MaxTokens, Diagnostic> {
     match text.parse::<i64>() {
         Ok(-2 | -1) => Ok(MaxTokens(None)),
@@ -114,11 +114,11 @@ fn n_predict(text: &str) -> Result<MaxTokens, Diagnostic> {
     }
 }
 
-/// The first tokens that stay; `None` for those of the prompt.
+/// The number of first tokens that a context shift keeps; `None` keeps the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Keep(pub(super) Option<usize>);
 
-/// Reads the number of tokens that a context shift keeps.
+/// Parses the number of tokens that a context shift keeps.
 fn keep(text: &str) -> Result<Keep, Diagnostic> {
     match text.parse::<i64>() {
         Ok(-1) => Ok(Keep(None)),

@@ -13,7 +13,7 @@ use super::args::{Args, TokenIds};
 use crate::input;
 use crate::output::{self, Console, Failure};
 
-/// Whether the prompts come from a person at a terminal.
+/// True if a person at a terminal types the prompts.
 fn chats(args: &Args) -> bool {
     args.tokens.is_empty()
         && args.prompt.is_empty()
@@ -22,7 +22,7 @@ fn chats(args: &Args) -> bool {
         && io::stdin().is_terminal()
 }
 
-/// The file's tokenizer; for a list of ids none is needed.
+/// Returns the file's tokenizer. A list of token ids does not need one.
 pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure> {
     let found = Tokenizer::from_gguf(file);
     if !args.tokens.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer
     Ok(Some(found))
 }
 
-/// Where prompts come from.
+/// The source of prompts.
 pub(super) struct Asker<'a, 't> {
     pub(super) args: &'a Args,
     pub(super) file: &'a GgufFile,
@@ -46,7 +46,8 @@ pub(super) struct Asker<'a, 't> {
 }
 
 impl<'t> Asker<'_, 't> {
-    /// How texts become prompts: by the chat template, where the file has one or a chat is asked for.
+    /// Returns the prompter, which turns texts into prompts. It uses the chat template if the file has one or the options ask for
+    /// a chat.
     pub(super) fn prompter(&self) -> Result<Prompter<'t>, Failure> {
         let args = self.args;
         let Some(tokenizer) = self.tokenizer.filter(|_| args.tokens.is_empty()) else {
@@ -65,16 +66,16 @@ impl<'t> Asker<'_, 't> {
         }
     }
 
-    /// Fails where a token id is none of the model's.
+    /// Checks that every token id is in the model's vocabulary.
     ///
     /// # Errors
-    /// TPC0400.
+    /// Returns TPC0400 for the first id that is not.
     pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {
         let ids = self.args.tokens.iter().flat_map(|TokenIds(ids)| ids);
         Ok(check_tokens(ids.copied(), n_vocab, "--tokens")?)
     }
 
-    /// The tokens of all prompts; none where there is a chat. One is the next text of what `prompter` knows.
+    /// Returns the tokens of all prompts; the list is empty for a chat. A single text continues the conversation of `prompter`.
     pub(super) fn prompts(&self, prompter: &mut Prompter<'t>) -> Result<Vec<Vec<u32>>, Failure> {
         let args = self.args;
         if chats(args) {
@@ -90,7 +91,7 @@ impl<'t> Asker<'_, 't> {
                 (None, given) => given.to_vec(),
             },
         };
-        // Several are conversations of their own.
+        // Each of several prompts is a conversation of its own.
         let console = Console::default();
         let of_text = |text: &String| Ok(self.prompter()?.prompt(text, &console)?);
         let mut out = match texts.as_slice() {
@@ -117,16 +118,16 @@ impl<'t> Asker<'_, 't> {
     }
 }
 
-/// The longest file of prompts, in bytes.
+/// The longest accepted file of prompts, in bytes.
 const MAX_PROMPTS: u64 = 256 << 20;
 
-/// A file whose text cannot be used.
+/// Returns the failure of a file with an unusable text.
 fn refused(path: &Path, message: String, help: &str) -> Failure {
     let d = Diagnostic::new(&codes::FILE_ACCESS, path.display().to_string(), message);
     Failure::usage(d.help(help))
 }
 
-/// The text of a file, without the line break at its end.
+/// Reads the text of a file, without the line break at its end.
 fn whole(path: &Path) -> Result<String, Failure> {
     let text = String::from_utf8(input::read_file(path, MAX_PROMPTS)?);
     let mut text = text.map_err(|e| {
@@ -139,7 +140,7 @@ fn whole(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A text in which what is written with a backslash is what it stands for. What stands for nothing stays.
+/// Replaces the backslash escapes of a text by their characters. Unknown escapes are unchanged.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -165,7 +166,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The lines of a file that say something.
+/// Reads the non-blank lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     let refused =
         |message: String| refused(path, message, "a text in UTF-8 with a prompt per line");

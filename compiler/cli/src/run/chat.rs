@@ -10,23 +10,23 @@ use super::stream::{Stream, To};
 use super::terminal::{Terminal, Typed};
 use crate::output::{self, Console, Failure};
 
-/// What a chat begins with.
+/// The text at the start of a chat.
 const HOW: &str = "A line is a message; one that ends with \\ goes on. Ctrl-C ends an answer; /clear forgets the conversation; /exit \
                    or Ctrl-D ends.\n";
 
-/// How a chat ended.
+/// The end of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// By its user, or with its output.
+    /// The user ended it, or the output was closed.
     Done,
-    /// By Ctrl-C at the prompt.
+    /// The user pressed Ctrl-C at the prompt.
     Interrupted,
 }
 
-/// Answers each line of a terminal, to its end. What is wrong with a message is told, and the chat goes on without it.
+/// Answers each line of a terminal, to its end. An error in a message is printed, and the chat continues without the message.
 ///
 /// # Errors
-/// Those of the model, and of input and output.
+/// Returns the errors of the model, and of input and output.
 pub(super) fn talk<'t>(
     generator: &mut Generator<'_>,
     slot: &mut Slot<'t, Stream<'t>>,
@@ -70,7 +70,7 @@ pub(super) fn talk<'t>(
                 let answered = answered.map_err(Failure::from);
                 let answered = answered.and_then(|()| finish(slot, generator));
                 if let Err(failure) = answered {
-                    // The model's own failures end the chat; a message that cannot be read does not.
+                    // The model's own failures end the chat; an invalid message does not.
                     if failure.status == 1 {
                         return Err(failure);
                     }
@@ -87,7 +87,7 @@ pub(super) fn talk<'t>(
     }
 }
 
-/// Whether this is a word with a slash before it, which is meant as a command.
+/// True if the text is a slash followed by lowercase letters, which is meant as a command.
 fn is_command(text: &str) -> bool {
     let word = text.strip_prefix('/');
     word.is_some_and(|w| w.bytes().all(|b| b.is_ascii_lowercase()))

@@ -13,7 +13,7 @@ pub(super) fn finish(slot: &mut StreamSlot<'_>, generator: &Generator<'_>) -> Re
     finish_in(slot, generator.n_ctx, generator.unshifted.as_deref())
 }
 
-/// Ends the answer of a slot with `n_ctx` tokens at most; `unshifted` says why its context cannot be shifted.
+/// Ends the answer of a slot with `n_ctx` tokens at most; `unshifted` is the reason if its context cannot be shifted.
 pub(super) fn finish_in(
     slot: &mut StreamSlot<'_>,
     n_ctx: usize,

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first ends the answer that is being generated, the next the program.
+//! Ctrl-C: the first one ends the answer in progress, the next one the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,28 +6,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-/// The exit status of a program that Ctrl-C ended, as shells have it: 128 and the signal's number.
+/// The exit status after Ctrl-C, by the convention of shells: 128 plus the signal's number.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Whether the next Ctrl-C ends the program: nothing is being generated, or it was asked to end already.
+/// A flag that is true if the next Ctrl-C ends the program: no answer is in progress, or its end was requested already.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
-/// The time in which Ctrl-C ends the work, and not the program.
+/// A guard during which Ctrl-C ends the work instead of the program.
 #[derive(Debug)]
 pub(super) struct Work<'a>(&'a AtomicBool);
 
 impl Interrupt {
-    /// Listens for Ctrl-C. Where the system does not allow it, Ctrl-C ends the program as it always does.
+    /// Listens for Ctrl-C. If the system does not allow it, Ctrl-C ends the program as usual.
     pub(super) fn listen() -> Interrupt {
         let ends = Arc::new(AtomicBool::new(true));
-        // The order counts: a signal is looked at before it is noted.
+        // The order of the two handlers matters: the first reads the flag before the second sets it.
         let _ = flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&ends))
             .and_then(|_| flag::register(SIGINT, Arc::clone(&ends)));
         Interrupt(ends)
     }
 
-    /// Whether the user asked for the end of the work.
+    /// True if the user asked to end the work.
     pub(super) fn ends_work(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Sessions in files: what a run has read is kept for a later one.
+//! Sessions in files: a later run reuses the tokens that a run has read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use tpc_text::Message;
 use crate::input;
 use crate::output::{self, Failure};
 
-/// The largest file that is read.
+/// The largest accepted file, in bytes.
 const LARGEST: u64 = 1 << 40;
 
-/// The files of the command line.
+/// The options for session files.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Session")]
 pub(super) struct KeptArgs {
-    /// Begin with what a run has saved there: of the prompt, what was read then is not read again.
+    /// Load a saved session and continue it; tokens of the prompt that the session already has are not read again.
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
-    /// Save what was read and generated there, when the last answer has ended.
+    /// Save the session after the last answer.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// What prompts have in common with the text there is not read again; the text of this run is saved there.
+    /// Reuse the session in this file as far as prompts begin with its text, and save this run's text there.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "save"])]
     prompt_cache: Option<PathBuf>,
     /// Leave the file of --prompt-cache as it is.
@@ -35,26 +35,26 @@ pub(super) struct KeptArgs {
 }
 
 impl KeptArgs {
-    /// Whether there are any.
+    /// True if an option is given.
     pub(super) fn is_asked(&self) -> bool {
         self.load.is_some() || self.save.is_some() || self.prompt_cache.is_some()
     }
 
-    /// The file that is written at the end.
+    /// Returns the file that is written at the end.
     fn target(&self) -> Option<&Path> {
         let cache = self.prompt_cache.as_ref().filter(|_| !self.prompt_cache_ro);
         self.save.as_ref().or(cache).map(PathBuf::as_path)
     }
 
-    /// Whether there is a text that goes on.
+    /// True if the run continues a saved text.
     pub(super) const fn goes_on(&self) -> bool {
         self.load.is_some()
     }
 
-    /// Reads the file that a run begins with, and tries whether the other can be written: before a model is loaded.
+    /// Reads the file that a run begins with, and checks that the output file can be written, before the model is loaded.
     ///
     /// # Errors
-    /// A file that cannot be read or written.
+    /// Returns an error if a file cannot be read or written.
     pub(super) fn read(&self) -> Result<Option<SessionFile>, Failure> {
         if let Some(path) = self.target() {
             output::try_replace(path).map_err(|e| Failure::file(path, &e))?;
@@ -64,12 +64,12 @@ impl KeptArgs {
             return Ok(None);
         };
         let mut file = SessionFile::parse(input::read_file(path, LARGEST)?);
-        // A cache has tokens that need not be read again, and no conversation goes on.
+        // A prompt cache provides only tokens. Its conversation is not continued.
         file.turns = file.turns.filter(|_| self.load.is_some());
         Ok(Some(file))
     }
 
-    /// Checks that a session can be saved or loaded, before there is something to save.
+    /// Checks that the executor can save and load a session, before the session has tokens.
     ///
     /// # Errors
     /// Returns the executor's error if it keeps no states.

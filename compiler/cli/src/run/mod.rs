@@ -1,8 +1,8 @@
 //! `tpc run`: a model's answer to a prompt, or a chat with it.
 //!
-//! - an `asker` finds the prompts of the command line;
-//! - `stream` writes answers as they come, `interrupt` ends them, `speed` prints how fast they came;
-//! - a `chat` answers the lines of a terminal;
+//! - `asker` finds the prompts of the command line;
+//! - `stream` writes answers token by token, `interrupt` ends them, `speed` prints their speed;
+//! - `chat` answers the lines of a terminal;
 //! - `kept` has the options for sessions in files.
 //!
 //! The engine (`tpc_engine::generate`) makes prompts and generates.
@@ -40,7 +40,7 @@ use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
 use stream::{Stream, To};
 
-/// The tokens of an answer to a prompt that is no message, where `-n` says nothing: a text that is continued need not end.
+/// The default of `-n` for a text that is continued, which may never end by itself. Answers to messages are not limited.
 const CONTINUED: usize = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         file,
         tokenizer: tokenizer.as_ref(),
     };
-    // What cannot be read, or written at the end, is told before the model is loaded.
+    // Session files are checked before the model is loaded.
     let kept = args.kept.read()?;
     let mut prompter = asker.prompter()?;
     let turns = kept.as_ref().and_then(|kept| kept.turns.as_deref());
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     asker.in_vocabulary(ready.n_vocab)?;
     may_run(args, &ready)?;
     let batch = ready.ubatch.max(1);
-    // Of each sequence the next token and what was drafted have logits.
+    // The next token and the drafted tokens of each sequence have logits.
     let rows = ready.n_draft + 1;
     let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
     let slots = slots(&opened, prompts.len(), most);
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         tokenizer: tokenizer.as_ref(),
         most: most_tokens(args, &prompter),
     };
-    // Settings that make no sense are told before, too.
+    // Invalid sampling settings are also reported before loading.
     let mut first = begin.slot(0, Stream::of(&prompter, To::Output))?;
     let mut session = execution::load(loader, &args.engine)?;
     let loaded = begun.elapsed();
@@ -117,14 +117,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let speed = generator.speed;
-    // What was said in a chat is saved, however it ended.
+    // A chat is saved even if it ended with an error.
     if ended.is_ok() || prompts.is_empty() {
         args.kept.save(&session, &first, (file, prompter.turns()))?;
     }
     end(ended, &speed, loaded)
 }
 
-/// Says how fast it was, and how it ended. Where nothing was read there is nothing to say but what went wrong.
+/// Prints the speed, and returns the exit status. If the run failed before it read a token, only the error is reported.
 fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result<(), Failure> {
     if ended.is_ok() || speed.began() {
         let _ = writeln!(io::stderr().lock(), "{}", speed::line(speed, loaded));
@@ -132,12 +132,12 @@ fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result
     status(ended?)
 }
 
-/// The sequences that are continued side by side.
+/// Returns the number of sequences that run in parallel.
 fn slots(opened: &Opened, prompts: usize, most: usize) -> usize {
     opened.sequences().min(prompts).min(most).max(1)
 }
 
-/// What is run, and what runs it.
+/// Opens the subject and chooses its executor.
 fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     let defaults = Defaults {
         cache: DType::F16,
@@ -151,7 +151,7 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     Ok((opened, executor))
 }
 
-/// Fails where the model does not generate, or forgets no single tokens and that is asked for.
+/// Checks that the model generates token by token, and that it can forget single tokens if `--context-shift` is given.
 fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
     if ready.bidirectional {
         return Err(not_token_by_token());
@@ -166,7 +166,7 @@ fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
     }))
 }
 
-/// The most tokens of an answer.
+/// Returns the most tokens of an answer.
 fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
     match (args.n_predict, prompter.is_conversation()) {
         (Some(MaxTokens(most)), _) => most,
@@ -175,7 +175,7 @@ fn most_tokens(args: &Args, prompter: &Prompter<'_>) -> Option<usize> {
     }
 }
 
-/// The end of the command.
+/// Returns the exit status.
 const fn status(ended: Ended) -> Result<(), Failure> {
     match ended {
         Ended::Done => Ok(()),
@@ -186,7 +186,7 @@ const fn status(ended: Ended) -> Result<(), Failure> {
     }
 }
 
-/// The failure of a model of diffusion: TPC0428.
+/// Returns the failure of a diffusion model: TPC0428.
 fn not_token_by_token() -> Failure {
     let message = "the model generates by diffusion, not token by token";
     let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
@@ -195,8 +195,8 @@ fn not_token_by_token() -> Failure {
     )
 }
 
-/// What is done when the context is full, and why it cannot be shifted, if so. A model that cannot shift it says so at once,
-/// and not when it is full.
+/// Returns the action for a full context, and the reason if the context cannot be shifted. If `--context-shift` is given, the
+/// error comes here and not when the context is full.
 fn when_full(
     args: &Args,
     session: &mut AnySession<'_>,
@@ -210,12 +210,12 @@ fn when_full(
     }
 }
 
-/// How slots begin.
+/// The settings of new slots.
 struct Begin<'a, 't> {
     args: &'a Args,
     n_vocab: usize,
     tokenizer: Option<&'t Tokenizer>,
-    /// The most tokens of an answer; `None` for as many as fit.
+    /// The most tokens of an answer; `None` fills the context.
     most: Option<usize>,
 }
 
@@ -244,7 +244,7 @@ fn answer<'t>(
     Ok(prompter.answered(&slot.answer)?)
 }
 
-/// Generates the answers to several prompts, `n` of them side by side, and prints each when those before it are printed.
+/// Generates the answers to several prompts, `n` of them in parallel, and prints them in the order of the prompts.
 fn answers<'t>(
     generator: &mut Generator<'_>,
     begin: &Begin<'_, 't>,
@@ -265,7 +265,7 @@ fn answers<'t>(
     let begun = prompts.iter().take(n).enumerate();
     let begun: Result<Vec<StreamSlot<'t>>, Failure> = begun.map(|(i, p)| start(i, p)).collect();
     let mut slots = begun?;
-    // The prompt that each slot answers.
+    // The index of the prompt that each slot answers.
     let mut of: Vec<usize> = (0..n).collect();
     let mut waiting = n..prompts.len();
     let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();

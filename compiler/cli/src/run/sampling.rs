@@ -1,14 +1,14 @@
-//! The options that say how tokens are chosen.
+//! The sampling options.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tpc_text::Settings;
 
-/// The options that say how tokens are chosen; the defaults are llama.cpp's.
+/// The sampling options; the defaults are llama.cpp's.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(super) struct SamplingArgs {
-    /// Logits are divided by it; 0 takes the likeliest token.
+    /// Divide the logits by this temperature; 0 takes the likeliest token.
     #[arg(
         long = "temp",
         alias = "temperature",
@@ -17,7 +17,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     temperature: f32,
-    /// So many tokens at most are considered; 0 or less is no limit.
+    /// Sample from the N likeliest tokens; 0 or less takes all tokens.
     #[arg(
         long,
         value_name = "N",
@@ -25,7 +25,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     top_k: i64,
-    /// The likeliest tokens that have this probability together are considered.
+    /// Sample from the likeliest tokens that have this probability together.
     #[arg(
         long,
         value_name = "X",
@@ -33,7 +33,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     top_p: f32,
-    /// Tokens of at least this part of the likeliest one's probability are considered.
+    /// Sample from tokens with at least this part of the likeliest one's probability.
     #[arg(
         long,
         value_name = "X",
@@ -41,7 +41,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     min_p: f32,
-    /// Tokens among the last ones are made so much less likely; 1 is no penalty.
+    /// Make the last tokens less likely by this factor; 1 turns the penalty off.
     #[arg(
         long,
         value_name = "X",
@@ -49,7 +49,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     repeat_penalty: f32,
-    /// Is taken from the logit of a token once for each time that it is among the last ones.
+    /// Subtract this from a token's logit for each time that it is among the last tokens.
     #[arg(
         long,
         value_name = "X",
@@ -57,7 +57,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     frequency_penalty: f32,
-    /// Is taken from the logit of a token that is among the last ones.
+    /// Subtract this from a token's logit if it is among the last tokens.
     #[arg(
         long,
         value_name = "X",
@@ -65,7 +65,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     presence_penalty: f32,
-    /// The penalties look back so many tokens; -1 is the whole text.
+    /// The penalties apply to the last N tokens; -1 is the whole text.
     #[arg(
         long,
         value_name = "N",
@@ -74,7 +74,7 @@ pub(super) struct SamplingArgs {
         value_parser = clap::value_parser!(i64).range(-1..)
     )]
     repeat_last_n: i64,
-    /// Equal seeds give equal choices; -1 is another each time.
+    /// Equal seeds give equal choices; -1 takes a new seed each time.
     #[arg(
         long,
         short,
@@ -86,7 +86,7 @@ pub(super) struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// What the sampler is told.
+    /// Returns the settings of the sampler.
     pub(super) fn settings(&self) -> Settings {
         Settings {
             temperature: self.temperature,
@@ -102,7 +102,7 @@ impl SamplingArgs {
     }
 }
 
-/// A seed that differs from run to run.
+/// Returns a seed that differs from run to run.
 fn any_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_nanos() as u64)

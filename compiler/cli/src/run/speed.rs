@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tpc_engine::generate::{Rate, Speed};
 
-/// Returns the line, with the time that loading took. The first token of an answer comes with its prompt, so that the speed of
-/// generation is that of the others.
+/// Formats the line, with the time of loading. The first token of an answer comes with its prompt, so the speed of generation
+/// excludes it.
 pub(super) fn line(speed: &Speed, loading: Duration) -> String {
     let drafts = match speed.drafted {
         0 => String::new(),
@@ -21,7 +21,7 @@ pub(super) fn line(speed: &Speed, loading: Duration) -> String {
     )
 }
 
-/// `, 12.3 t/s`.
+/// Formats a rate: `, 12.3 t/s`.
 fn rate(r: Rate) -> String {
     let seconds = r.time.as_secs_f64();
     match r.tokens > 0 && seconds > 0.0 {

@@ -1,4 +1,4 @@
-//! Tokens as text, as they come.
+//! Output of tokens as text while they are generated.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use tpc_engine::generate::{Prompter, TokenSink};
 
 use crate::output::Failure;
 
-/// Tokens as they come: as text that is always whole UTF-8, or as ids with commas between.
+/// A stream of tokens: as text that is always whole UTF-8, or as comma-separated ids.
 pub(super) struct Stream<'t> {
     form: Form<'t>,
     to: To,
-    /// Text that is to be written, or is kept.
+    /// Text to be written, or kept.
     text: String,
-    /// Whether the output so far is empty or ends with a line break.
+    /// True if the output is empty or ends with a line break.
     at_line: bool,
 }
 
@@ -26,17 +26,17 @@ enum Form<'t> {
     Ids,
 }
 
-/// Where the text goes.
+/// The destination of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
-    /// To standard output, as it comes.
+    /// Standard output, token by token.
     Output,
-    /// It is kept, for [`Stream::print`].
+    /// Memory, for [`Stream::print`].
     Memory,
 }
 
 impl<'t> Stream<'t> {
-    /// Makes a stream of answers: their text, or ids if the prompts are ids.
+    /// Makes a stream of answers: as text, or as ids if the prompts are ids.
     pub(super) fn of(prompter: &Prompter<'t>, to: To) -> Stream<'t> {
         match prompter.tokenizer() {
             Some(tokenizer) => Stream::text(tokenizer, to),
@@ -44,13 +44,13 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// The text of tokens that follow others.
+    /// Makes a stream of text that continues earlier tokens.
     fn text(tokenizer: &'t Tokenizer, to: To) -> Stream<'t> {
         let detokenizer = Detokenizer::new(tokenizer, Start::Continuation, Show::Text);
         Stream::with_form(Form::Text(detokenizer), to)
     }
 
-    /// Ids of tokens.
+    /// Makes a stream of token ids.
     fn ids(to: To) -> Stream<'static> {
         Stream::with_form(Form::Ids, to)
     }
@@ -64,7 +64,7 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Writes what was held back, and the end of the line.
+    /// Writes the text that was held back, and the end of the line.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         if let Form::Text(detokenizer) = &mut self.form {
             detokenizer.finish(&mut self.text);
@@ -79,7 +79,7 @@ impl<'t> Stream<'t> {
         self.written().map(|_| ())
     }
 
-    /// Prints the text that was kept.
+    /// Prints the kept text.
     pub(super) fn print(&mut self) -> Result<(), Error> {
         self.to = To::Output;
         self.written().map(|_| ())
@@ -114,7 +114,7 @@ impl TokenSink for Stream<'_> {
             }
             Form::Ids => {
                 let comma = if self.at_line { "" } else { "," };
-                // A string takes everything.
+                // Writing to a string does not fail.
                 let _ = write!(self.text, "{comma}{id}");
             }
         }

@@ -1,4 +1,4 @@
-//! A terminal on which messages are typed: with editing, earlier messages, and pasted texts as one message.
+//! A terminal for typed messages: with line editing, a history, and pasted texts as one message.
 
 use std::io;
 
@@ -15,10 +15,10 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::output::Failure;
 
-/// What is shown before a message.
+/// The prompt before a message.
 const PROMPT: &str = "> ";
 
-/// What a user typed.
+/// The input of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     /// A message, without the backslashes at the ends of its lines.
@@ -33,10 +33,10 @@ pub(super) enum Typed {
 pub(super) struct Terminal(Editor<Lines, MemHistory>);
 
 impl Terminal {
-    /// The terminal that the program was started from.
+    /// Opens the terminal that the program was started from.
     ///
     /// # Errors
-    /// [`Failure`] TPC0402 where it cannot be opened.
+    /// Returns [`Failure`] TPC0402 if it cannot be opened.
     pub(super) fn open() -> Result<Terminal, Failure> {
         let config = Config::builder()
             .behavior(Behavior::PreferTerm)
@@ -48,17 +48,17 @@ impl Terminal {
         Ok(Terminal(editor))
     }
 
-    /// The next message.
+    /// Reads the next message.
     ///
     /// # Errors
-    /// [`Failure`] TPC0402 where the terminal cannot be read.
+    /// Returns [`Failure`] TPC0402 if the terminal cannot be read.
     pub(super) fn next(&mut self) -> Result<Typed, Failure> {
         loop {
             match self.0.readline(PROMPT) {
                 Ok(text) => return Ok(Typed::Message(joined(&text))),
                 Err(ReadlineError::Eof) => return Ok(Typed::End),
                 Err(ReadlineError::Interrupted) => return Ok(Typed::Interrupted),
-                // The window has another size, or the program was stopped and goes on.
+                // The window was resized, or the program was stopped and continued.
                 Err(ReadlineError::Signal(_)) => {}
                 Err(ReadlineError::Io(e)) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(unreadable(&e)),
@@ -67,15 +67,15 @@ impl Terminal {
     }
 }
 
-/// Lines of which each that ends with a backslash goes on.
+/// The validator of input lines: a line that ends with a backslash continues.
 struct Lines;
 
-/// Whether a message goes on with another line.
+/// True if a message continues with another line.
 fn goes_on(text: &str) -> bool {
     text.ends_with('\\')
 }
 
-/// A message of several lines without the backslashes at their ends.
+/// Removes the backslashes at the ends of a message's lines.
 fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
@@ -101,7 +101,7 @@ impl Highlighter for Lines {}
 
 impl Helper for Lines {}
 
-/// What is told of a terminal that cannot be read.
+/// Returns the failure of a terminal that cannot be read.
 fn unreadable(e: &ReadlineError) -> Failure {
     let d = Diagnostic::new(&codes::FILE_ACCESS, "the terminal", e.to_string());
     Failure::usage(d.help("give text in UTF-8, here or by -p TEXT"))

@@ -1,4 +1,4 @@
-//! `tpc verify` of an artefact: the model is read again, and the artefact's graph is proved against it.
+//! `tpc verify` of an artefact: reads the model again, and proves the artefact's graph against it.
 
 use std::fmt::Write as _;
 
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Findings about an artefact, with its name.
+/// Returns the failure of an artefact with these findings.
 fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
     let named = |d: Diagnostic| match d.code == &codes::NOT_THE_MODEL {
         true => Diagnostic {
@@ -84,8 +84,8 @@ fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
     Failure::from_diagnostics(all.into_iter().map(named).collect())
 }
 
-/// The proof that an artefact computes what its model says. The model's graph comes from its header and the options that the
-/// graph depends on; how the artefact was planned has no part in it.
+/// Proves that an artefact computes its model. The model's graph comes from its header and the options that the graph depends on.
+/// The proof does not depend on how the artefact was planned.
 fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     let manifest = read.manifest();
     let other = |what: &str, found: &str, model: &str| {
@@ -136,7 +136,7 @@ fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     })
 }
 
-/// The result in words.
+/// Formats the result as text.
 fn text(name: &str, read: &Artefact, proof: Option<&Proof>) -> String {
     let model = &read.manifest().model.name;
     let program = read.program();

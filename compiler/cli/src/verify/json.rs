@@ -61,7 +61,7 @@ struct Size<'a> {
     parts: &'a [u64],
 }
 
-/// The object where there is no plan.
+/// Builds the object of a failed plan.
 pub(super) fn refusal<'a>(path: &'a str, diagnostics: &'a [Diagnostic]) -> Report<'a> {
     Report {
         tpc: 1,

@@ -1,4 +1,4 @@
-//! `tpc verify`: the proof that the devices' programs compute the model, and a small model run as a check.
+//! `tpc verify`: proves that the devices' programs compute the model, and runs a small model as a check.
 
 mod artefact;
 mod json;
@@ -20,26 +20,26 @@ use tpc_numeric::{self as numeric, Agreement, Feed};
 pub(super) struct Args {
     #[command(flatten)]
     source: SourceArgs,
-    /// The model of an artefact; also as `--model FILE` [default: beside the artefact].
+    /// The model of an artefact; also as `--model FILE` [default: the model in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf", conflicts_with = "graph")]
     weights: Option<PathBuf>,
-    /// Also run a small model that is divided alike, whole and as programs, and compare the answers.
+    /// Also run a small model with the same split, once whole and once as programs, and compare the results.
     #[arg(long)]
     numeric: bool,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// How often each rule of the proof was used; with --numeric, every size that changed.
+    /// Show how often each rule of the proof was used; with --numeric, every size that changed.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
-/// A small model of the plan, and how its programs agree with it.
+/// A small model of the plan, and the agreement of its programs with it.
 struct NumericCheck {
     shrunk: ShrunkModel,
-    /// `None` where the check failed.
+    /// `None` if the check failed.
     agreement: Option<Agreement>,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut found: Vec<Diagnostic> = Vec::new();
     found.extend(args.source.notes());
     found.extend(compiled.proof_error());
-    // The proof is silent on options without effect; the plan's warnings name them.
+    // The proof ignores options without effect; the plan's warnings name them.
     let findings = plan_report(&path, &placement, compiled).diagnostics;
     let warnings = findings.into_iter();
     found.extend(warnings.filter(|d| d.severity == Severity::Warning));

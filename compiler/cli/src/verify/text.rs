@@ -13,7 +13,7 @@ use tpc_core::shrink::ResizedAxis;
 /// The amount of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// The result, and a few names where there are many.
+    /// The result, with a few names of long lists.
     Brief,
     /// Every rule of the proof, every size that changed.
     Full,
@@ -25,7 +25,7 @@ impl Detail {
     }
 }
 
-/// The proof: the programs that it is about, its size, and the rules that it used.
+/// Formats the proof: its programs, its size, and the rules that it used.
 pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> String {
     let mut out = format!(
         "proved: {} computes what the model says\n\n",
@@ -55,7 +55,7 @@ pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> 
     out
 }
 
-/// The number of ops of a place's program, and that of its copies and collectives.
+/// Counts the ops of a place's program, and its copies and collectives.
 fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     let programs = &compiled.programs;
     let here = |v: &Value| programs.value(*v).place == place;
@@ -81,7 +81,7 @@ fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     (ops, moves)
 }
 
-/// The small model that was run: its layers, types and sizes, and how its programs agree with it.
+/// Formats the small model of the check: its layers, types and sizes, and the agreement of its programs.
 pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
     let NumericCheck { shrunk, agreement } = check;
     let mut out = String::new();
@@ -109,14 +109,14 @@ pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
     out
 }
 
-/// A size that changed: from what to what, in which parts, and on which axes.
+/// A changed size: the old and the new value, its parts, and its axes.
 struct SizeRow {
     change: String,
     parts: String,
     axes: Vec<String>,
 }
 
-/// The sizes that changed, axes of the same size and parts in one line.
+/// Formats the changed sizes; axes of the same size and parts share a line.
 fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     let mut rows: Vec<SizeRow> = Vec::new();
     for r in sizes {
@@ -148,7 +148,7 @@ fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     out
 }
 
-/// The axes of a size: all of them, or a few and how many more there are.
+/// Formats the axes of a size: all of them, or a few and the number of the rest.
 fn names(axes: &[String], detail: Detail) -> String {
     const NAMED: usize = 3;
     let shown = match detail {
@@ -162,7 +162,7 @@ fn names(axes: &[String], detail: Detail) -> String {
     names
 }
 
-/// The sizes of parts, equal neighbours together: `= 2 × 13 + 14`.
+/// Formats the sizes of parts, equal neighbours together: `= 2 × 13 + 14`.
 fn parts(sizes: &[u64]) -> String {
     if sizes.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! Models by address, from a server on this machine.
+//! Models by address, from a local server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -41,7 +41,7 @@ fn answer(mut stream: TcpStream, bytes: &[u8]) -> Option<()> {
     stream.write_all(&bytes[first..=last]).ok()
 }
 
-/// A server of one file; its thread ends with the process.
+/// Serves one file and returns the address; the thread ends with the process.
 fn serve(bytes: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `tpc compile`, `tpc check`, and the commands that take an artefact in the place of a model.
+//! `tpc compile`, `tpc check`, and the commands that accept an artefact instead of a model.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A folder with a small model of the repository.
+/// Makes a folder with a small model of the repository.
 fn folder() -> (Scratch, PathBuf) {
     let scratch = Scratch::new();
     let name = format!("{GOLDEN}.gguf");
@@ -47,7 +47,7 @@ fn compiled(scratch: &Scratch, model: &Path, options: &[&str]) -> PathBuf {
 
 const SHORT: [&str; 4] = ["-c", "64", "-ub", "16"];
 
-/// The artefact with another text in one of its entries, packed as tpc packs.
+/// Replaces a text in one entry of the artefact, and packs the archive as tpc does.
 fn changed(artefact: &Path, entry: usize, from: &str, to: &str) {
     let bytes = fs::read(artefact).unwrap();
     let mut texts: Vec<(String, String)> = read_archive(&bytes)
@@ -103,7 +103,7 @@ fn the_bytes_depend_on_model_and_options_alone() {
     for secret in [text(&here.0), text(&there.0), "/tmp".to_owned()] {
         assert!(!whole.contains(&secret), "{secret}");
     }
-    // Other options, other bytes.
+    // Other options give other bytes.
     let other = compiled(&here, &model, &["--devices", "cpu,cpu", "-c", "65"]);
     assert_ne!(fs::read(other).unwrap(), first);
 }
@@ -183,9 +183,9 @@ fn an_artefact_holds_parts_of_blocks() {
             "{executor}"
         );
     }
-    // Exact, they are those of one device, rounded to f32.
+    // In exact arithmetic the logits equal the logits of one device, rounded to f32.
     assert!(on(&four, "reference") == on(&["--devices", "cpu"], "reference"));
-    // A part that no device can store.
+    // A part that a device cannot store.
     changed(&artefact, 1, "parts = [[192:192], ", "parts = [[208:192], ");
     refuses(&tpc(["check", &name]), 2, "TPC0583");
 }
@@ -221,7 +221,7 @@ fn an_artefact_runs_and_is_timed() {
     assert_eq!(found[0]["model_filename"], artefact);
     let of_file = json(&["inspect", &text(&model), "--format", "json"]);
     assert_eq!(found[0]["params"], of_file["n_params"]);
-    // More cells than the artefact has.
+    // The test needs more cells than the artefact has.
     let ran = tpc(["bench", &artefact, "-p", "512"]);
     refuses(&ran, 2, "TPC0400");
 }
@@ -292,7 +292,7 @@ fn the_model_is_found_beside_or_where_it_is_said() {
         let ran = run(words);
         assert_eq!(ran.status, 0, "{words:?}: {}", ran.stderr);
     }
-    // What can be said without the model is said.
+    // Without the model, tpc checks the rest of the artefact.
     let ran = tpc(["check", &artefact]);
     assert_eq!(
         (ran.status, ran.stdout),
@@ -318,7 +318,7 @@ fn the_model_is_found_beside_or_where_it_is_said() {
     refuses(&tpc(["check", &moved]), 2, "TPC0400");
 }
 
-/// The answer is "rebuild needed", with the field and a command.
+/// Checks that the answer is "rebuild needed", with the field and a command.
 #[track_caller]
 fn rebuild(artefact: &str, more: &[&str], code: &str, field: &str) {
     let ran = tpc([&["check", artefact], more].concat());
@@ -359,7 +359,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     };
     refuses(&run(&["--devices", "cpu,cpu"]), 1, "TPC0588");
     assert_eq!(run(&["--devices", "cpu"]).status, 0);
-    // Its own values, and the defaults that it was compiled with, are no others.
+    // The artefact's own values and the defaults of its compilation are accepted.
     for own in [
         &["-c", "64"][..],
         &["-ub", "16"],
@@ -368,7 +368,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
         let ran = run(own);
         assert_eq!(ran.status, 0, "{own:?}: {}", ran.stderr);
     }
-    // The command that mends it is for the devices that were asked for.
+    // The suggested command is for the given devices.
     for (devices, more) in [("cpu,cpu", ""), ("cuda:0", " --target cuda")] {
         rebuild(&name, &["--devices", devices], "TPC0588", "devices");
         let ran = tpc(["check", &name, "--devices", devices]);
@@ -391,7 +391,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
             ran.stderr
         );
     }
-    // Another model of that name: one number of its metadata differs.
+    // Another model of the same name: one number of its metadata differs.
     let mut bytes = fs::read(&model).unwrap();
     let key = b"llama.rope.freq_base";
     let at = bytes.windows(key.len()).position(|w| w == key).unwrap() + key.len() + 4;
@@ -401,7 +401,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     refuses(&run(&[]), 1, "TPC0585");
     refuses(&tpc(["verify", &name]), 1, "TPC0585");
     fs::copy(data("golden", &format!("{GOLDEN}.gguf")), &model).unwrap();
-    // Other executors, other forms of weights.
+    // Other executors and other storage formats of weights.
     for (from, to, field) in [
         ("executor: \"cpu\"", "executor: \"tpu\"", "target.executor"),
         (
@@ -422,7 +422,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
     assert_ne!(ran.status, 0, "weights are stored otherwise");
 }
 
-/// A topology file of one device.
+/// Writes a topology file of one device.
 fn topology(scratch: &Scratch, name: &str, memory: &str) -> String {
     let device = format!("(name: \"a\", memory: {memory}, bandwidth: 1e11, flops: 1e12)");
     text(&scratch.file(name, format!("Topology(devices: [{device}])")))
@@ -466,7 +466,7 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
         "{}",
         ran.stderr
     );
-    // Another topology file: it runs, and is told.
+    // With another topology file the artefact runs, with a warning.
     rebuild(&name, &["--topology", &other], "TPC0593", "topology");
     let ran = tpc(["check", &name, "--topology", &other]);
     let command = ran.stdout.lines().last().unwrap().trim();
@@ -481,10 +481,10 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
         "{}",
         ran.stderr
     );
-    // A device with less memory than the program has: it does not.
+    // With less device memory than the program needs, it does not run.
     rebuild(&name, &["--topology", &small], "TPC0592", "memory");
     refuses(&run(&small), 1, "TPC0592");
-    // As of one that was compiled without a topology file.
+    // The same check for an artefact that was compiled without a topology file.
     let name = text(&compiled(&scratch, &model, &SHORT));
     rebuild(&name, &["--topology", &here], "TPC0593", "found none");
 }
@@ -492,7 +492,7 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
 #[test]
 fn an_artefact_that_computes_something_else_is_not_proved() {
     let (scratch, model) = folder();
-    // Two weights of one type and shape are exchanged: the program is as sound as before.
+    // Two weights of the same type and shape are swapped, so the program stays well-formed.
     let artefact = compiled(&scratch, &model, &SHORT);
     for (from, to) in [
         ("tensor = \"blk.0.attn_norm.weight\"", "tensor = \"x\""),
@@ -546,7 +546,7 @@ fn damaged_artefacts_are_refused() {
     commands("TPC0583");
     fs::remove_file(&artefact).unwrap();
     commands("TPC0402");
-    // An archive by another name is one, too.
+    // A zip archive by another name is also recognised.
     let zip = scratch.file("archive.bin", &whole[..100]);
     refuses(&tpc(["check", &text(&zip)]), 2, "TPC0580");
 }
@@ -594,7 +594,7 @@ fn headers_suffice_to_compile() {
         2,
         "TPC0405",
     );
-    // What is read is not overwritten, and what cannot be compiled is refused before anything is written.
+    // An input file is not overwritten, and a failed compilation writes no file.
     refuses(&tpc(["compile", &header, "-o", &header]), 2, "TPC0400");
     let none = text(&scratch.path("none.tpc"));
     refuses(
@@ -605,7 +605,7 @@ fn headers_suffice_to_compile() {
     assert!(!Path::new(&none).exists());
 }
 
-/// A process that is killed leaves the former file or the new one, never a part.
+/// Checks that a killed process leaves the former file or the new one, never a partial file.
 #[test]
 fn a_compiler_that_is_killed_leaves_a_whole_file() {
     let (scratch, model) = folder();
@@ -634,7 +634,7 @@ fn a_compiler_that_is_killed_leaves_a_whole_file() {
     }
 }
 
-/// The artefact of format 1 that is kept runs, or is refused in words, for ever.
+/// Checks that the stored artefact of format 1 runs, or is refused with a diagnostic.
 #[test]
 fn the_artefact_of_format_1_is_accepted_or_refused_in_words() {
     let artefact = text(&data("artefacts", "format-1.tpc"));

@@ -1,4 +1,4 @@
-//! Runs on cards that a pretended driver has: what is told before anything is loaded.
+//! Runs on the cards of a fake driver: the checks before loading.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::support::{Ran, Scratch, TPC, refuses, tpc};
 
-/// A folder with a library that pretends to be the driver's; `None`, in words, without a C compiler.
+/// Builds a folder with a fake driver library. Without a C compiler it prints a message and returns `None`.
 fn driver() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pretended-driver");
     std::fs::create_dir_all(&folder).unwrap();
@@ -32,7 +32,7 @@ fn driver() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// `tpc run` of a small model with that driver, and without an NVRTC.
+/// Runs `tpc run` of a small model with that driver and without NVRTC.
 fn run(scratch: &Scratch, driver: &Path, variables: &[(&str, &str)], options: &[&str]) -> Ran {
     let model = scratch.path("model.gguf");
     let mut command = Command::new(TPC);
@@ -89,7 +89,7 @@ fn what_cards_lack_is_told_before_anything_is_loaded() {
             "cuda:1 (second)",
         ),
         (&[], &["--executor", "cuda"], "TPC0548", "cuda:0 (first)"),
-        // No compiler for the kernels.
+        // NVRTC is missing.
         (&[("FAKE_MEMORY", "1000000000")], &named, "TPC0543", "NVRTC"),
     ] {
         let ran = run(&scratch, &driver, variables, options);
@@ -125,7 +125,7 @@ fn a_machine_without_a_driver_says_how_to_run_otherwise() {
     let model = model.to_str().unwrap();
     let options = ["--tokens", "1", "-n", "1", "--devices", "cuda:63"];
     let ran = tpc(["run", model].iter().chain(&options));
-    // Where there is one, it has fewer cards.
+    // A machine with a real driver has fewer cards.
     let code = match ran.stderr.contains("TPC0542") {
         true => "TPC0542",
         false => "TPC0540",
@@ -138,7 +138,7 @@ fn a_machine_without_a_driver_says_how_to_run_otherwise() {
     );
 }
 
-/// `tpc compile` of the model in the folder for cards.
+/// Runs `tpc compile` for cards on the model in the folder.
 fn compile(scratch: &Scratch, out: &str, nvrtc: Option<&str>, options: &[&str]) -> Ran {
     let mut command = Command::new(TPC);
     command
@@ -178,7 +178,7 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
     refuses(&ran, 2, "TPC0401");
     let checked = tpc(["check", out]);
     assert_eq!(checked.status, 0, "{}", checked.stderr);
-    // The artefact asks for cards by itself, and takes others than those that it was planned for.
+    // The artefact selects cards without `--executor`, and accepts other cards than the planned ones.
     for (options, told) in [
         (&[][..], "cuda:1"),
         (&["--devices", "cuda:7,cuda:9"], "cuda:7"),
@@ -200,7 +200,7 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
         return;
     }
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // Whether kernels start early changes nothing.
+    // The result is the same with and without early kernel starts.
     for pdl in ["on", "off"] {
         let options = ["--executor", "emulated-cuda", "--pdl", pdl];
         let other = tpc(run.iter().chain(&options));
@@ -244,7 +244,7 @@ fn kernels_are_in_the_artefact_the_same_each_time() {
             .find(|l| l.contains("product") && l.contains(target));
         assert!(line.is_some_and(|l| l.contains("NVRTC")), "{shown}");
     }
-    // From the cache, and without it in another folder.
+    // Compiles again from the cache, and in another folder without the cache.
     compile(&scratch, "b.tpc", None, &options);
     let other = Scratch::new();
     other.model("llama-tiny");

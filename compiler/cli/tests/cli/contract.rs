@@ -1,4 +1,4 @@
-//! The formats for other programs.
+//! The machine-readable output formats.
 
 use serde_json::Value as Json;
 
@@ -92,7 +92,7 @@ fn range(json: &Json) -> [u64; 2] {
     [pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()]
 }
 
-/// Ranges of a device: one, or several segments.
+/// Returns the ranges of a device: one, or several segments.
 fn ranges(json: &Json) -> Vec<[u64; 2]> {
     match json.as_array().unwrap().first() {
         Some(first) if first.is_array() => json.as_array().unwrap().iter().map(range).collect(),
@@ -172,14 +172,14 @@ fn commands(json: &Json) {
     ];
     keys(json, &all);
     assert!(all.iter().all(|n| json[n].is_string() || json[n].is_null()));
-    // Either a command or why there is none.
+    // The report has either a command or the reason for its absence.
     assert_ne!(
         json["llama.cpp"].is_null(),
         json["llama.cpp_reason"].is_null()
     );
 }
 
-/// The keys and types of the command-line contract, and those that were added since.
+/// Checks the keys and types of the command-line contract, and of later additions.
 #[track_caller]
 pub(crate) fn documented(json: &Json) {
     keys(
@@ -295,7 +295,7 @@ pub(crate) fn documented(json: &Json) {
     place(&json["host"]);
     let group = match json["split_mode"].as_str() {
         Some("tensor") => devices.len(),
-        // `layer of 2 × tensor of 4`.
+        // The name is like `layer of 2 × tensor of 4`.
         Some("hybrid") => {
             let all = json["considered"].as_array().unwrap();
             let chosen = all.iter().find(|c| c["chosen"] == true).unwrap();

@@ -1,10 +1,10 @@
-//! Whole deployments: drafts and adapters beside the model, servers, memory that devices share with the host.
+//! Whole deployments: drafts, adapters, RPC servers, and memory that devices share with the host.
 
 use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
-/// `tpc lint` of a line for a header, the words `X.gguf` and `D.gguf` being the model and a draft.
+/// Runs `tpc lint` on a line; the words `X.gguf` and `D.gguf` stand for a model and a draft.
 fn lint(options: &str, [model, draft]: [&str; 2], line: &str) -> Ran {
     let files = [path(model), path(draft)];
     let said = line.split_whitespace().map(|w| match w {
@@ -63,7 +63,7 @@ fn drafts_are_counted_and_their_tokens_compared() {
     let other = lint("--devices 2x3090", ["llama-3.1-8b", SMALL], line);
     assert_eq!(other.status, 1, "{}", other.stderr);
     assert!(other.stderr.contains("TPC0932"), "{}", other.stderr);
-    // A draft of another kind is not compared by llama.cpp.
+    // llama.cpp does not compare the vocabulary of this kind of draft.
     let line = line.replace("draft-simple", "draft-eagle3");
     let other = lint("--devices 2x3090", ["llama-3.1-8b", SMALL], &line);
     assert_eq!(other.status, 0, "{}", other.stderr);
@@ -101,7 +101,7 @@ fn the_memory_of_a_draft_is_part_of_the_plan() {
 
 #[test]
 fn an_adapter_is_with_the_layers_that_it_changes() {
-    // Any file has tensors of layers.
+    // A model file serves as the adapter, because it has tensors of layers.
     let file = path(SMALL);
     let with = json(
         "qwen3-14b",
@@ -199,7 +199,7 @@ fn a_pool_holds_devices_and_host_together() {
     let host = number(&report["host"]["total_bytes"]);
     assert_eq!(number(&pool["total_bytes"]), device + host);
     assert_eq!(report["verdict"], "ok");
-    // The experts of some layers on the host are in the same memory.
+    // Layers on the host are in the same memory, so `-ngl 20` does not help.
     let half = "--devices GB10 -c 8192 --host-memory 40GiB";
     let small = plan("llama-3.1-70b", half);
     assert_eq!(small.status, 1, "{}", small.stderr);
@@ -211,7 +211,7 @@ fn a_pool_holds_devices_and_host_together() {
             .get("pool")
             .is_none()
     );
-    // Two such machines are joined by a network.
+    // A network joins two such machines.
     let two = json(SMALL, "--devices 2xGB10 -sm layer -c 4096");
     assert_eq!(two["machine"]["link"]["kind"], "network");
 }
@@ -247,7 +247,7 @@ fn attention_that_is_not_fused_is_told() {
     assert!(!of("llama-server -m X.gguf -fa on -c 4096").contains("TPC0930"));
 }
 
-/// A file of these metadata and tensors of f16.
+/// Writes a file with this metadata and these f16 tensors.
 fn written(
     scratch: &Scratch,
     name: &str,
@@ -291,11 +291,11 @@ fn a_draft_of_an_unknown_kind_is_counted_by_its_header() {
         let options = "--devices 2x3090 -sm layer -ts 1,2 -c 1000 -md";
         json("qwen3-14b", &format!("{options} {file}"))
     };
-    // Blocks without keys read the model's cache.
+    // Drafting blocks without keys read the model's cache.
     let shared = of("blk.1.ffn_up.weight");
     let parts = shared["beside"][0]["devices"].as_array().unwrap();
     assert_eq!((number(&parts[0]["kv"]), number(&parts[1]["kv"])), (0, 0));
-    // One block, and the other with the output, which is the embedding again.
+    // Each device has one block. The second also has the output, which is a copy of the embedding.
     assert_eq!(number(&parts[0]["weights"]), 2 * 256 * 256);
     assert_eq!(
         number(&parts[1]["weights"]),
@@ -341,6 +341,6 @@ fn an_encoder_is_on_the_first_device_here() {
     assert_eq!(at("--rpc a:1 -sm layer"), [1]);
     let report = json(SMALL, &format!("--devices 3090 -c 4096 --mmproj {file}"));
     let compute = number(&report["beside"][0]["devices"][0]["compute"]);
-    // 32 by 32 patches of a few times 1024 numbers.
+    // The buffer holds 32 × 32 patches of a few times 1024 numbers.
     assert!((8 << 20..64 << 20).contains(&compute), "{compute}");
 }

@@ -10,7 +10,7 @@ use super::support::{Ran, SMALL, Scratch, TPC, path, plan, refuses, tpc, words};
 
 const GIB: u64 = 1 << 30;
 
-/// `tpc devices` on a machine where `nvidia-smi` is this script; none where it is empty.
+/// Runs `tpc devices` with this script as `nvidia-smi`. An empty script means a machine without it.
 fn devices(scratch: &Scratch, script: &str, arguments: &[&str]) -> Ran {
     let folder = scratch.path("bin");
     std::fs::create_dir_all(&folder).unwrap();
@@ -122,7 +122,7 @@ fn one_card_in_full() {
     );
 }
 
-/// The devices of a plan as JSON.
+/// Returns the devices of a plan as JSON.
 fn planned(options: &str) -> Vec<Json> {
     let ran = plan(SMALL, &format!("{options} -c 4096 --format json"));
     assert!(ran.status < 2, "{options}: {}", ran.stderr);
@@ -169,7 +169,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
         planned(&format!("--topology {file}"))[1]["capacity_bytes"],
         20_000_000_000_u64
     );
-    // So they are under a command line of llama.cpp, which names none.
+    // The same devices apply to a llama.cpp command line that does not name devices.
     let line = format!("lint --format json --topology {file} -- llama-server -c 4096 -m");
     let ran = tpc(line.split(' ').chain([path(SMALL).as_str()]));
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
@@ -180,7 +180,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
     assert!(words(&ran.stderr).contains("left, right"), "{}", ran.stderr);
 }
 
-/// A plan fits that leaves exactly the reserve, and one byte less does not.
+/// Checks that a plan fits if it leaves exactly the reserve, and does not fit with one byte less.
 #[test]
 fn the_reserve_counts_to_the_byte() {
     let scratch = Scratch::new();
@@ -249,13 +249,13 @@ fn one_device_is_named_by_its_position() {
         let command = json["commands"][engine].as_str().unwrap();
         assert!(command.contains("-sm none -mg 1"), "{command}");
     }
-    // The command asks for the same.
+    // The printed command gives the same plan.
     let command = json["commands"]["tpc"].as_str().unwrap();
     let (_, options) = command.split_once(".gguf ").unwrap();
     let again = plan(SMALL, &format!("{options} --format json"));
     let again: Json = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(again["devices"], json["devices"]);
-    // Of cards that differ, `auto` weighs the one with the most memory, whichever comes first.
+    // Among different cards, `auto` weighs the one with the most memory, in any order.
     for (options, main) in [("3060,5090", "-sm none -mg 1"), ("5090,3060", "-sm none")] {
         let ran = plan(SMALL, &format!("--devices {options} -c 4096"));
         let said = words(&ran.stdout);
@@ -265,7 +265,7 @@ fn one_device_is_named_by_its_position() {
         );
         assert!(said.contains("none, all on 5090#"), "{said}");
     }
-    // Elsewhere it has no influence, and that is told; a device that is not there is refused.
+    // In other split modes `-mg` is ignored with a note. A missing device is an error.
     let ran = plan(SMALL, "--devices 2 -sm layer -mg 1 -c 4096");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("TPC0420"), "{}", ran.stderr);

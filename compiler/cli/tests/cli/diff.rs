@@ -1,10 +1,10 @@
-//! What changed since an earlier plan.
+//! Differences from an earlier plan.
 
 use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, tpc};
 
-/// Writes a plan of a header with these options as JSON.
+/// Writes the JSON plan of a header with these options.
 fn earlier(scratch: &Scratch, header: &str, options: &str) -> String {
     let ran = plan(header, &format!("{options} --format json"));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -80,7 +80,7 @@ fn another_mode_is_told_by_kinds_of_layers() {
         assert!(facts.contains(&what), "{what}: {facts:?}");
     }
     assert!(!facts.contains(&"verdict"), "{facts:?}");
-    // Every layer whose queries moved is in one of the groups, once.
+    // Every layer whose queries moved is in exactly one group.
     let tensors = found["tensors"].as_array().unwrap();
     let mut layers: Vec<u64> = tensors
         .iter()

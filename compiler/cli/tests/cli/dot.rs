@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc, words};
 
-/// The text outside quotes, with every quoted part as `""`.
+/// Returns the text with every quoted part replaced by `""`.
 fn unquoted(dot: &str) -> String {
     let (mut out, mut inside, mut escaped) = (String::new(), false, false);
     for c in dot.chars() {
@@ -24,7 +24,7 @@ fn unquoted(dot: &str) -> String {
     out
 }
 
-/// Nodes and edges; every brace closes, every statement ends, every end of an edge is a node.
+/// Returns the nodes and edges. Checks that every brace closes, every statement ends, and every end of an edge is a node.
 #[track_caller]
 fn checked(dot: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     let text = unquoted(dot);

@@ -1,10 +1,10 @@
-//! Blocks that guess further tokens ahead.
+//! Blocks that draft further tokens.
 
 use serde_json::Value as Json;
 
 use super::support::{SMALL, Scratch, plan, refuses, tpc};
 
-/// A model of two layers and a block that drafts.
+/// A model of two layers and a drafting block.
 const MODEL: &str = "glm4moe-tiny:drafts=1";
 
 fn json(model: &str, options: &[&str]) -> Json {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::support::{Scratch, refuses, tpc};
 
-/// The commands that `tpc --help` lists.
+/// Returns the commands that `tpc --help` lists.
 fn commands() -> Vec<String> {
     let help = tpc(["--help"]).stdout;
     let listed = help
@@ -13,7 +13,7 @@ fn commands() -> Vec<String> {
         .skip_while(|l| !l.starts_with("Commands:"))
         .skip(1);
     let listed = listed.take_while(|l| l.starts_with("  "));
-    // Descriptions that take several lines go on further to the right.
+    // Continuation lines of descriptions are indented further.
     let named = listed.filter(|l| !l.starts_with("   "));
     let commands: Vec<String> = named
         .filter_map(|l| l.split_whitespace().next())
@@ -35,7 +35,7 @@ fn completions_know_every_command_and_its_options() {
         for option in ["tensor-split", "split-mode", "allow-unproved", "tolerance"] {
             assert!(ran.stdout.contains(option), "{shell}: {option}");
         }
-        // These offer the values of options, too.
+        // The completions of these shells also offer the values of options.
         if ["bash", "fish", "zsh"].contains(&shell) {
             assert!(ran.stdout.contains("iq4_nl"), "{shell}");
         }

@@ -1,5 +1,5 @@
-//! `plan --html`: what the page holds, and that it holds nothing else. How it looks and behaves is checked in a browser
-//! by `tests/browser/`.
+//! `plan --html`: the page has the content of the JSON report and loads no other files. `tests/browser/` checks its look and
+//! behaviour in a browser.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use super::support::{Ran, Scratch, path, refuses, tpc};
 
-/// The page of a plan, with what the program printed.
+/// Returns the page of a plan, and the program's output.
 fn page(scratch: &Scratch, words: &[&str]) -> (String, Ran) {
     let file = scratch.path("plan.html");
     let mut all = vec!["plan"];
@@ -20,7 +20,7 @@ fn page(scratch: &Scratch, words: &[&str]) -> (String, Ran) {
 
 const DATA: &str = "<script type=\"application/json\" id=\"plan\">";
 
-/// The data that the page's script reads.
+/// Returns the data that the page's script reads.
 fn data(page: &str) -> Json {
     let (_, rest) = page.split_once(DATA).expect("the data");
     let (json, _) = rest.split_once("</script>").expect("their end");
@@ -46,7 +46,7 @@ fn name_in(name: &Json, layer: &Json) -> String {
     }
 }
 
-/// `[start, len]` of every range of a device.
+/// Returns `[start, len]` of every range of a device.
 fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     let one = |run: &Json| {
         let n: Vec<u64> = list(run).iter().map(|n| n.as_u64().unwrap()).collect();
@@ -61,7 +61,7 @@ fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     list(runs).iter().flat_map(one).collect()
 }
 
-/// The tensors of the page as `--format json` has them, with ranges as lists and without empty ones.
+/// Converts the page's tensors to the form of `--format json`: ranges as lists, without empty ones.
 fn tensors_of_page(data: &Json) -> Vec<Json> {
     let mut out = Vec::new();
     for layer in list(&data["layers"]) {
@@ -112,13 +112,13 @@ fn tensors_of_report(report: &Json) -> Vec<Json> {
     out
 }
 
-/// The largest of a number per device, or the one that all have.
+/// Returns the largest of the devices' numbers, or the common number.
 fn largest(each: &Json) -> f64 {
     let all = list(each).iter().filter_map(Json::as_f64);
     each.as_f64().unwrap_or_else(|| all.fold(0.0, f64::max))
 }
 
-/// Number of transfers of this name, their bytes, and the time of all steps, of one batch of the page.
+/// Returns the counts of collectives and copies, their bytes, and the time of all steps, for one batch of the page.
 fn batch(data: &Json, i: usize) -> (u64, u64, u64, f64) {
     let (mut collectives, mut copies, mut bytes, mut us) = (0, 0, 0, 0.0);
     for stretch in list(&data["stretches"]) {
@@ -182,7 +182,7 @@ fn the_page_tells_what_the_json_tells() {
             assert_eq!(collectives, counted["all_reduce"], "{header} {options}");
             assert_eq!(copies, counted["copies"], "{header} {options}");
             assert_eq!(bytes, counted["bytes"], "{header} {options}");
-            // Steps wait for the slowest device, so that together they may take longer than the estimate.
+            // Steps wait for the slowest device, so their sum may exceed the estimate.
             let estimate = report["estimate"][format!("{name}_us")].as_f64().unwrap();
             assert!(
                 us > 0.99 * estimate && us < 1.25 * estimate,
@@ -228,7 +228,7 @@ fn bytes_of_the_tensors_are_those_of_the_devices() {
     }
 }
 
-/// Fails when a page would make a browser fetch something.
+/// Checks that a browser would not fetch other files for the page.
 #[track_caller]
 fn loads_nothing(page: &str) {
     let namespaces = page.matches("\"http://www.w3.org/2000/svg\"").count();
@@ -254,7 +254,7 @@ fn loads_nothing(page: &str) {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// The elements of the page, in order of their start tags.
+/// Returns the elements of the page, in order of their start tags.
 fn tags(page: &str) -> Vec<&str> {
     page.match_indices('<')
         .filter_map(|(at, _)| page[at + 1..].split([' ', '>', '\n']).next())
@@ -272,10 +272,10 @@ fn the_page_is_one_small_file_that_loads_nothing() {
     assert!(first.len() < 300_000, "{} bytes", first.len());
     assert!(first.starts_with("<!doctype html>\n<html lang=\"en\">"));
     assert!(first.contains("<title>Meta Llama 3.1 405B · tpc plan</title>"));
-    // Without scripts there is the table.
+    // Without scripts the page shows the table.
     assert!(first.contains("per token: 253 all-reduces"));
     assert_eq!(page(&scratch, &words), (first, ran.clone()));
-    // The table goes where it always goes.
+    // The table on standard output is unchanged.
     let mut plain = vec!["plan"];
     plain.extend(words);
     assert_eq!(tpc(plain), ran);
@@ -308,7 +308,7 @@ fn hostile_names_stay_text() {
     assert!(!wild.contains("</script><script>alert"));
     let names = data(&wild)["kinds"].to_string();
     assert!(names.contains("onerror=alert(2)"), "the name is told");
-    // The model's own name stands in the title and in the text for browsers without scripts.
+    // The model's own name is in the title and in the text for browsers without scripts.
     let spec = "llama-tiny:general.name=</title><script>alert(3)</script>";
     let model = scratch.model(spec);
     let (page, ran) = page(&scratch, &[model.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! The commands that show what is there.
+//! The commands that show information: `explain`, `inspect` and others.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
-/// `tpc lint` of a line of llama.cpp for a header, with options before it.
+/// Runs `tpc lint` on a llama.cpp line for a header, with options before the line.
 fn line(options: &str, header: &str, line: &str) -> Ran {
     let path = path(header);
     let mut arguments = vec!["lint".to_owned()];
@@ -51,7 +51,7 @@ fn the_engine_and_tpc_are_told_apart() {
         ),
         "{same}"
     );
-    // What is printed is what is linted: for llama.cpp it fails, for tpc it does not.
+    // The printed command gives the same finding: it fails for llama.cpp, but not for tpc.
     let again = tpc(same.split_whitespace().skip(1));
     assert!(again.stderr.contains("TPC0901"), "{}", again.stderr);
     let own = same.split(" --engine").next().unwrap_or_default();
@@ -113,7 +113,7 @@ fn the_file_of_a_fetched_model_stands_before_the_line() {
     );
 }
 
-/// The machine is said before the line, and the equivalent command has all of it.
+/// Checks that the equivalent command keeps the options before the line, which describe the machine.
 #[test]
 fn the_equivalent_keeps_the_machine() {
     let scratch = Scratch::new();
@@ -151,7 +151,7 @@ fn lines_that_cannot_be_read_are_told() {
     assert!(told("llama-server --model=X.gguf").contains("write --model X.gguf"));
 }
 
-/// The codes of a line's findings, with its status.
+/// Returns the codes of a line's findings, with the exit status.
 fn codes(options: &str, rest: &str) -> (i32, Vec<String>) {
     let ran = line(&format!("{options} --format json"), SMALL, rest);
     let json: Json = serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {ran:?}"));
@@ -180,7 +180,7 @@ fn wrong_values_are_findings_beside_the_others() {
         "--port abc",
         "--temp x",
     ] {
-        // -ub 4096 without -b is a finding, too.
+        // `-ub 4096` without `-b` is a further finding.
         let rest = format!("llama-server -m X.gguf {wrong} -ub 4096");
         let (status, found) = codes("--devices 2", &rest);
         let of = |code: &str| found.iter().filter(|c| *c == code).count();
@@ -240,7 +240,7 @@ fn options_of_tpc_behind_the_line_are_sent_before_it() {
     );
 }
 
-/// The bytes that a plan has on each device.
+/// Returns the bytes of a plan on each device.
 fn held(options: &str) -> Vec<u64> {
     let ran = plan(GPT_OSS, &format!("{options} --format json"));
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
@@ -264,12 +264,12 @@ fn a_split_by_layers_counts_layers_whatever_they_hold() {
         let found = all.iter().find(|f| f["code"] == "TPC0300").cloned();
         (ran.status, found.map(|f| f["entity"].clone()))
     };
-    // The first half of the layers is short of its experts, so that the second card is overfull.
+    // The first half of the layers lacks its experts, so the second card is overfull.
     let full = (1, Some(serde_json::json!("3090#1")));
     assert_eq!(error(&format!("{options} -ts 1,1")), full);
-    // Without proportions the engine counts by the memory of the cards, which is the same.
+    // Without proportions the engine divides by the cards' memory, which gives the same result.
     assert_eq!(error(options), full);
-    // What `plan` prints for the engine is what it means.
+    // The command that `plan` prints for the engine fits.
     let ran = plan(
         GPT_OSS,
         "--devices 2x3090 -sm layer -ncmoe 14 -c 8192 --format json",
@@ -278,7 +278,7 @@ fn a_split_by_layers_counts_layers_whatever_they_hold() {
     let printed = json["commands"]["llama.cpp"].as_str().unwrap();
     let (_, rest) = printed.split_once(".gguf ").unwrap();
     assert_eq!(error(&format!("-m X.gguf {rest} -fit off")), (0, None));
-    // And means the same to `plan`.
+    // The proportions give the same plan in tpc.
     let split = rest.split(' ').skip_while(|w| *w != "-ts").nth(1).unwrap();
     let asked = held("--devices 2x3090 -sm layer -ncmoe 14 -c 8192");
     let again = held(&format!(

@@ -1,8 +1,8 @@
-//! Mistakes made on purpose: each gets a message that says what to do.
+//! Deliberate mistakes: each gets a message with a cure.
 
 use super::support::{Ran, SMALL, Scratch, path, tpc, words};
 
-/// The mistake is found at this status and code, and these words tell what to do.
+/// Checks that the mistake gives this status and code, and a help text with these words.
 #[track_caller]
 fn told(ran: &Ran, status: i32, code: &str, cure: &[&str]) {
     assert_eq!(ran.status, status, "{}", ran.stderr);
@@ -53,10 +53,10 @@ fn a_bad_topology_file() {
 
 #[test]
 fn a_misspelt_regex() {
-    // Sound, but it matches nothing.
+    // A valid regex without a match.
     let ran = lint("--devices 2 -ot ffn_dwn=CPU");
     told(&ran, 0, "TPC0311", &["ffn_"]);
-    // No regex at all.
+    // An invalid regex.
     told(&lint("--devices 2 -ot (ffn=CPU"), 2, "TPC0410", &["blk"]);
 }
 
@@ -98,7 +98,7 @@ fn a_capture_that_is_none() {
     let file = scratch.file("c.jsonl", "{\"id\":0}\n");
     let ran = tpc(["lint", "--graph", file.to_str().unwrap()]);
     told(&ran, 2, "TPC0180", &["capture"]);
-    // And a model in its place.
+    // A model instead of a capture.
     let ran = tpc(["lint", "--graph", &path(SMALL)]);
     told(&ran, 2, "TPC0180", &["capture"]);
 }

@@ -1,4 +1,4 @@
-//! The program as its users meet it: exit statuses, streams, options, formats, and what wrong usage gets.
+//! The program from the outside: exit statuses, streams, options, formats, and diagnostics for wrong usage.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -1,4 +1,4 @@
-//! What a process that runs a model has in memory, against the plan's bytes.
+//! The memory of a process that runs a model, compared with the plan's bytes.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use serde_json::Value as Json;
 
 use super::support::{Scratch, TPC, tpc};
 
-/// A model of more than 500 MB: what loading takes for a moment, up to 8 MB, does not hide what is lost.
+/// A model of more than 500 MB. The loader's temporary memory, up to 8 MB, cannot hide a leak.
 const LARGE: &str =
     "llama:layers=11,embd=2048,heads=16,kv_heads=4,ff=5632,vocab=16384,ctx=256,type=q8_0";
-/// One that takes next to nothing: what is left is the program itself.
+/// A model of almost no size, to measure the program itself.
 const SMALL: &str = "llama-tiny";
-/// Batches of so many tokens, which the prompt fills.
+/// The batch size in tokens, which the prompt fills.
 const BATCH: usize = 16;
 const MB: u64 = 1 << 20;
-/// The most that the program itself takes: code, threads, the header, the plan and its proof.
+/// The maximum memory of the program itself: code, threads, the header, the plan and its proof.
 const FIXED: u64 = 64 * MB;
 
-/// The most bytes that a process has had, of its own and of files.
+/// The peak resident bytes of a process: anonymous memory and pages of files.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resident {
     own: u64,
@@ -26,7 +26,7 @@ struct Resident {
 }
 
 impl Resident {
-    /// What a process has now; `None` when it has ended.
+    /// Reads the resident bytes of a process; `None` if it has ended.
     fn of(process: u32) -> Option<Resident> {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let bytes = |key: &str| -> Option<u64> {
@@ -41,7 +41,7 @@ impl Resident {
     }
 }
 
-/// Runs a model and looks at it all the while: what it had at most, and the bytes of its plan.
+/// Runs a model and polls its memory. Returns the peak and the bytes of its plan.
 fn measured(spec: &str) -> (Resident, u64) {
     let scratch = Scratch::new();
     let model = scratch.model(spec);
@@ -80,8 +80,8 @@ fn measured(spec: &str) -> (Resident, u64) {
     (most, plan)
 }
 
-/// The bytes that a process has of its own are those of the plan within 2 %, and a fixed cost of the program. Pages of the
-/// file that were read while loading are not among them: the system keeps them as long as it has room.
+/// Checks that the anonymous memory of a process equals the plan's bytes within 2 %, plus a fixed cost of the program. Pages of
+/// the file that loading has read are not counted: the system keeps them while it has room.
 #[test]
 fn a_running_model_takes_the_bytes_of_its_plan() {
     let (small, small_plan) = measured(SMALL);

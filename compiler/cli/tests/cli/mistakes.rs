@@ -1,7 +1,7 @@
-//! Mistakes at the command line, and habits of other programs: every message says what to do, and exit statuses hold.
+//! Mistakes on the command line, and habits of other programs' users: every message has a cure, and exit statuses are stable.
 //!
-//! A row is a command line, its exit status, the code, and a part of the cure. `{m}` is a header, `{d}` a folder of files
-//! that are no models; words are separated by blanks, and `_` within a word stands for a blank.
+//! A row is a command line, its exit status, the code, and a part of the cure. `{m}` is a header, `{d}` a folder of files that
+//! are not models. Blanks separate words, and `_` within a word becomes a blank.
 
 use std::fs;
 use std::path::Path;
@@ -210,7 +210,7 @@ const FILES: &[Row] = &[
     ("lint {m} --config {d}/codes.toml", 2, "TPC0407", "TPC0306"),
 ];
 
-/// What other programs' users type, and tpc understands.
+/// Options of other programs that tpc understands.
 const UNDERSTOOD: &[Row] = &[
     ("plan -m {m} -c 0", 0, "", ""),
     ("plan {m} -c 32k", 0, "", ""),
@@ -273,7 +273,7 @@ const UNDERSTOOD: &[Row] = &[
     ("explain tpc306", 0, "", ""),
 ];
 
-/// The folder of files that are no models.
+/// Makes the folder of files that are not models.
 fn folder() -> Scratch {
     let d = Scratch::new();
     for folder in ["two", "none", "st", "one"] {
@@ -341,7 +341,7 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
             .replace("{m}", model)
             .replace("{d}", d.0.to_str().unwrap())
     };
-    // Underscores of real names are none of blanks.
+    // Underscores in real names are not replaced by blanks.
     let word = |w: &str| match w.starts_with('_') {
         true => expand(w),
         false => w
@@ -351,7 +351,7 @@ fn run(line: &str, d: &Scratch, model: &str) -> Ran {
     tpc_in(&d.0, line.split_whitespace().map(word))
 }
 
-/// What is wrong with how a row is told.
+/// Returns the fault in the message of a row.
 fn fault(row: &Row, ran: &Ran) -> Option<String> {
     let (line, status, code, part) = row;
     let text = words(&ran.stderr);
@@ -402,7 +402,7 @@ fn mistakes_in_options() {
 #[test]
 fn mistakes_in_files_and_addresses() {
     all_told(FILES);
-    // More than sixty in all.
+    // The tables have more than 100 rows.
     assert!(OPTIONS.len() + FILES.len() > 100);
 }
 
@@ -441,7 +441,7 @@ fn many_files_are_linted_with_settings() {
         ran.stdout
     );
     assert!(!ran.stdout.contains("TPC0611"), "{}", ran.stdout);
-    // The command line comes before the settings, and the worst status counts.
+    // The command line overrides the settings, and the worst status counts.
     let a = d.path("two/a.gguf");
     let a = a.to_str().unwrap();
     let ran = lint(&[
@@ -464,10 +464,10 @@ fn many_files_are_linted_with_settings() {
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "4"]);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("TPC0611").count(), 1, "{}", ran.stderr);
-    // One device shares nothing.
+    // One device does not share tensors, so the finding is left out.
     let ran = lint(&[a, "--deny", "TPC0611", "--devices", "1"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // Every format has all files.
+    // Every format lists all files.
     let pattern = d.path("two/*.gguf");
     let pattern = pattern.to_str().unwrap();
     for format in ["text", "json", "sarif", "github"] {

@@ -108,7 +108,7 @@ fn host_options_are_planned() {
             "{options}: {cache} bytes of cache on the host"
         );
     }
-    // What places nothing is told.
+    // An override that matches no tensor gives a note.
     for options in [
         "-ot exps=CPU",
         "-ncmoe 4",

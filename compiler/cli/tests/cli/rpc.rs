@@ -1,4 +1,4 @@
-//! `tpc rpc`, with a client that says what programs of llama.cpp say.
+//! `tpc rpc`, with a client that sends the messages of llama.cpp programs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::support::{Scratch, TPC, refuses, tpc};
 
-/// The address of the first buffer of a connection, and of the one behind it.
+/// The address of a connection's first buffer; the second buffer follows it.
 const WEIGHTS: u64 = 1 << 40;
 const RESULTS: u64 = WEIGHTS + 0x2000;
 
@@ -17,7 +17,7 @@ fn message(command: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An f32 tensor: its number, sizes, op, sources and address.
+/// Encodes an f32 tensor: its number, sizes, op, sources and address.
 fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) -> Vec<u8> {
     let buffer = if data < RESULTS { WEIGHTS } else { RESULTS };
     let mut out = id.to_le_bytes().to_vec();
@@ -36,7 +36,7 @@ fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) 
     out
 }
 
-/// What a client sends: memory, a weight by its hash, and two layers for so many tokens, whose result it reads.
+/// Returns a client's messages: memory, a weight by its hash, and two layers for `tokens` tokens, whose result it reads.
 fn conversation(tokens: u32) -> Vec<u8> {
     let n = |n: u64| n.to_le_bytes();
     let mut out = message(14, &[0; 24]);
@@ -69,7 +69,7 @@ fn conversation(tokens: u32) -> Vec<u8> {
     out
 }
 
-/// The exit status and the output of `tpc rpc` with these options, and the answers to each conversation.
+/// Runs `tpc rpc` with these options and conversations. Returns its exit status, standard output and standard error.
 fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) {
     let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once"])
@@ -90,14 +90,14 @@ fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) 
         .iter()
         .map(|_| TcpStream::connect(&address).unwrap())
         .collect();
-    // All are answered before the first is done, or the server would end.
+    // All connections are open before the first one ends; otherwise the server would end.
     for stream in &mut streams {
         stream.write_all(&message(14, &[0; 24])).unwrap();
         stream.read_exact(&mut [0; 36]).unwrap();
     }
     for (stream, sent) in streams.iter_mut().zip(conversations) {
         let _ = stream.write_all(&sent[33..]);
-        // The server may have closed it by now.
+        // The server may have closed the connection already.
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }
     for stream in &mut streams {
@@ -136,14 +136,14 @@ fn a_client_gets_verdicts_and_a_plan_of_its_graph() {
     assert!(!folder.join("graph-02.jsonl").exists());
     assert!(out.contains("graph-01.jsonl:"), "{out}");
     assert!(out.contains("by the rules of ggml's tensor split"), "{out}");
-    // The plan is of the true graph: a sum over two devices.
+    // The plan has the graph's real structure: a sum over two devices.
     assert!(
         out.contains("up.weight") || out.contains("all-reduce"),
         "{out}"
     );
     let linted = tpc(["lint", "--graph", file.to_str().unwrap()]);
     assert_eq!(linted.status, 0, "{}", linted.stderr);
-    // No op shows tokens, but two graphs do.
+    // A single graph would not show which sizes count tokens, but two graphs do.
     assert!(!linted.stderr.contains("TPC0193"), "{}", linted.stderr);
 }
 
@@ -192,18 +192,18 @@ fn a_program_that_fails_is_told() {
     let lint = |command: &str| tpc(["lint", "--rpc-command", command]);
     refuses(&lint("tpc-no-such-program"), 1, "TPC0759");
     refuses(&lint(" "), 2, "TPC0400");
-    // It ignores the device.
+    // The program ignores the device.
     refuses(&lint("true"), 1, "TPC0758");
     refuses(&lint("false"), 1, "TPC0759");
 }
 
-/// A message that writes f32 elements to a tensor.
+/// Encodes a message that writes f32 elements to a tensor.
 fn set(tensor: &[u8], values: &[f32]) -> Vec<u8> {
     let data: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     message(6, &[tensor, &[0; 9], &data].concat())
 }
 
-/// The product of a matrix with rows of `n` and columns of as many.
+/// Multiplies a matrix with rows of `n` by columns of `n`.
 fn product(matrix: &[f32], n: usize, columns: &[f32]) -> Vec<f32> {
     let dot = |row: &[f32], x: &[f32]| row.iter().zip(x).map(|(a, b)| a * b).sum();
     let column = |x| matrix.chunks(n).map(move |row| dot(row, x));
@@ -223,7 +223,7 @@ fn a_graph_is_computed_by_devices_that_share_it() {
     let all = conversation(7);
     let n = |n: u64| n.to_le_bytes();
     let get = |of: &[u8], bytes: u64| message(8, &[of, &n(0), &n(bytes)].concat());
-    // Up to the graph, which is followed by one reading of 353 bytes at the end.
+    // The messages up to the graph. The conversation ends with one read of 353 bytes.
     let graph_at = all.len() - get(&y, 32).len();
     let head = 33 + 2 * 21;
     let hashes = 2 * (9 + 312);
@@ -266,7 +266,7 @@ fn a_graph_is_computed_by_devices_that_share_it() {
             assert!(worst < 1e-3, "{options:?}: off by {worst}");
         }
     }
-    // What exists within the program only is not answered with what the memory held before.
+    // Reading a value that exists only within the program is an error, and does not return stale memory.
     let mut within = sent.clone();
     within.extend(get(&hidden, 32));
     let (_, err, _) = answered(&["--devices", "cpu"], &within);
@@ -357,7 +357,7 @@ fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
     assert_eq!(found.len(), expected.len());
     let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
     assert!(worst.fold(0.0, f32::max) < 1e-3, "{err}");
-    // The first graph alone does not tell which of its sizes are those of the batch, and 9 are more than there is room for.
+    // One graph does not show which sizes are the batch size. The batch of 9 exceeds the second program's limit of 8.
     let made: Vec<&str> = err.lines().filter(|l| l.starts_with("made ")).collect();
     let any = |most: u32| format!("made a program of 5 ops for n_tokens up to {most}");
     assert_eq!(
@@ -400,7 +400,7 @@ fn an_op_without_a_kernel_is_computed_and_told_once() {
     assert_eq!(found, [2.0, 1.0, 2.0, 2.0]);
 }
 
-/// The exit status and standard error of a device, and what it answers to a conversation.
+/// Returns the exit status and standard error of a device, and its answers to a conversation.
 fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once", "-t", "1"])
@@ -413,7 +413,7 @@ fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
     let mut got = Vec::new();
-    // It ends at once where its devices are missing.
+    // The server ends at once if its devices are missing.
     if let Some(address) = line.trim().strip_prefix("listening on ") {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(sent).unwrap();

@@ -11,7 +11,7 @@ fn run(model: &Path, options: &[&str]) -> Ran {
     tpc(first.iter().chain(options))
 }
 
-/// A model of a specification, so small that seconds suffice.
+/// Makes a one-layer model of an architecture, which runs within seconds.
 fn small(scratch: &Scratch, architecture: &str) -> std::path::PathBuf {
     scratch.model(&format!("{architecture}:layers=1,type=q8_0"))
 }
@@ -94,7 +94,7 @@ fn a_context_shift_goes_on_where_the_context_is_full() {
     let more = ["--context-shift"];
     let ran = run(&recurrent, &[&options[..], &more].concat());
     refuses(&ran, 1, "TPC0575");
-    // What is not possible is not recommended.
+    // The diagnostic does not recommend an impossible option.
     let ends = run(&recurrent, &options);
     let told = words(&ends.stderr);
     assert!(
@@ -147,7 +147,7 @@ fn a_saved_session_goes_on() {
     for n in [2, 6] {
         let ran = run(&model, &[&options[..], &more[..n]].concat());
         assert_eq!(ran.stdout, wanted.stdout, "{}", ran.stderr);
-        // The last token of the answer was not read, and 9 is new.
+        // The last token of the answer was not read yet, and 9 is new.
         assert!(ran.stderr.contains("prompt 2 tokens"), "{}", ran.stderr);
     }
     let cache = scratch.path("cache.session");
@@ -172,7 +172,7 @@ fn a_saved_session_goes_on() {
     refuses(&run(&model, &[&begin[..], &exact].concat()), 1, "TPC0576");
 }
 
-/// Starts a run that saves.
+/// Starts a greedy run without output; the options save its session.
 fn saving(model: &Path, options: &[&str]) -> Child {
     Command::new(TPC)
         .args(["run", model.to_str().unwrap(), "--temp", "0", "-t", "1"])
@@ -201,7 +201,7 @@ fn a_killed_run_leaves_a_whole_file() {
     let wanted = run(&model, &check).stdout;
     for i in 1..=12 {
         let mut child = saving(&model, &options);
-        // Around the end of the run, where it saves.
+        // Kills the run near its end, while it saves.
         std::thread::sleep(whole.mul_f64(0.7 + 0.05 * f64::from(i)));
         let _ = child.kill();
         child.wait().unwrap();

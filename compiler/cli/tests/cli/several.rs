@@ -36,7 +36,7 @@ fn every_model_is_planned_on_all_devices_with_every_context() {
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
-    // The command of the best of each model.
+    // The output has the command of the best plan of each model.
     assert_eq!(
         ran.stdout.matches("  tpc run ").count(),
         2,
@@ -61,7 +61,7 @@ fn every_model_is_planned_on_all_devices_with_every_context() {
         .flatten()
         .collect();
     assert_eq!(found, expected);
-    // Each is what it is by itself.
+    // Each plan equals the plan of a single call.
     let alone = tpc([
         "plan",
         &a,
@@ -124,7 +124,7 @@ fn a_failure_hides_no_other_plan() {
         "{}",
         ran.stdout
     );
-    // A plan that does not fit is 1, a file that is not there 2: the worst counts.
+    // A plan that does not fit has status 1, a missing file 2: the worst counts.
     let topology =
         "Topology(devices: [(name: \"a\", memory: Some(1e8), bandwidth: 1e12, flops: 1e14)])";
     let topology = scratch.file("small.ron", topology);

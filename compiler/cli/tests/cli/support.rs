@@ -1,4 +1,4 @@
-//! Running the program.
+//! Helpers that run the program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 pub(crate) const TPC: &str = env!("CARGO_BIN_EXE_tpc");
 
-/// A folder of this test, removed at the end.
+/// A temporary folder of a test, removed at the end.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -32,7 +32,7 @@ impl Scratch {
         path
     }
 
-    /// A small model with data.
+    /// Makes a small model with data.
     pub(crate) fn model(&self, spec: &str) -> PathBuf {
         let path = self.path("model.gguf");
         let out = tpc(["synth", spec, "-o", path.to_str().unwrap()]);
@@ -67,7 +67,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// What the program reads of the environment: the width of its output, proxies, and a token.
+/// Environment variables that the program reads: the width of its output, proxies, and a token.
 const VARIABLES: [&str; 8] = [
     "COLUMNS",
     "HTTP_PROXY",
@@ -102,7 +102,7 @@ pub(crate) fn tpc_in<S: AsRef<OsStr>>(
     command.current_dir(folder).output().unwrap().into()
 }
 
-/// `tpc plan` of a header with these options, as a line of words.
+/// Runs `tpc plan` of a header with these space-separated options.
 pub(crate) fn plan(header: &str, options: &str) -> Ran {
     let mut arguments = vec!["plan".to_owned(), path(header)];
     arguments.extend(options.split_whitespace().map(str::to_owned));
@@ -121,7 +121,7 @@ pub(crate) fn headers() -> Vec<String> {
     all
 }
 
-/// The header whose file name begins so.
+/// Returns the path of the header whose file name has this prefix.
 pub(crate) fn path(name: &str) -> String {
     let of = |p: &&String| {
         Path::new(p)
@@ -135,7 +135,7 @@ pub(crate) fn path(name: &str) -> String {
         .clone()
 }
 
-/// The program refuses with this status and code, tells a cure, and prints no result.
+/// Checks that the program fails with this status and code, prints a cure, and prints no result.
 #[track_caller]
 pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
     assert_eq!(ran.status, status, "{}", ran.stderr);
@@ -146,7 +146,7 @@ pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
 
 pub(crate) const SMALL: &str = "qwen3-0.6b";
 
-/// A text without its line breaks.
+/// Returns a text without its line breaks.
 pub(crate) fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

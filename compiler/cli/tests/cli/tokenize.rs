@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::support::{Ran, Scratch, TPC, tpc};
 
-/// A small vocabulary of the repository.
+/// Returns a small vocabulary of the repository.
 fn vocabulary() -> String {
     let root = env!("CARGO_MANIFEST_DIR");
     format!("{root}/../../tests/data/vocab/ggml-vocab-phi-3.gguf")

@@ -1,4 +1,4 @@
-//! Errors of wrong usage and of files that cannot be used.
+//! Diagnostics for wrong usage and for unusable files.
 
 use std::ffi::OsStr;
 use std::fs;

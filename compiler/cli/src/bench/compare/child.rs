@@ -1,4 +1,4 @@
-//! Another program that ends when this one is told to end.
+//! A child process that SIGINT and SIGTERM end together with this program.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,20 +10,20 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// How often it is looked whether the program has ended.
+/// The interval between two checks that the child has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The signals that end this program.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// Whether a signal has its usual effect: nothing else runs.
+    /// True if a signal has its usual effect, because no child is running.
     usual: Arc<AtomicBool>,
-    /// The signal that came.
+    /// The number of the signal that arrived.
     came: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// Listens for them. Where the system does not allow it, they end this program alone.
+    /// Listens for the signals. If the system does not allow it, a signal ends only this program.
     pub(super) fn listen() -> Signals {
         let out = Signals {
             usual: Arc::new(AtomicBool::new(true)),
@@ -37,10 +37,10 @@ impl Signals {
         out
     }
 
-    /// Runs a program to its end. A signal ends it, with all that it has started, and then this program.
+    /// Runs a program to its end. A signal ends the program with its children, and then this program.
     ///
     /// # Errors
-    /// A program that cannot be started or waited for.
+    /// Returns an error if the program cannot be started or waited for.
     pub(super) fn output(&self, command: &mut Command) -> io::Result<Output> {
         in_group(command);
         let mut child = command
@@ -72,12 +72,12 @@ impl Signals {
     }
 }
 
-/// Reads what a program prints while it runs.
+/// Reads the output of a program on a thread while the program runs.
 fn reader<R: Read + Send + 'static>(from: Option<R>) -> Option<JoinHandle<Vec<u8>>> {
     let mut from = from?;
     Some(thread::spawn(move || {
         let mut out = Vec::new();
-        // What was printed until then counts.
+        // After an error the output read so far is used.
         let _ = from.read_to_end(&mut out);
         out
     }))
@@ -87,7 +87,7 @@ fn text(reader: Option<JoinHandle<Vec<u8>>>) -> Vec<u8> {
     reader.and_then(|r| r.join().ok()).unwrap_or_default()
 }
 
-/// Lets a program and what it starts be one group.
+/// Puts a program and its children into one process group.
 #[cfg(unix)]
 fn in_group(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
@@ -96,7 +96,7 @@ fn in_group(command: &mut Command) {
 #[cfg(not(unix))]
 const fn in_group(_: &mut Command) {}
 
-/// Ends a program and its group.
+/// Ends a program and its process group.
 fn end(child: &mut Child) {
     if cfg!(unix) {
         let group = format!("-{}", child.id());

@@ -1,11 +1,11 @@
-//! Another program, timed in turn with ours.
+//! Timing another program in alternation with tpc.
 //!
-//! A machine's speed changes from minute to minute, so that two figures of different minutes say little. Each round runs
-//! our tests and the other program one after the other, and the round after the other way round. What is printed is the
-//! median of the rounds' ratios, and their range.
+//! A machine's speed changes from minute to minute, so speeds measured minutes apart cannot be compared. Each round runs tpc's
+//! test and the other program one after the other; every second round swaps the order. The report prints the median of the
+//! rounds' ratios and their range.
 //!
-//! - `child` runs it, and ends it with this program;
-//! - `speeds` reads what the other program has measured.
+//! - `child` runs the other program, and ends it if this program is interrupted;
+//! - `speeds` reads the speeds that the other program prints.
 
 mod child;
 mod speeds;
@@ -25,10 +25,10 @@ use crate::progress::Progress;
 use child::Signals;
 use speeds::Speeds;
 
-/// Lines of the other program's errors that are shown.
+/// Lines of the other program's standard error that a diagnostic shows.
 const ERROR_LINES: usize = 5;
 
-/// The program that ours is compared with.
+/// The program that tpc is compared with.
 pub(super) struct Other<'a> {
     /// Its command line, for the shell.
     command: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// The file name of the program: the first word that sets no variable.
+    /// Returns the file name of the program: the first word that sets no variable.
     fn name(&self) -> &'a str {
         let mut words = self.command.split_whitespace();
         let program = words.find(|w| !w.contains('=')).unwrap_or(self.command);
@@ -51,7 +51,7 @@ impl<'a> Other<'a> {
         name.unwrap_or(program)
     }
 
-    /// Runs it once.
+    /// Runs the program once and returns its speeds.
     fn speeds(&self) -> Result<Speeds, Failure> {
         let fault = |what: String| {
             let help =
@@ -80,7 +80,7 @@ impl<'a> Other<'a> {
         Ok(speeds)
     }
 
-    /// The tests that both measure, and a run of the other program that is not counted.
+    /// Returns the tests that both programs measure. Runs the other program once for this, which also warms it up.
     fn common(&self, tests: &[Test]) -> Result<Vec<Test>, Failure> {
         let found = self.speeds()?;
         let is_common = |t: &&Test| found.contains_key(&t.name());
@@ -99,10 +99,10 @@ impl<'a> Other<'a> {
         Ok(common)
     }
 
-    /// The tests that both measure, in rounds.
+    /// Measures the tests that both programs have, in rounds.
     ///
     /// # Errors
-    /// Those of the model; TPC0427 where the other program fails; TPC0400 where no test is common.
+    /// Returns the errors of the model, TPC0427 if the other program fails, and TPC0400 if the programs do not share a test.
     pub(super) fn measure(
         &self,
         bench: &mut Bench<'_, '_>,
@@ -144,7 +144,7 @@ impl<'a> Other<'a> {
         Ok(out)
     }
 
-    /// The medians, and the ratio with its range, as a table.
+    /// Returns a table of the medians, and of the ratio with its range.
     pub(super) fn report(&self, measured: &[Measured]) -> String {
         let columns = [
             Column::left("test"),

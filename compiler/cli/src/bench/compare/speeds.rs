@@ -1,4 +1,4 @@
-//! Speeds that llama-bench, or a program with its output, has printed.
+//! Speeds printed by llama-bench, or by a program with the same output.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Row {
 }
 
 impl Row {
-    /// The name and the speed; `None` of a test of nothing.
+    /// Returns the name and the speed; `None` for a test without tokens.
     fn named(&self) -> Option<(String, f64)> {
         let depth = self.n_depth;
         let test = match (self.n_prompt, self.n_gen) {
@@ -35,7 +35,7 @@ impl Row {
     }
 }
 
-/// The speeds of an output: an array of objects, an object per line, or a Markdown table among other lines.
+/// Reads the speeds from an output: an array of objects, an object per line, or a Markdown table among other lines.
 pub(super) fn read(text: &str) -> Speeds {
     let rows: Vec<Row> = serde_json::from_str(text.trim()).unwrap_or_else(|_| {
         let lines = text.lines().filter_map(|l| serde_json::from_str(l).ok());
@@ -49,7 +49,7 @@ pub(super) fn read(text: &str) -> Speeds {
     out
 }
 
-/// The rows of a table with the columns `test` and `t/s`; the mean stands before `±`.
+/// Reads the rows of a table with the columns `test` and `t/s`. A cell has the mean before `±`.
 fn table(text: &str) -> Speeds {
     let mut columns = None;
     let mut out = Speeds::new();

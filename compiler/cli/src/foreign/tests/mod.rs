@@ -1,4 +1,4 @@
-//! Every entry of the table behaves as it says.
+//! Checks that every entry of the table behaves as documented.
 
 use clap::{CommandFactory, Parser};
 use tpc_ggml::llama_cpp::OPTIONS;
@@ -26,7 +26,7 @@ fn text(said: &TranslatedLine) -> Vec<&str> {
     said.arguments.iter().filter_map(|a| a.to_str()).collect()
 }
 
-/// A value that the entry takes.
+/// Returns words with a value that the entry takes.
 fn values(foreign: &ForeignOption, name: &'static str) -> Vec<&'static str> {
     match foreign.arity() {
         Arity::Switch | Arity::NegatedSwitch => vec![name],
@@ -70,7 +70,7 @@ fn every_entry_behaves() {
                     Effect::Model => {
                         assert_eq!(text(&said), ["m.gguf", "7", "-c", "4096"], "{name}");
                     }
-                    // `--reserve` may not be there.
+                    // The subcommand may not have `--reserve`.
                     Effect::Means(to) | Effect::Translated(to, _)
                         if own(&command, to).is_some() =>
                     {
@@ -107,7 +107,7 @@ fn every_option_of_llama_cpp_means_something() {
     for name in OPTIONS.iter().flat_map(|o| o.names) {
         assert!(known(name) || help.contains(name), "{name} is in no table");
     }
-    // And takes as many values here as there.
+    // An option takes equally many values in both tables.
     for spec in OPTIONS {
         for foreign in spec.names.iter().filter_map(|n| lookup(n)) {
             let count = |a: Arity| match a {
@@ -192,7 +192,7 @@ fn what_others_type() {
     ] {
         let said = say(line);
         if line.contains(&"-vc4096") {
-            // A cluster of letters is rare enough to be a slip.
+            // A cluster of letters is treated as a mistake, because it is rare.
             assert!(said.is_err());
             continue;
         }
@@ -221,7 +221,7 @@ fn slips_are_told_the_nearest() {
     }
 }
 
-/// The page of the book on the options of other programs.
+/// Builds the book's page on the options of other programs.
 fn page() -> String {
     let mut out = String::from(
         "# Options of other programs\n\n\
