@@ -48,7 +48,7 @@ pub struct KernelRecord {
     pub source: Digest,
     /// The hash of the code.
     pub hash: Digest,
-    /// The bytes of the code.
+    /// The size of the code in bytes.
     pub bytes: u64,
 }
 

@@ -49,9 +49,9 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionVersion {
-    /// Its name, that of the entries' folder.
+    /// The section's name, which is also the folder of its entries.
     pub name: String,
-    /// Its version.
+    /// The version of its format.
     pub version: u32,
 }
 
@@ -71,9 +71,9 @@ pub struct TargetRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredVersion {
-    /// The form's name, as in the text of programs.
+    /// The format's name, as in the text of programs.
     pub name: String,
-    /// Its version.
+    /// The format's version.
     pub version: u32,
 }
 
@@ -128,7 +128,7 @@ impl From<WindowRecord> for Window {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionRecord {
-    /// How the devices share the model: the mode that was asked for or chosen.
+    /// The split mode that was requested or chosen.
     pub split_mode: String,
     /// The caches' size and types.
     pub caches: CacheOptions,
