@@ -24,7 +24,7 @@ pub struct Artefact {
 /// An entry of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its name.
+    /// The entry's name.
     pub name: String,
     /// The offset of the data in the file, in bytes.
     pub offset: usize,
@@ -35,7 +35,7 @@ pub struct Section {
 /// Returns the entries of a file in order.
 ///
 /// # Errors
-/// Returns the errors of [`archive::read`].
+/// Returns the errors of [`read_archive`](crate::read_archive).
 pub fn sections(bytes: &[u8]) -> Result<Vec<Section>, ArtefactError> {
     let start = bytes.as_ptr().addr();
     let section = |e: Entry<'_>| Section {

@@ -63,7 +63,7 @@ pub struct TargetRecord {
     pub executor: String,
     /// The storage formats of weights.
     pub stored: Vec<StoredVersion>,
-    /// The required CPU features beyond the baseline.
+    /// The names of required host features beyond the baseline.
     pub host: Vec<String>,
 }
 

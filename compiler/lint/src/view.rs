@@ -203,8 +203,8 @@ pub struct Plan<'a> {
     pub report: &'a PlanReport,
     /// Configurations that fit, if the model does not fit. `None` if it fits or if advice was not requested.
     pub counsel: Option<&'a Counsel>,
-    /// Searches for a faster configuration of equal quality. The gain must exceed the error of the estimates. `None` if
-    /// advice was not requested.
+    /// Searches for a faster configuration that keeps context, precision and sequences. The gain must exceed the error of
+    /// the estimates. `None` if advice was not requested.
     pub faster: Option<&'a dyn Fn() -> Option<Advice>>,
 }
 

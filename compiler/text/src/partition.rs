@@ -79,7 +79,7 @@ impl Strips {
     }
 }
 
-/// True for white space as in C's `isspace`.
+/// True if the byte is white space in C's `isspace`.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d)
 }

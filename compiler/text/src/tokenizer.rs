@@ -30,7 +30,7 @@ const MODELS: [&str; 8] = [
 /// offsets below 2^32, even if each space is replaced by three bytes.
 const LONGEST: usize = 1 << 30;
 
-/// The addition of the begin and end tokens that the file requires.
+/// The treatment of the begin and end tokens that the file requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
     /// The tokens are added.

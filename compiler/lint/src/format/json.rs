@@ -34,7 +34,7 @@ pub struct LintReport<'a> {
 pub struct EngineFacts {
     /// The engine.
     pub name: &'static str,
-    /// Its version.
+    /// The engine's version.
     pub version: &'static str,
     /// The month of the release.
     pub date: &'static str,

@@ -35,7 +35,7 @@ fn rank(score: f32) -> u32 {
 }
 
 impl SentencePiece {
-    /// Creates the encoder for a vocabulary. `unknown` replaces text without a token.
+    /// Creates the encoder for a vocabulary. `unknown` replaces characters without a token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         prefix: Prefix,
