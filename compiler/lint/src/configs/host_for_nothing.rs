@@ -48,7 +48,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     ];
     let given: Vec<_> = options.iter().filter(|o| o.2).collect();
     let host = &plan.report.host;
-    // The embedding table is excluded: host lookups are free.
+    // The weights and caches on the host, in bytes.
     let held = host.weights_bytes + host.kv_bytes;
     let devices = &plan.report.devices;
     let part = held / devices.len().max(1) as u64;

@@ -53,8 +53,10 @@ impl Settings {
         }
     }
 
+    /// Checks that all settings are in range.
+    ///
     /// # Errors
-    /// A number out of range.
+    /// Returns an error if a setting is out of range.
     pub(super) fn check(&self) -> Result<(), Diagnostic> {
         let ranges = [
             ("temperature", self.temperature, 0.0, f32::MAX),
