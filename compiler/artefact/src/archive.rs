@@ -4,7 +4,7 @@
 //!
 //! - entries are stored uncompressed, in the order given to [`write()`];
 //! - the data of an entry begins at a multiple of [`ALIGNMENT`], padded by an extra field of zeros in the local header
-//! (0xd935, as in Android's zipalign);
+//!   (0xd935, as in Android's zipalign);
 //! - all times are midnight of 1 January 1980, and all attributes describe a plain file of mode 0644;
 //! - the central directory follows the last entry and has no extra fields; comments and trailing bytes are not allowed.
 //!

@@ -16,10 +16,10 @@
 //!
 //! - The same manifest and program always give the same bytes. The file contains no path, time or host name.
 //! - A file is not trusted. The reader rejects a non-canonical container, text that does not parse, and a program that
-//! fails the [verifier](tpc_ir::program::verify()). Every rejection has a code of [`CODES`].
+//!   fails the [verifier](tpc_ir::program::verify()). Every rejection has a code of [`CODES`].
 //! - The reader never panics. Its time and memory are linear in the length of the file, which is at most [`MAX_BYTES`].
 //! - Older versions are read. Newer versions are rejected with their version number, regardless of the remaining
-//! content.
+//!   content.
 
 mod archive;
 mod artefact;

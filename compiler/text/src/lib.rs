@@ -1,7 +1,7 @@
 //! # Text: tokenization with a GGUF file's own metadata
 //!
 //! - A [`Tokenizer`] converts text to token ids, using the file's vocabulary and rules. A file with an unknown
-//! tokenizer or contradictory lists is rejected with a diagnostic. The file is not trusted.
+//!   tokenizer or contradictory lists is rejected with a diagnostic. The file is not trusted.
 //! - A [`Detokenizer`] converts ids to text incrementally. Its output is always valid UTF-8.
 //! - A [`ChatTemplate`] renders a conversation to a prompt, using the template in the file.
 //! - A [`Sampler`] chooses the next token from the logits.
@@ -9,11 +9,11 @@
 //! A text is tokenized in these steps:
 //!
 //! 1. `partition` extracts the special tokens in the text: user-defined tokens always, control tokens only if the
-//! caller requests this.
+//!    caller requests this.
 //! 2. For byte-level BPE, `pre` splits the rest into words with the pre-tokenizer named by `tokenizer.ggml.pre`. One
-//! table has a row for each name.
+//!    table has a row for each name.
 //! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours and share the
-//! algorithm in `merge`. The others search for tokens that are prefixes of the text and share the trie in `trie`.
+//!    algorithm in `merge`. The others search for tokens that are prefixes of the text and share the trie in `trie`.
 //!
 //! Invariants:
 //!

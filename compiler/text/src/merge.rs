@@ -53,8 +53,8 @@ impl Merger {
         self.queue.clear();
     }
 
-    /// Appends a symbol that ends at byte `end` and begins where the last symbol ends. A text must have fewer than 2^32
-    /// - 1 bytes.
+    /// Appends a symbol that ends at byte `end` and begins at the end of the last symbol. A text must have fewer than
+    /// 2^32 - 1 bytes.
     pub(crate) fn push(&mut self, end: usize, piece: u32) {
         let number = |n: usize| u32::try_from(n).expect("invariant: texts are shorter than 4 GiB");
         let at = number(self.symbols.len());
