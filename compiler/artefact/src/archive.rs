@@ -1,15 +1,15 @@
-//! The container: a zip archive of which there is one form.
+//! The container: a zip archive in a canonical form.
 //!
-//! The format is that of PKWARE's APPNOTE.TXT 6.3, as ordinary tools read it. Of its freedoms none is used:
+//! The format follows PKWARE's APPNOTE.TXT 6.3, and ordinary tools can read it. Every optional choice is fixed:
 //!
-//! - entries are stored, not compressed, in the order in which they were given;
-//! - the data of an entry begin at a multiple of [`ALIGNMENT`], by an extra field of zeros (0xd935, that of Android's
-//!   zipalign) in its local header;
-//! - all times are midnight of 1 January 1980, all attributes those of a plain file of mode 0644;
-//! - the central directory follows the last entry and has no extra fields; there are no comments, and nothing is behind it.
+//! - entries are stored uncompressed, in the order given to [`write()`];
+//! - the data of an entry begins at a multiple of [`ALIGNMENT`], padded by an extra field of zeros in the local header
+//!   (0xd935, as in Android's zipalign);
+//! - all times are midnight of 1 January 1980, and all attributes describe a plain file of mode 0644;
+//! - the central directory follows the last entry and has no extra fields; comments and trailing bytes are not allowed.
 //!
-//! Reading checks each entry, and then that writing what was read gives the file again. So no two readers can see different
-//! entries in a file, and none of its bytes is without a meaning.
+//! The reader checks each entry, then checks that writing the entries again reproduces the file. All readers therefore
+//! see the same entries, and no byte is unused.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,21 +19,21 @@ use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, crc32};
 use crate::entry_defect::{ALIGNMENT, EntryDefect, MAX_NAME};
 use crate::error::ArtefactError;
 
-/// The largest file, in bytes.
+/// The maximum file size in bytes.
 pub const MAX_BYTES: u64 = 1 << 30;
-/// The most entries.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 1024;
 
 /// An entry: a name and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Segments of lower-case letters, digits, `.`, `-` and `_`, with `/` between them.
+    /// The name: segments of lower-case letters, digits, `.`, `-` and `_`, separated by `/`.
     pub name: &'a str,
     /// The content.
     pub data: &'a [u8],
 }
 
-/// The error of an entry of that name.
+/// Returns the error for an entry with the given name.
 fn error(name: &[u8], defect: EntryDefect) -> ArtefactError {
     let name = String::from_utf8_lossy(name);
     let shown: String = name.chars().take(64).collect();
@@ -43,7 +43,7 @@ fn error(name: &[u8], defect: EntryDefect) -> ArtefactError {
     }
 }
 
-/// Whether a name may stand in an archive.
+/// Checks that an entry may have this name.
 fn check_name(name: &[u8]) -> Result<(), EntryDefect> {
     if name.starts_with(b"/") {
         return Err(EntryDefect::Absolute);
@@ -61,10 +61,11 @@ fn check_name(name: &[u8]) -> Result<(), EntryDefect> {
     }
 }
 
-/// The entries of an archive, in their order.
+/// Returns the entries of an archive in file order.
 ///
 /// # Errors
-/// [`ArtefactError::Archive`] and [`ArtefactError::Entry`] for whatever is not in the form that [`write()`] gives.
+/// Returns [`ArtefactError::Archive`] or [`ArtefactError::Entry`] if the file differs from the form that [`write()`]
+/// produces.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
     let broken = |e: rawzip::Error| ArtefactError::Archive(format!("no archive: {e}"));
     if bytes.len() as u64 > MAX_BYTES {
@@ -121,7 +122,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
     }
 }
 
-/// The name in the central directory, which lives as long as the file does.
+/// Returns the name in the central directory, borrowed from the file.
 fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a str> {
     let raw = record.file_path().as_bytes();
     let at = usize::try_from(record.central_directory_offset()).ok()?;
@@ -132,7 +133,7 @@ fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a st
         .filter(|n| n.as_bytes() == raw)
 }
 
-/// Whether an entry is a plain, stored file with a name that it may have.
+/// Checks that an entry is a plain, stored file with a valid name.
 fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     let raw = record.file_path();
     if record.mode().is_symlink() {
@@ -157,7 +158,7 @@ fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     check_name(raw.as_bytes())
 }
 
-/// A reader's copy of what is written: it fails at the first byte that differs.
+/// A writer that compares its input with `wanted`. It fails at the first difference.
 struct Same<'a> {
     wanted: &'a [u8],
     at: usize,
@@ -179,12 +180,12 @@ impl Write for Same<'_> {
     }
 }
 
-/// Sizes and offsets have four bytes in a plain zip.
+/// Converts a size or offset to four bytes, as in a zip without the 64-bit extension.
 fn four(n: usize) -> io::Result<u32> {
     u32::try_from(n).map_err(|_| io::Error::other("an archive has at most 4 GiB"))
 }
 
-/// Lengths have two bytes.
+/// Converts a length to two bytes.
 fn two(n: usize) -> io::Result<u16> {
     u16::try_from(n).map_err(|_| io::Error::other("a name has at most 64 KiB"))
 }
@@ -192,24 +193,24 @@ fn two(n: usize) -> io::Result<u16> {
 const LOCAL_HEADER: u32 = 0x0403_4b50;
 const CENTRAL_HEADER: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
-/// The version of the format that a reader needs: 1.0, where all is stored.
+/// The format version that a reader needs: 1.0, which suffices for stored entries.
 const NEEDED: u16 = 10;
-/// The version that wrote it: 1.0 on Unix.
+/// The version that wrote the archive: 1.0 on Unix.
 const MADE_BY: u16 = 3 << 8 | NEEDED;
-/// A plain file of mode 0644, in the upper half.
+/// The attributes of a plain file of mode 0644, in the upper 16 bits.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
-/// 1 January 1980, the first day that there is.
+/// 1 January 1980, the first date that the format can represent.
 const DATE: u16 = 1 << 5 | 1;
 /// The extra field of zipalign.
 const PADDING: u16 = 0xd935;
-/// The bytes of a local header before its name.
+/// The size of a local header before the name, in bytes.
 const LOCAL_BYTES: usize = 30;
-/// The bytes of a central header before its name.
+/// The size of a central header before the name, in bytes.
 const CENTRAL_BYTES: usize = 46;
-/// The bytes of an extra field's id and length, and of the alignment in it.
+/// The size of the extra field's id, length and alignment, in bytes.
 const EXTRA_BYTES: usize = 6;
 
-/// The part of a header that the local and the central one have in common, up to the length of the extra field.
+/// Encodes the fields shared by local and central headers, up to the length of the extra field.
 fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
     let size = four(entry.data.len())?;
     let mut out = Vec::new();
@@ -227,7 +228,7 @@ fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
 /// Writes an archive.
 ///
 /// # Errors
-/// Those of `out`, and a name that no entry may have, or sizes that a zip cannot have.
+/// Returns an error if `out` fails, if a name is invalid, or if a size exceeds the limits of a zip.
 pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
     let mut at = 0;
     let mut directory = Vec::new();
@@ -247,7 +248,7 @@ pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
         directory.extend(CENTRAL_HEADER.to_le_bytes());
         directory.extend(MADE_BY.to_le_bytes());
         directory.extend(common(entry, 0)?);
-        // No comment, the first disk, no internal attributes.
+        // No comment, disk 0, no internal attributes.
         directory.extend([0; 6]);
         directory.extend(ATTRIBUTES.to_le_bytes());
         directory.extend(four(at)?.to_le_bytes());
@@ -257,7 +258,7 @@ pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
     out.write_all(&directory)?;
     let count = two(entries.len())?;
     let mut end = END.to_le_bytes().to_vec();
-    // The first disk of one.
+    // Disk 0, and the directory starts on disk 0.
     end.extend([0; 4]);
     end.extend(count.to_le_bytes());
     end.extend(count.to_le_bytes());

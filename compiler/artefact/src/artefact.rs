@@ -1,4 +1,4 @@
-//! An artefact as a whole.
+//! Whole artefacts.
 
 use tpc_ir::Symbol;
 use tpc_ir::program::{Program, StorageFormat, text, verify};
@@ -8,12 +8,12 @@ use crate::error::ArtefactError;
 use crate::kernels::{self, KernelModule};
 use crate::manifest::Manifest;
 
-/// The entry of the manifest, the first one.
+/// The name of the manifest's entry, the first in the file.
 const MANIFEST: &str = "manifest.ron";
-/// The entry of the program.
+/// The name of the program's entry.
 pub const MAIN: &str = "programs/main.program";
 
-/// What an artefact holds: a manifest, a program that the verifier accepts, and kernels.
+/// An artefact: a manifest, a verified program, and kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artefact {
     manifest: Manifest,
@@ -24,18 +24,18 @@ pub struct Artefact {
 /// An entry of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its name.
+    /// The entry's name.
     pub name: String,
-    /// Where its data begin, in bytes from the start of the file.
+    /// The offset of the data in the file, in bytes.
     pub offset: usize,
-    /// Their bytes.
+    /// The size of the data in bytes.
     pub bytes: usize,
 }
 
-/// The entries of a file, in their order.
+/// Returns the entries of a file in order.
 ///
 /// # Errors
-/// Those of the container.
+/// Returns the errors of [`read_archive`](crate::read_archive).
 pub fn sections(bytes: &[u8]) -> Result<Vec<Section>, ArtefactError> {
     let start = bytes.as_ptr().addr();
     let section = |e: Entry<'_>| Section {
@@ -47,10 +47,10 @@ pub fn sections(bytes: &[u8]) -> Result<Vec<Section>, ArtefactError> {
 }
 
 impl Artefact {
-    /// An artefact of a program.
+    /// Creates an artefact without kernels.
     ///
     /// # Errors
-    /// When the verifier does not accept the program, or the manifest contradicts it.
+    /// Returns an error if the verifier rejects the program, or if the manifest contradicts it.
     pub fn new(manifest: Manifest, program: Program) -> Result<Artefact, ArtefactError> {
         let refused = |what: String| ArtefactError::Program {
             entry: MAIN.to_owned(),
@@ -69,10 +69,10 @@ impl Artefact {
         })
     }
 
-    /// With kernels, which the manifest must tell of if there are any.
+    /// Adds kernels. The manifest must list the section exactly if `kernels` is not empty.
     ///
     /// # Errors
-    /// When it says otherwise.
+    /// Returns an error if the manifest disagrees.
     pub fn with_kernels(self, kernels: Vec<KernelModule>) -> Result<Artefact, ArtefactError> {
         match self.manifest.has_kernels() == kernels.is_empty() {
             true => Err(ArtefactError::Manifest(
@@ -82,30 +82,31 @@ impl Artefact {
         }
     }
 
-    /// The kernels that were compiled ahead of time, in their order.
+    /// Returns the kernels compiled ahead of time, in order.
     pub fn kernels(&self) -> &[KernelModule] {
         &self.kernels
     }
 
-    /// What it says of itself.
+    /// Returns the manifest.
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// The program, which the verifier has accepted.
+    /// Returns the verified program.
     pub const fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Both.
+    /// Returns the manifest and the program.
     pub fn into_parts(self) -> (Manifest, Program) {
         (self.manifest, self.program)
     }
 
-    /// The bytes of its file, the same for equal artefacts.
+    /// Encodes the artefact. Equal artefacts give the same bytes.
     ///
     /// # Errors
-    /// When the manifest is one that could not be read again, or the file would be larger than [`archive::MAX_BYTES`].
+    /// Returns an error if the manifest could not be read back. The programs and kernels may have at most half of
+    /// [`archive::MAX_BYTES`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, ArtefactError> {
         let manifest = self.manifest.to_text()?;
         let program = self.program.to_string();
@@ -126,18 +127,19 @@ impl Artefact {
         Ok(out)
     }
 
-    /// The manifest of a file; of the rest only the container is read.
+    /// Returns the manifest of a file. Checks the container, but reads no other entry.
     ///
     /// # Errors
-    /// Those of the container and of the manifest.
+    /// Returns the errors of the container and of the manifest.
     pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
         Ok(opened(bytes)?.manifest)
     }
 
-    /// Reads a file, and verifies its program, whose weights may have these storage formats and that of the file.
+    /// Reads a file and verifies its program. `formats` are the allowed storage formats of weights, in addition to the
+    /// GGUF file's own.
     ///
     /// # Errors
-    /// Whatever is wrong with it: an [`ArtefactError`] of each kind.
+    /// Returns an [`ArtefactError`] for any defect of the file.
     pub fn read(bytes: &[u8], formats: &[StorageFormat]) -> Result<Artefact, ArtefactError> {
         let Opened {
             manifest,
@@ -166,7 +168,7 @@ impl Artefact {
     }
 }
 
-/// The parts of a file, of which only the manifest is read.
+/// The parts of a file. Only the manifest is parsed.
 struct Opened<'a> {
     manifest: Manifest,
     program: &'a [u8],
@@ -203,7 +205,7 @@ fn opened(bytes: &[u8]) -> Result<Opened<'_>, ArtefactError> {
     }
 }
 
-/// Whether a manifest and a program are of one artefact.
+/// Checks that a manifest and a program belong together.
 fn agree(manifest: &Manifest, program: &Program) -> Result<(), ArtefactError> {
     let differs = |field: &str| {
         let what = format!("{field}: the program says otherwise");

@@ -1,9 +1,9 @@
-//! Dependencies as a rule of a Makefile.
+//! Dependencies as a Makefile rule.
 
 use std::fmt::Write;
 
-/// The rule that says of which files `target` is made, as compilers write it (`-MD`): blanks and number signs are escaped by a
-/// backslash, dollar signs are doubled.
+/// Returns a rule that lists the dependencies of `target`, in the form of compilers' `-MD`. Blanks and number signs are
+/// escaped with a backslash, and dollar signs are doubled.
 pub fn rule(target: &str, dependencies: &[String]) -> String {
     let mut out = format!("{}:", word(target));
     for dependency in dependencies {
@@ -13,7 +13,7 @@ pub fn rule(target: &str, dependencies: &[String]) -> String {
     out
 }
 
-/// A file's name as make reads it. Backslashes before a blank or a number sign are doubled, others are themselves.
+/// Escapes a file name for make. Backslashes are doubled only before a blank or a number sign.
 fn word(path: &str) -> String {
     let mut out = String::new();
     let mut backslashes = 0;

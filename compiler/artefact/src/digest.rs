@@ -1,4 +1,4 @@
-//! Hashes of what an artefact depends on.
+//! Hashes of an artefact's inputs.
 
 use std::fmt;
 
@@ -13,17 +13,17 @@ pub struct Digest([u8; 32]);
 const PREFIX: &str = "sha256:";
 
 impl Digest {
-    /// The hash of bytes.
+    /// Hashes `bytes`.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the hash.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The hash of that text; `None` for other texts.
+    /// Parses the text of a hash. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Digest> {
         let digits = text.strip_prefix(PREFIX)?.as_bytes();
         let digit = |b: u8| match b {
@@ -69,9 +69,12 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// The hash of a model: of the headers of its files in their order. A header is what comes before the tensor data: metadata
-/// and tensor table. The zeros at its end are left out, since a bare header may lack the padding before the data; the offset
-/// of the data, in eight bytes, little-endian, stands before each. `None` for a model elsewhere, whose bytes are not here.
+/// Hashes a model: the headers of its files, in order. A header is everything before the tensor data: metadata and
+/// tensor table.
+///
+/// Trailing zeros are excluded, because a bare header may lack the padding before the data. Before each header come the
+/// data's offset and the header's length, each eight bytes little-endian. Returns `None` for a remote model, whose
+/// bytes are not available here.
 pub fn of_model(file: &GgufFile) -> Option<Digest> {
     let mut hash = Sha256::new();
     for shard in file.shards() {

@@ -1,50 +1,50 @@
-//! What can be wrong with an entry of an archive.
+//! Defects of an archive's entries.
 
-/// The data of every entry begin at a multiple of so many bytes: those of a page.
+/// The alignment of every entry's data in bytes: one page.
 pub const ALIGNMENT: usize = 4096;
-/// The longest name of an entry, in bytes.
+/// The maximum length of an entry's name in bytes.
 pub(crate) const MAX_NAME: usize = 128;
 
-/// What is wrong with an entry.
+/// A defect of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryDefect {
-    /// Its name has other characters than names have, or is too long.
+    /// The name has invalid characters or is too long.
     #[error("a name has lower-case letters, digits, `.`, `-`, `_` and `/`, at most {MAX_NAME}")]
     Characters,
-    /// Its name begins with a slash.
+    /// The name begins with a slash.
     #[error("the name is an absolute path")]
     Absolute,
-    /// Its name has an empty segment, `.` or `..`.
+    /// The name has an empty segment, `.` or `..`.
     #[error("the name leaves its folder or has an empty part")]
     Leaves,
-    /// There is another one of that name.
+    /// Two entries have this name.
     #[error("the name is there twice")]
     Twice,
-    /// It is a symbolic link.
+    /// The entry is a symbolic link.
     #[error("it is a symbolic link")]
     Link,
-    /// It is a folder.
+    /// The entry is a folder.
     #[error("it is a folder")]
     Folder,
-    /// It is encrypted.
+    /// The entry is encrypted.
     #[error("it is encrypted")]
     Encrypted,
-    /// It is compressed.
+    /// The entry is compressed.
     #[error("it is compressed")]
     Compressed,
-    /// Its two sizes differ.
+    /// The compressed and uncompressed sizes differ.
     #[error("it is stored, and has two sizes")]
     Sizes,
-    /// Its data do not lie within the file.
+    /// The data is not within the file.
     #[error("its data are not within the file")]
     Beyond,
-    /// Its data overlap those of another, or come before them.
+    /// The data overlaps or precedes the previous entry's data.
     #[error("its data overlap or precede those of the entry before it")]
     Overlaps,
-    /// Its data do not begin at a page.
+    /// The data does not begin at a page boundary.
     #[error("its data do not begin at a multiple of {ALIGNMENT}")]
     Misaligned,
-    /// Its data have another checksum.
+    /// The data's checksum differs from the directory's.
     #[error("its data have another checksum (CRC-32) than the directory says")]
     Checksum,
 }

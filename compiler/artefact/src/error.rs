@@ -1,4 +1,4 @@
-//! What is wrong with an artefact.
+//! Errors of artefacts.
 
 use tpc_diag::Diagnostic;
 use tpc_ir::Code;
@@ -9,48 +9,48 @@ use crate::entry_defect::EntryDefect;
 /// A defect of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtefactError {
-    /// The container, as a whole.
+    /// The container as a whole is invalid.
     #[error("{0}")]
     Archive(String),
-    /// An entry of the container.
+    /// An entry of the container is invalid.
     #[error("entry `{name}`: {defect}")]
     Entry {
-        /// Its name, escaped and shortened.
+        /// The entry's name, escaped and shortened.
         name: String,
-        /// What is wrong with it.
+        /// The defect.
         defect: EntryDefect,
     },
-    /// The manifest.
+    /// The manifest is invalid.
     #[error("manifest.ron: {0}")]
     Manifest(String),
-    /// The format of the file, or of a section.
+    /// The file or a section has a newer format.
     #[error("{what} has format {found}, and this tpc reads formats up to {newest}")]
     Newer {
         /// `the artefact`, or a section.
         what: String,
-        /// Its version.
+        /// The format found.
         found: u32,
-        /// The newest version that is known.
+        /// The newest supported format.
         newest: u32,
     },
-    /// A section that this version does not have.
+    /// A section that this version of tpc does not know.
     #[error("this tpc knows no section `{0}`")]
     UnknownSection(String),
-    /// The kernels.
+    /// The kernels are invalid.
     #[error("kernels: {0}")]
     Kernels(String),
-    /// The program.
+    /// The program is invalid.
     #[error("{entry}: {what}")]
     Program {
         /// The entry.
         entry: String,
-        /// The first finding with its code.
+        /// The first error, with its code.
         what: String,
     },
 }
 
 impl ArtefactError {
-    /// The code.
+    /// Returns the error's code.
     pub fn code(&self) -> &'static Code {
         match self {
             ArtefactError::Archive(_) | ArtefactError::Entry { .. } => &codes::DAMAGED,
@@ -61,7 +61,7 @@ impl ArtefactError {
         }
     }
 
-    /// The cure.
+    /// Returns the remedy.
     pub fn help(&self) -> &'static str {
         match self {
             ArtefactError::Archive(_) | ArtefactError::Entry { .. } => {
@@ -78,7 +78,7 @@ impl ArtefactError {
         }
     }
 
-    /// The diagnostic of the file of that name.
+    /// Returns the diagnostic for the file `file`.
     pub fn diagnostic(&self, file: &str) -> Diagnostic {
         Diagnostic::new(self.code(), file, format!("{file}: {self}")).help(self.help())
     }

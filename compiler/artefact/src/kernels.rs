@@ -1,8 +1,8 @@
-//! The section of kernels: machine code for cards, compiled ahead of time.
+//! The kernel section: machine code for cards, compiled ahead of time.
 //!
-//! `kernels/index.ron` names each module of kernels with the target that its code is for, the source that it was made of, and
-//! hash and length of the code. The codes follow it, an entry each, in the order of the index. A module is used where what
-//! loads it would compile the same source for the same target, so code that is out of date is left alone.
+//! `kernels/index.ron` lists the kernel modules. Each record has the target, the hash of the source, and the hash and
+//! length of the code. The code follows in index order, one entry per module. A module is used only if the loader would
+//! compile the same source for the same target, so stale code is ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,43 +16,43 @@ use crate::error::ArtefactError;
 
 /// The name of the section.
 pub(crate) const SECTION: &str = "kernels";
-/// The entry of the index.
+/// The name of the index's entry.
 const INDEX: &str = "kernels/index.ron";
-/// The longest index, in bytes.
+/// The maximum size of the index in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// The most modules.
+/// The maximum number of modules.
 const MAX_MODULES: usize = 1000;
-/// The longest word in an index, in bytes.
+/// The maximum length of a word in the index, in bytes.
 const MAX_WORD: usize = 40;
 
-/// A module of kernels for a target.
+/// A kernel module for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelModule {
-    /// What the index says of it.
+    /// The module's record in the index.
     pub record: KernelRecord,
-    /// Its code.
+    /// The machine code.
     pub code: Arc<[u8]>,
 }
 
-/// What an index says of a module.
+/// A record of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelRecord {
     /// The target as its compiler names it: `sm_90a`.
     pub target: String,
-    /// The name of the module, which is once per target.
+    /// The module's name, unique per target.
     pub module: String,
-    /// The compiler and its version.
+    /// The compiler with its version.
     pub compiler: String,
-    /// The hash of the whole source.
+    /// The hash of the complete source.
     pub source: Digest,
     /// The hash of the code.
     pub hash: Digest,
-    /// The bytes of the code.
+    /// The size of the code in bytes.
     pub bytes: u64,
 }
 
-/// The index as the file has it.
+/// The index as stored in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Index {
@@ -60,7 +60,7 @@ struct Index {
 }
 
 impl KernelModule {
-    /// A module of this code, made of a source of this hash.
+    /// Creates a module from its code and the hash of its source.
     pub fn new(
         target: &str,
         module: &str,
@@ -81,7 +81,7 @@ impl KernelModule {
         }
     }
 
-    /// The entry of its code.
+    /// Returns the name of the code's entry.
     pub fn entry(&self) -> String {
         self.record.entry()
     }
@@ -97,13 +97,13 @@ fn wrong(what: impl Into<String>) -> ArtefactError {
     ArtefactError::Kernels(what.into())
 }
 
-/// Whether a word may name a target or a module.
+/// True if a word is a valid name of a target or module.
 fn is_word(word: &str) -> bool {
     let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     (1..=MAX_WORD).contains(&word.len()) && word.bytes().all(known)
 }
 
-/// The text of the index.
+/// Returns the text of the index.
 fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
     let pretty = ron::ser::PrettyConfig::new()
         .new_line("\n")
@@ -114,13 +114,13 @@ fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
     ron::ser::to_string_pretty(&index, pretty).map_err(|e| wrong(e.to_string()))
 }
 
-/// The name of an entry, and its data.
+/// An entry's name and data.
 type Named<'a> = (String, Cow<'a, [u8]>);
 
-/// The entries of the section, none where there are no modules.
+/// Returns the entries of the section, empty if there are no modules.
 ///
 /// # Errors
-/// For what a reader would refuse.
+/// Returns an error if the reader would reject the index.
 pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, ArtefactError> {
     if modules.is_empty() {
         return Ok(Vec::new());
@@ -134,7 +134,7 @@ pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, Artefa
     Ok(out)
 }
 
-/// The records of an index, which are checked by themselves.
+/// Parses and checks the records of an index.
 fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     if bytes.len() > MAX_BYTES {
         return Err(wrong(format!("the index is longer than {MAX_BYTES} bytes")));
@@ -174,10 +174,10 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     Ok(index.modules)
 }
 
-/// The modules of a section whose entries these are: all that follow the programs.
+/// Reads the modules of a section. `entries` are all entries after the programs.
 ///
 /// # Errors
-/// [`ArtefactError::Kernels`] where an entry is missing, in another place, or is not what the index says.
+/// Returns [`ArtefactError::Kernels`] if an entry is missing, out of order, or differs from its record.
 pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactError> {
     let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == INDEX) else {
         return Err(wrong(format!("there is no {INDEX} before the modules")));
@@ -218,7 +218,7 @@ pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactE
     records.into_iter().zip(rest).map(module).collect()
 }
 
-/// Whether bytes begin as ELF files of CUDA do: 64 bits, little-endian, of machine 190.
+/// True if the bytes begin like a CUDA ELF file: 64 bits, little-endian, machine 190.
 fn is_code(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF\x02\x01") && bytes.get(18..20) == Some(&[190, 0])
 }
@@ -227,7 +227,7 @@ fn is_code(bytes: &[u8]) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    /// Bytes that begin as code does.
+    /// Returns bytes that begin like machine code.
     pub(crate) fn code(n: u8) -> Arc<[u8]> {
         let mut bytes = vec![0; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -247,7 +247,7 @@ pub(crate) mod tests {
         ]
     }
 
-    /// What reading these entries says.
+    /// Returns the error text of reading these entries.
     fn refused(entries: &[(String, Vec<u8>)]) -> String {
         let entries: Vec<Entry<'_>> = entries
             .iter()

@@ -1,24 +1,25 @@
-//! # Artefacts: programs that were compiled before
+//! # Artefacts: compiled programs
 //!
-//! A file `.tpc` holds what planning a model for devices gives: a [`Program`](tpc_ir::Program), and a [`Manifest`] that says
-//! of which model it is, by which options it came about, and what may run it. The weights stay in the model's file, which is
-//! known again by its [`Digest`].
+//! A `.tpc` file holds the result of planning a model for devices: a [`Program`](tpc_ir::Program) and a [`Manifest`].
+//! The manifest names the model, the options and the target. The weights stay in the model's file, which is identified
+//! by its [`Digest`].
 //!
-//! - `archive` is the container: a zip of stored entries at page boundaries, of which one form exists;
-//! - `entry_defect` and `error` are what can be wrong;
-//! - `manifest` is what the file says of itself, in RON;
-//! - `kernels` is the section of machine code for cards;
-//! - `digest` are hashes: of a model's header, of a text;
-//! - `artefact` joins them: [`Artefact::to_bytes`], [`Artefact::read`];
-//! - `depfile` is the rule of a Makefile that names what was read.
+//! - `archive` is the container: a zip of stored entries at page boundaries, in a canonical form;
+//! - `entry_defect` and `error` define the errors;
+//! - `manifest` is the file's description, in RON;
+//! - `kernels` is the section with machine code for cards;
+//! - `digest` hashes models and texts;
+//! - `artefact` combines the parts: [`Artefact::to_bytes`], [`Artefact::read`];
+//! - `depfile` writes a Makefile rule that lists the input files.
 //!
 //! Invariants:
 //!
-//! - The same manifest and program give the same bytes, wherever and whenever. No path, time, or name of a machine is in them.
-//! - Nothing in a file is believed. A container that is not in the one form, text that does not parse, and a program that
-//!   the [verifier](tpc_ir::program::verify()) does not accept are refused with a code of [`CODES`].
-//! - No file makes the reader panic, or take more than time and memory linear in its length, which is at most [`MAX_BYTES`].
-//! - Files of older versions are read. Newer ones are refused by name, whatever else is in them.
+//! - The same manifest and program always give the same bytes. The file contains no path, time or host name.
+//! - A file is not trusted. The reader rejects a non-canonical container, text that does not parse, and a program that
+//!   fails the [verifier](tpc_ir::program::verify()). Every rejection has a code of [`CODES`].
+//! - The reader never panics. Its time and memory are linear in the length of the file, which is at most [`MAX_BYTES`].
+//! - Older versions are read. Newer versions are rejected with their version number, regardless of the remaining
+//!   content.
 
 mod archive;
 mod artefact;

@@ -1,7 +1,7 @@
-//! The manifest: what an artefact says of itself.
+//! The manifest: the description of an artefact.
 //!
-//! The types here are those of the file, so that no other type of tpc becomes a format by accident. A field is never
-//! changed: what a later version adds raises [`FORMAT`].
+//! The types here exist only for the file format, so no other type of tpc becomes part of the format by accident.
+//! Existing fields never change. Additions raise [`FORMAT`].
 
 use serde::{Deserialize, Serialize};
 use tpc_ir::{DType, Window};
@@ -10,70 +10,70 @@ use crate::digest::Digest;
 use crate::error::ArtefactError;
 use crate::kernels;
 
-/// The newest format of artefacts that is known.
+/// The newest supported format.
 pub const FORMAT: u32 = 1;
-/// The longest manifest, in bytes.
+/// The maximum size of a manifest in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// The most cells of a cache, and tokens of a batch.
+/// The maximum number of cache cells and of tokens per batch.
 const MAX_CELLS: u64 = 1 << 32;
-/// The most sequences.
+/// The maximum number of sequences.
 const MAX_SEQUENCES: u64 = 1 << 16;
-/// The longest text in it, in bytes.
+/// The maximum length of a text in bytes.
 const MAX_TEXT: usize = 4096;
 
-/// What an artefact says of itself.
+/// The description of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The version of the file and of this manifest.
+    /// The format of the file and of this manifest.
     pub format: u32,
-    /// The program that wrote it, and its version. Nothing is decided by it.
+    /// The writing program and its version. It is informational only.
     pub producer: String,
-    /// The other sections and their versions.
+    /// The other sections with their versions.
     pub sections: Vec<SectionVersion>,
-    /// What runs it.
+    /// The target.
     pub target: TargetRecord,
-    /// The names of the devices, in their order. They are bound to real ones when it runs.
+    /// The names of the devices, in order. They are bound to real devices at run time.
     pub devices: Vec<String>,
     /// The model.
     pub model: ModelRecord,
-    /// How it came about.
+    /// The compile options.
     pub options: OptionRecord,
-    /// The topology file's hash, where there was one.
+    /// The hash of the topology file, if one was used.
     pub topology: Option<Digest>,
-    /// The entries with programs.
+    /// The entries that contain programs.
     pub programs: Vec<String>,
 }
 
-/// A section and the version of its form.
+/// A section and the version of its format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionVersion {
-    /// Its name, that of the entries' folder.
+    /// The section's name, which is also the folder of its entries.
     pub name: String,
-    /// Its version.
+    /// The version of its format.
     pub version: u32,
 }
 
-/// What runs an artefact.
+/// The requirements for running an artefact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetRecord {
     /// The executor: `cpu` or `cuda`.
     pub executor: String,
-    /// The forms in which it stores weights.
+    /// The storage formats of weights.
     pub stored: Vec<StoredVersion>,
-    /// What a host must have beyond what every one has; names of features.
+    /// The names of required host features beyond the baseline.
     pub host: Vec<String>,
 }
 
-/// A form in which weights are stored, and its version: other versions have other bytes.
+/// A storage format of weights and its version. The version changes with the byte layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredVersion {
-    /// The form's name, as in the text of programs.
+    /// The format's name, as in the text of programs.
     pub name: String,
-    /// Its version.
+    /// The format's version.
     pub version: u32,
 }
 
@@ -81,28 +81,28 @@ pub struct StoredVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRecord {
-    /// `general.name`, or the architecture's.
+    /// `general.name`, or else the architecture's name.
     pub name: String,
     /// The architecture.
     pub architecture: String,
-    /// The number of elements of its tensors.
+    /// The number of elements of all tensors.
     pub params: u64,
-    /// Their bytes.
+    /// The size of all tensors in bytes.
     pub bytes: u64,
-    /// The hash of header and tensor table.
+    /// The hash of the headers and tensor tables.
     pub hash: Digest,
-    /// The names of its files, without folders.
+    /// The names of the model's files, without folders.
     pub files: Vec<String>,
-    /// The attention window of the layers that have one.
+    /// The attention window of the layers that use one.
     pub window: Option<WindowRecord>,
 }
 
 /// An attention window, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WindowRecord {
-    /// The last so many tokens.
+    /// A sliding window of the last `n` tokens.
     Sliding(u64),
-    /// Those of its chunk.
+    /// Chunks of `n` tokens.
     Chunks(u64),
 }
 
@@ -124,38 +124,38 @@ impl From<WindowRecord> for Window {
     }
 }
 
-/// The options that decide what a program is.
+/// The options that determine a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionRecord {
-    /// How the devices share the model: the mode that was asked for or chosen.
+    /// The split mode that was requested or chosen.
     pub split_mode: String,
-    /// Cells of the caches, and their types.
+    /// The caches' size and types.
     pub caches: CacheOptions,
     /// The largest batch, in tokens.
     pub ubatch: u64,
     /// The number of sequences.
     pub parallel: u64,
-    /// The drafting of tokens: `none`, `draft-mtp`.
+    /// The speculative decoding method: `none` or `draft-mtp`.
     pub drafting: String,
-    /// The options of the command line that give this artefact again.
+    /// The command-line options that reproduce this artefact.
     pub words: Vec<String>,
 }
 
-/// The caches.
+/// The options of the caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Cells.
+    /// The number of cells.
     pub context: u64,
-    /// Element type of the K cache.
+    /// The element type of the K cache.
     pub type_k: String,
-    /// Element type of the V cache.
+    /// The element type of the V cache.
     pub type_v: String,
 }
 
 impl CacheOptions {
-    /// The element types of K and V.
+    /// Returns the element types of K and V.
     pub fn types(&self) -> Option<[DType; 2]> {
         Some([
             DType::from_name(&self.type_k)?,
@@ -164,19 +164,19 @@ impl CacheOptions {
     }
 }
 
-/// What every version's manifest begins with.
+/// The first field of a manifest in every format.
 #[derive(Deserialize)]
 struct Head {
     format: u32,
 }
 
-/// The versions of the sections that are known.
+/// The known sections with their newest versions.
 const SECTIONS: [(&str, u32); 2] = [("programs", 1), (kernels::SECTION, 1)];
-/// How many of them every artefact has.
+/// The number of sections that every artefact has.
 const NEEDED: usize = 1;
 
 impl Manifest {
-    /// The versions of the sections that this tpc writes, of kernels only where there are some.
+    /// Returns the section versions that this tpc writes; `kernels` includes the kernel section.
     pub fn section_versions(kernels: bool) -> Vec<SectionVersion> {
         let count = if kernels { SECTIONS.len() } else { NEEDED };
         let each = SECTIONS
@@ -189,15 +189,15 @@ impl Manifest {
         each.collect()
     }
 
-    /// Whether it says that there are kernels.
+    /// True if the manifest lists a kernel section.
     pub(crate) fn has_kernels(&self) -> bool {
         self.sections.iter().any(|s| s.name == kernels::SECTION)
     }
 
-    /// Its text.
+    /// Returns the manifest's text.
     ///
     /// # Errors
-    /// [`ArtefactError::Manifest`] for what its reader would refuse, so that nothing is written that cannot be read.
+    /// Returns [`ArtefactError::Manifest`] if the reader would reject the text.
     pub fn to_text(&self) -> Result<String, ArtefactError> {
         let pretty = ron::ser::PrettyConfig::new()
             .new_line("\n")
@@ -211,11 +211,11 @@ impl Manifest {
         }
     }
 
-    /// Reads a manifest.
+    /// Parses a manifest.
     ///
     /// # Errors
-    /// [`ArtefactError::Newer`] and [`ArtefactError::UnknownSection`] for one of a later version,
-    /// [`ArtefactError::Manifest`] for what is none.
+    /// Returns [`ArtefactError::Newer`] or [`ArtefactError::UnknownSection`] for a later version, and
+    /// [`ArtefactError::Manifest`] for an invalid manifest.
     pub fn parse(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
         if bytes.len() > MAX_BYTES {
             return Err(wrong(&format!("it is longer than {MAX_BYTES} bytes")));
@@ -223,7 +223,7 @@ impl Manifest {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| wrong(&format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
         let unreadable = |e: ron::error::SpannedError| wrong(&plain(&e.to_string()));
-        // A later version may have fields that this one does not know: its number is read first.
+        // Read the format number first: a later version may have fields that this one does not know.
         let head: Head = ron::from_str(text).map_err(unreadable)?;
         match head.format {
             0 => return Err(wrong("there is no format 0")),
@@ -241,7 +241,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// What must hold of every manifest by itself.
+    /// Checks the manifest.
     fn check(&self) -> Result<(), ArtefactError> {
         for section in &self.sections {
             let known = SECTIONS.iter().find(|(name, _)| *name == section.name);
@@ -271,7 +271,7 @@ impl Manifest {
         self.check_values()
     }
 
-    /// What must hold of its values.
+    /// Checks the values of the fields.
     fn check_values(&self) -> Result<(), ArtefactError> {
         if self.model.files.is_empty() || self.devices.is_empty() {
             return Err(wrong("it has no device or no file of the model"));
@@ -308,7 +308,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// All texts.
+    /// Returns all texts.
     fn texts(&self) -> impl Iterator<Item = &String> {
         let Manifest {
             producer,
@@ -338,12 +338,12 @@ impl Manifest {
     }
 }
 
-/// Whether a text can be shown.
+/// True if a text can be displayed safely.
 fn is_plain(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.chars().any(char::is_control)
 }
 
-/// A text that can be shown: without what steers a terminal, and not too long.
+/// Returns a text that is safe to display: shortened, without terminal control characters.
 fn plain(text: &str) -> String {
     let visible = |c: char| if tpc_diag::steers(c) { '\u{fffd}' } else { c };
     text.chars().take(200).map(visible).collect()

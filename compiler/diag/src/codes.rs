@@ -1,4 +1,4 @@
-//! The codes of planning and of the command line, which several crates report.
+//! The codes of planning and of the command line. Several crates report them.
 
 use tpc_ir::Severity;
 

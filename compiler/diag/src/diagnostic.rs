@@ -1,4 +1,4 @@
-//! Diagnostics, and how the terminal shows them.
+//! Diagnostics and their display in the terminal.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,25 +9,25 @@ use tpc_ir::{Code, Severity};
 
 use crate::{Entity, Excerpt, Message};
 
-/// A report to the user: what is wrong, where, and what to do.
+/// A report to the user: the problem, its location, and a cure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The code; `tpc explain CODE` says more.
+    /// The code. `tpc explain CODE` explains it.
     #[serde(serialize_with = "as_id")]
     pub code: &'static Code,
-    /// The severity: that of the code, unless an option or a harmless case changes it.
+    /// The severity. It is the code's severity unless an option or a harmless case changes it.
     #[serde(serialize_with = "as_word")]
     pub severity: Severity,
     /// The finding, in a sentence without a full stop.
     pub message: Message,
-    /// The tensor, key, op, option, device or file concerned; empty for a part of a plan without a name.
+    /// The affected tensor, key, op, option, device or file. Its name is empty for an unnamed part of a plan.
     pub entity: Entity,
     /// The cure.
     pub help: Option<Message>,
-    /// The line of the capture concerned, from 1.
+    /// The affected line of the capture, from 1.
     #[serde(skip)]
     pub line: Option<NonZeroU32>,
-    /// The part of the graph's text that shows the finding.
+    /// An excerpt of the graph's text.
     #[serde(skip)]
     pub excerpt: Option<Box<Excerpt>>,
 }
@@ -41,7 +41,7 @@ fn as_word<S: Serializer>(severity: &Severity, s: S) -> Result<S::Ok, S::Error> 
 }
 
 impl Diagnostic {
-    /// A diagnostic of a code, with the code's severity.
+    /// Creates a diagnostic with the code's severity.
     pub fn new(
         code: &'static Code,
         entity: impl Into<Entity>,
@@ -58,7 +58,7 @@ impl Diagnostic {
         }
     }
 
-    /// A diagnostic of a harmless case of a code, with the milder severity that the code declares.
+    /// Creates a diagnostic for a harmless case, with the code's milder severity.
     pub fn milder(
         code: &'static Code,
         entity: impl Into<Entity>,
@@ -71,21 +71,21 @@ impl Diagnostic {
         }
     }
 
-    /// The diagnostic with a cure.
+    /// Adds a cure.
     #[must_use]
     pub fn help(mut self, help: impl Into<Message>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// The diagnostic, located at a line of a capture.
+    /// Sets the affected line of a capture.
     #[must_use]
     pub fn line(mut self, line: usize) -> Diagnostic {
         self.line = u32::try_from(line).ok().and_then(NonZeroU32::new);
         self
     }
 
-    /// The diagnostic with the part of a graph that shows it.
+    /// Adds a graph excerpt.
     #[must_use]
     pub fn excerpt(mut self, excerpt: Excerpt) -> Diagnostic {
         self.excerpt = Some(Box::new(excerpt));

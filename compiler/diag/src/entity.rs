@@ -1,4 +1,4 @@
-//! Entities: the things that diagnostics are about.
+//! Entities: the subjects of diagnostics.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum EntityKind {
 }
 
 impl EntityKind {
-    /// The word for it.
+    /// Returns the word for this kind.
     pub const fn word(self) -> &'static str {
         match self {
             EntityKind::Tensor => "tensor",
@@ -40,17 +40,18 @@ impl EntityKind {
     }
 }
 
-/// The thing that a diagnostic is about.
+/// The subject of a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entity {
-    /// The kind; the file's unless said otherwise.
+    /// The kind. The default is the file.
     pub kind: EntityKind,
-    /// The name; empty for a part of a plan without one.
+    /// The name. It is empty for an unnamed part of a plan.
     pub name: Name,
 }
 
 impl Entity {
-    /// The entity of layer 0, if it has a layer: equal for alike layers.
+    /// Returns the entity with its layer, if any, set to 0. The results are equal for corresponding entities of all
+    /// layers.
     #[must_use]
     pub fn without_layer(&self) -> Entity {
         Entity {

@@ -1,4 +1,4 @@
-//! Excerpts: a part of a graph's text with labels, which the terminal shows under a diagnostic.
+//! Excerpts: labelled parts of a graph's text, shown under a diagnostic in the terminal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 use tpc_ir::Inst;
 use tpc_ir::text::{Entity, PrintedGraph};
 
-/// A part of a graph's text, with what to see there.
+/// A part of a graph's text with labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     name: &'static str,
     text: Arc<str>,
-    /// Lines before it.
+    /// The number of lines before the excerpt.
     before: usize,
     labels: Vec<(Range<usize>, String)>,
 }
 
 impl Excerpt {
-    /// The lines of these instructions of a printed graph; `stage` is what `tpc dump` calls it.
+    /// Returns the lines of these instructions in a printed graph. `stage` is the graph's name in `tpc dump`.
     pub fn of(stage: &'static str, printed: &PrintedGraph, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));
-        // What is shown around the labels is enough; the rest of a large graph need not be kept.
+        // Keep only the lines around the labels, because the graph may be large.
         let start = spans.clone().map(|s| s.start).min().unwrap_or(0);
         let end = spans.map(|s| s.end).max().unwrap_or(0);
         let before = printed.text[..start]
@@ -45,12 +45,12 @@ impl Excerpt {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The labels, each with its place in the text.
+    /// Returns the labels, each with its byte range in the text.
     pub fn labels(&self) -> &[(Range<usize>, String)] {
         &self.labels
     }

@@ -1,12 +1,13 @@
 //! # Diagnostics
 //!
-//! A [`Diagnostic`] is one report to the user: a message that says what is wrong, the entity concerned, and a cure. It
-//! refers to a [`Code`], the declaration that `tpc explain` prints and from which its severity comes. Crates declare
-//! the codes of their own errors; [`codes`] has those of planning and of the command line, which several crates report.
+//! A [`Diagnostic`] is one report to the user: a message about the problem, the affected entity, and a cure. Its
+//! [`Code`] declares the default severity and the text of `tpc explain`. Each crate declares the codes of its own
+//! errors. [`codes`] declares the shared codes of planning and of the command line.
 //!
-//! An [`Excerpt`] shows a part of a graph below the message. [`suggest`] guesses the name that a slip of the user meant.
+//! An [`Excerpt`] shows a part of a graph below the message. [`suggest`] finds the likely intended name for a misspelt
+//! one.
 //!
-//! The crate knows nothing of what is diagnosed: it stands below the readers of files, the planner and the lints.
+//! This crate does not depend on the file readers, the planner or the lints.
 
 pub mod codes;
 mod diagnostic;
@@ -23,7 +24,7 @@ pub use message::{Argument, Layer, Line, Message, Name, Part, Quantity, places};
 pub use tpc_ir::{Code, Severity};
 pub use visible::{steers, visible};
 
-/// Whether a code concerns an option or the file itself, so that there is nothing to plan or to lint.
+/// True if a code concerns an option or the file itself. Planning and linting are then impossible.
 pub fn unusable(code: &Code) -> bool {
     matches!(code.number(), Some(100..150 | 400..500))
 }

@@ -1,15 +1,14 @@
-//! Messages as data: text, and the names and numbers in it, each of a known sort.
+//! Structured messages: text, names and numbers as separate typed parts.
 //!
-//! A message is assembled by [`message!`](crate::message) and rendered last. What lies between is decided by its parts:
-//! whether two layers, or two numbers of devices, say the same is a comparison of messages with their layers or numbers
-//! taken out, never a search in a sentence.
+//! [`message!`](crate::message) assembles a message, which is rendered as late as possible. Messages of different
+//! layers or device counts are compared by removing their layer or number parts. The text itself is never parsed.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A name that may have the number of a layer in it: `blk.7.attn_q.weight`.
+/// A name that may include a layer number, such as `blk.7.attn_q.weight`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     before: String,
@@ -18,7 +17,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// A name without a layer.
+    /// Creates a name without a layer.
     pub fn plain(name: impl Into<String>) -> Name {
         Name {
             before: name.into(),
@@ -27,7 +26,7 @@ impl Name {
         }
     }
 
-    /// The name that consists of these texts with the number of the layer between them.
+    /// Creates a name from the texts before and after the layer number.
     pub fn of_layer(before: impl Into<String>, layer: u32, after: impl Into<String>) -> Name {
         Name {
             before: before.into(),
@@ -36,12 +35,12 @@ impl Name {
         }
     }
 
-    /// The number of the layer.
+    /// Returns the layer number.
     pub const fn layer(&self) -> Option<u32> {
         self.layer
     }
 
-    /// The name as that of layer 0, if it has a layer: equal for the same tensor of all layers.
+    /// Returns the name with its layer, if any, set to 0. The results are equal for the same tensor of all layers.
     #[must_use]
     pub fn without_layer(&self) -> Name {
         Name {
@@ -64,23 +63,23 @@ impl fmt::Display for Name {
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Words.
+    /// Literal text.
     Text(Cow<'static, str>),
     /// The name of a tensor, a state or an op.
     Name(Name),
-    /// The number of a layer.
+    /// A layer number.
     Layer(u32),
     /// A line of a capture.
     Line(usize),
-    /// A quantity, or another text that may depend on the number of devices.
+    /// A quantity, or another text that may depend on the device count.
     Number(String),
 }
 
-/// A text of a message that may depend on the number of devices, such as a size or a list of devices.
+/// A text that may depend on the device count, such as a size or a list of devices.
 #[derive(Clone, Debug)]
 pub struct Quantity<T>(pub T);
 
-/// The number of a layer in a message.
+/// A layer number in a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Layer(pub u32);
 
@@ -88,15 +87,15 @@ pub struct Layer(pub u32);
 #[derive(Clone, Copy, Debug)]
 pub struct Line(pub usize);
 
-/// A message, or a phrase of one.
+/// A message or phrase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Message {
     parts: Box<[Part]>,
 }
 
 impl Message {
-    /// The message of a template whose `{}` stand for these arguments; called by [`message!`](crate::message), which
-    /// has checked their number.
+    /// Replaces the `{}` of a template with the arguments. Called by [`message!`](crate::message), which has checked
+    /// the number of arguments.
     #[doc(hidden)]
     pub fn assemble(template: &'static str, arguments: Vec<Message>) -> Message {
         let mut parts = Vec::new();
@@ -114,7 +113,7 @@ impl Message {
         }
     }
 
-    /// The messages with a separator between them.
+    /// Joins messages with a separator.
     pub fn join(all: impl IntoIterator<Item = Message>, separator: &'static str) -> Message {
         let mut parts = Vec::new();
         for (i, one) in all.into_iter().enumerate() {
@@ -128,7 +127,7 @@ impl Message {
         }
     }
 
-    /// The first layer that the message speaks of.
+    /// Returns the first layer in the message.
     pub fn layer(&self) -> Option<u32> {
         self.parts.iter().find_map(|p| match p {
             Part::Name(name) => name.layer(),
@@ -137,7 +136,8 @@ impl Message {
         })
     }
 
-    /// The message with the same layer and line everywhere: equal where layers are alike.
+    /// Returns the message with all layers and lines replaced by fixed values. The results are equal for corresponding
+    /// messages of all layers.
     #[must_use]
     pub fn without_layers(&self) -> Message {
         self.map(|p| match p {
@@ -148,7 +148,7 @@ impl Message {
         })
     }
 
-    /// The message without layers and without numbers: equal where numbers of devices are alike.
+    /// Returns the message without layers and numbers. The results are equal for all device counts.
     #[must_use]
     pub fn without_numbers(&self) -> Message {
         self.without_layers().map(|p| match p {
@@ -157,7 +157,7 @@ impl Message {
         })
     }
 
-    /// Messages that are alike but for numbers, as one: a number that differs is told for each, as in `2/3/5`.
+    /// Combines messages that differ only in numbers. Differing numbers are listed, such as `2/3/5`.
     pub fn alongside(all: &[Message]) -> Message {
         let Some(first) = all.first() else {
             return Message::default();
@@ -183,7 +183,7 @@ impl Message {
         }
     }
 
-    /// Whether the rendered message has this text.
+    /// True if the rendered message contains this text.
     pub fn contains(&self, text: &str) -> bool {
         self.to_string().contains(text)
     }
@@ -213,9 +213,9 @@ impl Serialize for Message {
     }
 }
 
-/// A value that may stand for a `{}` of a template.
+/// A value that may replace a `{}` in a template.
 pub trait Argument {
-    /// The phrase that it becomes.
+    /// Returns the phrase for the value.
     fn phrase(&self) -> Message;
 }
 
@@ -307,7 +307,7 @@ impl From<&String> for Message {
     }
 }
 
-/// The number of the `{}` of a template; `None` where a brace belongs to none of them.
+/// Returns the number of `{}` in a template, or `None` if another brace is present.
 #[doc(hidden)]
 pub const fn places(template: &str) -> Option<usize> {
     let bytes = template.as_bytes();
@@ -326,14 +326,14 @@ pub const fn places(template: &str) -> Option<usize> {
     Some(n)
 }
 
-/// A message from a template and the arguments that its `{}` stand for. A template has no other placeholders.
+/// Creates a message from a template and the arguments for its `{}`. Other placeholders are not supported.
 ///
-/// Texts stay as they are; [`Name`](crate::Name)s, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s tell layers
-/// apart, integers and [`Quantity`](crate::Quantity) numbers of devices.
+/// Texts are copied unchanged. [`Name`](crate::Name)s, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become
+/// layer-dependent parts. Integers and [`Quantity`](crate::Quantity) become parts that depend on the device count.
 #[macro_export]
 macro_rules! message {
     ($template:literal $(, $argument:expr)* $(,)?) => {{
-        // A template has no placeholder but `{}`, and one for each argument.
+        // Each `{}` needs one argument; other placeholders are rejected.
         const {
             let arguments: &[&str] = &[$(stringify!($argument)),*];
             assert!(matches!($crate::places($template), Some(n) if n == arguments.len()));

@@ -1,26 +1,27 @@
-//! "Did you mean": the known name that a misspelt one is nearest to.
+//! "Did you mean": the known name nearest to a misspelt one.
 
 use strsim::osa_distance;
 
-/// The nearest of `names`, if it is at most one edit and a quarter of its length away, case aside.
+/// Returns the nearest of `names`, if its edit distance is at most 1 plus a quarter of its length. Case is ignored.
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(found, names, |name| 1 + name.len() / 4)
 }
 
-/// The nearest of `codes`, if it is one edit away: most of what codes have is the same in all.
+/// Returns the nearest of `codes`, if it is at most one edit away. The limit is small because codes are similar to each
+/// other.
 pub fn nearest_code<'a>(found: &str, codes: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(found, codes, |_| 1)
 }
 
-/// The nearest of `names`, if it is at most so many edits away.
+/// Returns the nearest of `names`, if its edit distance is at most `most` of the name.
 fn nearest_within<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,
     most: fn(&str) -> usize,
 ) -> Option<&'a str> {
-    // A longer text is no misspelt name, and comparing it would take time that the input decides.
+    // A longer text is not a misspelt name. The limit also bounds the time of the comparison.
     if found.len() > 64 {
         return None;
     }
@@ -34,7 +35,7 @@ fn nearest_within<'a>(
         .map(|(_, name)| name)
 }
 
-/// A name cut to a length that suits a message.
+/// Truncates a name for a message.
 pub fn shorten(name: &str) -> String {
     name.chars().take(64).collect()
 }

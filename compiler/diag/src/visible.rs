@@ -1,9 +1,9 @@
-//! Characters that steer a terminal instead of being seen: files may have them in names.
+//! Characters that control a terminal. Names in files may contain them.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-/// Characters without a shape: joiners, directions, separators of lines, and tags.
+/// Invisible characters: joiners, directional marks, line separators and tags.
 const SHAPELESS: [RangeInclusive<char>; 9] = [
     '\u{ad}'..='\u{ad}',
     '\u{61c}'..='\u{61c}',
@@ -16,18 +16,19 @@ const SHAPELESS: [RangeInclusive<char>; 9] = [
     '\u{e0000}'..='\u{e007f}',
 ];
 
-/// Whether a character is not seen, and may change how others are: escapes, and controls of direction and format.
+/// True if a character is invisible and may change the display of others: escapes, directional and format controls.
 pub fn steers(c: char) -> bool {
     c.is_control() || SHAPELESS.iter().any(|r| r.contains(&c))
 }
 
-/// The longest word that a diagnostic shows; addresses and paths are shorter.
+/// The maximum length of a word in a diagnostic, in bytes. Addresses and paths are shorter.
 const WORD: usize = 400;
 
-/// The longest line that a diagnostic shows.
+/// The maximum length of a line in a diagnostic, in bytes.
 const LINE: usize = 4000;
 
-/// A text in lines, as a terminal may show it: without what steers it, with words and lines of a bounded length.
+/// Returns a multi-line text that is safe for a terminal: without control characters, and with words and lines of
+/// bounded length.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let steers = |c: char| steers(c) && c != '\n';
     let is_long = |line: &str| {
@@ -46,7 +47,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The begin of a text that is longer than `most` bytes: so many characters of it.
+/// Truncates a text longer than `most` bytes to its first `characters` characters.
 fn cut(text: &str, most: usize, characters: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);

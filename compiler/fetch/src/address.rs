@@ -1,24 +1,24 @@
-//! Addresses of files.
+//! Web addresses of files.
 
 use tpc_diag::Diagnostic;
 
 use super::codes;
 
-/// The hosts of Hugging Face that have pages of files.
+/// The hosts of Hugging Face's file pages.
 const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
 
 /// The address of a file on the web.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Whether it is `https`.
+    /// True for `https`, false for `http`.
     pub(super) secure: bool,
-    /// Who asks, where the address says so: `user:password`.
+    /// The credentials in the address: `user:password`.
     user: Option<String>,
-    /// Host and port.
+    /// The host and port.
     pub(super) host: String,
-    /// The path, from `/` on.
+    /// The path, beginning with `/`.
     pub(super) path: String,
-    /// What follows `?`, which may be a signature.
+    /// The text after `?`. It may contain a secret signature.
     query: Option<String>,
 }
 
@@ -27,7 +27,7 @@ fn wrong(text: &str, what: &str, help: &str) -> Diagnostic {
     Diagnostic::new(&codes::ADDRESS, shown, what).help(help)
 }
 
-/// A part of an address with blanks and letters beyond ASCII escaped.
+/// Escapes blanks and non-ASCII characters of an address.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -40,12 +40,13 @@ fn escape(text: &str) -> String {
 }
 
 impl Address {
-    /// Reads the address of a file.
+    /// Parses the address of a file.
     ///
-    /// Pages of files on Hugging Face (`/blob/`) become the files (`/resolve/`), and so does `hf://USER/NAME/FILE`.
+    /// A file page on Hugging Face (`/blob/`) is replaced by the file itself (`/resolve/`). `hf://USER/NAME/FILE` is
+    /// expanded likewise.
     ///
     /// # Errors
-    /// TPC0430 for an address of another kind, without a host, or of a repository.
+    /// Returns TPC0430 for an unsupported scheme, a missing host, or the address of a repository.
     pub fn parse(text: &str) -> Result<Address, Diagnostic> {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
@@ -90,7 +91,7 @@ impl Address {
         address.of_file(text)
     }
 
-    /// `hf://USER/NAME/FILE`, of the main branch.
+    /// Parses `hf://USER/NAME/FILE`, a file on the main branch.
     fn in_repository(text: &str, rest: &str) -> Result<Address, Diagnostic> {
         let mut parts = rest.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
@@ -105,7 +106,7 @@ impl Address {
         }
     }
 
-    /// The address of the file that a page of Hugging Face is about.
+    /// Replaces the address of a Hugging Face page by the address of its file.
     fn of_file(mut self, text: &str) -> Result<Address, Diagnostic> {
         if !self.is_hugging_face() {
             return match self.path.len() > 1 {
@@ -144,12 +145,12 @@ impl Address {
         }
     }
 
-    /// Whether it is on Hugging Face.
+    /// True if the address is on Hugging Face.
     pub(super) fn is_hugging_face(&self) -> bool {
         HUGGING_FACE.contains(&self.host.as_str())
     }
 
-    /// The page that lists the files of its repository, on Hugging Face.
+    /// Returns the page that lists the repository's files, for an address on Hugging Face.
     pub(super) fn listing(&self) -> Option<String> {
         let mut parts = self.path.split('/').filter(|p| !p.is_empty());
         let (user, name) = (parts.next()?, parts.next()?);
@@ -161,7 +162,7 @@ impl Address {
         if self.secure { "https" } else { "http" }
     }
 
-    /// The whole address, as it is asked for.
+    /// Returns the full address for a request.
     pub(super) fn request(&self) -> String {
         let user = self
             .user
@@ -179,12 +180,12 @@ impl Address {
         )
     }
 
-    /// The address for messages: without what may be secret.
+    /// Returns the address for messages, without credentials and query.
     pub fn display_name(&self) -> String {
         format!("{}://{}{}", self.scheme(), self.host, self.path)
     }
 
-    /// The address of the file of that name beside this one.
+    /// Returns the address of a file in the same folder.
     pub(super) fn sibling(&self, name: &str) -> Address {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         Address {
@@ -193,7 +194,7 @@ impl Address {
         }
     }
 
-    /// The address that a redirect from here leads to; `None` for one that is not followed.
+    /// Returns the target of a redirect, or `None` if it must not be followed.
     pub(super) fn redirect_target(&self, location: &str) -> Option<Address> {
         let location = location.trim();
         let absolute = if location.contains("://") {
@@ -208,7 +209,7 @@ impl Address {
         };
         let scheme = absolute.split("://").next()?.to_ascii_lowercase();
         let followed = scheme == "https" || (scheme == "http" && !self.secure);
-        // What a redirect leads to is taken as it is.
+        // A redirect's target is not rewritten from `/blob/` to `/resolve/`.
         let (_, rest) = absolute.split_once("://")?;
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(to("/c"), Some("https://h.org/c".to_owned()));
         assert_eq!(to("c"), Some("https://h.org/a/c".to_owned()));
         assert_eq!(to("//x.org/c"), Some("https://x.org/c".to_owned()));
-        // No downgrade, nothing but the web, no place without a host.
+        // Refused: a downgrade to HTTP, a scheme other than HTTP(S), and an address without a host.
         for refused in [
             "http://h.org/c",
             "file:///etc/passwd",

@@ -1,4 +1,4 @@
-//! Asking a server.
+//! The HTTP client.
 
 use std::time::Instant;
 
@@ -11,12 +11,12 @@ use super::address::Address;
 use super::limits::Limits;
 use super::{codes, status};
 
-/// A token for one host.
+/// An access token for one host.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     host: String,
     secret: String,
-    /// Whether it may be sent without TLS: to a server of a test.
+    /// True if the token may be sent without TLS, to a test server.
     plain: bool,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// A token of Hugging Face; `None` if it is not one that can be sent.
+    /// Creates a token for Hugging Face. Returns `None` if the text is not a valid token.
     pub fn hugging_face(secret: &str) -> Option<Token> {
         let secret = secret.trim();
         let sendable = !secret.is_empty() && secret.bytes().all(|b| b.is_ascii_graphic());
@@ -38,7 +38,7 @@ impl Token {
         })
     }
 
-    /// A token for a server of a test.
+    /// Creates a token for a test server.
     #[cfg(test)]
     pub(super) fn of_test(host: &str, secret: &str) -> Token {
         Token {
@@ -48,13 +48,13 @@ impl Token {
         }
     }
 
-    /// Whether it is sent to an address.
+    /// True if the token is sent to this address.
     fn is_for(&self, address: &Address) -> bool {
         address.host == self.host && (address.secure || self.plain)
     }
 }
 
-/// A client with limits, and perhaps a token.
+/// An HTTP client with limits and an optional token.
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
@@ -63,17 +63,17 @@ pub struct Client {
     begun: Instant,
 }
 
-/// An answer, and the address that gave it.
+/// A response, with the address that sent it.
 pub(super) struct Answer {
     pub(super) from: Address,
     pub(super) response: Response<Body>,
 }
 
 impl Client {
-    /// A client; its time begins now. `roots` are the certificates that are trusted instead of Mozilla's, in PEM.
+    /// Creates a client and starts its total time limit. `roots` is a PEM file of certificates that replace Mozilla's.
     ///
     /// # Errors
-    /// TPC0432 when `roots` has no certificate.
+    /// Returns TPC0432 if `roots` contains no certificate.
     pub fn new(
         limits: Limits,
         token: Option<Token>,
@@ -85,7 +85,7 @@ impl Client {
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // Redirects are followed here, so that a token is not.
+            // `get` follows redirects itself, so that a token is not sent to other hosts.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_resolve(Some(limits.connect))
@@ -105,7 +105,7 @@ impl Client {
         })
     }
 
-    /// Asks for `len` bytes from `first` on, and follows redirects.
+    /// Requests `len` bytes from offset `first`, and follows redirects.
     pub(super) fn get(
         &self,
         address: &Address,
@@ -170,12 +170,12 @@ impl Client {
         self.token.as_ref().filter(|t| t.is_for(at))
     }
 
-    /// Whether an address gets a token.
+    /// True if a token is sent to this address.
     pub(super) fn sends_token(&self, at: &Address) -> bool {
         self.token_for(at).is_some()
     }
 
-    /// The diagnostic of an error of the connection.
+    /// Returns the diagnostic of a connection error.
     pub(super) fn connection_error(&self, at: &Address, e: &Error) -> Diagnostic {
         status::no_answer(at, e, &self.limits)
     }
@@ -186,7 +186,7 @@ fn refused(address: &Address, what: String) -> Diagnostic {
     d.help("give the address where the file is, or download it and plan the file")
 }
 
-/// The certificates of a file in PEM.
+/// Parses the certificates of a PEM file.
 fn certificates(pem: &[u8]) -> Result<RootCerts, Diagnostic> {
     let items = parse_pem(pem).filter_map(Result::ok);
     let found: Vec<Certificate<'static>> = items

@@ -1,21 +1,22 @@
 //! # Headers of model files on the web
 //!
-//! [`open`] reads the header of a GGUF file by its address: ranges of bytes by HTTP, as many as the header needs, and those
-//! of its sister shards. Tensor data are not read.
+//! [`open`] reads the header of a GGUF file from its web address. HTTP range requests fetch the headers of the file and
+//! of its sister shards. Tensor data is not read.
 //!
-//! - `address` reads addresses, and makes those of pages of Hugging Face the addresses of files;
-//! - `client` asks: with limits on time and redirects, and credentials for one host alone;
-//! - `source` turns answers into the bytes of a file (`tpc_gguf::RangeSource`) and checks that they are what was asked for;
-//! - `status` says what to do about an answer that is none.
+//! - `address` parses addresses, and converts Hugging Face pages to file addresses;
+//! - `client` sends requests, with limits on time and redirects, and credentials for one host only;
+//! - `source` converts responses to the bytes of a file (`tpc_gguf::RangeSource`) and checks that they match the
+//!   request;
+//! - `status` explains error responses and suggests remedies.
 //!
 //! Invariants:
 //!
-//! - Nothing that a server says is believed: lengths, ranges and encodings are compared with what arrives, and the header is
-//!   parsed under the limits of any file.
-//! - Every wait ends: connecting, each read, and all reads together have a limit.
-//! - A token goes to the host that it is for, by TLS, and with no redirect elsewhere.
-//! - TLS is rustls with the roots of Mozilla's programme (`webpki-roots`), or those of `SSL_CERT_FILE`, so that a build
-//!   behaves alike on every system.
+//! - A server is not trusted: lengths, ranges and encodings are checked against the received bytes. The header parser
+//!   applies the same limits as for local files.
+//! - Every wait has a limit: for connecting, for each read, and for all reads together.
+//! - A token is sent only to its own host, only by TLS, and never after a redirect to another host.
+//! - TLS uses rustls with Mozilla's root certificates (`webpki-roots`), or with the file named by `SSL_CERT_FILE`. A
+//!   build therefore behaves the same on every system.
 
 mod address;
 mod client;

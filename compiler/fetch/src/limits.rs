@@ -1,17 +1,17 @@
-//! Limits on what a server may make a reader wait for.
+//! Limits on a server's responses.
 
 use std::time::Duration;
 
-/// Limits on waiting, and on being sent on.
+/// Limits on waiting times and redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest that connecting may take.
+    /// The timeout for connecting.
     pub connect: Duration,
-    /// The longest that a read may wait for bytes.
+    /// The timeout for the next bytes of a read.
     pub read: Duration,
-    /// The longest that all reads of a client may take.
+    /// The total time for all reads of a client.
     pub whole: Duration,
-    /// The most redirects that are followed.
+    /// The maximum number of redirects.
     pub redirects: usize,
 }
 

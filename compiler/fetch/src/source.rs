@@ -1,4 +1,4 @@
-//! A file on the web, as ranges of bytes.
+//! A file on the web, read by byte ranges.
 
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -12,18 +12,18 @@ use super::address::Address;
 use super::client::{Answer, Client};
 use super::{codes, status};
 
-/// The most requests for one file: ranges double, so this is far more than a header takes.
+/// The maximum number of requests per file. Ranges double, so a header needs far fewer.
 const MAX_REQUESTS: usize = 32;
 
-/// Reads the headers of the model at an address, and of its sister shards.
+/// Reads the headers of the model at an address and of its sister shards.
 ///
 /// # Errors
-/// TPC0430 to TPC0435 when the file cannot be had, and those of its header.
+/// Returns TPC0430 to TPC0435 if the file cannot be fetched, or the errors of an invalid header.
 pub fn open(client: Client, address: Address) -> Result<GgufFile, Diagnostic> {
     GgufFile::open_elsewhere(&mut HttpFile::new(Rc::new(client), address))
 }
 
-/// A body that is read as it comes, since the server sends the whole file.
+/// The response body of a server that ignores ranges and sends the whole file.
 struct Stream {
     at: u64,
     body: Box<dyn Read>,
@@ -32,19 +32,19 @@ struct Stream {
 /// A file on a server.
 struct HttpFile {
     client: Rc<Client>,
-    /// The address that was given.
+    /// The address given by the user.
     given: Address,
-    /// Where redirects led.
+    /// The address after redirects.
     at: Address,
     name: String,
     len: Option<u64>,
-    /// The server's mark of this version of the file.
+    /// The server's version tag of the file.
     tag: Option<String>,
     stream: Option<Stream>,
     requests: usize,
 }
 
-/// `bytes 0-1023/4096`: first, last, and the length if it is said.
+/// A parsed `Content-Range`, such as `bytes 0-1023/4096`: the first byte, the last byte, and the total length if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContentRange {
     first: u64,
@@ -72,7 +72,7 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|v| v.to_str().ok())
 }
 
-/// Whether bytes are those of a page.
+/// True if the bytes begin like a web page.
 fn is_page(bytes: &[u8]) -> bool {
     let head = bytes.get(..256).unwrap_or(bytes);
     let head = head
@@ -102,7 +102,7 @@ impl HttpFile {
         d.help("try again, or download the file and plan it")
     }
 
-    /// The diagnostic of a body that breaks off.
+    /// Returns the diagnostic of an interrupted response body.
     fn broken(&self, e: &io::Error, got: u64) -> Diagnostic {
         let inner = e.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         match inner {
@@ -114,7 +114,7 @@ impl HttpFile {
         }
     }
 
-    /// The length that an answer says, compared with those before.
+    /// Records the file's length from a response, and checks it against earlier responses.
     fn learn_len(&mut self, len: u64) -> Result<(), Diagnostic> {
         match self.len.replace(len) {
             Some(before) if before != len => Err(self.wrong(format!(
@@ -136,7 +136,7 @@ impl HttpFile {
         }
     }
 
-    /// Asks for a range; what comes is appended, or becomes the stream.
+    /// Requests a range. Appends a partial response to `to`; keeps a whole-file response as the stream.
     fn ask(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {
@@ -167,7 +167,7 @@ impl HttpFile {
                 }
                 self.whole(from, body)
             }
-            // Nothing lies behind the end.
+            // The range starts at or after the end of the file.
             416 => {
                 let whole =
                     text(&head.headers, header::CONTENT_RANGE).and_then(|r| r.rsplit_once('/'));
@@ -181,7 +181,7 @@ impl HttpFile {
         }
     }
 
-    /// Appends the range that the server sends.
+    /// Appends the range in a partial response.
     fn part(
         &mut self,
         range: Option<ContentRange>,
@@ -207,7 +207,7 @@ impl HttpFile {
         }
     }
 
-    /// Keeps the body of a server that sends the whole file, from byte `from` on.
+    /// Keeps the body of a whole-file response, skipping to byte `from`.
     fn whole(&mut self, from: u64, body: Body) -> Result<(), Diagnostic> {
         let mut body: Box<dyn Read> = Box::new(body.into_reader());
         let skipped = io::copy(
@@ -224,7 +224,7 @@ impl HttpFile {
         }
     }
 
-    /// Appends what comes next.
+    /// Appends the next bytes of the stream.
     fn take_from_stream(
         &mut self,
         stream: &mut Stream,
@@ -261,7 +261,7 @@ impl RangeSource for HttpFile {
             if let Some(mut stream) = self.stream.take().filter(|s| s.at == from + got) {
                 let n = self.take_from_stream(&mut stream, len - got, to)?;
                 self.stream = Some(stream);
-                // The end of a file whose length nobody said.
+                // The end of a file of unknown length.
                 if n < len - got {
                     break;
                 }

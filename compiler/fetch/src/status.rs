@@ -1,4 +1,4 @@
-//! What to do about a server that does not give the file.
+//! Diagnostics for failed requests.
 
 use tpc_diag::Diagnostic;
 use ureq::Error;
@@ -8,7 +8,7 @@ use super::address::Address;
 use super::codes;
 use super::limits::Limits;
 
-/// The diagnostic of a status that is neither an answer nor a redirect.
+/// Returns the diagnostic of an error status.
 pub(super) fn refusal(
     at: &Address,
     status: u16,
@@ -66,7 +66,7 @@ pub(super) fn refusal(
     Diagnostic::new(&codes::REFUSED, at.display_name(), message).help(help)
 }
 
-/// The diagnostic of a connection that failed.
+/// Returns the diagnostic of a failed connection.
 pub(super) fn no_answer(at: &Address, e: &Error, limits: &Limits) -> Diagnostic {
     let host = &at.host;
     let by_hand = format!(

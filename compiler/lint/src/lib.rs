@@ -1,9 +1,9 @@
 //! Lints: checks of model files, captured graphs, configurations, plans and command lines.
 //!
-//! A lint is one file with one constant: its code, what `tpc explain` says of it, and the function that finds it. The
-//! folders are named after what their lints look at; a line in the folder's list registers a lint. What a lint finds
-//! in one layer it finds in the others too, so it may tell each: [`merge`](fn@merge) makes one finding of those that differ in
-//! the layer's number alone. A [`Policy`] decides which findings count.
+//! A lint is a file with one constant: its code, the text of `tpc explain`, and the check function. Each folder holds
+//! the lints of one kind of input; the list in its `mod.rs` registers them. A lint may report the same finding for
+//! every layer: [`merge`](fn@merge) combines findings that differ only in the layer number. A [`Policy`] determines
+//! which findings count.
 
 mod commands;
 mod configs;
@@ -36,22 +36,22 @@ use tpc_models::{RopeScaling, Stretch};
 
 use tpc_diag::{Diagnostic, Entity, EntityKind, Message, Name};
 
-/// The function of a lint, by the thing that it looks at; it adds a diagnostic per finding.
+/// The check function of a lint, by its input. It appends one diagnostic per finding.
 #[derive(Clone, Copy)]
 pub enum Check {
-    /// A model file.
+    /// Checks a model file.
     File(fn(&File<'_>, &mut Vec<Diagnostic>)),
-    /// A captured graph.
+    /// Checks a captured graph.
     Graph(fn(&Capture<'_>, &mut Vec<Diagnostic>)),
-    /// A command line of llama.cpp.
+    /// Checks a llama.cpp command line.
     Command(fn(&Command<'_>, &mut Vec<Diagnostic>)),
-    /// A plan, and what was asked for.
+    /// Checks a plan and the requested placement.
     Plan(fn(&Plan<'_>, &mut Vec<Diagnostic>)),
 }
 
-/// A lint: its code with what `tpc explain` says of it, and what finds it.
+/// A lint: its code with the text of `tpc explain`, and its check function.
 pub struct Lint {
-    /// The kind of entity that its findings name.
+    /// The kind of entity named in its findings.
     pub entity: EntityKind,
     /// The code, with the user's documentation.
     pub code: Code,
@@ -59,12 +59,12 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// A finding about the entity of this name.
+    /// Returns a finding about the entity with this name.
     fn finding(&'static self, name: impl Into<Name>, message: impl Into<Message>) -> Diagnostic {
         Diagnostic::new(&self.code, self.entity(name.into()), message)
     }
 
-    /// A finding of a harmless case, which the code declares milder.
+    /// Returns a finding of a harmless case, with the code's milder severity.
     fn milder_finding(
         &'static self,
         name: impl Into<Name>,
@@ -73,7 +73,7 @@ impl Lint {
         Diagnostic::milder(&self.code, self.entity(name.into()), message)
     }
 
-    /// The entity of this name. Tensors and ops have their layers by their names.
+    /// Returns the entity with this name. Tensors and ops take their layer from the name.
     fn entity(&self, name: Name) -> Entity {
         let kind = self.entity;
         let name = match kind {
@@ -90,13 +90,13 @@ impl Lint {
 
 /// The lints of one folder.
 pub struct Topic {
-    /// The name of the things that they look at.
+    /// The name of the input.
     pub name: &'static str,
-    /// The lints, in the order in which findings are reported.
+    /// The lints, in report order.
     pub lints: &'static [&'static Lint],
 }
 
-/// Every lint.
+/// All topics.
 pub static TOPICS: &[Topic] = &[
     Topic {
         name: "model files",
@@ -120,21 +120,21 @@ pub static TOPICS: &[Topic] = &[
     },
 ];
 
-/// The lint of a context that is longer than the model's.
+/// The lint for a context longer than the model's.
 pub static LONG_CONTEXT: &Lint = &configs::context::LINT;
 
-/// Every lint, in the order in which findings are reported.
+/// Returns every lint in report order.
 pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
 }
 
-/// Whether a lint of command lines has this code.
+/// True if a command-line lint has this code.
 pub fn is_of_command(code: &Code) -> bool {
     let mut all = lints().filter(|l| matches!(l.check, Check::Command(_)));
     all.any(|l| l.code == *code)
 }
 
-/// The findings in a model file.
+/// Returns the findings in a model file.
 pub fn lint_file(file: &File<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
@@ -145,7 +145,7 @@ pub fn lint_file(file: &File<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// The findings in a captured graph.
+/// Returns the findings in a captured graph.
 pub fn lint_graph(graph: &Capture<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
@@ -156,7 +156,7 @@ pub fn lint_graph(graph: &Capture<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// The findings in a plan.
+/// Returns the findings in a plan.
 pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
@@ -167,7 +167,7 @@ pub fn lint_plan(plan: &Plan<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// The context that a command line makes of a file's, where it scales the rotation; `None` if it does not.
+/// Returns the context extension by a command line's RoPE scaling, or `None` if the line does not scale RoPE.
 pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
     let RopeOptions {
         kind,
@@ -188,7 +188,7 @@ pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
     }
 }
 
-/// The findings in a plan as they are for a command line of llama.cpp: what llama.cpp does not load is an error.
+/// Adapts a plan's findings to a llama.cpp command line: models that llama.cpp does not load become errors.
 pub fn for_llama_cpp(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for d in &mut found {
         if plans::ENGINE_ERRORS.contains(&d.code) {
@@ -198,7 +198,7 @@ pub fn for_llama_cpp(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     found
 }
 
-/// The findings in a command line of llama.cpp.
+/// Returns the findings in a llama.cpp command line.
 pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     for lint in lints() {
@@ -209,20 +209,19 @@ pub fn lint_command(command: &Command<'_>) -> Vec<Diagnostic> {
     out
 }
 
-/// The finding of servers whose links nobody states, for a plan that a user asks for.
+/// Returns the finding for servers with unspecified links, for a requested plan.
 pub fn lint_servers(placement: &Placement) -> Option<Diagnostic> {
     let servers = &placement.servers;
     let used = (servers.count() > 0).then(|| servers.to_string())?;
     commands::remote_devices::assumed_network(placement, &used)
 }
 
-/// The report of a plan with the findings of the lints, and their verdict.
+/// Returns the report of a plan with the lints' findings and verdict.
 pub fn plan_report(path: &str, placement: &Placement, compiled: &CompiledModel) -> PlanReport {
     report_with(path, placement, compiled, None)
 }
 
-/// The report of a plan with advice: where the model does not fit, on how it does; where something is slow, on what is
-/// faster.
+/// Returns the report of a plan with advice: configurations that fit, or faster options.
 pub fn plan_report_with_advice(
     path: &str,
     placement: &Placement,
@@ -232,7 +231,7 @@ pub fn plan_report_with_advice(
     report_with(path, placement, compiled, Some(advisor))
 }
 
-/// The reasons why the engine that a plan is for fails on it: a plan that splits tensors as nobody else chose.
+/// Returns the reasons for which the plan's engine fails. Only plans that split tensors can have such findings.
 fn engine_findings(placement: &Placement, compiled: &CompiledModel) -> Vec<Diagnostic> {
     if !compiled.mode.splits_tensors() {
         return Vec::new();
@@ -264,7 +263,7 @@ fn report_with(
         .flat_map(|c| &c.advice)
         .map(Into::into)
         .collect();
-    // Several lints may ask; the search runs once.
+    // Several lints may request the search. It runs only once.
     let known: OnceCell<Option<Advice>> = OnceCell::new();
     let search = || {
         known

@@ -1,8 +1,8 @@
-//! One finding for what several layers, or several numbers of devices, have in common.
+//! Merging of findings from several layers or device counts.
 //!
-//! Diagnostics are alike when their codes, entities, messages and helps are, with the layers taken out
-//! ([`Message::without_layers`]). Between numbers of devices, the numbers of a message do not count either. Sentences are
-//! not searched: a number is a layer because it was given as one.
+//! Findings are merged if their codes, entities, messages and helps are equal after the layers are removed
+//! ([`Message::without_layers`]). Findings for different device counts are also compared without the numbers in their
+//! messages. The comparison does not parse sentences: layers are separate parts of a message.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use serde::Serialize;
 
 use tpc_diag::{Code, Diagnostic, Entity, Message};
 
-/// A diagnostic, and how often it was found.
+/// A diagnostic and its number of occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The first of those that are alike.
+    /// The first of the merged diagnostics.
     #[serde(flatten)]
     pub diagnostic: Diagnostic,
-    /// The number of those that are alike, for one number of devices.
+    /// The number of merged diagnostics, for one device count.
     pub count: usize,
-    /// The layers concerned, in order.
+    /// The affected layers, in order.
     pub layers: Vec<u32>,
-    /// The entities concerned.
+    /// The affected entities.
     pub entities: Vec<Entity>,
-    /// The numbers of devices concerned; empty where devices do not matter.
+    /// The affected device counts; empty if the finding is independent of devices.
     pub devices: Vec<usize>,
-    /// Whether the numbers in the message depend on the number of devices.
+    /// True if the numbers in the message depend on the device count.
     pub varies: bool,
-    /// Where they do, the message for each of `devices`.
+    /// If they do, the message for each of `devices`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
-    /// Whether an option made an error of it.
+    /// True if an option turned the finding into an error.
     pub denied: bool,
 }
 
-/// A diagnostic without what layers and numbers of devices make of it.
+/// The parts of a diagnostic that are independent of layers and device counts.
 type Kind = (&'static Code, Entity, Message);
 
 impl Finding {
@@ -50,7 +50,7 @@ impl Finding {
         }
     }
 
-    /// The finding without layers and numbers: the same for every number of devices.
+    /// Returns the finding's kind, which is the same for all layers and device counts.
     fn kind(&self) -> Kind {
         let d = &self.diagnostic;
         (
@@ -60,13 +60,13 @@ impl Finding {
         )
     }
 
-    /// The kind as a text, which does not change from run to run.
+    /// Returns the kind as a text, which is stable between runs.
     pub(crate) fn pattern(&self) -> String {
         let (code, entity, message) = self.kind();
         format!("{code}\n{entity}\n{message}")
     }
 
-    /// The message with the layers and the numbers of devices, where there are several.
+    /// Returns the message with the layers and device counts, if there are several.
     pub fn message(&self) -> String {
         let mut out = match self.messages.as_slice() {
             [] => self.diagnostic.message.to_string(),
@@ -94,10 +94,10 @@ impl Finding {
         out
     }
 
-    /// Adds the findings of another number of devices: of a kind that was found before, and with the same advice, only
-    /// the number of devices is added, and the message with its numbers.
+    /// Adds the findings for another device count. A finding with a known kind and the same help and count is merged:
+    /// only the device count and the message are added.
     pub fn join(all: &mut Vec<Finding>, devices: usize, found: Vec<Finding>) {
-        // A help is for the number of devices that it was made for.
+        // A help text applies to one device count.
         let key = |f: &Finding| (f.kind(), f.diagnostic.help.clone(), f.count);
         let before: BTreeMap<_, usize> = all
             .iter()
@@ -127,7 +127,7 @@ impl Finding {
     }
 }
 
-/// Numbers as ranges: `0–3, 5, 7–9`. They are in order.
+/// Formats sorted numbers as ranges: `0–3, 5, 7–9`.
 pub fn numbers(all: &[u32]) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut i = 0;
@@ -146,7 +146,7 @@ pub fn numbers(all: &[u32]) -> String {
     out.join(", ")
 }
 
-/// Diagnostics that are alike but for the layer, as one finding each, in the order of the first.
+/// Merges diagnostics that differ only in the layer, in order of first occurrence.
 pub fn merge(found: Vec<Diagnostic>) -> Vec<Finding> {
     let mut out: Vec<Finding> = Vec::new();
     let mut known = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Which findings count, and how much.
+//! The selection of findings and their severities.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,19 @@ use tpc_diag::{Code, Diagnostic, Severity, codes};
 /// The settings of `--deny` and `--allow`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether every warning is an error.
+    /// True if every warning is an error.
     pub deny_warnings: bool,
-    /// Codes whose findings are errors.
+    /// The codes whose findings are errors.
     pub deny: BTreeSet<&'static Code>,
-    /// Codes whose findings are left out.
+    /// The codes whose findings are dropped.
     pub allow: BTreeSet<&'static Code>,
 }
 
 impl Policy {
-    /// Reads lists of codes, case aside; `known` are all codes.
+    /// Parses lists of codes, ignoring case; `known` has all codes.
     ///
     /// # Errors
-    /// TPC0407 for a code that does not exist, TPC0400 for one that is both denied and allowed.
+    /// Returns TPC0407 for an unknown code, and TPC0400 for a code that is both denied and allowed.
     pub fn parse(
         deny: &[String],
         allow: &[String],
@@ -68,7 +68,7 @@ impl Policy {
         Ok(out)
     }
 
-    /// The findings that count, with their severities.
+    /// Returns the findings that count, with their severities.
     pub fn apply(&self, found: Vec<Finding>) -> Vec<Finding> {
         let kept = found
             .into_iter()

@@ -1,4 +1,4 @@
-//! The things that lints look at: files, captures, plans and command lines.
+//! The inputs of lints: files, captures, plans and command lines.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +17,22 @@ use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
 use tpc_models::{Drafting, LowerOptions, LoweredModel};
 
-/// A model file as lints see it.
+/// A model file as lint input.
 #[derive(Clone, Copy)]
 pub struct File<'a> {
     /// The file.
     pub file: &'a GgufFile,
-    /// Its graph, where its architecture is known and its tensors make a model.
+    /// The model's graph, if the architecture is known and the tensors form a model.
     pub model: Option<&'a LoweredModel>,
 }
 
-/// The graph of a file as its lints see it: of the model alone, with plain caches; `None` where there is none.
+/// Returns the graph of a file for lints: the model alone, with f16 caches. Returns `None` if the file has no known
+/// graph.
 pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
     let options = LowerOptions {
         cache_type_k: DType::F16,
         cache_type_v: DType::F16,
-        // Learned positions suffice for it, however few there are.
+        // The smallest context, so that learned positions are always sufficient.
         ctx_size: 1,
         drafting: Drafting::None,
     };
@@ -39,43 +40,43 @@ pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
 }
 
 impl<'a> File<'a> {
-    /// The header.
+    /// Returns the header.
     pub fn header(&self) -> &'a Header {
         self.file.header()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn value(&self, key: &str) -> Option<&'a MetaValue> {
         self.header().metadata().value(key)
     }
 
-    /// `general.architecture`, or nothing.
+    /// Returns `general.architecture`, or an empty text.
     pub fn arch(&self) -> &'a str {
         let arch = self.header().metadata().get_str("general.architecture");
         arch.ok().flatten().unwrap_or_default()
     }
 
-    /// The name of a key of the architecture.
+    /// Returns the full name of an architecture key.
     pub fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.arch())
     }
 
-    /// A count, where the key is there and holds one.
+    /// Returns a key's value if it is present and a count.
     pub fn count(&self, key: &str) -> Option<u64> {
         self.header().metadata().get_u64(key).ok().flatten()
     }
 
-    /// A number, where the key is there and holds one.
+    /// Returns a key's value if it is present and a number.
     pub fn float(&self, key: &str) -> Option<f32> {
         self.header().metadata().get_f32(key).ok().flatten()
     }
 
-    /// A text, where the key is there and holds one.
+    /// Returns a key's value if it is present and a text.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.header().metadata().get_str(key).ok().flatten()
     }
 
-    /// The tensors of the blocks whose name ends so, such as `ffn_down.weight`, with their layers.
+    /// Returns the block tensors with this suffix, such as `ffn_down.weight`, and their layers.
     pub fn of_blocks(&self, suffix: &str) -> Vec<(u32, &'a TensorInfo)> {
         let tensors = self.header().tensors().iter();
         let of = tensors.filter_map(|t| {
@@ -86,29 +87,29 @@ impl<'a> File<'a> {
     }
 }
 
-/// The name of a tensor or an op, which may have a layer.
+/// Returns the name of a tensor or op, which may include a layer.
 pub(crate) fn layer_name(name: &str) -> Name {
     TensorName::parse(name).into()
 }
 
-/// A captured graph as lints see it.
+/// A captured graph as lint input.
 #[derive(Clone, Copy)]
 pub struct Capture<'a> {
-    /// Its records.
+    /// The records.
     pub records: &'a [Record],
-    /// The graph that they describe.
+    /// The graph built from the records.
     pub captured: &'a CapturedGraph,
-    /// The text of its graph.
+    /// The printed graph.
     pub printed: &'a PrintedGraph,
 }
 
 impl Capture<'_> {
-    /// The graph.
+    /// Returns the graph.
     pub fn ir(&self) -> &Graph {
         &self.captured.graph
     }
 
-    /// The owners of memory that some op reads; what a write goes to is not read by it.
+    /// Returns the owners of memory that ops read. An op does not read its own write target.
     pub fn read(&self) -> BTreeSet<usize> {
         let ops = self.records.iter().filter(|r| !r.is_pure_view());
         let roots = ops.flat_map(|r| {
@@ -118,13 +119,13 @@ impl Capture<'_> {
         roots.collect()
     }
 
-    /// The owners of memory that some op writes to.
+    /// Returns the owners of memory that ops write.
     pub fn written_memory(&self) -> BTreeSet<usize> {
         let writes = self.records.iter().filter(|r| r.writes() && !r.is_empty());
         writes.map(|r| r.root).collect()
     }
 
-    /// The owners of memory that attention takes as masks.
+    /// Returns the owners of memory that attention uses as masks.
     pub fn masks(&self) -> BTreeSet<usize> {
         let mask = |r: &Record| {
             let operand = match r.op {
@@ -133,7 +134,7 @@ impl Capture<'_> {
                 _ => return None,
             };
             let mask = &self.records[r.src.get(operand).copied().flatten()?];
-            // Behind a cast, too.
+            // The mask may be a cast of the original.
             let owner = &self.records[mask.root];
             let cast = owner.op.family() == Family::Copy;
             let source = owner.src.first().copied().flatten().filter(|_| cast);
@@ -142,7 +143,7 @@ impl Capture<'_> {
         self.records.iter().filter_map(mask).collect()
     }
 
-    /// The origin of a record's first operand: the record behind its views and these ops.
+    /// Returns the origin of a record's first operand, following views and the ops in `ops`.
     pub fn origin_of<'b>(&'b self, record: &'b Record, ops: &[OpKind]) -> Option<&'b Record> {
         let mut at = record;
         loop {
@@ -154,18 +155,18 @@ impl Capture<'_> {
         }
     }
 
-    /// The last instruction that a line of the capture became.
+    /// Returns the last instruction created from a line of the capture.
     fn inst_at(&self, line: usize) -> Option<Inst> {
         let found = self.captured.lines.iter().rposition(|&l| l == line);
         found.map(Inst::new)
     }
 
-    /// The last instruction that a record became.
+    /// Returns the last instruction created from a record.
     pub fn inst_of(&self, record: &Record) -> Option<Inst> {
         self.inst_at(record.line)
     }
 
-    /// Adds the graph's text to a diagnostic about a line of the capture, with a label.
+    /// Adds the labelled graph excerpt to a diagnostic about a line of the capture.
     pub fn with_excerpt(&self, d: Diagnostic, label: &str) -> Diagnostic {
         match d.line.and_then(|line| self.inst_at(line.get() as usize)) {
             Some(inst) => {
@@ -176,12 +177,12 @@ impl Capture<'_> {
         }
     }
 
-    /// The same of a record.
+    /// Sets a diagnostic's line to the record's, and adds the labelled excerpt.
     pub fn at(&self, record: &Record, label: &str, d: Diagnostic) -> Diagnostic {
         self.with_excerpt(d.line(record.line), label)
     }
 
-    /// The name of a record, or its line where it has none.
+    /// Returns the name of a record, or its line if it is unnamed.
     pub fn name(&self, record: &Record) -> Name {
         if record.name.is_empty() {
             Name::plain(format!("line {}", record.line))
@@ -191,24 +192,24 @@ impl Capture<'_> {
     }
 }
 
-/// A plan as lints see it.
+/// A plan as lint input.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
-    /// The placement that the user asked for.
+    /// The requested placement.
     pub placement: &'a Placement,
     /// The plan.
     pub compiled: &'a CompiledModel,
-    /// Its numbers.
+    /// The plan's figures.
     pub report: &'a PlanReport,
-    /// What to do where the model does not fit; `None` where it does, or nobody waits for the search.
+    /// Configurations that fit, if the model does not fit. `None` if it fits or if advice was not requested.
     pub counsel: Option<&'a Counsel>,
-    /// The search for a configuration that gives up nothing and is faster by more than estimates err; `None` where nobody
-    /// waits for it.
+    /// Searches for a faster configuration that keeps context, precision and sequences. The gain must exceed the error of
+    /// the estimates. `None` if advice was not requested.
     pub faster: Option<&'a dyn Fn() -> Option<Advice>>,
 }
 
 impl<'a> Plan<'a> {
-    /// The names of the tensors that the model uses.
+    /// Returns the names of the tensors that the model uses.
     pub fn tensors(&self) -> Vec<&'a str> {
         let insts = self.compiled.model.graph.insts();
         let names = insts.filter_map(|(_, i)| match &i.op {
@@ -219,38 +220,38 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A command line of llama.cpp for a model, as lints see it.
+/// A llama.cpp command line with its model, as lint input.
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
-    /// The line.
+    /// The command line.
     pub line: &'a CommandLine,
-    /// The model's file.
+    /// The model file.
     pub file: File<'a>,
-    /// The placement that the line asks for, in tpc's terms.
+    /// The requested placement, in tpc's terms.
     pub placement: &'a Placement,
-    /// The release that the line is for.
+    /// The llama.cpp release.
     pub build: &'static Build,
-    /// The back end of each device, where it is known.
+    /// The back end of each device, if known.
     pub backends: &'a [Option<Backend>],
     /// The equivalent `tpc` command.
     pub equivalent: &'a str,
-    /// Whether nothing says how many devices there are.
+    /// True if the number of devices was assumed.
     pub assumed: bool,
 }
 
 impl Command<'_> {
-    /// Whether tensors are to be split among several devices.
+    /// True if tensors are split among several devices.
     pub fn splits_tensors(&self) -> bool {
         self.asks_for_tensors() && self.placement.devices.len() > 1
     }
 
-    /// Whether the line asks for a split of tensors, be it on one device.
+    /// True if the line requests a tensor split, even on one device.
     pub fn asks_for_tensors(&self) -> bool {
         let mode = self.line.value(Setting::SplitMode);
         mode == Some(self.build.tensor_split.mode.as_str())
     }
 
-    /// The reasons why a split of tensors fails, the one that ends the run first.
+    /// Returns the reasons for which a tensor split fails. The first one ends the run.
     pub fn failures(&self) -> Vec<Prediction> {
         let graph = self.file.model.map(|m| &m.graph);
         let geometry = Geometry::new(self.file.header(), graph);
@@ -268,7 +269,7 @@ impl Command<'_> {
         self.build.predict(&geometry, &of)
     }
 
-    /// Whether the release would split the model's tensors as the line places them.
+    /// True if the release can split the model's tensors with this placement.
     pub fn would_split_tensors(&self) -> bool {
         self.failures().is_empty()
     }

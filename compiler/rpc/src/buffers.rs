@@ -1,4 +1,4 @@
-//! The buffers of a connection: their addresses, and which bytes of them a tensor has.
+//! The buffers of a connection: addresses, and the byte ranges of tensors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use crate::refusal::Refusal;
 use crate::request::Part;
 use crate::tensor::Tensor;
 
-/// Tensors begin at multiples of it.
+/// The alignment of tensors in bytes.
 pub const ALIGNMENT: u64 = 128;
 
-/// The first address; none is 0.
+/// The first address. No buffer has address 0.
 const FIRST: u64 = 1 << 40;
 
-/// The memory that all connections share.
+/// The memory pool that all connections share.
 #[derive(Debug)]
 pub struct Pool {
     total: u64,
@@ -22,7 +22,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Memory of so many bytes.
+    /// Creates a pool of `total` bytes.
     pub const fn new(total: u64) -> Pool {
         Pool {
             total,
@@ -30,17 +30,17 @@ impl Pool {
         }
     }
 
-    /// All bytes.
+    /// Returns the size of the pool in bytes.
     pub const fn total(&self) -> u64 {
         self.total
     }
 
-    /// The bytes that nobody has.
+    /// Returns the number of unallocated bytes.
     pub fn free(&self) -> u64 {
         self.total.saturating_sub(self.used.load(Ordering::SeqCst))
     }
 
-    /// Takes bytes, if there are as many.
+    /// Reserves `bytes`. Returns false if the pool has too few free bytes.
     fn take(&self, bytes: u64) -> bool {
         let more = |used: u64| used.checked_add(bytes).filter(|&n| n <= self.total);
         let order = Ordering::SeqCst;
@@ -52,14 +52,14 @@ impl Pool {
     }
 }
 
-/// Bytes of a buffer.
+/// A byte range of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// The buffer.
+    /// The buffer's id, which is its address.
     pub buffer: u64,
-    /// The bytes before it.
+    /// The offset of the first byte in the buffer.
     pub start: u64,
-    /// Its bytes.
+    /// The length in bytes.
     pub len: u64,
 }
 
@@ -69,7 +69,7 @@ struct Buffer {
     size: u64,
 }
 
-/// The buffers of a connection. What they hold is another's.
+/// The buffers of a connection: addresses and sizes only. The [`Client`](crate::Client) holds the contents.
 #[derive(Debug)]
 pub struct Buffers {
     pool: Arc<Pool>,
@@ -79,7 +79,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// No buffers yet, and at most so many.
+    /// Creates an empty set of at most `most` buffers.
     pub const fn new(pool: Arc<Pool>, most: usize) -> Buffers {
         Buffers {
             pool,
@@ -89,15 +89,16 @@ impl Buffers {
         }
     }
 
-    /// The memory that all connections share.
+    /// Returns the memory pool that all connections share.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Allocates a buffer; `None` where memory does not suffice. Its address names it.
+    /// Allocates a buffer and returns its address, which is also its id. Returns `None` if the pool has too few free
+    /// bytes.
     ///
     /// # Errors
-    /// [`Refusal::Limit`] when there are too many buffers.
+    /// Returns [`Refusal::Limit`] if the connection already has the maximum number of buffers.
     pub fn allocate(&mut self, size: u64) -> Result<Option<u64>, Refusal> {
         if self.buffers.len() >= self.most {
             return Err(Refusal::Limit {
@@ -115,16 +116,16 @@ impl Buffers {
         let Some(next) = next else {
             return Ok(None);
         };
-        // Addresses are not used again, so that no old tensor means new memory.
+        // Addresses are never reused. A stale tensor therefore cannot refer to a newer buffer.
         self.next_address = next;
         self.buffers.insert(base, Buffer { base, size });
         Ok(Some(base))
     }
 
-    /// The first address and the bytes of a buffer.
+    /// Returns the first address and the full span of a buffer.
     ///
     /// # Errors
-    /// [`Refusal::Memory`] when there is no such buffer.
+    /// Returns [`Refusal::Memory`] if the buffer does not exist.
     pub fn whole(&self, buffer: u64) -> Result<(u64, Span), Refusal> {
         let found = self
             .buffers
@@ -138,10 +139,10 @@ impl Buffers {
         Ok((found.base, span))
     }
 
-    /// Ends a buffer.
+    /// Frees a buffer.
     ///
     /// # Errors
-    /// [`Refusal::Memory`] when there is no such buffer.
+    /// Returns [`Refusal::Memory`] if the buffer does not exist.
     pub fn free(&mut self, buffer: u64) -> Result<(), Refusal> {
         let (_, span) = self.whole(buffer)?;
         self.buffers.remove(&buffer);
@@ -149,10 +150,10 @@ impl Buffers {
         Ok(())
     }
 
-    /// The bytes of a tensor. One without elements may have no buffer.
+    /// Returns the bytes of a tensor. A tensor without elements may have no buffer.
     ///
     /// # Errors
-    /// [`Refusal::Memory`] when its buffer does not have them.
+    /// Returns [`Refusal::Memory`] if the tensor is not within its buffer.
     pub fn span(&self, tensor: &Tensor) -> Result<Span, Refusal> {
         let name = &tensor.name;
         let outside = || Refusal::Memory(format!("the tensor \"{name}\" is not within its buffer"));
@@ -175,10 +176,10 @@ impl Buffers {
         .ok_or_else(outside)
     }
 
-    /// Some bytes of a tensor, of which a quantised one may have padding behind its last row.
+    /// Returns a byte range of a tensor. The range may include padding after the last row of a quantised tensor.
     ///
     /// # Errors
-    /// [`Refusal::Memory`] when its buffer does not have them.
+    /// Returns [`Refusal::Memory`] if the range is not within the buffer.
     pub fn part(&self, part: &Part) -> Result<Span, Refusal> {
         let span = self.span(&part.tensor)?;
         let (_, whole) = self.whole(span.buffer)?;

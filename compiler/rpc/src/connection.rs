@@ -12,22 +12,22 @@ use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, V
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// Data are passed on in pieces of so many bytes.
+/// Tensor data is passed on in pieces of this many bytes.
 const PIECE: usize = 1 << 20;
 
-/// A stream of bytes both ways.
+/// A bidirectional byte stream.
 pub trait Stream: Read + Write {
-    /// Sets the longest wait for bytes; `None` for ever.
+    /// Sets the read timeout; `None` means no timeout.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system's error.
     fn wait_at_most(&self, limit: Option<Duration>) -> io::Result<()>;
 }
 
 impl Stream for std::net::TcpStream {
     fn wait_at_most(&self, limit: Option<Duration>) -> io::Result<()> {
         self.set_read_timeout(limit)?;
-        // Nobody reads for ever what is sent.
+        // Writes always have a timeout, because a client may stop reading.
         self.set_write_timeout(limit.or(Some(Duration::from_secs(600))))
     }
 }
@@ -46,7 +46,7 @@ struct Connection<'a, S> {
 /// Serves a connection until the client closes it.
 ///
 /// # Errors
-/// [`Refusal`] when the client is not to be served further.
+/// Returns a [`Refusal`] if the connection must be closed.
 pub fn serve<S: Stream>(
     stream: S,
     client: Box<dyn Client + '_>,
@@ -69,8 +69,8 @@ pub fn serve<S: Stream>(
 }
 
 impl<S: Stream> Connection<'_, S> {
-    /// The head of the next request; `None` when the client has closed the connection. A client that has greeted may take
-    /// its time.
+    /// Reads the head of the next request. Returns `None` if the client has closed the connection. After the greeting
+    /// there is no timeout between requests.
     fn head(&mut self) -> Result<Option<Head>, Refusal> {
         let patience = (!self.greeted).then_some(self.limits.stall);
         self.stream.wait_at_most(patience)?;
@@ -103,7 +103,7 @@ impl<S: Stream> Connection<'_, S> {
                 most,
             });
         }
-        // Data of tensors are not part of what is decoded.
+        // Tensor data is not decoded; only the fields before it are.
         let fixed = match (head.command, head.command.length()) {
             (Command::SetTensor, Length::AtLeast(n)) => n,
             _ => head.length,
@@ -113,7 +113,7 @@ impl<S: Stream> Connection<'_, S> {
         self.perform(request)
     }
 
-    /// The longest payload of a command.
+    /// Returns the maximum payload length of a command.
     fn most(&self, command: Command) -> u64 {
         match command.length() {
             Length::Exactly(n) => n,
@@ -124,7 +124,7 @@ impl<S: Stream> Connection<'_, S> {
         }
     }
 
-    /// Reads so many bytes. Memory is taken as they come.
+    /// Reads a payload of `length` bytes. Memory grows as bytes arrive.
     fn payload(&mut self, length: u64) -> Result<Vec<u8>, Refusal> {
         let mut out = Vec::new();
         let read = (&mut self.stream).take(length).read_to_end(&mut out)?;
@@ -152,7 +152,7 @@ impl<S: Stream> Connection<'_, S> {
             Request::FreeBuffer { buffer } => {
                 self.buffers.free(buffer)?;
                 self.client.freed(buffer);
-                // The last graph may name the buffer.
+                // The last graph may refer to the freed buffer.
                 self.last = None;
                 Ok(())
             }
@@ -164,7 +164,7 @@ impl<S: Stream> Connection<'_, S> {
                 let span = self.buffers.part(&part)?;
                 self.client.fill(span, value)
             }
-            // Quantised rows need no padding here.
+            // Quantised rows need no padding on this server.
             Request::InitTensor(tensor) => self.buffers.span(&tensor).map(|_| ()),
             Request::GetAllocSize(tensor) => {
                 let bytes = tensor.bytes().unwrap_or(u64::MAX);
@@ -215,7 +215,7 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     fn compute(&mut self, graph: &Arc<Graph>) -> Result<(), Refusal> {
-        // Memory may have changed since the graph came.
+        // Buffers may have changed since the graph arrived.
         for &node in &graph.nodes {
             let sources = graph.sources(node).into_iter().flatten();
             for at in sources.chain([node]) {
@@ -239,7 +239,7 @@ impl<S: Stream> Connection<'_, S> {
         self.reply(&reply)
     }
 
-    /// Allocates a buffer, which has the name 0 where memory does not suffice.
+    /// Allocates a buffer and replies with its address and size, or with zeros if memory is insufficient.
     fn allocate(&mut self, size: u64) -> Result<(), Refusal> {
         let Some(buffer) = self.buffers.allocate(size)? else {
             return self.numbers([0, 0]);
@@ -249,7 +249,7 @@ impl<S: Stream> Connection<'_, S> {
         self.numbers([buffer, size])
     }
 
-    /// Receives data.
+    /// Receives tensor data.
     fn receive(&mut self, span: Span) -> Result<(), Refusal> {
         let mut done = 0;
         while done < span.len {
@@ -263,7 +263,7 @@ impl<S: Stream> Connection<'_, S> {
         Ok(())
     }
 
-    /// Sends data.
+    /// Sends tensor data.
     fn send(&mut self, span: Span) -> Result<(), Refusal> {
         self.stream.write_all(&span.len.to_le_bytes())?;
         let mut done = 0;

@@ -1,4 +1,4 @@
-//! What a server serves: a device, and what it does for a connection.
+//! The interface between the server and a device.
 
 use std::sync::Arc;
 
@@ -10,57 +10,57 @@ use crate::tensor::Tensor;
 
 /// A device that connections share.
 pub trait Device: Send + Sync {
-    /// The device's side of a new connection.
+    /// Returns the device's side of a new connection.
     fn connect(&self) -> Box<dyn Client>;
 }
 
-/// The device's side of a connection. All spans are within buffers of the connection.
+/// The device's side of a connection. All spans are within the connection's buffers.
 pub trait Client {
-    /// A buffer was allocated, all of whose bytes this is.
+    /// Allocates memory for a new buffer; `whole` spans the buffer.
     ///
     /// # Errors
-    /// When the device does not have the memory after all.
+    /// Returns an error if the device does not have enough memory.
     fn allocated(&mut self, whole: Span) -> Result<(), Refusal>;
 
-    /// A buffer was freed.
+    /// Frees a buffer.
     fn freed(&mut self, buffer: u64);
 
-    /// Gives bytes one value.
+    /// Fills bytes with one value.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns an error if the device fails.
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal>;
 
-    /// Bytes of a tensor come: all of `part`, which lie at `span`. The data come by [`Client::write`].
+    /// Announces a write of `part`, located at `span`. The data follows in calls of [`Client::write`].
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns an error if the device fails.
     fn begin_write(&mut self, part: &Part, span: Span) -> Result<(), Refusal>;
 
-    /// Writes some of the bytes that were announced, which lie from `start` of the buffer on.
+    /// Writes a piece of the announced data at offset `start` of the buffer.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns an error if the device fails.
     fn write(&mut self, buffer: u64, start: u64, data: &[u8]) -> Result<(), Refusal>;
 
-    /// Whether the device has a tensor's data already, by their hash. The bytes are those from `span` on.
+    /// Returns true if the device already has data with this hash for the tensor. The data starts at `span`.
     fn has(&mut self, tensor: &Tensor, span: Span, hash: u64) -> bool;
 
-    /// Appends bytes.
+    /// Appends the bytes of `span` to `out`.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns an error if the device fails.
     fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal>;
 
-    /// Copies a tensor to another of the same form.
+    /// Copies a tensor to another with the same type, sizes and strides.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns an error if the device fails.
     fn copy(&mut self, from: Span, to: Span) -> Result<(), Refusal>;
 
     /// Computes a graph.
     ///
     /// # Errors
-    /// When the device cannot.
+    /// Returns an error if the device cannot compute the graph.
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal>;
 }

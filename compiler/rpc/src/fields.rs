@@ -1,8 +1,8 @@
-//! Fields of a payload, read one after another.
+//! The fields of a payload, read in order.
 
 use crate::refusal::Refusal;
 
-/// The rest of a payload.
+/// The unread rest of a payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(&'a [u8]);
 
@@ -11,7 +11,7 @@ impl<'a> Fields<'a> {
         Fields(bytes)
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(short)?;
         self.0 = rest;
@@ -34,12 +34,12 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The bytes that are left.
+    /// Returns the number of unread bytes.
     pub(crate) const fn left(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// Fails where bytes are left.
+    /// Returns an error if unread bytes remain.
     pub(crate) fn end(&self) -> Result<(), Refusal> {
         match self.0 {
             [] => Ok(()),

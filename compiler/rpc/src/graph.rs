@@ -1,4 +1,4 @@
-//! Graphs as messages have them, checked.
+//! Graphs decoded from messages and checked.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::protocol::TENSOR_BYTES;
 use crate::refusal::Refusal;
 use crate::tensor::Tensor;
 
-/// A graph of a client: tensors, of which some are computed.
+/// A client's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// All tensors: those that are computed, their sources, and what these come from.
+    /// All tensors: the nodes, their sources, and the tensors that sources view.
     pub tensors: Vec<Tensor>,
-    /// The tensors that are computed, in the order of computation, by position.
+    /// The positions of the computed tensors, in execution order.
     pub nodes: Vec<usize>,
-    /// The position of each id.
+    /// The position of each tensor id.
     positions: BTreeMap<u64, usize>,
 }
 
 impl Graph {
-    /// Reads the message behind its device.
+    /// Reads a graph from the message's fields after the device.
     pub(crate) fn read(from: &mut Fields<'_>, limits: &Limits) -> Result<Graph, Refusal> {
         let n_nodes = count(from, 8, limits)?;
         let mut ids = Vec::new();
@@ -51,25 +51,25 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The position of a tensor; `None` for the id 0.
+    /// Returns the position of the tensor with this id, or `None` for id 0.
     pub fn position(&self, id: u64) -> Option<usize> {
         self.positions.get(&id).copied()
     }
 
-    /// The tensor that owns the memory of a tensor, by position: itself, or what it is a view of.
+    /// Returns the position of the tensor that owns this tensor's memory: the root of its chain of views, or itself.
     pub fn owner(&self, position: usize) -> usize {
         let of = self.tensors.get(position).map_or(0, |t| t.view_src);
         let Some(mut at) = self.position(of) else {
             return position;
         };
-        // Views of views are rare, and the check has found no circles.
+        // Chains of views are short, and `check` has excluded cycles.
         while let Some(next) = self.position(self.tensors[at].view_src) {
             at = next;
         }
         at
     }
 
-    /// The sources of a tensor by position, as far as the last that is there.
+    /// Returns the positions of a tensor's sources, up to the last present one.
     pub fn sources(&self, position: usize) -> Vec<Option<usize>> {
         let mut out: Vec<Option<usize>> = self.tensors[position]
             .src
@@ -82,7 +82,8 @@ impl Graph {
         out
     }
 
-    /// Checks that every reference has a tensor, that no view is a view of itself, and that sources come first.
+    /// Checks that every referenced tensor exists, that views have no cycles, and that sources are computed before
+    /// their uses.
     fn check(&self) -> Result<(), Refusal> {
         for t in &self.tensors {
             let mut named = t.src.iter().chain([&t.view_src]).filter(|id| **id != 0);
@@ -114,7 +115,7 @@ impl Graph {
             let t = &self.tensors[node];
             let late = |at: usize| turn[at].is_some_and(|when| when >= i);
             for (k, source) in self.sources(node).into_iter().enumerate() {
-                // A conversion is a copy to itself.
+                // A conversion is a copy whose second source is its own result.
                 let itself = source == Some(node) && t.op == OpKind::Cpy && k == 1;
                 if !itself && source.is_some_and(late) {
                     return Err(wrong(&t.name, "is computed before one of its sources"));
@@ -128,14 +129,14 @@ impl Graph {
         Ok(())
     }
 
-    /// Whether the tensor at that position computes something, instead of looking at memory.
+    /// True if the tensor at this position is computed. Leaves and views are not.
     pub fn computes(&self, position: usize) -> bool {
         let family = self.tensors[position].op.family();
         !matches!(family, Family::Leaf | Family::View)
     }
 }
 
-/// A number of things of so many bytes each, which are there.
+/// Reads a count of items of `bytes` bytes each, and checks that the message is long enough.
 fn count(from: &mut Fields<'_>, bytes: u64, limits: &Limits) -> Result<usize, Refusal> {
     let n = u64::from(from.u32()?);
     if n > limits.tensors {

@@ -1,21 +1,21 @@
 //! # ggml's RPC protocol, served
 //!
-//! Any program of llama.cpp hands over its graph, and its weights, to a device that it reaches by `--rpc`. This crate is the
-//! server's side of version 7: messages as types, checked, and connections that give them to a [`Device`].
+//! Any llama.cpp program can send its graph and weights to a device given by `--rpc`. This crate is the server side of
+//! protocol version 7: typed, checked messages, and connections that pass them to a [`Device`].
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | [`protocol`] | the table of commands with their numbers and lengths |
 //! | [`Tensor`], [`Graph`], [`Request`] | messages, decoded strictly |
-//! | [`Buffers`] | addresses: which bytes of which buffer a tensor has |
-//! | [`Device`], [`Client`] | what is served: memory and graphs |
-//! | [`Captures`] | a device that writes graphs down |
-//! | [`serve`], [`Server`] | a connection; a thread for each |
-//! | [`Refusal`], [`Limits`] | why and when a client is not served further |
+//! | [`Buffers`] | addresses, and the byte range of each tensor |
+//! | [`Device`], [`Client`] | the interface to memory and graph execution |
+//! | [`Captures`] | a device that records graphs |
+//! | [`serve`], [`Server`] | one connection; a thread for each connection |
+//! | [`Refusal`], [`Limits`] | the reasons for closing a connection, and the limits |
 //!
-//! The client is not trusted: every length, number, type, id and address of a message is checked before it is used, memory is
-//! taken only as data come, and what one connection does wrong closes that one alone. A connection has buffers of its own: no
-//! other can name them.
+//! The client is not trusted. Every length, number, type, id and address is checked before use. Memory grows only as
+//! data arrives. An error closes only the connection that caused it. Each connection has its own buffers, which other
+//! connections cannot address.
 
 mod buffers;
 mod capture;

@@ -1,4 +1,4 @@
-//! Limits on what clients may ask for, and on how long they are waited for.
+//! Limits on clients' requests, and timeouts.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use std::time::Duration;
 pub struct Limits {
     /// The bytes that all clients together may allocate.
     pub memory: u64,
-    /// The connections that are open at once.
+    /// The maximum number of open connections.
     pub connections: usize,
-    /// The buffers of a connection.
+    /// The maximum number of buffers per connection.
     pub buffers: usize,
-    /// The tensors of a graph.
+    /// The maximum number of tensors per graph.
     pub tensors: u64,
-    /// The longest wait for the greeting, and for the next bytes within a message.
+    /// The timeout for the greeting, and for the next bytes within a message.
     pub stall: Duration,
 }
 
 impl Limits {
-    /// The limits of a server with so many bytes of memory.
+    /// Returns the default limits of a server with `memory` bytes.
     pub const fn new(memory: u64) -> Limits {
         Limits {
             memory,

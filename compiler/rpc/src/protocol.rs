@@ -1,28 +1,28 @@
 //! The protocol's table: commands with their numbers and lengths.
 //!
-//! A request is a byte of command, eight of length and as many of payload; a reply is eight bytes of length and as many of
-//! payload. All numbers are little-endian, and structures have no gaps.
+//! A request is one byte of command, eight bytes of payload length, and the payload. A reply is eight bytes of payload
+//! length and the payload. All numbers are little-endian, and structures have no padding.
 
 use crate::refusal::Refusal;
 
 /// The version of the protocol: major, minor, patch.
 pub const VERSION: [u8; 3] = [7, 0, 0];
 
-/// The bytes of a tensor in a message.
+/// The size of a tensor in a message, in bytes.
 pub const TENSOR_BYTES: u64 = 296;
 
-/// The bytes of a connection's capabilities.
+/// The size of a connection's capabilities, in bytes.
 pub const CAPABILITIES: u64 = 24;
 
-/// The most sources of a tensor.
+/// The maximum number of sources of a tensor.
 pub const SOURCES: usize = 10;
 
 /// The length of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Exactly so many bytes.
+    /// Exactly this many bytes.
     Exactly(u64),
-    /// So many bytes, or more.
+    /// At least this many bytes.
     AtLeast(u64),
 }
 
@@ -37,10 +37,10 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Every command, in the order of numbers.
+            /// All commands, in ascending order of number.
             pub const ALL: &'static [Command] = &[$(Command::$variant),*];
 
-            /// The command of this number.
+            /// Returns the command with the given number.
             pub const fn from_number(number: u8) -> Option<Command> {
                 match number {
                     $($number => Some(Command::$variant),)*
@@ -48,14 +48,14 @@ macro_rules! commands {
                 }
             }
 
-            /// The name.
+            /// Returns the command's name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Command::$variant => $name,)*
                 }
             }
 
-            /// The length of its payload.
+            /// Returns the allowed payload length.
             pub const fn length(self) -> Length {
                 match self {
                     $(Command::$variant => $length,)*
@@ -88,7 +88,7 @@ commands! {
     MemsetTensor = 17, "MEMSET_TENSOR", Exactly(TENSOR_BYTES + 17);
 }
 
-/// The bytes of the head of a request.
+/// The size of a request's head, in bytes.
 pub const HEAD: usize = 9;
 
 /// The head of a request.
@@ -96,15 +96,15 @@ pub const HEAD: usize = 9;
 pub struct Head {
     /// The command.
     pub command: Command,
-    /// The bytes of its payload.
+    /// The payload length in bytes.
     pub length: u64,
 }
 
 impl Head {
-    /// Reads a head.
+    /// Parses a head.
     ///
     /// # Errors
-    /// [`Refusal::Message`] for an unknown command, or a length that it cannot have.
+    /// Returns [`Refusal::Message`] for an unknown command, or if the command does not allow the length.
     pub fn parse(bytes: [u8; HEAD]) -> Result<Head, Refusal> {
         let [number, length @ ..] = bytes;
         let length = u64::from_le_bytes(length);

@@ -1,4 +1,4 @@
-//! The reasons for which a connection is closed.
+//! Reasons for closing a connection.
 
 use std::io;
 
@@ -6,46 +6,46 @@ use tpc_diag::{Code, Diagnostic};
 
 use crate::codes;
 
-/// The reason why a client is not served further.
+/// A reason for closing a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Not a message of the protocol.
+    /// A malformed message.
     #[error("{0}")]
     Message(String),
-    /// A tensor that ggml does not have.
+    /// A tensor that ggml cannot represent.
     #[error("tensor \"{name}\": {what}")]
     Tensor {
-        /// Its name.
+        /// The tensor's name.
         name: String,
-        /// What is wrong with it.
+        /// The defect.
         what: String,
     },
-    /// Memory that the client does not have.
+    /// An access outside the client's memory.
     #[error("{0}")]
     Memory(String),
-    /// More than the server allows.
+    /// A request above a limit of the server.
     #[error("{what}: {asked}, and the limit is {most}")]
     Limit {
-        /// What there is a limit on.
+        /// The limited quantity.
         what: &'static str,
-        /// What the client asks for.
+        /// The requested amount.
         asked: u64,
         /// The limit.
         most: u64,
     },
-    /// Not a graph.
+    /// An invalid graph.
     #[error("{0}")]
     Graph(String),
     /// The connection ended within a message.
     #[error("the connection ended within a message: {0}")]
     Lost(#[from] io::Error),
-    /// The device cannot do what is asked for.
+    /// The device cannot execute the request.
     #[error("{0}")]
     Device(Box<Diagnostic>),
 }
 
 impl Refusal {
-    /// Something that is no message of the protocol.
+    /// Creates a refusal of a malformed message.
     pub(crate) fn message(what: impl Into<String>) -> Refusal {
         Refusal::Message(what.into())
     }
@@ -62,7 +62,7 @@ impl Refusal {
         }
     }
 
-    /// The diagnostic for the server's terminal; `client` names the connection.
+    /// Returns the diagnostic for the server's terminal; `client` names the connection.
     pub fn diagnostic(&self, client: &str) -> Diagnostic {
         if let Refusal::Device(d) = self {
             return (**d).clone();

@@ -1,4 +1,4 @@
-//! Requests, decoded.
+//! Decoded requests.
 
 use crate::fields::Fields;
 use crate::graph::Graph;
@@ -7,83 +7,83 @@ use crate::protocol::{Command, SOURCES};
 use crate::refusal::Refusal;
 use crate::tensor::Tensor;
 
-/// Bytes of a tensor.
+/// A byte range of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The tensor.
     pub tensor: Tensor,
-    /// The bytes before it.
+    /// The offset of the first byte in the tensor.
     pub offset: u64,
-    /// Its bytes.
+    /// The length in bytes.
     pub size: u64,
 }
 
-/// A request. Of `SET_TENSOR` it has what stands before the data.
+/// A request. For `SET_TENSOR`, it excludes the tensor data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The greeting.
     Hello,
-    /// The number of devices.
+    /// Asks for the number of devices.
     DeviceCount,
-    /// Memory of a device.
+    /// Allocates a buffer.
     AllocBuffer {
-        /// Its bytes.
+        /// The size in bytes.
         size: u64,
     },
-    /// The alignment of tensors.
+    /// Asks for the alignment of tensors.
     GetAlignment,
-    /// The largest buffer.
+    /// Asks for the maximum buffer size.
     GetMaxSize,
-    /// The first address of a buffer.
+    /// Asks for the first address of a buffer.
     BufferGetBase {
         /// The buffer.
         buffer: u64,
     },
-    /// The end of a buffer.
+    /// Frees a buffer.
     FreeBuffer {
         /// The buffer.
         buffer: u64,
     },
-    /// One value for all bytes of a buffer.
+    /// Fills a buffer with one byte value.
     BufferClear {
         /// The buffer.
         buffer: u64,
         /// The value.
         value: u8,
     },
-    /// Data, which follow.
+    /// Writes tensor data, which follows the request.
     SetTensor(Box<Part>),
-    /// Data by their hash.
+    /// Asks if the device already has tensor data with this hash.
     SetTensorHash {
         /// The tensor.
         tensor: Box<Tensor>,
-        /// The bytes before the data.
+        /// The offset of the data in the tensor, in bytes.
         offset: u64,
-        /// FNV-1a of the data.
+        /// The FNV-1a hash of the data.
         hash: u64,
     },
-    /// Data, to be sent back.
+    /// Reads tensor data.
     GetTensor(Box<Part>),
-    /// A copy.
+    /// Copies a tensor.
     CopyTensor {
-        /// From here.
+        /// The source.
         from: Box<Tensor>,
-        /// To here.
+        /// The target.
         to: Box<Tensor>,
     },
-    /// A graph, to be computed.
+    /// Computes a graph.
     GraphCompute(Box<Graph>),
-    /// The last graph again.
+    /// Computes the last graph again.
     GraphRecompute,
-    /// Free and all memory.
+    /// Asks for free and total memory.
     GetDeviceMemory,
-    /// A quantised tensor with short rows was made.
+    /// Announces a new quantised tensor with short rows.
     InitTensor(Box<Tensor>),
-    /// The bytes that a tensor takes.
+    /// Asks for the allocation size of a tensor.
     GetAllocSize(Box<Tensor>),
-    /// One value for some bytes of a tensor.
+    /// Fills a byte range of a tensor with one value.
     MemsetTensor {
-        /// The bytes.
+        /// The byte range.
         part: Box<Part>,
         /// The value.
         value: u8,
@@ -91,10 +91,10 @@ pub enum Request {
 }
 
 impl Request {
-    /// Decodes a payload: all of it, or of `SET_TENSOR` what stands before the `data` further bytes.
+    /// Decodes a payload. For `SET_TENSOR`, `payload` excludes the `data` bytes of tensor data that follow.
     ///
     /// # Errors
-    /// [`Refusal`] for anything that is not exactly such a request.
+    /// Returns a [`Refusal`] if the payload is not exactly one valid request.
     pub fn decode(
         command: Command,
         payload: &[u8],
@@ -117,7 +117,7 @@ fn decode(
     let tensor = |from: &mut Fields<'_>| Tensor::required(from).map(Box::new);
     Ok(match command {
         Command::Hello => {
-            // Capabilities of other transports than TCP: there are none here.
+            // Capabilities of transports other than TCP, which this server does not support.
             from.array::<24>()?;
             Request::Hello
         }
@@ -142,7 +142,7 @@ fn decode(
         },
         Command::SetTensor => {
             let tensor = Tensor::required(from)?;
-            // The client may keep what it sends by its hash; nothing is kept here.
+            // The client's hint that the data may be cached by hash. This server has no cache.
             from.u8()?;
             Request::SetTensor(Box::new(Part {
                 tensor,
@@ -180,7 +180,7 @@ fn decode(
     })
 }
 
-/// Reads a device, of which there is one.
+/// Reads a device number, which must be 0.
 fn device(from: &mut Fields<'_>) -> Result<(), Refusal> {
     match from.u32()? {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! A server: a thread per connection.
+//! A server with one thread per connection.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +14,10 @@ use crate::device::Device;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 
-/// The time between two looks at whether someone connects or the server is to end.
+/// The polling interval for new connections and for the end condition.
 const NAP: Duration = Duration::from_millis(2);
 
-/// What happens at a server.
+/// An event of a connection.
 #[derive(Debug)]
 pub enum Event {
     /// A client has connected.
@@ -28,10 +28,10 @@ pub enum Event {
     Refused(Refusal),
 }
 
-/// Who is told what happens to a client, by its name.
+/// A callback that receives the client's name and the event.
 pub type Tell = Arc<dyn Fn(&str, Event) + Send + Sync>;
 
-/// A server that listens.
+/// A listening server.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -39,23 +39,23 @@ pub struct Server {
     pool: Arc<Pool>,
 }
 
-/// The connections that are open, with a handle that ends each.
+/// The open connections, each with a stream handle for shutting it down.
 type Open = Arc<Mutex<BTreeMap<u64, TcpStream>>>;
 
-/// The number of connections so far and of those that are open.
+/// The number of connections: in total, and open now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// All so far.
+    /// All connections so far.
     pub ever: u64,
-    /// Those that are open.
+    /// The open connections.
     pub open: usize,
 }
 
 impl Server {
-    /// Listens at an address; the port 0 is any that is free.
+    /// Listens at an address. Port 0 selects any free port.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system's error if the address cannot be bound.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -66,21 +66,21 @@ impl Server {
         })
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which the server listens.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The bytes that no client has.
+    /// Returns the number of unallocated bytes.
     pub fn free_memory(&self) -> u64 {
         self.pool.free()
     }
 
-    /// Serves clients until `ends` says so; then all connections are closed. `tell` is told what happens to each, by its
-    /// name.
+    /// Serves clients until `ends` returns true, then closes all connections. `tell` receives each event with the
+    /// client's name.
     pub fn run(&self, device: &Arc<dyn Device>, tell: &Tell, ends: &mut dyn FnMut(Count) -> bool) {
         let open: Open = Arc::default();
         let next = AtomicU64::new(0);
@@ -108,7 +108,7 @@ impl Server {
                     };
                     threads.extend(job.start(stream));
                 }
-                // Nobody, or someone who has gone away again.
+                // No connection is waiting, or the client has already disconnected.
                 Err(_) => thread::sleep(NAP),
             }
         }
@@ -137,7 +137,7 @@ struct Job {
 }
 
 impl Job {
-    /// Serves the connection in a thread of its own, unless there are too many.
+    /// Serves the connection in its own thread. Refuses it if the connection limit is reached.
     fn start(self, stream: TcpStream) -> Option<thread::JoinHandle<()>> {
         if let Err(refusal) = self.admit(&stream) {
             (self.tell)(&self.name, Event::Refused(refusal));

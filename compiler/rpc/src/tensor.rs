@@ -1,4 +1,4 @@
-//! Tensors as messages describe them, checked.
+//! Tensors decoded from messages and checked.
 
 use tpc_ggml::capture::packed;
 use tpc_ggml::op::OpKind;
@@ -8,48 +8,48 @@ use crate::fields::Fields;
 use crate::protocol::SOURCES;
 use crate::refusal::Refusal;
 
-/// More elements than any memory has.
+/// The maximum number of elements, above any machine's memory.
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// The words of `op_params`.
+/// The number of 32-bit words in `op_params`.
 const PARAMS: usize = 16;
-/// The bytes of a name.
+/// The number of bytes in a name field.
 const NAME: usize = 64;
 
-/// A tensor of a client.
+/// A client's tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// The client's name of it; 0 for none.
+    /// The client's id of the tensor, or 0 for no tensor.
     pub id: u64,
     /// The element type.
     pub dtype: DType,
-    /// The buffer that has its memory; 0 where this server has not.
+    /// The buffer with the tensor's memory, or 0 if that memory is not on this server.
     pub buffer: u64,
     /// The sizes.
     pub ne: [u64; RANK],
     /// The strides in bytes.
     pub nb: [u64; RANK],
-    /// The op; a kind of `UNARY` or `GLU` stands for itself.
+    /// The op. The kinds of `UNARY` and `GLU` are separate ops.
     pub op: OpKind,
     /// ggml's `op_params`.
     pub params: [i32; PARAMS],
     /// ggml's flags.
     pub flags: i32,
-    /// The ids of the sources, 0 for none.
+    /// The ids of the sources, or 0 for an absent source.
     pub src: [u64; SOURCES],
-    /// The id of the tensor that it is a view of, 0 for none.
+    /// The id of the tensor that this one is a view of, or 0.
     pub view_src: u64,
-    /// The bytes from there.
+    /// The byte offset within the viewed tensor.
     pub view_offs: u64,
-    /// The address of its first element.
+    /// The address of the first element.
     pub data: u64,
-    /// Its name, for people only.
+    /// The tensor's name. It is used only in messages.
     pub name: String,
-    /// How often it is a source in the whole graph of the client, of which a message may have a part.
+    /// The number of uses as a source in the client's whole graph. A message may contain only part of that graph.
     pub use_count: i32,
 }
 
 impl Tensor {
-    /// Reads a tensor; `None` for one that is left out.
+    /// Reads a tensor. Returns `None` for an absent tensor (id 0).
     pub(crate) fn read(from: &mut Fields<'_>) -> Result<Option<Tensor>, Refusal> {
         let id = from.u64()?;
         let type_id = from.u32()?;
@@ -104,12 +104,12 @@ impl Tensor {
         }
     }
 
-    /// Reads a tensor that is there.
+    /// Reads a tensor that must be present.
     pub(crate) fn required(from: &mut Fields<'_>) -> Result<Tensor, Refusal> {
         Tensor::read(from)?.ok_or_else(|| Refusal::message("a tensor is missing"))
     }
 
-    /// The bytes from its first element to the end of its last; `None` where they overflow.
+    /// Returns the number of bytes from the first element to the end of the last, or `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         if self.ne.contains(&0) {
             return Some(0);
@@ -124,13 +124,13 @@ impl Tensor {
             })
     }
 
-    /// Whether it has no gaps, its axes in order.
+    /// True if the tensor has no gaps and its axes are in order.
     pub fn is_packed(&self) -> bool {
         self.nb == packed(self.dtype, self.ne)
     }
 }
 
-/// Reads as many values as an array has.
+/// Reads `N` values.
 fn array<T: Copy + Default, const N: usize>(
     mut next: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<[T; N], Refusal> {
@@ -141,13 +141,14 @@ fn array<T: Copy + Default, const N: usize>(
     Ok(out)
 }
 
-/// The text before the first zero byte.
+/// Returns the text before the first zero byte.
 fn name(bytes: [u8; NAME]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(NAME);
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The strides, which a message has in 32 bits: those of a packed tensor above 4 GiB lost bits that its sizes give back.
+/// Restores the strides from the 32-bit values in a message. For a packed tensor above 4 GiB, the truncated strides are
+/// recomputed from the sizes.
 fn strides(
     dtype: DType,
     ne: [u64; RANK],

@@ -1,43 +1,42 @@
-//! Ids into text, as they come.
+//! Incremental conversion of ids to text.
 
 use tpc_diag::Diagnostic;
 
 use super::tokenizer::Tokenizer;
 use super::vocabulary::TokenKind;
 
-/// Where the first token stands.
+/// The position of the first token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At the begin of a text: the space that the tokenizer put there is taken away.
+    /// The start of a text: the space that the tokenizer added is removed.
     Text,
-    /// After other text, as an answer does after its prompt.
+    /// After other text, such as an answer after its prompt.
     Continuation,
 }
 
-/// Whether special tokens are shown.
+/// The visibility of special tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Text alone.
+    /// Only text.
     Text,
-    /// Control tokens too, as the file writes them.
+    /// Text and control tokens, spelled as in the file.
     Special,
 }
 
-/// Turns ids into text, token by token. What it gives is whole UTF-8: bytes that begin a character are held back until
-/// the character is whole. Bytes that are no UTF-8 read as U+FFFD, as [`String::from_utf8_lossy`] reads them, so that
-/// the parts together are what the whole would be.
+/// Converts ids to text, token by token. The output is always valid UTF-8: an incomplete character is held back until
+/// it is complete. Invalid bytes become U+FFFD, exactly as in [`String::from_utf8_lossy`] of the whole text.
 #[derive(Clone, Debug)]
 pub struct Detokenizer<'t> {
     tokenizer: &'t Tokenizer,
     show: Show,
-    /// Whether a leading space is still to be taken away.
+    /// True if a leading space must still be removed.
     strip: bool,
-    /// Bytes that may begin a character.
+    /// The bytes of an incomplete character.
     held: Vec<u8>,
 }
 
 impl<'t> Detokenizer<'t> {
-    /// A detokenizer before its first token.
+    /// Creates a detokenizer before its first token.
     pub fn new(tokenizer: &'t Tokenizer, start: Start, show: Show) -> Detokenizer<'t> {
         Detokenizer {
             tokenizer,
@@ -47,10 +46,10 @@ impl<'t> Detokenizer<'t> {
         }
     }
 
-    /// Appends what can be shown after a token to `out`.
+    /// Appends the text that is complete after this token to `out`.
     ///
     /// # Errors
-    /// No such token.
+    /// Returns an error if the id is not in the vocabulary.
     pub fn push(&mut self, id: u32, out: &mut String) -> Result<(), Diagnostic> {
         let special = self.tokenizer.kind(id).is_some_and(TokenKind::is_special);
         if special && self.show == Show::Text {
@@ -68,13 +67,13 @@ impl<'t> Detokenizer<'t> {
         Ok(())
     }
 
-    /// Moves the characters that are whole to `out`.
+    /// Moves complete characters to `out`.
     fn release(&mut self, out: &mut String) {
         let mut chunks = self.held.utf8_chunks().peekable();
         let mut kept = 0;
         while let Some(chunk) = chunks.next() {
             out.push_str(chunk.valid());
-            // The last bytes may be the begin of a character that goes on.
+            // The last bytes may begin a character that the next token completes.
             if chunks.peek().is_none() && begins_character(chunk.invalid()) {
                 kept = chunk.invalid().len();
             } else if !chunk.invalid().is_empty() {
@@ -84,23 +83,23 @@ impl<'t> Detokenizer<'t> {
         self.held.drain(..self.held.len() - kept);
     }
 
-    /// Appends what was held back, at the end of the text.
+    /// Appends the held bytes at the end of the text.
     pub fn finish(&mut self, out: &mut String) {
         out.push_str(&String::from_utf8_lossy(&self.held));
         self.held.clear();
     }
 }
 
-/// Whether more bytes could make these a character.
+/// True if the bytes are an incomplete character.
 fn begins_character(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|e| e.valid_up_to() == 0 && e.error_len().is_none())
 }
 
 impl Tokenizer {
-    /// The text of these ids.
+    /// Returns the text of these ids.
     ///
     /// # Errors
-    /// An id without a token.
+    /// Returns an error if an id is not in the vocabulary.
     pub fn decode(&self, ids: &[u32], start: Start, show: Show) -> Result<String, Diagnostic> {
         let mut out = String::new();
         let mut detokenizer = Detokenizer::new(self, start, show);

@@ -1,16 +1,16 @@
-//! Strings by number, and numbers by string.
+//! A two-way map between strings and numbers.
 
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// Distinct strings, numbered in the order of their insertion, stored end to end.
+/// Distinct strings, numbered in insertion order and stored end to end.
 ///
-/// The hash is keyed at random, so that no file can choose strings that collide; no order depends on it.
+/// The hash has a random key, so a crafted file cannot cause collisions. The hash does not affect any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     text: String,
-    /// End of each string in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
+    /// The end offset of each string in `text`, in bytes. Invariant: non-decreasing, on character boundaries.
     ends: Vec<usize>,
     table: HashTable<u32>,
     hash: RandomState,
@@ -23,23 +23,23 @@ fn part<'t>(text: &'t str, ends: &[usize], i: u32) -> &'t str {
 }
 
 impl Index {
-    /// Number of strings.
+    /// Returns the number of strings.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// String `i`; `i` is below [`Index::len`].
+    /// Returns string `i`. `i` must be below [`Index::len`].
     pub(crate) fn get(&self, i: u32) -> &str {
         part(&self.text, &self.ends, i)
     }
 
-    /// The number of a string.
+    /// Returns the number of a string.
     pub(crate) fn find(&self, s: &str) -> Option<u32> {
         let hash = self.hash.hash_one(s);
         self.table.find(hash, |&i| self.get(i) == s).copied()
     }
 
-    /// Adds a string, and gives its number; the number of the one that is there as an error.
+    /// Inserts a string and returns its number. Returns the existing number as an error if the string is present.
     pub(crate) fn insert(&mut self, s: &str) -> Result<u32, u32> {
         if let Some(there) = self.find(s) {
             return Err(there);
@@ -53,7 +53,7 @@ impl Index {
         Ok(i)
     }
 
-    /// The number of a string, which is added if it is not there.
+    /// Returns the number of a string, inserting the string if necessary.
     pub(crate) fn intern(&mut self, s: &str) -> u32 {
         self.insert(s).unwrap_or_else(|there| there)
     }

@@ -1,25 +1,25 @@
-//! # Text: from a GGUF file's own metadata to token ids and back
+//! # Text: tokenization with a GGUF file's own metadata
 //!
-//! - A [`Tokenizer`] turns text into token ids, by the vocabulary and the rules that the file names. A file is refused in
-//!   words where its tokenizer is unknown, or its lists contradict each other: nothing that it says is believed.
-//! - A [`Detokenizer`] turns ids into text as they come. What it gives out is always whole UTF-8.
-//! - A [`ChatTemplate`] makes a prompt of a conversation, by the program that the file has for it.
-//! - A [`Sampler`] chooses the next token by the logits of all.
+//! - A [`Tokenizer`] converts text to token ids, using the file's vocabulary and rules. A file with an unknown
+//!   tokenizer or contradictory lists is rejected with a diagnostic. The file is not trusted.
+//! - A [`Detokenizer`] converts ids to text incrementally. Its output is always valid UTF-8.
+//! - A [`ChatTemplate`] renders a conversation to a prompt, using the template in the file.
+//! - A [`Sampler`] chooses the next token from the logits.
 //!
-//! How a text is cut, from the outside in:
+//! A text is tokenized in these steps:
 //!
-//! 1. `partition` cuts out the special tokens that are written in it: control tokens where the caller wants them read,
-//!    tokens that the user defined always.
-//! 2. For byte-level BPE, `pre` cuts the rest into words by the pre-tokenizer that `tokenizer.ggml.pre` names: one table,
-//!    a row a name.
-//! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours, and share the one
-//!    merge (`merge`); the others look for the tokens that a text begins with, and share the one trie (`trie`).
+//! 1. `partition` extracts the special tokens in the text: user-defined tokens always, control tokens only if the
+//!    caller requests this.
+//! 2. For byte-level BPE, `pre` splits the rest into words with the pre-tokenizer named by `tokenizer.ggml.pre`. One
+//!    table has a row for each name.
+//! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours and share the
+//!    algorithm in `merge`. The others search for tokens that are prefixes of the text and share the trie in `trie`.
 //!
 //! Invariants:
 //!
-//! - No text takes more than `O(n log n)` time for a given vocabulary, and none makes the tokenizer panic.
+//! - Tokenization takes at most `O(n log n)` time for a given vocabulary, and never panics.
 //! - The same file and text give the same ids on every machine.
-//! - Ids are those of the file's list, below [`Tokenizer::len`].
+//! - Ids are indices into the file's token list, below [`Tokenizer::len`].
 
 mod byte_level;
 mod chat;

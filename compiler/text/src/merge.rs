@@ -1,45 +1,45 @@
-//! Merging neighbours, best pair first: what byte-pair encoding and SentencePiece have in common.
+//! Merging neighbours, best pair first: shared by byte-pair encoding and SentencePiece.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// No symbol, and no piece.
+/// The value for a missing symbol or piece.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A part of a text: a character at first, longer after merges.
+/// A part of a text: initially one character, longer after merges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
-    /// First byte of the part in the text.
+    /// The offset of the first byte in the text.
     start: u32,
-    /// The byte after its last; equal to `start` for a symbol that a merge took in.
+    /// The offset after the last byte. Equal to `start` if the symbol was merged into its left neighbour.
     end: u32,
-    /// The number of its text, or [`NONE`] for a text without one.
+    /// The number of the part's text, or [`NONE`] for a text without a number.
     pub(crate) piece: u32,
     previous: u32,
     next: u32,
 }
 
 impl Symbol {
-    /// The bytes of the text.
+    /// Returns the byte range in the text.
     pub(crate) fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// A pair that may be merged. The order is that of merges: by rank, then from left to right.
+/// A pair that may be merged. Candidates are ordered by rank, then from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rank: u32,
     left: u32,
     right: u32,
     piece: u32,
-    /// Where the right part ended when the pair was found. Has it grown, or are the two no neighbours any more, the pair
-    /// is out of date; the left one cannot grow otherwise.
+    /// The right part's end when the pair was found. The pair is stale if the right part has grown or is no longer
+    /// adjacent. The left part can only grow by merging this neighbour.
     end: u32,
 }
 
-/// The merge of one text, with buffers that the next text uses again.
+/// The merge of one text. Its buffers are reused for the next text.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
     symbols: Vec<Symbol>,
@@ -47,13 +47,14 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    /// Begins a text without symbols.
+    /// Starts a text without symbols.
     pub(crate) fn clear(&mut self) {
         self.symbols.clear();
         self.queue.clear();
     }
 
-    /// Appends the symbol of the bytes from the last one's end to `end`. A text has fewer than 2^32 - 1 bytes.
+    /// Appends a symbol that ends at byte `end` and begins at the end of the last symbol. A text must have fewer than
+    /// 2^32 - 1 bytes.
     pub(crate) fn push(&mut self, end: usize, piece: u32) {
         let number = |n: usize| u32::try_from(n).expect("invariant: texts are shorter than 4 GiB");
         let at = number(self.symbols.len());
@@ -70,8 +71,8 @@ impl Merger {
         });
     }
 
-    /// Merges neighbours until no pair has a rank. `rank` gives the rank of a pair, the smallest first, and the piece that
-    /// it becomes.
+    /// Merges neighbours until no pair has a rank. `rank` returns a pair's rank and the number of the merged piece.
+    /// Smaller ranks merge first.
     ///
     /// A text of `n` symbols takes at most `3 n` calls of `rank` and `O(n log n)` steps.
     pub(crate) fn run(&mut self, rank: impl Fn(&Symbol, &Symbol) -> Option<(u32, u32)>) {
@@ -120,7 +121,7 @@ impl Merger {
         })
     }
 
-    /// The symbols that are left, in the order of the text.
+    /// Returns the remaining symbols in text order.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = &Symbol> {
         self.symbols.iter().filter(|s| s.start < s.end)
     }

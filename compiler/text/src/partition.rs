@@ -1,61 +1,61 @@
-//! Special tokens that are written in a text.
+//! Special tokens written in a text.
 
 use std::ops::Range;
 
 use super::trie::Trie;
 use super::vocabulary::{TokenKind, Vocabulary};
 
-/// Whether control tokens that are written in a text, such as `<|im_end|>`, are read as these tokens.
+/// The treatment of control tokens written in a text, such as `<|im_end|>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialText {
-    /// They are: the text is a prompt that a template made.
+    /// Control tokens are recognised: the text is a prompt from a template.
     Read,
-    /// They are text as any other: the text is a user's.
+    /// Control tokens are ordinary text: the text comes from a user.
     Plain,
 }
 
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fragment {
-    /// Bytes of the text, to be cut on.
+    /// Bytes of the text for further splitting.
     Text(Range<usize>),
-    /// A token.
+    /// A special token.
     Token(u32),
 }
 
-/// A special token, and the white space that it takes in.
+/// A special token, and the white space that it absorbs.
 #[derive(Clone, Copy, Debug)]
 struct Special {
     id: u32,
-    /// Whether only a caller who wants special tokens read finds it.
+    /// True if the token is found only with [`SpecialText::Read`].
     hidden: bool,
-    /// White space before it is dropped.
+    /// True if white space before the token is dropped.
     strips_left: bool,
-    /// White space after it is dropped.
+    /// True if white space after the token is dropped.
     strips_right: bool,
 }
 
-/// The special tokens of a vocabulary, the longest first; of equally long ones the first.
+/// The special tokens of a vocabulary, longest first. Tokens of equal length keep their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     specials: Vec<Special>,
-    /// The place of each in `specials`.
+    /// The index of each token in `specials`.
     trie: Trie,
 }
 
-/// Which special tokens drop white space around them, by names in the file, which has no key for it.
+/// The special tokens that absorb white space. The file has no key for this; the rule depends on names in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strips {
-    /// None does.
+    /// No token absorbs white space.
     Nothing,
-    /// The token of this text drops what is before it.
+    /// The token with this text absorbs white space before it.
     Left(&'static str),
-    /// Of Phi-3: all drop what is after them, but a few.
+    /// The rule of Phi-3: all but three tokens absorb white space after them.
     Phi3,
 }
 
 impl Strips {
-    /// What the names say: of the model in lower case, the pre-tokenizer and the architecture.
+    /// Returns the rule for the model's name in lower case, the pre-tokenizer and the architecture.
     pub(crate) fn of_names(model: &str, pre: &str, architecture: &str) -> Strips {
         let jina = ["jina-v2-de", "jina-v2-es", "jina-v2-code"];
         let bert = ["nomic-bert-moe", "jina-bert-v3"];
@@ -79,13 +79,13 @@ impl Strips {
     }
 }
 
-/// White space of C's `isspace`.
+/// True if the byte is white space in C's `isspace`.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | 0x09..=0x0d)
 }
 
 impl Partition {
-    /// The special tokens of a vocabulary.
+    /// Creates the partition for a vocabulary.
     pub(crate) fn new(vocabulary: &Vocabulary, strips: Strips) -> Partition {
         let special = |id: u32| {
             let hidden = match vocabulary.kind(id) {
@@ -110,7 +110,7 @@ impl Partition {
         Partition { specials, trie }
     }
 
-    /// Cuts a text at its special tokens. Longer tokens are found before shorter ones, wherever they are.
+    /// Splits a text at its special tokens. Longer tokens take precedence at any position.
     pub(crate) fn cut(
         &self,
         vocabulary: &Vocabulary,
@@ -122,7 +122,7 @@ impl Partition {
             return fragments;
         }
         fragments.push(Fragment::Text(0..text.len()));
-        // Most of thousands of special tokens are not in the text; each of the others is looked for by itself.
+        // Vocabularies may have thousands of special tokens. Find the few that are present before searching for each.
         let bytes = text.as_bytes();
         let mut seen = vec![false; self.specials.len()];
         for at in 0..bytes.len() {
@@ -145,7 +145,7 @@ impl Partition {
 }
 
 impl Special {
-    /// Cuts a part of a text wherever this token is.
+    /// Splits a part of a text at each occurrence of this token.
     fn cut(
         self,
         vocabulary: &Vocabulary,

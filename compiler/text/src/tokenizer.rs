@@ -1,4 +1,4 @@
-//! The tokenizer of a file.
+//! The tokenizer of a model file.
 
 use tpc_diag::{Diagnostic, suggest};
 use tpc_gguf::{GgufFile, Metadata};
@@ -14,7 +14,7 @@ use super::vocabulary::{self, Defaults, SpecialTokens, TokenKind, Vocabulary, un
 const MODEL: &str = "tokenizer.ggml.model";
 const PRE: &str = "tokenizer.ggml.pre";
 
-/// The algorithms that are supported, by `tokenizer.ggml.model`.
+/// The supported values of `tokenizer.ggml.model`.
 const MODELS: [&str; 8] = [
     "bert",
     "gemma4",
@@ -26,33 +26,33 @@ const MODELS: [&str; 8] = [
     "whitespace",
 ];
 
-/// The longest part of a text that is looked at as a whole, in bytes; a longer one is cut there. It bounds what the numbers
-/// of bytes have to hold, also where a space is written by three.
+/// The maximum length of a part that is tokenized at once, in bytes. Longer parts are split there. The limit keeps
+/// offsets below 2^32, even if each space is replaced by three bytes.
 const LONGEST: usize = 1 << 30;
 
-/// Whether a text gets the tokens that the file wants at its begin and end.
+/// The treatment of the begin and end tokens that the file requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
-    /// It does.
+    /// The tokens are added.
     Add,
-    /// It does not: it is a part of a text.
+    /// The tokens are omitted: the text is a part of a longer one.
     Omit,
 }
 
-/// Turns text into token ids, and ids into bytes.
+/// Converts text to token ids, and ids to bytes.
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
     vocabulary: Vocabulary,
     special: SpecialTokens,
     partition: Partition,
     model: Model,
-    /// The tokens that a text begins and ends with.
+    /// The tokens added before and after a text.
     begin: Option<u32>,
     end: Option<u32>,
     notes: Vec<Diagnostic>,
 }
 
-/// What a kind of tokenizer does where the file does not say.
+/// The defaults of a kind of tokenizer for keys that the file lacks.
 struct Habits {
     defaults: Defaults,
     add_bos: bool,
@@ -60,15 +60,15 @@ struct Habits {
 }
 
 impl Tokenizer {
-    /// The tokenizer of a model.
+    /// Creates the tokenizer of a model.
     ///
     /// # Errors
-    /// TPC0560 to TPC0563: there is none, it is unknown, or its lists contradict each other.
+    /// Returns TPC0560 to TPC0563 if the tokenizer is missing or unknown, or if its lists contradict each other.
     pub fn from_gguf(file: &GgufFile) -> Result<Tokenizer, Diagnostic> {
         Tokenizer::from_metadata(file.header().metadata())
     }
 
-    /// The tokenizer that metadata describe.
+    /// Creates a tokenizer from metadata.
     ///
     /// # Errors
     /// As [`Tokenizer::from_gguf`].
@@ -107,42 +107,42 @@ impl Tokenizer {
         })
     }
 
-    /// What is worth knowing of the file's tokenizer: guesses, and keys that were not used.
+    /// Returns notes on the file's tokenizer: guesses, and unused keys.
     pub fn notes(&self) -> &[Diagnostic] {
         &self.notes
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.vocabulary.len()
     }
 
-    /// Whether there are none, which no file that was read has.
+    /// True if the vocabulary is empty, which is impossible for a tokenizer read from a file.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The special tokens.
+    /// Returns the special tokens.
     pub fn special(&self) -> &SpecialTokens {
         &self.special
     }
 
-    /// Whether a token ends a generation.
+    /// True if the token ends a generation.
     pub fn ends_generation(&self, id: u32) -> bool {
         self.special.ends.binary_search(&id).is_ok()
     }
 
-    /// The text of a token as the file has it, in which bytes and spaces may be written by other characters.
+    /// Returns the token's text as spelled in the file, where other characters may represent bytes and spaces.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.known(id).then(|| self.vocabulary.text(id))
     }
 
-    /// The kind of a token.
+    /// Returns the kind of a token.
     pub fn kind(&self, id: u32) -> Option<TokenKind> {
         self.known(id).then(|| self.vocabulary.kind(id))
     }
 
-    /// The token of a text as the file has it.
+    /// Returns the token with this text, as spelled in the file.
     pub fn find(&self, text: &str) -> Option<u32> {
         self.vocabulary.find(text)
     }
@@ -151,7 +151,7 @@ impl Tokenizer {
         (id as usize) < self.len()
     }
 
-    /// The ids of a text.
+    /// Tokenizes a text.
     pub fn encode(&self, text: &str, special: SpecialText, markers: Markers) -> Vec<u32> {
         let mut out = Vec::new();
         let marked = |marker: Option<u32>| marker.filter(|_| markers == Markers::Add);
@@ -178,8 +178,8 @@ impl Tokenizer {
         out
     }
 
-    /// The ids of a prompt that a chat template made: special tokens are read, and the token that begins a text is added
-    /// unless the prompt begins with it.
+    /// Tokenizes a prompt from a chat template. Special tokens are recognised. The begin token is added unless the
+    /// prompt starts with its text.
     pub fn encode_prompt(&self, prompt: &str) -> Vec<u32> {
         let written = self
             .begin
@@ -190,10 +190,10 @@ impl Tokenizer {
         out
     }
 
-    /// Appends the bytes that a token stands for, which may be a part of a character.
+    /// Appends the bytes of a token. They may be an incomplete character.
     ///
     /// # Errors
-    /// No such token.
+    /// Returns an error if the id is not in the vocabulary.
     pub fn piece(&self, id: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
         if !self.known(id) {
             let message = format!("token {id}: the vocabulary has {} tokens", self.len());
@@ -204,7 +204,7 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Whether a space is put before a text.
+    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.model.adds_space()
     }
@@ -219,7 +219,7 @@ fn unknown_model(metadata: &Metadata, name: &str) -> Diagnostic {
         .help(format!("{near}supported are {}", MODELS.join(", ")))
 }
 
-/// The pre-tokenizer of a byte-pair encoding; `None` for other algorithms.
+/// Returns the pre-tokenizer of a byte-pair encoding, or `None` for other algorithms.
 fn pre_tokenizer(
     metadata: &Metadata,
     model: &str,
@@ -355,7 +355,7 @@ fn build(
     })
 }
 
-/// The tokens that a text begins and ends with.
+/// Returns the tokens added before and after a text.
 fn ends(
     metadata: &Metadata,
     habits: &Habits,
@@ -374,7 +374,7 @@ fn ends(
             )),
         }
     };
-    // BERT's texts stand between two tokens of their own, whatever the keys say.
+    // BERT texts always begin and end with its two special tokens, regardless of the keys.
     let bert = name == "bert";
     let gemma = pre.is_some_and(|p| p.bytes == Bytes::Gemma);
     let begin = add(

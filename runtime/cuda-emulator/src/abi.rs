@@ -1,15 +1,15 @@
-//! The interface between the scheduler and compiled kernels: the layouts of `shim.h`.
+//! The interface between the scheduler and compiled kernels. The layouts match `shim.h`.
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// The bytes of a stack, a power of two: stacks are aligned to it.
+/// The size of a stack in bytes. It is a power of two, and stacks are aligned to it.
 pub(super) const STACK: usize = 64 << 10;
-/// The bytes at the upper end of a stack that tell of its thread.
+/// The size of the thread head at the upper end of a stack, in bytes.
 pub(super) const HEAD: usize = 512;
-/// The bytes that a lane of a warp may publish.
+/// The maximum number of bytes that a lane may publish.
 pub(super) const SLOT: usize = 64;
 
-/// A place in the source that waits, and what it is.
+/// A call site that may wait, and the name of the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawSite {
@@ -18,14 +18,14 @@ pub(super) struct RawSite {
     line: u32,
 }
 
-/// The text of a C string that lives as long as its module.
+/// Returns the text of a C string.
 ///
 /// # Safety
-/// The pointer is null or that of a string with an end.
+/// The pointer must be null or point to a terminated string.
 unsafe fn text(s: *const c_char) -> String {
     match s.is_null() {
         true => String::new(),
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         false => unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned(),
     }
 }
@@ -37,7 +37,7 @@ impl RawSite {
         unsafe { text(self.what) }
     }
 
-    /// The file and the line.
+    /// Returns the file and line.
     pub(super) fn at(&self) -> String {
         // SAFETY: as above.
         format!("{}:{}", unsafe { text(self.file) }, self.line)
@@ -51,7 +51,7 @@ impl RawSite {
     }
 }
 
-/// A declaration of shared memory.
+/// A shared-memory declaration.
 #[repr(C)]
 pub(super) struct RawShared {
     pub(super) bytes: u32,
@@ -61,7 +61,7 @@ pub(super) struct RawShared {
 }
 
 impl RawShared {
-    /// The name and where it is declared.
+    /// Returns the name and location of the declaration.
     pub(super) fn name(&self) -> String {
         // SAFETY: declarations come from the shim, with strings of the module's image.
         let (name, file) = unsafe { (text(self.name), text(self.file)) };
@@ -69,7 +69,7 @@ impl RawShared {
     }
 }
 
-/// The block as its threads read it.
+/// The part of a block that its threads read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockHead {
@@ -80,7 +80,7 @@ pub(super) struct BlockHead {
     pub(super) dynamic: *mut u8,
 }
 
-/// A thread as it reads itself.
+/// The part of a thread that the thread itself reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadHead {
@@ -91,26 +91,26 @@ pub(super) struct ThreadHead {
     pub(super) block: *mut c_void,
     pub(super) engine: *mut c_void,
     pub(super) head: BlockHead,
-    // The following fields are the scheduler's.
+    // Only the scheduler uses the following fields.
     pub(super) run: unsafe extern "C" fn(*const *const c_void),
     pub(super) arguments: *const *const c_void,
 }
 
-/// The index of a thread in its block.
+/// Returns the three-dimensional index of a thread in its block.
 pub(super) fn thread_index(threads: [u32; 3], linear: u32) -> [u32; 3] {
     let [x, y, _] = threads;
     [linear % x, linear / x % y, linear / x / y]
 }
 
-/// The value that a lane has published.
+/// A value published by a lane.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub(super) struct Slot(pub(super) [u8; SLOT]);
 
-/// Combines what lanes have published, in place.
+/// Combines the published values of lanes in place.
 pub(super) type Reduce = unsafe extern "C" fn(*mut Slot, u32);
 
-/// A kernel as a module declares it.
+/// A kernel as declared by a module.
 #[repr(C)]
 pub(super) struct RawKernel {
     count: u32,
@@ -120,14 +120,14 @@ pub(super) struct RawKernel {
 }
 
 impl RawKernel {
-    /// The bytes of each argument.
+    /// Returns the size of each argument in bytes.
     pub(super) fn sizes(&self) -> &[u32] {
-        // SAFETY: the shim declares as many sizes as it counts.
+        // SAFETY: the shim declares `count` sizes.
         unsafe { std::slice::from_raw_parts(self.sizes, self.count as usize) }
     }
 }
 
-/// The kinds of accesses, as bits.
+/// The kinds of accesses, as bit flags.
 pub(super) mod kind {
     pub(crate) const LOAD: u32 = 1;
     pub(crate) const STORE: u32 = 2;
@@ -141,7 +141,7 @@ type Thread = *mut ThreadHead;
 type Site = *const RawSite;
 type Address = *const c_void;
 
-/// The calls that kernels make.
+/// The table of calls from kernels to the engine.
 #[repr(C)]
 pub(super) struct Calls {
     pub(super) barrier: unsafe extern "C" fn(Thread, u32, Site) -> u32,

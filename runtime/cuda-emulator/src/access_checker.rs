@@ -1,4 +1,4 @@
-//! Looks at every access of the checked build: bounds, device, alignment, order.
+//! Checks every access in the checked build: bounds, device, alignment and races.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -12,24 +12,24 @@ use super::graph::{GraphNode, Task};
 use super::memory::Memories;
 use super::race::{Accessor, Conflict, RaceDetector, Reachability, ShadowCell};
 
-/// Checks accesses of the graph that runs.
+/// Checks the accesses of the running graph.
 pub(super) struct AccessChecker {
     pub(super) races: RaceDetector,
     pub(super) memories: *mut Memories,
     pub(super) granted: BTreeSet<(u32, u32)>,
 }
 
-/// The fault of an access.
+/// The fault of an invalid access, with the other location of a race.
 pub(super) type Violation = Box<(FaultKind, String, Option<CodeLocation>)>;
 
-/// An access to bytes.
+/// An access to a byte range.
 #[derive(Clone, Copy)]
 pub(super) struct Access {
     pub(super) address: usize,
     pub(super) bytes: usize,
     pub(super) kind: u32,
     pub(super) pc: usize,
-    /// 0 for a plain access; for an atomic one 1 for the device, 2 for the system.
+    /// The scope of an atomic access: 1 for the device, 2 for the system. 0 for a plain access.
     pub(super) atomic: u8,
 }
 
@@ -50,12 +50,12 @@ impl AccessChecker {
     /// Starts a graph.
     pub(super) fn begin(&mut self, reach: &Rc<Reachability>) {
         if self.races.begin(reach) {
-            // SAFETY: the driver's memories, which nothing else uses while a graph runs.
+            // SAFETY: the driver's memories, which are not used elsewhere while a graph runs.
             unsafe { (*self.memories).clear_shadow() };
         }
     }
 
-    /// The device on which a node runs.
+    /// Returns the device on which a node runs.
     pub(super) fn device_of(&self, node: usize, nodes: &[GraphNode]) -> u32 {
         match &nodes[node].task {
             Task::Kernel(launch) => launch.device.0,
@@ -63,7 +63,7 @@ impl AccessChecker {
         }
     }
 
-    /// Looks at an access of a thread.
+    /// Checks an access of a thread.
     pub(super) fn thread(
         &mut self,
         block: &mut Block,
@@ -119,7 +119,7 @@ impl AccessChecker {
         result
     }
 
-    /// Looks at a copy's or a fill's access.
+    /// Checks an access of a copy or fill.
     pub(super) fn node(
         &mut self,
         node: usize,
@@ -191,7 +191,7 @@ fn race_violation(conflict: &Conflict, access: &Access, nodes: &[GraphNode]) -> 
     Box::new((FaultKind::Race, what, Some(other)))
 }
 
-/// Returns the shadow of bytes in memory that a device may access.
+/// Returns the shadow cells of a range that the device may access.
 fn shadow_cells<'a>(
     memories: &'a mut Memories,
     granted: &BTreeSet<(u32, u32)>,

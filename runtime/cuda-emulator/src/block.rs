@@ -1,24 +1,24 @@
-//! A block that runs: its threads, what they wait for, and its shared memory.
+//! A running block: its threads, their wait states, and its shared memory.
 
 use super::abi::{BlockHead, RawShared, RawSite, Slot};
 use super::race::{BlockClocks, ShadowCell};
 
-/// The most bytes between two declarations of shared memory, so that one does not run into the next unseen.
+/// The gap between shared-memory declarations in bytes. It makes overruns detectable.
 const GAP: usize = 64;
 
-/// The most bytes of shared memory that kernels may declare, as on devices.
+/// The maximum shared memory that a kernel may declare statically, in bytes, as on real devices.
 pub(super) const MAX_DECLARED_SHARED: usize = 48 << 10;
 
-/// A thread.
+/// A CUDA thread.
 #[derive(Clone, Copy)]
 pub(super) struct Fiber {
-    /// Its stack, while it has one.
+    /// The thread's stack, while it has one.
     pub(super) stack: *mut u8,
-    /// Where it was left.
+    /// The saved stack pointer.
     pub(super) sp: *mut u8,
-    /// The call in which it waits.
+    /// The call in which the thread waits.
     pub(super) site: Option<RawSite>,
-    /// The flag that it loaded last, and what it was.
+    /// The address and value of the flag that the thread loaded last.
     pub(super) flag: (usize, u64),
     /// True if it has ended.
     pub(super) ended: bool,
@@ -34,17 +34,17 @@ impl Fiber {
     };
 }
 
-/// A collective call of lanes of a warp.
+/// A collective call by lanes of a warp.
 pub(super) struct Collective {
     pub(super) mask: u32,
     pub(super) arrived: u32,
     pub(super) generation: usize,
     pub(super) site: Option<RawSite>,
-    /// The published values, of this generation and of the one before.
+    /// The published values of the current and the previous generation.
     pub(super) slots: Box<[[Slot; 32]; 2]>,
 }
 
-/// Threads that run side by side, each a bit.
+/// The state of a warp's lanes, as bit masks.
 #[derive(Default)]
 pub(super) struct Warp {
     pub(super) new: u32,
@@ -56,12 +56,12 @@ pub(super) struct Warp {
 }
 
 impl Warp {
-    /// Lanes that can run.
+    /// Returns the mask of lanes that can run.
     pub(super) fn runnable(&self) -> u32 {
         self.new | self.ready
     }
 
-    /// The position of what the lanes of a mask do together.
+    /// Returns the index of the collective with this lane mask, adding it if necessary.
     pub(super) fn collective(&mut self, mask: u32) -> usize {
         if let Some(i) = self.collectives.iter().position(|c| c.mask == mask) {
             return i;
@@ -77,44 +77,44 @@ impl Warp {
     }
 }
 
-/// A copy that was begun: to, from, and where it stands in the code.
+/// A pending copy: target, source, and program counter.
 pub(super) type PendingCopy = (usize, usize, usize);
 
-/// Copies of a thread that were begun: groups that are closed, the oldest first, and the one that is open.
+/// A thread's pending asynchronous copies: the closed groups, oldest first, and the open group.
 #[derive(Default)]
 pub(super) struct AsyncCopies {
     pub(super) closed: std::collections::VecDeque<Vec<PendingCopy>>,
     pub(super) open: Vec<PendingCopy>,
 }
 
-/// A block that runs. It is used again for other blocks.
+/// A running block. The allocation is reused for later blocks.
 pub(super) struct Block {
     pub(super) head: BlockHead,
-    /// The node that it is of.
+    /// The graph node that the block belongs to.
     pub(super) node: usize,
-    /// The clocks of its threads, in the checked build.
+    /// The clocks of the block's threads, in the checked build.
     pub(super) clocks: Option<Box<BlockClocks>>,
     pub(super) alive: u32,
     pub(super) arrived: u32,
-    /// The sum of the values that threads pass to the barrier, of this generation and of the one before.
+    /// The sums of the values passed to the barrier, in the current and the previous generation.
     pub(super) brought: [u32; 2],
     pub(super) generation: usize,
     pub(super) barrier: Option<RawSite>,
     pub(super) triggered: bool,
-    /// Threads that wait for what comes before by programmatic edges.
+    /// The number of threads that wait for programmatic predecessors.
     pub(super) waiting: u32,
     pub(super) warps: Vec<Warp>,
     pub(super) fibers: Vec<Fiber>,
     pub(super) copies: Vec<AsyncCopies>,
     shared: Vec<u128>,
-    /// The shadow of its shared memory, a cell per byte.
+    /// The shadow memory of the shared memory, one cell per byte.
     cells: Vec<ShadowCell>,
     used: usize,
     declared: Vec<(*const RawShared, usize)>,
 }
 
 impl Block {
-    /// A block that can hold so many bytes of shared memory.
+    /// Creates a block without threads or shared memory.
     pub(super) fn new() -> Box<Block> {
         Box::new(Block {
             head: BlockHead {
@@ -143,7 +143,7 @@ impl Block {
         })
     }
 
-    /// Makes it the block of that index, with no thread started. `most` is the most shared memory that it may have.
+    /// Initialises the block for a launch. No thread has started. `most` is the maximum size of shared memory in bytes.
     pub(super) fn begin(&mut self, node: usize, head: BlockHead, most: usize) {
         let threads = head.threads.iter().product::<u32>();
         self.head = head;
@@ -171,7 +171,7 @@ impl Block {
                 c.arrived = 0;
             }
         }
-        // Room for what is declared, with a gap after each.
+        // Reserve room for the declarations, with a gap after each.
         let room = (2 * most + 64 * GAP).div_ceil(16);
         if self.shared.len() < room {
             self.shared.resize(room, 0);
@@ -182,13 +182,13 @@ impl Block {
         self.head.dynamic = self.take(dynamic);
     }
 
-    /// The next bytes of shared memory, poisoned.
+    /// Allocates shared memory and fills it with poison bytes.
     fn take(&mut self, bytes: usize) -> *mut u8 {
         let from = self.used;
         self.used = (from + bytes).next_multiple_of(16) + GAP;
         let base = self.shared.as_mut_ptr().cast::<u8>();
         let at = base.wrapping_add(from);
-        // SAFETY: the caller has seen that it fits.
+        // SAFETY: the caller has checked that the bytes fit.
         unsafe { at.write_bytes(0xff, bytes) };
         if self.clocks.is_some() {
             if self.cells.len() < self.used {
@@ -199,7 +199,7 @@ impl Block {
         at
     }
 
-    /// The memory of a declaration; `None` where shared memory does not suffice.
+    /// Returns the memory of a declaration, or `None` if shared memory is exhausted.
     pub(super) fn shared(&mut self, site: *const RawShared) -> Option<*mut u8> {
         let base = self.shared.as_mut_ptr().cast::<u8>();
         if let Some((_, at)) = self.declared.iter().find(|(s, _)| *s == site) {
@@ -215,7 +215,7 @@ impl Block {
         Some(at)
     }
 
-    /// The bytes that declarations take, the dynamic ones included.
+    /// Returns the total size of static and dynamic shared memory in bytes.
     pub(super) fn shared_bytes(&self) -> usize {
         // SAFETY: as above.
         let of = |site: *const RawShared| unsafe { (*site).bytes } as usize;
@@ -223,13 +223,13 @@ impl Block {
         self.head.dynamic_bytes as usize + declared
     }
 
-    /// Returns true if an address is one of its shared memory.
+    /// True if the address is in the block's shared memory.
     pub(super) fn is_shared(&self, address: usize) -> bool {
         let base = self.shared.as_ptr() as usize;
         (base..base + self.shared.len() * 16).contains(&address)
     }
 
-    /// Returns the shadow of bytes of shared memory, or why they are none.
+    /// Returns the shadow cells of a shared-memory range, or an error text if the range is out of bounds.
     pub(super) fn shared_cells(
         &mut self,
         address: usize,
@@ -261,7 +261,7 @@ impl Block {
         ))
     }
 
-    /// Ends the barrier when all threads that live have arrived.
+    /// Completes the barrier if all live threads have arrived.
     pub(super) fn release(&mut self) -> bool {
         if self.arrived == 0 || self.arrived < self.alive {
             return false;
@@ -277,7 +277,7 @@ impl Block {
         true
     }
 
-    /// Where threads wait, for a diagnostic.
+    /// Describes the threads' wait locations, for a diagnostic.
     pub(super) fn describe_waits(&self) -> String {
         let mut places: Vec<(String, u32, u32)> = Vec::new();
         for (i, fiber) in self.fibers.iter().enumerate() {

@@ -10,21 +10,21 @@ use super::fiber::{head, overrun, prepare, switch};
 use super::graph::Task;
 use super::run_state::RunState;
 
-/// The outcome of a turn of a block.
+/// The outcome of a block's turn.
 pub(super) enum BlockOutcome {
     Ended,
     Parked,
     Stopped,
 }
 
-/// Runs threads of a block until it has ended, or none can run.
+/// Runs threads of a block until the block ends or no thread can run.
 ///
 /// # Safety
-/// Both pointers are valid, and nothing else uses what they point to but the calls of the kernel.
+/// Both pointers must be valid. Only the kernel's calls may use their targets during the call.
 pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> BlockOutcome {
     let mut warp = 0;
     loop {
-        // SAFETY: the caller says so; no thread runs here, so the references are the only ones.
+        // SAFETY: guaranteed by the caller. No thread runs here, so the references are unique.
         let (e, b) = unsafe { (&mut *engine, &mut *block) };
         let n = b.warps.len();
         if b.warps[warp].runnable() == 0 {
@@ -44,7 +44,7 @@ pub(super) unsafe fn run_block(engine: *mut RunState, block: *mut Block) -> Bloc
         }
         let turn = e.random.below(32) as u32;
         let mut mask = b.warps[warp].runnable();
-        // All lanes that can run do, in a row that begins anywhere, before a warp is chosen again.
+        // Run every runnable lane, starting at a random lane, before choosing the next warp.
         while mask != 0 {
             let lane = (mask.rotate_right(turn).trailing_zeros() + turn) % 32;
             mask &= !(1 << lane);
@@ -66,10 +66,10 @@ fn wake(block: &mut Block) -> bool {
     any != 0
 }
 
-/// Runs a lane until it waits or ends; whether it found a fault.
+/// Runs a lane until it waits or ends. Returns true if it caused a fault.
 ///
 /// # Safety
-/// As for [`run_block`]; the lane can run.
+/// As for [`run_block`]. The lane must be runnable.
 unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: u32) -> bool {
     // SAFETY: no thread runs here.
     let (e, b) = unsafe { (&mut *engine, &mut *block) };
@@ -101,15 +101,15 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
         b.warps[warp].ready &= !bit;
     }
     let (save, load) = (&raw mut e.sp, b.fibers[linear].sp);
-    // SAFETY: the thread was prepared, or has left itself to wait.
+    // SAFETY: the thread was prepared, or suspended itself to wait.
     unsafe { switch(save, load) };
-    // SAFETY: the thread has left itself again.
+    // SAFETY: the thread has suspended itself again.
     let (e, b) = unsafe { (&mut *engine, &mut *block) };
     let stack = b.fibers[linear].stack;
     if b.fibers[linear].ended {
         e.stacks.give(stack);
     }
-    // SAFETY: a stack of the pool.
+    // SAFETY: the stack belongs to the pool.
     if e.fault.is_none() && unsafe { overrun(stack) } {
         let what = format!(
             "the thread needs more than {} bytes of stack",
@@ -128,7 +128,7 @@ unsafe fn run_lane(engine: *mut RunState, block: *mut Block, warp: usize, lane: 
     e.fault.is_some()
 }
 
-/// No thread of the block can run, and none waits for others.
+/// Reports divergence: no thread of the block can run, and the block does not wait for other blocks.
 fn report_divergence(engine: &mut RunState, block: &Block) {
     let waits = |f: &super::block::Fiber| f.site.is_some() && !f.ended;
     let first = block.fibers.iter().position(waits);

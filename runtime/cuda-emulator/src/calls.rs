@@ -1,4 +1,4 @@
-//! The calls of kernels. Each runs on the stack of a thread, and may leave it.
+//! The calls of kernels to the engine. Each runs on a thread's stack and may suspend the thread.
 
 use std::ffi::c_void;
 
@@ -12,7 +12,7 @@ use super::fault::CodeLocation;
 use super::race::{Accessor, RaceDetector};
 use super::thread::{Thread, check_access, context, fail, leave, spin};
 
-/// The table that every module is given.
+/// The call table that every module receives.
 pub(super) const CALLS: Calls = Calls {
     barrier,
     collective,
@@ -30,7 +30,7 @@ pub(super) const CALLS: Calls = Calls {
     misaligned,
 };
 
-/// Where a thread begins.
+/// The entry point of every thread.
 pub(super) extern "C" fn thread_main() -> ! {
     let mark = 0_u8;
     let stack = (&raw const mark) as usize & !(super::abi::STACK - 1);
@@ -55,7 +55,7 @@ pub(super) extern "C" fn thread_main() -> ! {
         }
         leave(thread);
     }
-    // Nobody comes back to a thread that has ended.
+    // The engine never resumes an ended thread.
     std::process::abort()
 }
 
@@ -99,7 +99,7 @@ unsafe extern "C" fn barrier(thread: Thread, value: u32, site: *const RawSite) -
     }
 }
 
-/// Ends what lanes do together when all have arrived that live; `last` is the lane that goes on by itself.
+/// Completes a collective if all live lanes have arrived. `last` is the lane that continues without suspending.
 fn complete(
     block: &mut Block,
     warp: usize,
@@ -113,10 +113,10 @@ fn complete(
         return false;
     }
     if let Some((_, Some(reduce))) = last {
-        // SAFETY: the slots of this generation, of which `arrived` are written.
+        // SAFETY: the slots of the current generation; the lanes of `arrived` have written theirs.
         unsafe { reduce(c.slots[c.generation & 1].as_mut_ptr(), c.arrived) };
     }
-    // Only this orders memory: lanes that read each other's registers may still be elsewhere with theirs.
+    // Only `__syncwarp` orders memory. Other collectives exchange registers without ordering the lanes' accesses.
     let orders = c.site.is_some_and(|s| s.what() == "__syncwarp");
     if let Some(clocks) = block.clocks.as_mut().filter(|_| orders) {
         clocks.warp(warp, c.arrived & needed);
@@ -242,13 +242,13 @@ unsafe extern "C" fn atomic(
         if of_kind & kind::STORE != 0 {
             let engine = context(thread).2;
             engine.events += 1;
-            // Before what others may see, they may be further or not.
+            // Sometimes let other threads run first, to vary the order of visible stores.
             if engine.random.below(4) == 0 {
                 spin(thread, *site);
             }
             context(thread).2.events += 1;
         } else {
-            // A flag that is as it was when this thread looked last: others must run to change it.
+            // The flag is unchanged since this thread's last load: other threads must run to change it.
             let now = match bytes {
                 8 => address.cast::<u64>().read_volatile(),
                 _ => u64::from(address.cast::<u32>().read_volatile()),

@@ -1,4 +1,4 @@
-//! The host's C++ compiler, with its cache.
+//! The host's C++ compiler and its output cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,12 +8,12 @@ use sha2::{Digest, Sha256};
 use tpc_cuda::DriverError;
 use tpc_cuda::kernels::PRELUDE;
 
-/// How kernels are compiled.
+/// The build mode of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// To run fast: a fault of a kernel shows in its results, or ends the process.
+    /// Optimised for speed. A kernel's fault gives wrong results or ends the process.
     Plain,
-    /// To find faults: every load and store is checked.
+    /// Checks every load and store.
     Checked,
 }
 
@@ -37,8 +37,8 @@ fn no_compiler(tried: &[String]) -> DriverError {
 }
 
 impl Compiler {
-    /// The compiler that the variable `CXX` names, or else the first of the usual ones that runs. What it compiles is kept
-    /// in the folder.
+    /// Finds a compiler: the one named by the variable `CXX`, or the first usual compiler that runs. Its outputs are
+    /// cached in the folder.
     pub(super) fn find(cache: PathBuf) -> Result<Compiler, DriverError> {
         let named = std::env::var("CXX").ok().filter(|n| !n.is_empty());
         let usual = ["c++", "g++", "clang++"].map(str::to_owned);
@@ -91,7 +91,7 @@ impl Compiler {
         flags
     }
 
-    /// Returns the text before every module.
+    /// Returns the text that precedes every module.
     fn prefix() -> String {
         let line = |file: &str| format!("\n#line 1 \"{file}\"\n");
         let parts = [
@@ -109,14 +109,14 @@ impl Compiler {
             .collect()
     }
 
-    /// The text of a module behind that.
+    /// Returns the text of a module, without the prefix.
     fn text(name: &str, source: &str) -> String {
         let forbidden = |c: char| c.is_control() || c == '"' || c == '\\';
         let name = name.replace(forbidden, "_");
         format!("#line 1 \"{name}.cu\"\n{source}")
     }
 
-    /// Returns the key of the output that these parts make.
+    /// Returns the cache key of an output with these inputs.
     fn key(&self, parts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for part in [self.program.as_str(), &self.version].iter().chain(parts) {
@@ -126,8 +126,8 @@ impl Compiler {
         hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
     }
 
-    /// A file of the cache, written by `write` unless it is there. Others may write the same: each writes a file of its own,
-    /// and the last to be renamed stays.
+    /// Returns the path of a cached file, creating it with `write` if it is missing. Concurrent writers use separate
+    /// temporary files, and the last rename wins.
     fn cached(
         &self,
         name: &str,
@@ -145,13 +145,12 @@ impl Compiler {
             .join(format!("{}.{number}.{name}", std::process::id()));
         let result = write(&own);
         let result = result.and_then(|()| std::fs::rename(&own, &path).map_err(io_error(&path)));
-        // It is there only where something failed.
+        // The temporary file exists only after a failure.
         let _ = std::fs::remove_file(&own);
         result.map(|()| path)
     }
 
-    /// The file of what stands before every module. Beside it lies the same in the form that the compiler reads fastest, if it
-    /// has one.
+    /// Returns the path of the prefix header. A precompiled version is stored with it if the compiler supports this.
     fn prefix_header(&self, flags: &[&str]) -> Result<PathBuf, DriverError> {
         let head = Self::prefix();
         let key = self.key(&["head", &flags.join(" "), &head]);
@@ -168,7 +167,7 @@ impl Compiler {
                 .arg(own);
             self.run(&mut command, "what stands before all")
         });
-        // Without it the text is read.
+        // Without a precompiled header, the compiler reads the text.
         drop(ready);
         Ok(path)
     }
@@ -186,7 +185,7 @@ impl Compiler {
         }
     }
 
-    /// The shared object of a module, compiled unless it was before.
+    /// Returns the path of a module's shared object, compiling it if it is not cached.
     pub(super) fn compile(
         &self,
         name: &str,
@@ -208,7 +207,7 @@ impl Compiler {
                 .arg("-c")
                 .arg(&source);
             let result = self.run(command.arg("-o").arg(&half), name);
-            // Linked without the sanitizers' libraries: what they would supply is in the shim.
+            // Linked without the sanitizers' libraries: the shim defines the required functions.
             let mut command = Command::new(&self.program);
             command
                 .arg("-shared")
@@ -225,7 +224,7 @@ impl Compiler {
     }
 }
 
-/// The error of a file.
+/// Returns a conversion from an I/O error at this path.
 fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
     let what = path.display().to_string();
     move |cause| DriverError::Io { what, cause }

@@ -1,4 +1,4 @@
-//! Copies that end when they are waited for.
+//! Asynchronous copies, which take effect when a thread waits for them.
 
 use std::ffi::c_void;
 
@@ -6,7 +6,7 @@ use super::abi::kind;
 use super::access_checker::Access;
 use super::thread::{Thread, check_access, context};
 
-/// The access of one end of an asynchronous copy.
+/// Returns the access at one end of an asynchronous copy.
 fn access_16_bytes(address: usize, kind: u32, pc: usize) -> Access {
     Access {
         address,
@@ -47,7 +47,7 @@ pub(super) unsafe extern "C" fn copies_commit(thread: Thread) {
 }
 
 pub(super) unsafe extern "C" fn copies_wait(thread: Thread, left: u32) {
-    // SAFETY: the thread runs. The kernel says that 16 bytes are at each address; the checked build has looked.
+    // SAFETY: the thread runs. The kernel guarantees 16 bytes at each address; the checked build has verified this.
     unsafe {
         loop {
             let (head, block, _) = context(thread);

@@ -1,4 +1,4 @@
-//! The driver of emulated devices.
+//! The driver for emulated devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,18 +21,18 @@ use super::race::{RaceDetector, Reachability};
 use super::run_state::RunState;
 use super::scheduler::StopReason;
 
-/// A module that is loaded on a device.
+/// A module loaded on a device.
 struct LoadedModule {
     device: Device,
     module: Module,
-    /// The image of the module, where its kernels are not apart.
+    /// The image of the whole module, if its kernels are not compiled separately.
     module_image: Option<Arc<Image>>,
-    /// The images of single kernels, by their names.
+    /// The images of separately compiled kernels, by name.
     kernel_images: BTreeMap<String, Arc<Image>>,
 }
 
 impl LoadedModule {
-    /// The image that has a kernel.
+    /// Returns the image that contains a kernel.
     fn image(&self, kernel: &str) -> Result<&Arc<Image>, DriverError> {
         let image = self
             .kernel_images
@@ -45,7 +45,7 @@ impl LoadedModule {
     }
 }
 
-/// Devices that are emulated by the CPU.
+/// A driver for devices that the CPU emulates.
 pub struct EmulatedDriver {
     options: EmulatedOptions,
     devices: Vec<DeviceInfo>,
@@ -60,15 +60,15 @@ pub struct EmulatedDriver {
     failed: Option<DriverError>,
 }
 
-// SAFETY: the pointers within are to memory that the driver owns, and to code; no thread keeps any while the driver is not
-// called.
+// SAFETY: the pointers refer to code and to memory that the driver owns. Threads do not keep them between calls of the
+// driver.
 unsafe impl Send for EmulatedDriver {}
 
 impl EmulatedDriver {
-    /// Devices as the options say.
+    /// Creates the devices given by the options.
     ///
     /// # Errors
-    /// [`DriverError::NoCompiler`] where no C++ compiler is found.
+    /// Returns [`DriverError::NoCompiler`] if no C++ compiler is found.
     pub fn new(options: EmulatedOptions) -> Result<EmulatedDriver, DriverError> {
         let cache = options.cache.clone();
         let cache = cache.map_or_else(|| cache_dir("emulated-cuda"), Ok)?;
@@ -95,7 +95,7 @@ impl EmulatedDriver {
         })
     }
 
-    /// The bytes of an allocation that kernels of the checked build have read, each as often as it was read.
+    /// Returns the number of bytes that checked kernels have read from an allocation, counting repeated reads.
     pub fn bytes_read(&self, memory: Memory) -> u64 {
         self.memories.bytes_read(memory)
     }
@@ -150,7 +150,7 @@ impl EmulatedDriver {
             );
             return Err(malformed(what));
         }
-        // The addresses of the arguments stay: a moved vector keeps its bytes where they are.
+        // The argument addresses stay valid: moving a vector does not move its contents.
         let image = loaded.image(name)?;
         let kernel = image.kernel(name, &node.args, threads);
         Ok(Launch {
@@ -165,14 +165,14 @@ impl EmulatedDriver {
         })
     }
 
-    /// The image of a source.
+    /// Compiles and loads a source.
     fn image(&self, name: &str, source: &str) -> Result<Arc<Image>, DriverError> {
         let path = self.compiler.compile(name, source, self.options.build)?;
         Ok(Arc::new(Image::load(name, &path, CALLS)?))
     }
 }
 
-/// The fault with its places looked up.
+/// Returns the fault with its code locations resolved.
 fn resolve_fault(graph: &[GraphNode], raw: &UnresolvedFault) -> Fault {
     let place = |at: &CodeLocation| match at {
         CodeLocation::Named(name) => name.clone(),
@@ -212,7 +212,7 @@ impl Driver for EmulatedDriver {
 
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
         self.device_info(device)?;
-        // Kernels that are apart are compiled when they are asked for, and so once for all modules that have them.
+        // Separately compiled kernels are compiled on first use, once for all modules that contain them.
         let module_image = match module.kernel_sources.is_empty() {
             true => Some(self.image(&module.name, &module.source)?),
             false => None,
@@ -283,14 +283,14 @@ impl Driver for EmulatedDriver {
 
     fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError> {
         let at = self.memories.range(to, bytes.len() as u64)?;
-        // SAFETY: so many bytes were allocated there, and no kernel runs now.
+        // SAFETY: the range is within one allocation, and no kernel runs now.
         unsafe { std::ptr::copy(bytes.as_ptr(), at, bytes.len()) };
         Ok(())
     }
 
     fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError> {
         let at = self.memories.range(from, bytes.len() as u64)?;
-        // SAFETY: so many bytes were allocated there, and no kernel runs now.
+        // SAFETY: the range is within one allocation, and no kernel runs now.
         unsafe { std::ptr::copy(at.cast_const(), bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }

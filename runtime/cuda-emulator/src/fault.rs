@@ -1,15 +1,15 @@
-//! Faults as the engine finds them.
+//! Faults with unresolved code locations.
 
 use tpc_cuda::FaultKind;
 
-/// Where something is in the code: said by the shim, or an address within the image of a module.
+/// A code location: named by the shim, or an address in a module's image.
 #[derive(Clone, Debug)]
 pub(super) enum CodeLocation {
     Named(String),
     Code { node: usize, pc: usize },
 }
 
-/// A fault whose places are not looked up yet. `{}` in the text stands for the other place.
+/// A fault with unresolved code locations. `{}` in the text is replaced by the other location.
 #[derive(Debug)]
 pub(super) struct UnresolvedFault {
     pub(super) kind: FaultKind,

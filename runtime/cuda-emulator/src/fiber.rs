@@ -1,15 +1,15 @@
-//! Stacks, and the switch from one to another.
+//! Stacks and switching between them.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::abi::{HEAD, STACK, ThreadHead};
 
-/// Stacks per allocation.
+/// The number of stacks per allocation.
 const CHUNK: usize = 32;
-/// The word at the lower end of a stack that was not overrun.
+/// The word at the lower end of a stack. A different value shows an overrun.
 const CANARY: u64 = 0x7bc5_7ac4_0f1b_e120;
 
-/// Stacks, used again: the one that was freed last first.
+/// A pool of stacks. The most recently freed stack is reused first.
 #[derive(Default)]
 pub(super) struct Stacks {
     chunks: Vec<*mut u8>,
@@ -22,7 +22,7 @@ fn layout() -> Layout {
 }
 
 impl Stacks {
-    /// A stack, by its lower end.
+    /// Returns the lower end of a free stack.
     pub(super) fn take(&mut self) -> *mut u8 {
         if let Some(stack) = self.free.pop() {
             return stack;
@@ -34,7 +34,7 @@ impl Stacks {
         }
         self.chunks.push(chunk);
         for i in (0..CHUNK).rev() {
-            // SAFETY: within the chunk, which has room for so many stacks.
+            // SAFETY: within the chunk, which has room for `CHUNK` stacks.
             let stack = unsafe { chunk.add(i * STACK) };
             // SAFETY: the lower end of the stack, which is aligned.
             unsafe { stack.cast::<u64>().write(CANARY) };
@@ -44,12 +44,12 @@ impl Stacks {
         self.free.pop().expect("invariant: a chunk has stacks")
     }
 
-    /// Gives a stack back.
+    /// Returns a stack to the pool.
     pub(super) fn give(&mut self, stack: *mut u8) {
         self.free.push(stack);
     }
 
-    /// Takes all stacks back, of threads too that have not ended.
+    /// Frees all stacks, including stacks of unfinished threads.
     pub(super) fn reset(&mut self) {
         self.free.clear();
         self.free.extend(self.all.iter().rev());
@@ -69,36 +69,36 @@ impl Drop for Stacks {
     }
 }
 
-/// Returns true if a thread has used more than its stack.
+/// Returns true if a thread has overrun its stack.
 ///
 /// # Safety
-/// The stack is one of a pool.
+/// The stack must belong to a pool.
 pub(super) unsafe fn overrun(stack: *mut u8) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { stack.cast::<u64>().read() != CANARY }
 }
 
-/// Returns the head of the thread that runs on a stack.
+/// Returns the thread head at the upper end of a stack.
 pub(super) fn head(stack: *mut u8) -> *mut ThreadHead {
     stack.wrapping_add(STACK - HEAD).cast()
 }
 
-/// Makes a stack ready to run `main` from its begin, and gives what [`switch`] goes to. Stacks of different `number`s begin at
-/// different distances from their ends: otherwise all would share the same few lines of the caches.
+/// Prepares a stack to run `main`, and returns the stack pointer for [`switch`]. The offset from the upper end varies
+/// with `number`, because equal offsets would compete for the same cache lines.
 ///
 /// # Safety
-/// The stack is one of a pool, and nothing runs on it.
+/// The stack must belong to a pool and be unused.
 pub(super) unsafe fn prepare(stack: *mut u8, number: usize, main: extern "C" fn() -> !) -> *mut u8 {
     let top = stack.wrapping_add(STACK - HEAD - number % 61 * 192);
     #[cfg(target_arch = "x86_64")]
     const SAVED: usize = 6;
     #[cfg(target_arch = "aarch64")]
     const SAVED: usize = 20;
-    // SAFETY: all below the head and far above the lower end.
+    // SAFETY: all writes are below the head and far above the lower end.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         {
-            // The return address of `main`, which never returns, keeps its frame aligned as a call would.
+            // Entry is by a jump. This slot keeps `main`'s frame aligned as after a call; `main` never returns.
             let frame = top.cast::<usize>().sub(SAVED + 2);
             frame.write_bytes(0, SAVED + 2);
             frame.add(SAVED).write(main as usize);
@@ -114,10 +114,10 @@ pub(super) unsafe fn prepare(stack: *mut u8, number: usize, main: extern "C" fn(
     }
 }
 
-/// Leaves this stack, its place kept in `save`, and goes on where `load` was left.
+/// Saves the current stack pointer in `save` and resumes the stack pointer `load`.
 ///
 /// # Safety
-/// `load` was prepared, or left by this function and not gone to since.
+/// `load` must come from [`prepare`] or from a save by this function, and may be resumed only once.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn switch(save: *mut *mut u8, load: *mut u8) {
@@ -136,16 +136,16 @@ pub(super) unsafe extern "C" fn switch(save: *mut *mut u8, load: *mut u8) {
         "pop r12",
         "pop rbx",
         "pop rbp",
-        // Processors foretell returns by calls, which these are not.
+        // A jump, because `ret` would mispredict: the return predictor expects matching calls.
         "pop rcx",
         "jmp rcx",
     )
 }
 
-/// Leaves this stack, its place kept in `save`, and goes on where `load` was left.
+/// Saves the current stack pointer in `save` and resumes the stack pointer `load`.
 ///
 /// # Safety
-/// `load` was prepared, or left by this function and not gone to since.
+/// `load` must come from [`prepare`] or from a save by this function, and may be resumed only once.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn switch(save: *mut *mut u8, load: *mut u8) {

@@ -1,4 +1,4 @@
-//! Graphs that can be launched.
+//! Instantiated graphs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tpc_cuda::{Args, CopyNode, Device, EdgeKind, HostWork, SetNode};
 use super::image::{Image, Kernel};
 use super::race::Reachability;
 
-/// A launch of a kernel, ready to run.
+/// A kernel launch, ready to run.
 pub(super) struct Launch {
     pub(super) device: Device,
     pub(super) image: Arc<Image>,
@@ -17,7 +17,7 @@ pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
-    /// Where the kernel's arguments point to.
+    /// The storage of the kernel's arguments.
     pub(super) _args: Args,
 }
 
@@ -30,17 +30,17 @@ pub(super) enum Task {
     Join,
 }
 
-/// A node with the edges that leave it.
+/// A node with its outgoing edges.
 pub(super) struct GraphNode {
     pub(super) label: String,
     pub(super) task: Task,
     pub(super) next: Vec<(usize, EdgeKind)>,
     pub(super) before: usize,
-    /// The kernels that `wait_dependencies` waits for.
+    /// The programmatic predecessors, which `wait_dependencies` waits for.
     pub(super) programmatic: Vec<usize>,
 }
 
-/// A graph that can be launched.
+/// An instantiated graph.
 pub(super) struct GraphInstance {
     pub(super) nodes: Vec<GraphNode>,
     pub(super) reach: Rc<Reachability>,

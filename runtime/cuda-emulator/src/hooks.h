@@ -1,5 +1,5 @@
-// The checked build: the compiler calls these before every load and store of kernel code. They tell the engine, but for those
-// of the thread's own stack, and for loads of constants.
+// The checked build: the compiler calls these hooks before every load and store of kernel code. They report the access
+// to the engine. Accesses to the thread's own stack and loads of constants are not reported.
 
 #define SHIM_HOOK extern "C" __attribute__((no_sanitize("thread"), noinline, used)) void
 #define SHIM_ACCESS(p, n, kind)                                                                            \
@@ -29,7 +29,7 @@ SHIM_HOOK __tsan_func_entry(void *) {}
 SHIM_HOOK __tsan_func_exit() {}
 SHIM_HOOK __tsan_init() {}
 
-// A pointer that is not aligned as its type asks. The place is told by the compiler.
+// A misaligned pointer. The compiler supplies the location.
 struct ShimMismatch {
     const char *file;
     uint32_t line, column;

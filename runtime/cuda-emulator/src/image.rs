@@ -1,4 +1,4 @@
-//! A module that the host's compiler made.
+//! A module compiled by the host's compiler.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(super) struct Image {
     name: String,
     path: PathBuf,
     library: Library,
-    /// The addresses of its code and data.
+    /// The address range of the code and data.
     pub(super) range: std::ops::Range<usize>,
 }
 
@@ -25,18 +25,18 @@ pub(super) struct Kernel {
 }
 
 impl Image {
-    /// Loads a module, and gives it the table of calls.
+    /// Loads a module and passes it the call table.
     pub(super) fn load(name: &str, path: &Path, table: Calls) -> Result<Image, DriverError> {
         let failed = |e: libloading::Error| DriverError::Driver {
             what: format!("loading {}", path.display()),
             error: e.to_string(),
         };
-        // SAFETY: the file was made by the compiler from the shim and the module. It has no initialisers but those of tables.
+        // SAFETY: the compiler built the file from the shim and the module. Its only initialisers are for tables.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
-        // SAFETY: the shim declares both with these types. It is zero until it is written.
+        // SAFETY: the shim declares both symbols with these types. The table is zero until it is written.
         let range = unsafe {
             let calls = library.get::<*mut Calls>(b"tpc_calls\0").map_err(failed)?;
-            // A module may be loaded twice, and run elsewhere.
+            // The module may already be loaded and in use.
             if (*calls).cast::<usize>().read() == 0 {
                 (*calls).write(table);
             }
@@ -56,7 +56,7 @@ impl Image {
 
     fn raw_kernel(&self, name: &str) -> Result<&RawKernel, DriverError> {
         let symbol = format!("tpc_kernel_{name}\0");
-        // SAFETY: the shim declares what has such a name with this type; it lives as long as the library.
+        // SAFETY: the shim declares kernel symbols with this type. The value lives as long as the library.
         let found = unsafe {
             self.library
                 .get::<*const RawKernel>(symbol.as_bytes())
@@ -68,12 +68,12 @@ impl Image {
         })
     }
 
-    /// Returns true if it has a kernel of that name.
+    /// Checks that the module has a kernel with this name.
     pub(super) fn check_kernel(&self, name: &str) -> Result<(), DriverError> {
         self.raw_kernel(name).map(|_| ())
     }
 
-    /// A kernel for a launch of so many threads a block. The arguments must stay where they are.
+    /// Returns a kernel for a launch with `threads` threads per block. The arguments must not move.
     pub(super) fn kernel(
         &self,
         name: &str,
@@ -101,9 +101,9 @@ impl Image {
         })
     }
 
-    /// The file and the line of an address of code, from the tools that come with compilers.
+    /// Returns the file and line of a code address, using the compiler's tools.
     pub(super) fn source_line(&self, pc: usize) -> Option<String> {
-        // A return address is that of the next instruction.
+        // A return address is the address of the next instruction.
         let offset = format!("{:#x}", pc.checked_sub(self.range.start)? - 1);
         let ask = |program: &str, more: &[&str]| {
             let mut command = Command::new(program);
@@ -118,7 +118,7 @@ impl Image {
     }
 }
 
-/// The arguments of a kernel by their addresses, as its entry takes them.
+/// Returns the addresses of the arguments, as the kernel's entry expects them.
 fn argument_addresses(args: &Args) -> Vec<*const c_void> {
     args.iter().map(|a| a.as_ptr().cast()).collect()
 }

@@ -1,4 +1,5 @@
-// Twins of the prelude's names that need no engine, or little of it: numbers, atomics, flags, asynchronous copies, products.
+// Host versions of the prelude's functions that need little or no engine support: numbers, atomics, flags, asynchronous
+// copies, warp matrix products.
 
 template <class A, class B> SHIM_INLINE A shim_bits(const B &b) {
     static_assert(sizeof(A) == sizeof(B));
@@ -11,7 +12,7 @@ SHIM_INLINE unsigned __float_as_uint(float f) { return shim_bits<unsigned>(f); }
 SHIM_INLINE float __int_as_float(int u) { return shim_bits<float>(u); }
 SHIM_INLINE int __float_as_int(float f) { return shim_bits<int>(f); }
 SHIM_INLINE float h2f(unsigned short h) {
-    // The exponent is moved by a product, which also makes normal numbers of subnormal ones.
+    // Multiplication adjusts the exponent and also normalises subnormal numbers.
     unsigned u = (h & 0x7fffu) << 13;
     float f = shim_bits<float>(u) * 0x1p112f;
     if ((h & 0x7c00) == 0x7c00) f = shim_bits<float>(u | 0x7f800000u | (h & 0x3ff ? 0x400000u : 0u));
@@ -22,7 +23,7 @@ SHIM_INLINE unsigned short f2h(float f) {
     if (a > 0x7f800000u) return (unsigned short)(sign | 0x7fff);
     if (a >= 0x477ff000u) return (unsigned short)(sign | 0x7c00);
     if (a < 0x38800000u) {
-        // Subnormal: the sum with a power of two has the rounded bits at its end.
+        // Subnormal: adding a power of two leaves the rounded bits in the low end of the sum.
         float s = shim_bits<float>(a) + 0.5f;
         return (unsigned short)(sign | (shim_bits<unsigned>(s) - 0x3f000000u));
     }
@@ -62,7 +63,7 @@ SHIM_INLINE unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
 }
 template <class T> SHIM_INLINE T __ldg(const T *p) { return *p; }
 
-// Atomics. A fiber is not interrupted in them; the engine learns of each before it is done. The kinds are those of `abi.rs`.
+// Atomics. A fiber is not interrupted inside them. The engine is called before each one. The kinds match `abi.rs`.
 enum { SHIM_LOAD = 1, SHIM_STORE = 2, SHIM_ACQUIRE = 4, SHIM_RELEASE = 8, SHIM_SYSTEM = 16 };
 SHIM_QUIET static void shim_atomic(const void *p, uint32_t bytes, uint32_t kind, const char *what, const char *file, uint32_t line) {
     ShimSite site{what, file, line};
@@ -100,7 +101,8 @@ SHIM_INLINE void __trap(SHIM_AT) {
     ShimSite site{"__trap", file, line};
     tpc_calls.trap(shim_thread(), &site);
 }
-// A loop that waits for a flag must let others run: the engine sees that the same thread loads the same flag again.
+// A loop that waits for a flag must yield to other threads. The engine detects repeated loads of the same flag by one
+// thread.
 template <class T> SHIM_INLINE T shim_acquire(const T *p, const char *file, uint32_t line) {
     shim_atomic(p, sizeof(T), SHIM_LOAD | SHIM_ACQUIRE | SHIM_SYSTEM, "load_acquire", file, line);
     return shim_load(p);
@@ -120,14 +122,14 @@ SHIM_INLINE unsigned add_acq_rel(unsigned *p, unsigned v, SHIM_AT) {
     return shim_update(p, SHIM_ACQUIRE | SHIM_RELEASE, "add_acq_rel", file, line, [=](unsigned old) { return old + v; });
 }
 
-// Copies that end when they are waited for, so that a missing wait reads what was there before.
+// Asynchronous copies take effect at the wait. A missing wait therefore reads the old contents.
 SHIM_QUIET static void cp_async16(void *to, const void *from) { tpc_calls.copy(shim_thread(), to, from, __builtin_return_address(0)); }
 SHIM_INLINE void cp_async_commit() { tpc_calls.copies_commit(shim_thread()); }
 template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_thread(), N); }
 SHIM_INLINE uint4 load_once(const uint4 *p) { return *p; }
 template <class T> SHIM_INLINE T load_global(const T *p) { return *p; }
 SHIM_INLINE unsigned byte_perm(unsigned a, unsigned b, unsigned s) { return __byte_perm(a, b, s); }
-// The checked build looks at what is asked for as at a load: it lies in memory, and nothing writes it meanwhile.
+// The checked build treats a prefetch as a load: the address must be valid and must not race with writes.
 #ifdef SHIM_CHECKED
 SHIM_INLINE void prefetch_l2(const void *p) { (void)*(const volatile unsigned char *)p; }
 #else
@@ -140,7 +142,7 @@ SHIM_INLINE void wait_dependencies(SHIM_AT) {
     tpc_calls.dependencies(shim_thread(), &site);
 }
 
-// Products of a warp, from the fragments of all lanes: row and column of each element as the PTX instruction has them.
+// Warp matrix products from the fragments of all lanes. Rows and columns of elements follow the PTX instruction.
 struct ShimFragments { unsigned a[4], b[2]; };
 SHIM_INLINE ShimFragments shim_fragments(const unsigned *a, const unsigned *b) { return {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}; }
 template <class F> SHIM_INLINE void shim_mma16(float *c, const ShimSlot *slots, F real) {

@@ -1,15 +1,16 @@
-//! # CUDA devices that the CPU emulates
+//! # CUDA devices emulated by the CPU
 //!
-//! [`EmulatedDriver`] is a [`Driver`](tpc_cuda::Driver) that needs no card.
+//! [`EmulatedDriver`] is a [`Driver`](tpc_cuda::Driver) that needs no graphics card.
 //!
-//! The host's C++ compiler compiles the same sources that a card would run. A CUDA thread is a fiber: it runs until it waits for
-//! others, which is all that a kernel can see of the order of threads. Each device has memory of its own. The edges of a graph
-//! are the only order; whatever else may happen in any order does so in one that depends on the seed.
+//! The host's C++ compiler compiles the kernel sources unchanged. Each CUDA thread is a fiber that runs until it waits
+//! for other threads. Each device has separate memory. Only graph edges order nodes; the seed selects one of the
+//! remaining possible orders.
 //!
-//! There are two [builds](Build) of a kernel. The plain one is for results. In the checked one every load and store is looked
-//! at: bounds, device, alignment, and whether another access to the same bytes could come before or after it. The order that
-//! the checks know is that of the edges, of barriers, and of flags that are released and acquired. A program in which they find
-//! no race behaves on any memory as if its accesses came one by one, so stores need not be delayed to see what a card would do.
+//! There are two [builds](Build) of a kernel. The plain build computes results quickly. The checked build checks the
+//! bounds, device and alignment of every load and store, and detects races.
+//!
+//! Edges, barriers, and released and acquired flags order accesses. If a program is free of races, every memory model
+//! gives the same result as sequential accesses. The emulator therefore does not need to delay stores.
 
 #![expect(
     unsafe_code,

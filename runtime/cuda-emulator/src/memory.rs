@@ -1,39 +1,39 @@
-//! Memories of emulated devices and of the host.
+//! The memory of emulated devices and of the host.
 
 use memmap2::{MmapMut, MmapOptions};
 use tpc_cuda::{Device, DriverError, Endpoint, Memory, Side};
 
 use super::race::ShadowCell;
 
-/// A range that was allocated.
+/// An allocation.
 pub(super) struct Allocation {
     pub(super) side: Side,
     pub(super) start: usize,
     pub(super) bytes: usize,
-    /// Keeps the memory.
+    /// The mapping that owns the memory.
     _map: MmapMut,
-    /// The shadow, a cell per byte.
+    /// The shadow memory, one cell per byte.
     cells: Option<MmapMut>,
-    /// The bytes that kernels have read, as often as they read them.
+    /// The number of bytes that kernels have read, counting repeated reads.
     read: u64,
 }
 
-/// All that is allocated, by addresses.
+/// All allocations, sorted by address.
 #[derive(Default)]
 pub(super) struct Memories {
     all: Vec<Allocation>,
-    /// The position that was found last.
+    /// The most recently found position.
     last: std::cell::Cell<usize>,
 }
 
 impl Memories {
-    /// The bytes that are allocated on a side.
+    /// Returns the number of bytes allocated on a side.
     pub(super) fn used(&self, side: Side) -> u64 {
         let on = self.all.iter().filter(|a| a.side == side);
         on.map(|a| a.bytes as u64).sum()
     }
 
-    /// New memory: a device's is poisoned, the host's is zero.
+    /// Allocates memory. Device memory is filled with poison bytes, host memory with zeros.
     pub(super) fn allocate(&mut self, side: Side, bytes: u64) -> Result<Memory, DriverError> {
         let out_of_memory = || DriverError::OutOfMemory {
             place: side.to_string(),
@@ -70,7 +70,7 @@ impl Memories {
         })
     }
 
-    /// Gives memory back.
+    /// Frees an allocation.
     pub(super) fn free(&mut self, memory: Memory) -> Result<(), DriverError> {
         let is = |a: &Allocation| a.start as u64 == memory.address && a.side == memory.side;
         match self.all.iter().position(is) {
@@ -82,7 +82,7 @@ impl Memories {
         }
     }
 
-    /// Returns the allocation that holds an address, or the last before it.
+    /// Returns the allocation that contains an address, or else the last one before it.
     pub(super) fn find(&self, address: usize) -> Option<&Allocation> {
         self.all.get(self.position(address)?)
     }
@@ -98,26 +98,26 @@ impl Memories {
         Some(found)
     }
 
-    /// The side of the allocation that has all of these bytes.
+    /// Returns the side of the allocation that contains the whole range.
     pub(super) fn holds(&self, address: usize, bytes: usize) -> Option<Side> {
         let a = &self.all[self.position(address)?];
         (address - a.start + bytes <= a.bytes).then_some(a.side)
     }
 
-    /// Counts bytes that a kernel reads.
+    /// Counts bytes read by a kernel.
     pub(super) fn count_read(&mut self, address: usize, bytes: usize) {
         if let Some(at) = self.position(address) {
             self.all[at].read += bytes as u64;
         }
     }
 
-    /// The bytes of an allocation that kernels have read.
+    /// Returns the number of bytes that kernels have read from an allocation.
     pub(super) fn bytes_read(&self, memory: Memory) -> u64 {
         let is = |a: &&Allocation| a.start as u64 == memory.address;
         self.all.iter().find(is).map_or(0, |a| a.read)
     }
 
-    /// The allocation of bytes, with what the checks know of them.
+    /// Returns the side and the shadow cells of a range.
     pub(super) fn cells(
         &mut self,
         address: usize,
@@ -136,19 +136,19 @@ impl Memories {
         }
         let map = a.cells.as_mut().expect("invariant: it was made above");
         let cells = map.as_mut_ptr().cast::<ShadowCell>();
-        // SAFETY: pages are aligned, zero is a cell, and there is one for each byte.
+        // SAFETY: pages are aligned, zero bytes form a valid cell, and each byte has a cell.
         let cells = unsafe { std::slice::from_raw_parts_mut(cells.add(from), bytes) };
         Some((a.side, cells))
     }
 
-    /// Forgets what the checks know.
+    /// Clears all shadow cells.
     pub(super) fn clear_shadow(&mut self) {
         for a in &mut self.all {
             a.cells = None;
         }
     }
 
-    /// The pointer to a range that is within one allocation of its side.
+    /// Returns a pointer to a range, which must be within one allocation of its side.
     pub(super) fn range(&self, at: Endpoint, bytes: u64) -> Result<*mut u8, DriverError> {
         let found = usize::try_from(at.address).ok().and_then(|a| self.find(a));
         let fits = found.is_some_and(|a| {
@@ -161,7 +161,7 @@ impl Memories {
         }
     }
 
-    /// The bytes that a device has left of so many.
+    /// Returns the number of free bytes on a device with `of` bytes.
     pub(super) fn free_bytes(&self, device: Device, of: u64) -> u64 {
         of.saturating_sub(self.used(Side::Device(device)))
     }

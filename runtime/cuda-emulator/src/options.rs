@@ -1,4 +1,4 @@
-//! Options of the emulation.
+//! Options of the emulator.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,31 @@ use super::compiler::Build;
 /// The links between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Devices reach memory that was granted to them.
+    /// Devices can access other devices' memory after a grant.
     Peers,
-    /// Devices reach the host's memory only.
+    /// Devices can access the host's memory but not other devices'.
     HostOnly,
 }
 
-/// Options of the emulation.
+/// Options of the emulator.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
     /// The number of devices.
     pub devices: usize,
-    /// The bytes of memory of each.
+    /// The memory of each device in bytes.
     pub memory: u64,
-    /// The compute capability that they tell.
+    /// The reported compute capability.
     pub capability: (u32, u32),
     /// The links between them.
     pub links: Links,
-    /// The most blocks that a device runs at once. Blocks that wait for others beyond these wait for ever.
+    /// The maximum number of resident blocks per device. A block that waits for a non-resident block deadlocks.
     pub max_resident_blocks: usize,
-    /// How kernels are compiled.
+    /// The build mode of kernels.
     pub build: Build,
-    /// The seed of every order that is not defined.
+    /// The seed for all undefined orders.
     pub seed: u64,
-    /// The folder of compiled kernels; without one, that of the variable `TPC_CUDA_CACHE`, or one in the user's cache.
+    /// The cache folder for compiled kernels. The default is the variable `TPC_CUDA_CACHE`, or else a folder in the
+    /// user's cache.
     pub cache: Option<PathBuf>,
 }
 

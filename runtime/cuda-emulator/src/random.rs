@@ -1,8 +1,8 @@
-//! The order of what may happen in any order.
+//! Random choices between allowed orders.
 
 use tpc_ir::random::SplitMix64;
 
-/// A sequence of numbers that depends on its seed only.
+/// A random sequence that depends only on its seed.
 #[derive(Clone, Debug)]
 pub(super) struct Random(SplitMix64);
 
@@ -11,7 +11,7 @@ impl Random {
         Random(SplitMix64::new(seed))
     }
 
-    /// A number below `n`, which is not 0.
+    /// Returns a number below `n`. `n` must not be 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.0.next_u64()) * n as u128) >> 64) as usize
     }

@@ -1,4 +1,4 @@
-//! The state of a graph that runs, which the calls of kernels and the scheduler share.
+//! The state of a running graph, shared by the kernels' calls and the scheduler.
 
 use tpc_cuda::EdgeKind;
 
@@ -25,18 +25,18 @@ pub(super) struct Progress {
     pub(super) stride: usize,
 }
 
-/// The state of a graph that runs, and memory that the next one uses again.
+/// The state of a running graph, with memory that the next run reuses.
 pub(super) struct RunState {
-    /// Where the engine was left while a thread runs.
+    /// The engine's saved stack pointer while a thread runs.
     pub(super) sp: *mut u8,
     pub(super) stacks: Stacks,
     pub(super) random: Random,
     pub(super) fault: Option<UnresolvedFault>,
-    /// Grows whenever something happens that others may wait for.
+    /// A counter of events that may end a wait.
     pub(super) events: u64,
     pub(super) nodes: Vec<Progress>,
     pub(super) graph: *mut [GraphNode],
-    /// The checks, in the checked build.
+    /// The access checker, in the checked build.
     pub(super) checker: Option<AccessChecker>,
     pub(super) max_blocks: usize,
     #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
@@ -47,7 +47,7 @@ pub(super) struct RunState {
 }
 
 impl RunState {
-    /// An engine whose devices run at most so many blocks at once.
+    /// Creates an engine whose devices run at most `max_blocks` blocks at once.
     pub(super) fn new(max_blocks: usize) -> RunState {
         RunState {
             sp: std::ptr::null_mut(),
@@ -65,13 +65,13 @@ impl RunState {
         }
     }
 
-    /// A node of the graph that runs.
+    /// Returns a node of the running graph.
     pub(super) fn node(&self, node: usize) -> &GraphNode {
-        // SAFETY: `run` keeps the graph borrowed while it runs; nothing changes it but a host task, which is not a kernel.
+        // SAFETY: `run` keeps the graph borrowed while it runs. Only host tasks change it, and they are not kernels.
         unsafe { &(&*self.graph)[node] }
     }
 
-    /// A block lets dependent kernels start.
+    /// Triggers the block's dependent kernels.
     pub(super) fn trigger(&mut self, block: &mut Block) {
         if std::mem::replace(&mut block.triggered, true) {
             return;
@@ -83,7 +83,7 @@ impl RunState {
         }
     }
 
-    /// Makes the nodes ready that wait for edges of a kind from this node.
+    /// Marks an edge kind from this node as satisfied, and queues nodes that become ready.
     pub(super) fn follow(&mut self, node: usize, of: EdgeKind) {
         // SAFETY: as in `node`.
         let prepared = unsafe { &(&*self.graph)[node] };
@@ -97,7 +97,7 @@ impl RunState {
         }
     }
 
-    /// Looks at an access of the thread that runs.
+    /// Checks an access of the running thread.
     pub(super) fn check_access(
         &mut self,
         block: &mut Block,

@@ -1,4 +1,4 @@
-//! Runs a graph: nodes in any order that its edges allow, blocks in any order, threads until they wait.
+//! Runs a graph: nodes in a random order that respects the edges, blocks in random order, and threads until they wait.
 
 use std::rc::Rc;
 
@@ -13,9 +13,9 @@ use super::race::Reachability;
 use super::random::Random;
 use super::run_state::{Progress, RunState};
 
-/// How often all that wait look in vain before they are said to wait for ever.
+/// The number of consecutive turns without progress after which a deadlock is reported.
 const MAX_IDLE_TURNS: u32 = 256;
-/// Why a graph did not run to its end.
+/// The reason for which a graph stopped early.
 pub(super) enum StopReason {
     Fault(UnresolvedFault),
     Host { label: String, cause: HostError },
@@ -29,7 +29,7 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 impl RunState {
-    /// Runs a graph to its end.
+    /// Runs a graph to completion.
     pub(super) fn run(
         &mut self,
         graph: &mut [GraphNode],
@@ -101,7 +101,7 @@ impl RunState {
         }
     }
 
-    /// A ready node, by its position, whose device has room for a block.
+    /// Returns the position of a random ready node whose device has room for a block.
     fn next_ready_node(&mut self) -> Option<usize> {
         if self.ready_nodes.is_empty() {
             return None;
@@ -113,7 +113,8 @@ impl RunState {
             .find(|&at| self.has_room(at))
     }
 
-    /// A block that waits, by its position, but for those that wait for a kernel before them that has not ended.
+    /// Returns the position of a random parked block. Skips a block if all its live threads wait for an unfinished
+    /// programmatic predecessor.
     fn next_parked_block(&mut self) -> Option<usize> {
         let n = self.parked_blocks.len();
         if n == 0 {
@@ -137,7 +138,7 @@ impl RunState {
         device.is_none() || busy.count() < self.max_blocks
     }
 
-    /// Starts the next block of a ready node, or does its work.
+    /// Starts the next block of a ready node, or executes a node that is not a kernel.
     fn start(&mut self, at: usize) -> Result<(), StopReason> {
         let node = self.ready_nodes[at];
         let progress = &mut self.nodes[node];
@@ -147,7 +148,7 @@ impl RunState {
             self.ready_nodes.swap_remove(at);
         }
         self.check_node_access(node)?;
-        // SAFETY: as in `node`. No kernel runs now, so nothing else looks at the graph.
+        // SAFETY: as in `node`. No kernel runs now, so there are no other references to the graph.
         let prepared = unsafe { &mut (&mut *self.graph)[node] };
         match &mut prepared.task {
             Task::Kernel(launch) => {
@@ -174,7 +175,7 @@ impl RunState {
                 );
                 return self.resume(block);
             }
-            // SAFETY: the ranges were checked to be within memory, and do not overlap.
+            // SAFETY: the ranges were checked to be within allocations, and do not overlap.
             Task::Copy(c) => unsafe {
                 let (from, to) = (c.from.address as *const u8, c.to.address as *mut u8);
                 std::ptr::copy_nonoverlapping(from, to, c.bytes as usize);
@@ -193,7 +194,7 @@ impl RunState {
         self.end(node)
     }
 
-    /// The checks look at what a copy or a fill is about to do.
+    /// Checks the accesses of a copy or fill before it runs.
     fn check_node_access(&mut self, node: usize) -> Result<(), StopReason> {
         // SAFETY: as in `node`.
         let nodes = unsafe { &*self.graph };
@@ -210,9 +211,9 @@ impl RunState {
         result.map_err(StopReason::Fault)
     }
 
-    /// Runs a block until it has ended, or all its threads wait for others.
+    /// Runs a block until it ends or all its threads wait.
     fn resume(&mut self, mut block: Box<Block>) -> Result<(), StopReason> {
-        // SAFETY: the block and the engine outlive the call, and neither is used but through these pointers in it.
+        // SAFETY: the block and the engine outlive the call, which accesses them only through these pointers.
         let outcome = unsafe { run_block(self, &raw mut *block) };
         match outcome {
             BlockOutcome::Ended => {
@@ -264,7 +265,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Everything that was begun waits for ever.
+    /// Returns the deadlock fault. All started blocks wait forever.
     fn deadlock(&self) -> StopReason {
         let block = &self.parked_blocks[0];
         let fiber = block

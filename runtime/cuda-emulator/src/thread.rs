@@ -1,4 +1,4 @@
-//! A thread that runs: what calls see of it, and how it leaves its stack.
+//! The running thread: its context, and suspension.
 
 use tpc_cuda::FaultKind;
 
@@ -9,38 +9,38 @@ use super::fault::{CodeLocation, UnresolvedFault};
 use super::fiber::switch;
 use super::run_state::RunState;
 
-/// A thread, by its head.
+/// A pointer to the head of a thread.
 pub(super) type Thread = *mut ThreadHead;
 
-/// The thread, its block and the engine.
+/// Returns the thread's head, its block and the engine.
 ///
 /// # Safety
-/// The thread runs now: nothing else uses the block or the engine until it leaves itself.
+/// The thread must be running. Its block and the engine must not be used elsewhere until it suspends.
 #[inline]
 pub(super) unsafe fn context<'a>(
     thread: Thread,
 ) -> (&'a ThreadHead, &'a mut Block, &'a mut RunState) {
-    // SAFETY: `run_lane` wrote the head, with pointers that live while the thread does.
+    // SAFETY: `run_lane` wrote the head, with pointers that stay valid while the thread exists.
     unsafe {
         let head = &*thread;
         (head, &mut *head.block.cast(), &mut *head.engine.cast())
     }
 }
 
-/// Leaves the thread, which goes on when the engine comes back to it.
+/// Suspends the thread until the engine resumes it.
 ///
 /// # Safety
-/// As for [`context`]; no reference to the block or the engine is used after it.
+/// As for [`context`]. References to the block or the engine must not be used afterwards.
 pub(super) unsafe fn leave(thread: Thread) {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (head, block, engine) = unsafe { context(thread) };
     let save = &raw mut block.fibers[head.linear as usize].sp;
     let load = engine.sp;
-    // SAFETY: the engine has left itself to run this thread.
+    // SAFETY: the engine saved its own stack pointer before it ran this thread.
     unsafe { switch(save, load) };
 }
 
-/// Stops the graph at a fault. The thread does not go on.
+/// Stops the graph with a fault. Never resumes the thread.
 ///
 /// # Safety
 /// As for [`context`].
@@ -51,7 +51,7 @@ pub(super) unsafe fn fail(
     other: Option<CodeLocation>,
     what: String,
 ) -> ! {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (head, block, engine) = context(thread);
         engine.fault = Some(UnresolvedFault {
@@ -65,16 +65,16 @@ pub(super) unsafe fn fail(
         });
         leave(thread);
     }
-    // Nobody comes back to it.
+    // The engine never resumes a failed thread.
     std::process::abort()
 }
 
-/// Lets others run.
+/// Yields to other threads.
 ///
 /// # Safety
 /// As for [`context`].
 pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (head, block, _) = context(thread);
         block.fibers[head.linear as usize].site = Some(site);
@@ -85,12 +85,12 @@ pub(super) unsafe fn spin(thread: Thread, site: RawSite) {
     }
 }
 
-/// The checks look at an access; the thread stops where something is wrong.
+/// Checks an access, and stops the graph if the access is invalid.
 ///
 /// # Safety
 /// As for [`context`].
 pub(super) unsafe fn check_access(thread: Thread, access: &Access, at: Option<CodeLocation>) {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (head, block, engine) = context(thread);
         if let Err(wrong) = engine.check_access(block, head, access) {

@@ -1,10 +1,10 @@
-//! Artefacts with kernels: round trips, and files that nobody vouches for.
+//! Artefacts with kernels: round trips and untrusted files.
 
 use super::{kept, packed, parts, read, refuses};
 use crate::archive;
 use crate::{ALIGNMENT, Artefact, MAIN, Manifest};
 
-/// The artefact that is kept, with kernels.
+/// Returns the stored artefact with kernels added.
 fn with_kernels() -> Artefact {
     let (mut manifest, program) = kept().into_parts();
     manifest.sections = Manifest::section_versions(true);

@@ -1,4 +1,4 @@
-//! Round trips, and files that nobody vouches for.
+//! Round trips and untrusted files.
 
 mod kernels;
 
@@ -11,13 +11,13 @@ use tpc_ir::program::StorageFormat;
 use crate::archive::{self, Entry};
 use crate::{ALIGNMENT, Artefact, ArtefactError, Digest, MAIN, Manifest, codes};
 
-/// An artefact that stays as it was written: it must be read, or refused in words, by every later version.
+/// A stored artefact. Every later version must read it or reject it with a diagnostic.
 const KEPT: &[u8] = include_bytes!("../../../../tests/data/artefacts/format-1.tpc");
 
-/// The longest that reading a file of this size may take.
+/// The time limit for reading a file of this size.
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// Reads a file whose weights may be stored for the CPU.
+/// Reads a file whose weights may have the CPU's storage format.
 fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
     Artefact::read(bytes, &[StorageFormat::of_granules("rows16")])
 }
@@ -26,14 +26,14 @@ fn kept() -> Artefact {
     read(KEPT).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The entries of the file that is kept, as text.
+/// Returns the entries of the stored file as text.
 fn parts() -> (String, String) {
     let entries = archive::read(KEPT).unwrap();
     let text = |i: usize| String::from_utf8(entries[i].data.to_vec()).unwrap();
     (text(0), text(1))
 }
 
-/// A file of these entries.
+/// Packs these entries into a file.
 fn packed(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let entries: Vec<Entry<'_>> = entries
         .iter()
@@ -44,7 +44,7 @@ fn packed(entries: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// An artefact of a manifest and a program, whatever they say.
+/// Packs a manifest and a program into a file without checking them.
 fn of(manifest: &str, program: &str) -> Vec<u8> {
     packed(&[
         ("manifest.ron", manifest.as_bytes()),
@@ -78,7 +78,7 @@ fn data_begin_at_pages_and_ordinary_tools_read_them() {
     let entries = archive::read(KEPT).unwrap();
     let at = |data: &[u8]| data.as_ptr().addr() - KEPT.as_ptr().addr();
     assert!(entries.iter().all(|e| at(e.data).is_multiple_of(ALIGNMENT)));
-    // A second implementation of the format: the directory as rawzip sees it, without our checks.
+    // Read the directory with rawzip directly, without this crate's checks.
     let zip = rawzip::ZipArchive::from_slice(KEPT).unwrap();
     let names: Vec<Vec<u8>> = zip
         .entries()
@@ -90,7 +90,7 @@ fn data_begin_at_pages_and_ordinary_tools_read_them() {
 #[test]
 fn newer_formats_are_refused_by_their_number() {
     let (manifest, program) = parts();
-    // Fields of later versions do not hide the version.
+    // Unknown fields must not hide the format number.
     let newer = manifest.replacen("format: 1,", "format: 2,\n    colour: \"red\",", 1);
     refuses(&of(&newer, &program), "TPC0582", "format 2");
     let section = manifest.replacen("version: 1", "version: 7", 1);
@@ -177,7 +177,7 @@ fn other_entries_are_refused() {
     refuses(&packed(&[]), "TPC0580", "first entry");
     refuses(b"", "TPC0580", "no archive");
     refuses(b"GGUF", "TPC0580", "no archive");
-    // A comment, something before, something behind.
+    // Adds a comment, leading bytes or trailing bytes.
     let mut behind = KEPT.to_vec();
     behind.push(0);
     assert!(read(&behind).is_err());
@@ -186,7 +186,7 @@ fn other_entries_are_refused() {
     assert!(read(&before).is_err());
 }
 
-/// Where the records of the kept file are.
+/// The offsets of the records in the stored file.
 struct Records {
     local: Vec<usize>,
     central: Vec<usize>,
@@ -219,7 +219,7 @@ fn what_hides_in_archives_is_refused() {
         bytes[at..at + with.len()].copy_from_slice(with);
         bytes
     };
-    // Fields of the central directory: (offset in the record, bytes, what is said).
+    // Fields of the central directory: offset in the record, new bytes, expected error text.
     for (at, with, said) in [
         (8, &[1, 0][..], "encrypted"),
         (10, &[8, 0], "compressed"),
@@ -235,11 +235,11 @@ fn what_hides_in_archives_is_refused() {
     ] {
         refuses(&change(second + at, with), "TPC0580", said);
     }
-    // Sizes beyond the file, in both fields.
+    // Both size fields point beyond the file.
     let mut huge = change(second + 20, &[0xff, 0xff, 0xff, 0x7f]);
     huge[second + 24..second + 28].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f]);
     refuses(&huge, "TPC0580", "not within the file");
-    // Two entries of one name: the second record says the first's.
+    // Two entries with one name: the second record gets the first record's name.
     let mut twice = KEPT.to_vec();
     let length = u16::from_le_bytes([twice[first + 28], twice[first + 29]]);
     assert_eq!(usize::from(length), "manifest.ron".len());
@@ -250,7 +250,7 @@ fn what_hides_in_archives_is_refused() {
     let end = first + directory.len();
     twice[end + 12..end + 16].copy_from_slice(&(directory.len() as u32).to_le_bytes());
     refuses(&twice, "TPC0580", "twice");
-    // Local headers that say something else than the directory.
+    // Local headers that differ from the directory.
     for at in found
         .local
         .iter()
@@ -258,13 +258,13 @@ fn what_hides_in_archives_is_refused() {
     {
         assert!(read(&change(at, &[0x7e])).is_err(), "{at}");
     }
-    // The end's counts, sizes, offsets and comment.
+    // The end record's counts, sizes, offsets and comment length.
     for at in 4..22 {
         assert!(read(&change(found.end + at, &[0x5c])).is_err(), "{at}");
     }
 }
 
-/// Choices that are the same in every run.
+/// A deterministic random generator.
 struct Random(SplitMix64);
 
 impl Random {
@@ -277,7 +277,7 @@ impl Random {
     }
 }
 
-/// Every part of a file is none, whatever its length.
+/// Checks that no prefix of a file is accepted.
 #[test]
 fn truncated_files_are_refused() {
     for len in 0..KEPT.len() {
@@ -286,7 +286,7 @@ fn truncated_files_are_refused() {
     }
 }
 
-/// A change of any bytes is found by the container.
+/// Checks that the container detects any changed bytes.
 #[test]
 fn changed_bytes_are_refused() {
     let mut random = Random(SplitMix64::new(1));
@@ -303,7 +303,7 @@ fn changed_bytes_are_refused() {
     }
 }
 
-/// What a text may become: a line lost, doubled or moved, a word or number changed.
+/// Returns a mutated text: a line is removed, doubled or moved, or a word or number changes.
 fn mutated(text: &str, random: &mut Random) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for _ in 0..=random.below(2) {
@@ -382,8 +382,7 @@ fn mutated(text: &str, random: &mut Random) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Programs and manifests that were changed and packed again, with right checksums: refused in words, or verified like any
-/// other.
+/// Checks that mutated programs and manifests with correct checksums are rejected with a diagnostic or verified.
 #[test]
 fn changed_texts_are_refused_or_verified() {
     let (manifest, program) = parts();

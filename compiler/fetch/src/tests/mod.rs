@@ -1,4 +1,4 @@
-//! Servers that answer well, badly, slowly and for ever.
+//! Servers that respond correctly, incorrectly, slowly or endlessly.
 
 mod server;
 
@@ -28,7 +28,7 @@ fn get(url: &str) -> Result<GgufFile, Diagnostic> {
     get_with(url, None)
 }
 
-/// A model with so many tokens in its header.
+/// Returns a model with `tokens` tokens in its header.
 fn model(tokens: usize) -> Vec<u8> {
     let mut w = GgufWriter::new("m");
     let tokens: Vec<String> = (0..tokens).map(|i| format!("token{i}")).collect();
@@ -62,7 +62,7 @@ fn shards() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// The read fails with this code, says this, has a cure, and ends in time.
+/// Checks that the read fails within the time limit, with this code, this text and a help text.
 #[track_caller]
 fn fails(url: &str, code: &str, said: &str) -> Diagnostic {
     let begun = Instant::now();
@@ -98,7 +98,7 @@ fn a_header_is_read_by_ranges() {
         assert!(read < 2 * file.header().data_offset + (1 << 20));
         file.header().data_offset
     };
-    // The name in messages has no query, which may be a signature.
+    // The name in messages omits the query, which may be a secret signature.
     let cut = bytes[..usize::try_from(offset).unwrap() / 2].to_vec();
     let server = Server::of_files(vec![("/m.gguf".to_owned(), cut)]);
     let d = fails(&server.url("/m.gguf?sig=secret"), "TPC0103", "m.gguf");
@@ -195,7 +195,7 @@ fn a_token_goes_to_its_host_alone() {
     assert!(other.requests().iter().all(|r| r.authorization.is_none()));
     get_with(&other.url("/m.gguf"), Some(token)).unwrap();
     assert!(other.requests().iter().all(|r| r.authorization.is_none()));
-    // The real one wants TLS.
+    // A real token requires TLS.
     let token = Token::hugging_face(" hf_x\n").unwrap();
     let server = Server::of_files(Vec::new());
     assert!(get_with(&server.url("/m.gguf"), Some(token)).is_err());
@@ -265,7 +265,7 @@ fn answers_that_break_off() {
         });
         fails(&server.url("/m.gguf"), "TPC0433", "");
     }
-    // Closed before the headers end, and no HTTP at all.
+    // The connection closes within the headers, or the server does not speak HTTP.
     for said in [
         &b"HTTP/1.1 200 OK\r\nContent-"[..],
         b"",
@@ -337,7 +337,7 @@ fn a_file_that_changes_in_between() {
 
 #[test]
 fn slow_and_endless_answers_are_given_up() {
-    // A byte now and then: each read is quick, all of them are not.
+    // One byte at a time: each read is fast enough, but the total time is not.
     let server = Server::new(|_, stream| {
         head(stream, "200 OK", &[("Content-Length", "1000000")]);
         while stream.write_all(b"G").is_ok() {
@@ -345,7 +345,7 @@ fn slow_and_endless_answers_are_given_up() {
         }
     });
     fails(&server.url("/m.gguf"), "TPC0432", "in time");
-    // Nothing after the request, and nothing after the headers.
+    // The server stops after the request, or after the headers.
     for headers in [false, true] {
         let server = Server::new(move |_, stream| {
             if headers {
@@ -355,7 +355,7 @@ fn slow_and_endless_answers_are_given_up() {
         });
         fails(&server.url("/m.gguf"), "TPC0432", "in time");
     }
-    // Headers without end.
+    // Endless headers.
     let server = Server::new(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
         while stream
@@ -364,13 +364,13 @@ fn slow_and_endless_answers_are_given_up() {
         {}
     });
     fails(&server.url("/m.gguf"), "TPC0432", "");
-    // A body without end that is no GGUF.
+    // An endless body that is not a GGUF file.
     let server = Server::new(|_, stream| {
         head(stream, "200 OK", &[]);
         while stream.write_all(&[b'x'; 65536]).is_ok() {}
     });
     fails(&server.url("/m.gguf"), "TPC0101", "");
-    // Ranges of one byte.
+    // Ranges of one byte each.
     let server = Server::new(|r, stream| {
         let (first, _) = r.range.unwrap();
         let range = format!("bytes {first}-{first}/1000000");
@@ -395,7 +395,7 @@ fn nobody_there() {
         "TPC0432",
         "cannot be reached",
     );
-    // TLS to a server that speaks none.
+    // TLS to a server without TLS.
     let server = Server::new(|_, stream| head(stream, "200 OK", &[]));
     fails(
         &server.url("/m.gguf").replace("http:", "https:"),

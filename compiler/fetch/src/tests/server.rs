@@ -1,20 +1,20 @@
-//! A server of one kind of answer, on this machine.
+//! A local server with a configurable response.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) path: String,
-    /// First and last byte of the range.
+    /// The first and last byte of the range.
     pub(super) range: Option<(u64, u64)>,
     pub(super) authorization: Option<String>,
 }
 
-/// A server; its threads end with the process.
+/// A server. Its threads run until the process ends.
 pub(super) struct Server {
     pub(super) host: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -46,7 +46,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
 }
 
 impl Server {
-    /// A server that answers each request so.
+    /// Starts a server that responds with `answer`.
     pub(super) fn new(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = listener.local_addr().unwrap().to_string();
@@ -67,7 +67,7 @@ impl Server {
         Server { host, requests }
     }
 
-    /// A server of these files, by ranges.
+    /// Starts a server of these files that supports ranges.
     pub(super) fn of_files(files: Vec<(String, Vec<u8>)>) -> Server {
         Server::new(move |request, stream| {
             let path = request.path.split('?').next().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// Writes a status line and headers. Who asked may be gone.
+/// Writes a status line and headers. Ignores errors, because the client may have disconnected.
 pub(super) fn head(stream: &mut TcpStream, status: &str, headers: &[(&str, &str)]) {
     let mut text = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     for (name, value) in headers {
@@ -96,7 +96,7 @@ pub(super) fn head(stream: &mut TcpStream, status: &str, headers: &[(&str, &str)
     let _ = stream.write_all(format!("{text}\r\n").as_bytes());
 }
 
-/// Answers with the range that was asked for.
+/// Responds with the requested range.
 pub(super) fn part(stream: &mut TcpStream, request: &Request, bytes: &[u8]) {
     let whole = bytes.len() as u64;
     let (first, last) = request.range.unwrap_or((0, whole - 1));

@@ -1,4 +1,4 @@
-//! A number of devices that nothing states.
+//! An unspecified number of devices.
 
 use tpc_ir::Code;
 

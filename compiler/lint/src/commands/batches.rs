@@ -20,7 +20,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(check),
 };
 
-/// Tokens that are submitted at once where nobody says.
+/// The default logical batch in tokens.
 const BATCH: u64 = 2048;
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {

@@ -1,4 +1,4 @@
-//! Files that are loaded in addition to the model and are not here.
+//! Additional files of the command line that are missing here.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(check),
 };
 
-/// The help for a file that is not counted.
+/// The help for a file that the plan does not include.
 const HELP: &str = "put the file or its header there, or keep memory of each device free before the `--`: --reserve 3GiB";
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
@@ -54,7 +54,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
             tell(spelling, &file, why(&file));
         }
     }
-    // Drafts from the text take no memory to speak of; blocks of the model's own file are planned.
+    // Drafts derived from the text need little memory, and the plan includes draft blocks of the model's file.
     let has_draft = line.last(Setting::Draft).is_some();
     for given in line.all(Setting::Speculation).filter(|_| !has_draft) {
         let planned =
@@ -65,7 +65,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Why a file is not counted.
+/// Returns the reason for which a file is not included.
 fn why(file: &str) -> Message {
     match std::fs::metadata(Path::new(file)) {
         Err(_) => message!(": the file is not here"),

@@ -1,4 +1,4 @@
-//! Cache types for which a back end has no attention kernel, or converts the cache first.
+//! Cache types that a back end's attention kernels do not support, or for which it converts the cache first.
 
 use tpc_ir::{Code, Op};
 
@@ -27,7 +27,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         command.placement.cache_type_k,
         command.placement.cache_type_v,
     );
-    // Attention with a latent cache has no other: its values are a part of the keys.
+    // Latent attention has a single cache: the values are part of the keys.
     let v = if has_values(command) { v } else { k };
     for backend in back_ends(command) {
         let Some(kernels) = command.build.cache_kernels(backend) else {
@@ -62,7 +62,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The back ends that the line runs on; CUDA if the line names none.
+/// Returns the back ends of the command, or CUDA if the line names no back end.
 fn back_ends(command: &Command<'_>) -> Vec<Backend> {
     let known: Vec<Backend> = command.backends.iter().flatten().copied().collect();
     match known.is_empty() {
@@ -71,7 +71,7 @@ fn back_ends(command: &Command<'_>) -> Vec<Backend> {
     }
 }
 
-/// Whether the model has caches of values; one whose graph is not known may have.
+/// True if the model has value caches. Also true if its graph is unknown.
 fn has_values(command: &Command<'_>) -> bool {
     command.file.model.is_none_or(|m| {
         let names = m.graph.insts().filter_map(|(_, i)| match &i.op {

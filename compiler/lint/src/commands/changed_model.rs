@@ -46,7 +46,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The note on an option that changes the rotation alone.
+/// Returns the note on an option that changes only RoPE.
 fn of_rotation(command: &Command<'_>, spelling: &str, value: &str) -> Diagnostic {
     let message = message!(
         "{} {} changes the rotation alone: the plan's sizes and splits do not depend on it",

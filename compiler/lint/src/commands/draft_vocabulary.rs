@@ -1,4 +1,4 @@
-//! A draft whose tokens are not the model's.
+//! A draft model with a different vocabulary.
 
 use tpc_ir::{Code, Severity};
 

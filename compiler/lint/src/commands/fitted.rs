@@ -1,4 +1,4 @@
-//! Options that llama.cpp chooses itself.
+//! Options that llama.cpp sets itself.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Caches of sliding windows in full length.
+//! Sliding-window caches at full length.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Lints of llama.cpp's command lines: what llama.cpp would do with them, and what tpc would.
+//! Lints of llama.cpp command lines: predictions for llama.cpp and for tpc.
 
 mod assumed_devices;
 mod bad_value;
@@ -22,7 +22,7 @@ mod value_cache;
 
 use super::{Check, Command, EntityKind, Lint};
 
-/// The lints of command lines, in the order in which findings are told.
+/// The lints of command lines, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &tensor_split::REFUSED,
     &tensor_split::NOT_LISTED,

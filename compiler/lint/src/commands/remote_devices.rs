@@ -1,4 +1,4 @@
-//! Devices of other machines.
+//! Devices on other machines.
 
 use tpc_ir::Code;
 use tpc_passes::machine::{Link, LinkKind, Topology};
@@ -23,13 +23,13 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    // Where devices are named, these are the ones that are used.
+    // If the line names devices, only those are used.
     if let Some(servers) = command.line.servers() {
         out.extend(assumed_network(command.placement, &servers.join(",")));
     }
 }
 
-/// The finding of links to servers that nobody states.
+/// Returns the finding for unspecified links to servers.
 pub(crate) fn assumed_network(placement: &Placement, servers: &str) -> Option<Diagnostic> {
     let link = assumed_link(&placement.topology, placement.devices.len())?;
     let message = message!(
@@ -43,7 +43,7 @@ pub(crate) fn assumed_network(placement: &Placement, servers: &str) -> Option<Di
     Some(LINT.finding("--rpc", message).help(help))
 }
 
-/// The slowest link between machines that is assumed.
+/// Returns the slowest assumed link between machines.
 fn assumed_link(topology: &Topology, devices: usize) -> Option<Link> {
     let is_assumed = |link: &Link| {
         let network =

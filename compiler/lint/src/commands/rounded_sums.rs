@@ -1,4 +1,4 @@
-//! Sums of two RPC servers, which are rounded to bf16.
+//! Sums over two RPC servers, which are rounded to bf16.
 
 use tpc_ir::Code;
 
@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(check),
 };
 
-/// Elements of a sum from which on it is sent as bf16.
+/// The minimum number of elements of a sum that is sent as bf16.
 const ROUNDED: u64 = 32_768;
 
 fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
@@ -31,7 +31,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     };
     let [a, b] = servers.as_slice() else { return };
     let devices = command.placement.devices.len();
-    // Where nobody says how many devices there are, this machine may have none.
+    // If the number of devices is assumed, this machine may have no device.
     if a == b || !(devices == 2 || command.assumed) {
         return;
     }

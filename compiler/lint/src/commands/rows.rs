@@ -1,4 +1,4 @@
-//! Split modes that a release has no longer, and `row`, which tpc does not have.
+//! Split modes removed from a release, and `row`, which tpc does not support.
 
 use tpc_ir::Code;
 
@@ -6,14 +6,14 @@ use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, message};
 use tpc_ggml::llama_cpp::{Setting, limit_codes};
 
-/// The lint of a mode that the release has no longer.
+/// The lint for a mode that was removed from the release.
 pub(crate) static DROPPED: Lint = Lint {
     entity: EntityKind::Option,
     code: limit_codes::DROPPED_MODE,
     check: Check::Command(lint_dropped_modes),
 };
 
-/// The lint of the mode that tpc does not have.
+/// The lint for the mode that tpc does not support.
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Option,
     code: Code::warning(

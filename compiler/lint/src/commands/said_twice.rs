@@ -26,7 +26,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
     let mut told = BTreeSet::new();
     for given in &command.line.options {
         let setting = given.spec.setting;
-        // Of these, all count.
+        // These options accumulate.
         let several = matches!(
             setting,
             Setting::Override

@@ -1,12 +1,12 @@
-//! The conditions under which a release's split of tensors fails, each with its code. The release's file has the conditions;
-//! `tpc_ggml::engines` predicts from the model's geometry which of them end the run.
+//! The conditions under which a release's tensor split fails, each with its code. The release's file defines the
+//! conditions. `tpc_ggml::engines` predicts from the model's geometry which conditions apply.
 
 use super::{Check, Command, EntityKind, Lint};
 use tpc_diag::{Diagnostic, Severity, message};
 use tpc_ggml::engines::Basis;
 use tpc_ggml::llama_cpp::limit_codes as codes;
 
-/// Declares the lint of one code.
+/// Declares one lint per code.
 macro_rules! lints {
     ($($name:ident: $code:ident, $option:literal, $cure:literal;)*) => {
         $(pub(crate) static $name: Lint = Lint {
@@ -44,7 +44,7 @@ lints! {
     SLOPES: SLOPES, "-sm", "use -sm layer with {}; tpc numbers the heads correctly: {}";
 }
 
-/// Reports the failures of one code.
+/// Reports the failures with one code.
 fn report(
     lint: &'static Lint,
     option: &str,
@@ -77,13 +77,13 @@ fn report(
     }
 }
 
-/// The words of a cure before the engine's name, and those between it and the command of tpc.
+/// Returns the cure's text before the engine's name, and the text between that name and the tpc command.
 fn halves(cure: &'static str) -> [&'static str; 2] {
     let (before, rest) = cure.split_once("{}").unwrap_or((cure, ""));
     [before, rest.strip_suffix("{}").unwrap_or(rest)]
 }
 
-/// Whether the evidence is of a back end that the command does not use.
+/// True if the evidence is for a back end that the command does not use.
 fn is_of_another_backend(basis: &Basis, command: &Command<'_>) -> bool {
     let (Basis::Measured { backend, .. } | Basis::Reported { backend, .. }) = basis else {
         return false;

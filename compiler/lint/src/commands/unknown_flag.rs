@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Command(check),
 };
 
-/// Slips that no spelling is near to, with what is meant.
+/// Common mistakes that the spelling search does not find, with the intended option.
 const SLIPS: [(&str, &str); 5] = [
     ("--no-fit", "-fit off"),
     ("-ctx", "-c"),
@@ -30,12 +30,12 @@ const SLIPS: [(&str, &str); 5] = [
     ("--stop", "--reverse-prompt"),
 ];
 
-/// Options of tpc that are not llama.cpp's.
+/// Options of tpc that llama.cpp does not have.
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
-/// Options that the release has no longer.
+/// Reports options that the release no longer has.
 fn lint_removed_options(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
-    // A benchmark has options of its own.
+    // A benchmark has its own options.
     let is_bench = command.line.kind == Program::Bench;
     let given = command.line.options.iter();
     for given in given.filter(|o| !o.from_env && !is_bench) {

@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let (batch, context) = (plan.placement.ubatch_size, plan.compiled.caches.n_ctx);
-    // The default is for long contexts.
+    // The default batch is meant for long contexts.
     if batch > context && batch != Placement::UBATCH {
         let most = plan
             .report

@@ -1,4 +1,4 @@
-//! Draft blocks of the file that are not planned.
+//! Draft blocks in the file that the plan does not use.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Weights or caches on the host that fit on the devices.
+//! Weights or caches on the host that would fit on the devices.
 
 use tpc_ir::Code;
 
@@ -34,7 +34,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         (
             "--n-gpu-layers",
             "raise --n-gpu-layers",
-            // As many as there are keep nothing on the host.
+            // A value above the number of layers keeps no layer on the host.
             p.n_gpu_layers
                 .is_some_and(|n| n <= plan.compiled.model.summary.n_block()),
         ),
@@ -48,11 +48,11 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     ];
     let given: Vec<_> = options.iter().filter(|o| o.2).collect();
     let host = &plan.report.host;
-    // The embedding is looked up there at no cost.
+    // The weights and caches on the host, in bytes.
     let held = host.weights_bytes + host.kv_bytes;
     let devices = &plan.report.devices;
     let part = held / devices.len().max(1) as u64;
-    // What is computed beside it takes room as well.
+    // Scratch memory also needs space.
     let room = |d: &DeviceReport| {
         let free = d.capacity_bytes?.checked_sub(d.total_bytes)?;
         (free > part + part / 8 + d.capacity_bytes? / 32).then_some(free)
@@ -72,7 +72,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
                 let cures: Vec<&str> = given.iter().map(|o| o.1).collect();
                 Message::from(cures.join(", or "))
             }
-            // What was planned tells whether it would be faster: another lint says the same of round trips.
+            // The search shows if this would be faster. Another lint reports the round trips.
             Some(search) => match search() {
                 Some(a) => message!(
                     "this fits and is faster: {}: {}",

@@ -24,7 +24,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let tensors = plan.tensors();
     for o in &plan.placement.overrides {
-        // A number at the pattern's end, or before what matches anything.
+        // A number at the pattern's end, or before a wildcard.
         let end = o.pattern.trim_end_matches(['*', '.', '+', '$', ')']);
         let stem = end.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = &end[stem.len()..];

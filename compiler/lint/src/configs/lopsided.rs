@@ -1,4 +1,4 @@
-//! A device that holds far more than the others.
+//! A device that stores far more than the others.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Lints of configurations: options that the user likely does not intend.
+//! Lints of configurations: options that are probably unintended.
 
 mod batch_beyond;
 pub(crate) mod context;
@@ -23,13 +23,13 @@ mod zero_share;
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_ir::Code;
 
-/// The code of shares that differ from those asked for.
+/// The code for shares that differ from the request.
 pub static SHARES: &Code = &rounding::LINT.code;
 
-/// The code of few cells per sequence.
+/// The code for too few cells per sequence.
 pub static NARROW: &Code = &narrow_sequences::LINT.code;
 
-/// The lints of configurations, in the order in which findings are told.
+/// The lints of configurations, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &override_unused::LINT,
     &override_shadowed::LINT,

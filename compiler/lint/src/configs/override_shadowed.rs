@@ -1,4 +1,4 @@
-//! Overrides whose tensors an earlier override takes.
+//! Overrides whose tensors are already taken by an earlier override.
 
 use tpc_ir::Code;
 
@@ -35,14 +35,14 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         for name in tensors.iter().filter(|n| later.matches(n) == Ok(true)) {
             let first = overrides.iter().position(|o| o.matches(name) == Ok(true));
             match first {
-                // An exception that stands before what it is an exception of is in the right place.
+                // A narrower override before a wider one is a deliberate exception.
                 Some(j) if j < i && counts[j] < counts[i] => {}
                 Some(j) if j < i && overrides[j].target != later.target => lost.push((name, j)),
                 Some(j) if j < i => {}
                 _ => kept += 1,
             }
         }
-        // One that places nothing at all is told by another lint.
+        // Another lint reports overrides without any effect.
         let Some((name, j)) = lost.first().filter(|_| kept > 0) else {
             continue;
         };

@@ -65,7 +65,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Length of the longest text that both hold.
+/// Returns the length of the longest common substring.
 fn common(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut longest = 0;

@@ -24,7 +24,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         plan.placement.topology.devices.len(),
         plan.placement.devices.len(),
     );
-    // One profile for all is how files of alike devices are written.
+    // A single profile is the usual way to describe identical devices.
     if listed > 1 && listed < used {
         let last = &plan.placement.topology.devices[listed - 1].name;
         let message = message!(

@@ -7,7 +7,7 @@ use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 use tpc_passes::place::LayerPlace;
 
-/// Points of a hundred by which a share may differ without a word.
+/// The maximum deviation of a share without a finding, in percentage points.
 const QUIET: f64 = 3.0;
 
 /// The declaration of the lint.
@@ -70,7 +70,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The layers of each device of a split by layers, the output counted as one.
+/// Returns the number of layers per device in a layer split. The output counts as one layer.
 fn layers(plan: &Plan<'_>) -> Vec<f64> {
     let placed = &plan.compiled.resolved.layer_placement;
     let mut out = vec![0.0; plan.report.devices.len()];

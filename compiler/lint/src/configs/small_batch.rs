@@ -1,4 +1,4 @@
-//! Very small batches of prompts.
+//! Very small prompt batches.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Devices with the share 0.
+//! Devices with a share of 0.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Weights that the file has in two forms.
+//! Weights stored in two forms.
 
 use tpc_ir::Code;
 
@@ -28,7 +28,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             .block()
             .is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer)
     };
-    // Blocks that draft tokens are a matter of the options.
+    // Blocks for draft tokens depend on the options.
     let aside = model.summary.ignored.iter().filter(|n| !drafts(n));
     let aside: Vec<&String> = aside.collect();
     let Some(first) = aside.first() else { return };

@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// By block length, the layers that have it, with their types.
+/// The layers with each block length, and their types.
 type Lengths = BTreeMap<u64, Vec<(u32, &'static str)>>;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {

@@ -1,4 +1,4 @@
-//! `general.file_type` that no matrix has.
+//! A `general.file_type` that does not match any matrix.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The types that `general.file_type` names, as llama.cpp numbers them; mixtures without a leading type are left out.
+/// The types of `general.file_type` in llama.cpp's numbering. Mixtures without a dominant type are omitted.
 const NAMED: [(u64, DType); 23] = [
     (0, DType::F32),
     (1, DType::F16),

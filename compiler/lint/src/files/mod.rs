@@ -1,4 +1,4 @@
-//! Lints of model files: facts that the file's user should know.
+//! Lints of model files: facts for the file's user.
 
 mod alignment;
 mod aside;
@@ -29,10 +29,10 @@ use super::{Check, EntityKind, File, Lint};
 
 pub use odd_blocks::is_uneven;
 
-/// The code of a width that several devices cannot share evenly.
+/// The code for a width that several devices cannot share evenly.
 pub static UNEVEN: &Code = &odd_blocks::LINT.code;
 
-/// The lints of model files, in the order in which findings are told.
+/// The lints of model files, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &unused::LINT,
     &beyond_blocks::LINT,

@@ -22,7 +22,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The most elements of a tensor that is read.
+/// The maximum number of elements of a tensor that is checked.
 const MOST: u64 = 1 << 20;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -38,7 +38,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let Some(data) = file.file.tensor_data(t) else {
             return;
         };
-        // All bits of the exponent are set.
+        // All exponent bits are set.
         let halves = |bits: u16| {
             let pairs = data.as_chunks::<2>().0.iter();
             pairs

@@ -1,4 +1,4 @@
-//! Widths whose quantisation blocks do not divide evenly.
+//! Widths whose quantisation blocks cannot be divided evenly.
 
 use tpc_ir::Code;
 
@@ -22,19 +22,19 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The matrices that are multiplied by what a feed-forward width holds.
+/// The matrices that are contracted over a feed-forward width.
 const CONTRACTED: [&str; 3] = [
     "ffn_down.weight",
     "ffn_down_exps.weight",
     "ffn_down_shexp.weight",
 ];
 
-/// A matrix whose rows have an odd number of blocks.
+/// A matrix with an uneven number of blocks per row.
 struct Uneven<'f> {
     role: &'static str,
     tensor: &'f TensorInfo,
     blocks: u64,
-    /// The blocks of 32 that another type would make.
+    /// The number of blocks per row with blocks of 32.
     short: u64,
 }
 
@@ -49,7 +49,7 @@ impl Uneven<'_> {
     }
 }
 
-/// The numbers of devices that cannot share so many blocks evenly.
+/// Returns the device counts out of 2, 4 and 8 that do not divide the number of blocks.
 fn odd(blocks: u64) -> Vec<u64> {
     [2, 4, 8]
         .into_iter()
@@ -62,10 +62,10 @@ fn list(all: &[u64]) -> String {
     all.join(", ")
 }
 
-/// The matrix, if its blocks do not divide and shorter ones would.
+/// Returns the matrix if its blocks do not divide evenly and blocks of 32 would divide better.
 fn uneven<'f>(role: &'static str, tensor: &'f TensorInfo) -> Option<Uneven<'f>> {
     let (len, block) = (tensor.ne[0], tensor.dtype.block_len());
-    // What no type divides better is as it is.
+    // Blocks of 32 or less cannot be improved.
     let short = (block > 32 && len.is_multiple_of(32)).then_some(len / 32)?;
     let blocks = len / block;
     (odd(short).len() < odd(blocks).len()).then_some(Uneven {
@@ -76,7 +76,7 @@ fn uneven<'f>(role: &'static str, tensor: &'f TensorInfo) -> Option<Uneven<'f>> 
     })
 }
 
-/// The matrices of a file that do not divide where shorter blocks would.
+/// Returns the matrices of a file that shorter blocks would divide better.
 fn all<'f>(file: &File<'f>) -> Vec<Uneven<'f>> {
     let of_role = |role: &&'static str| {
         let role = *role;
@@ -86,7 +86,7 @@ fn all<'f>(file: &File<'f>) -> Vec<Uneven<'f>> {
     CONTRACTED.iter().flat_map(of_role).collect()
 }
 
-/// Whether so many devices share the widths of a file's feed-forward networks unevenly for the length of their blocks.
+/// True if the block length prevents `devices` devices from sharing the feed-forward widths evenly.
 pub fn is_uneven(file: &File<'_>, devices: usize) -> bool {
     let devices = devices as u64;
     all(file)
@@ -99,7 +99,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     let Some(first) = all.first() else {
         return;
     };
-    // One kind stands for all.
+    // Only the first kind is listed.
     let others = match all.iter().all(|u| u.is_like(first)) {
         true => "",
         false => "; so it is with other widths",

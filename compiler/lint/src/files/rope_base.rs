@@ -1,4 +1,4 @@
-//! The RoPE base of a short context with a long context.
+//! A RoPE base for short contexts in a model with a long context.
 
 use tpc_ir::Code;
 use tpc_ir::Op;
@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The base of most models of short contexts, which readers take where a file has none.
+/// The usual base for short contexts. Engines use it if the file has no base.
 const USUAL: f32 = 10_000.0;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -39,7 +39,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             _ => None,
         });
         let mut ropes = ropes.peekable();
-        // The third operand is a table of factors.
+        // The third operand is a table of frequency factors.
         ropes.peek().is_some() && ropes.all(|(b, s, n)| b <= USUAL && s >= 1.0 && n == 2)
     });
     if !rotates {

@@ -30,7 +30,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         return;
     };
     let reach = original as f64 * f64::from(factor);
-    // A factor may be rounded.
+    // The factor may be rounded.
     if original == 0 || reach * 1.01 >= context as f64 {
         return;
     }

@@ -26,7 +26,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
     for entry in file.header().metadata().entries() {
         let special = entry.key.starts_with("tokenizer.ggml.") && entry.key.ends_with("_token_id");
         let id = file.count(&entry.key);
-        // Absent ones are often written as the largest number of 32 bits.
+        // Absent tokens are often written as the largest 32-bit number.
         let Some(id) = id.filter(|&id| special && id >= rows && id < u64::from(u32::MAX)) else {
             continue;
         };

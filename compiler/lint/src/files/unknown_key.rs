@@ -1,4 +1,4 @@
-//! Keys that no engine reads.
+//! Keys that are not read by any engine.
 
 use tpc_ir::{Code, Severity};
 
@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The keys of GGUF files, without the architecture's name in front.
+/// The known keys of GGUF files, without the architecture prefix.
 const KNOWN: &str = include_str!("known_keys.txt");
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
@@ -33,7 +33,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let Some(name) = entry.key.strip_prefix(&prefix) else {
             continue;
         };
-        // Encoders of images and sound have keys of their own.
+        // Image and sound encoders have their own keys.
         let other = ["vision.", "audio."].iter().any(|p| name.starts_with(p));
         if other || KNOWN.lines().any(|k| k == name) {
             continue;

@@ -30,7 +30,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
         let drafts = TensorName::parse(name)
             .block()
             .is_some_and(|(layer, _)| u64::from(layer) >= model.summary.n_layer);
-        // Encoders of images and sound are told at once.
+        // Another lint reports image and sound encoders.
         if drafts || Tower::of(name).is_some() {
             continue;
         }

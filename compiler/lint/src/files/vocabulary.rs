@@ -1,4 +1,4 @@
-//! Numbers of tokens and embeddings that differ.
+//! Different numbers of tokens and embeddings.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! Tensor data that were never written.
+//! Tensor data that was never written.
 
 use tpc_ir::Code;
 
@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// Places that are looked at, and bytes at each.
+/// The number of sampled places, and the bytes read at each.
 const PLACES: usize = 32;
 const WINDOW: usize = 64;
 

@@ -1,11 +1,11 @@
-//! Annotations of GitHub Actions: a workflow command per finding.
+//! Annotations for GitHub Actions: one workflow command per finding.
 
 use std::fmt::Write;
 
 use crate::Finding;
 use tpc_diag::Severity;
 
-/// The findings about the file at `path`, a line each.
+/// Formats the findings about the file at `path`, one per line.
 pub fn github(path: &str, findings: &[Finding]) -> String {
     let mut out = String::new();
     for f in findings {
@@ -32,14 +32,14 @@ pub fn github(path: &str, findings: &[Finding]) -> String {
     out
 }
 
-/// The message of a command: line ends would end it.
+/// Escapes a command's message. Line ends would terminate the command.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// A property of a command: also what separates properties.
+/// Escapes a command's property, including the separators of properties.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

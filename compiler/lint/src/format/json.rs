@@ -1,4 +1,4 @@
-//! One JSON object.
+//! The JSON report.
 
 use serde::Serialize;
 
@@ -6,48 +6,48 @@ use crate::Finding;
 use tpc_diag::Severity;
 use tpc_ggml::engines::{Backend, Build};
 
-/// The object that `lint --format json` prints. Keys may be added, never changed.
+/// The object printed by `lint --format json`. Keys may be added but never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct LintReport<'a> {
-    /// Version of this format.
+    /// The version of this format.
     pub tpc: u32,
     /// The file.
     pub path: &'a str,
     /// `ok` or `error`.
     pub verdict: &'static str,
-    /// The numbers of devices that were planned for.
+    /// The device counts of the plans.
     pub devices: &'a [usize],
-    /// How many findings there are.
+    /// The number of findings.
     pub summary: Summary,
     /// The findings.
     pub findings: &'a [Finding],
-    /// The release of the engine that the command line is for, and the source of what is known of it.
+    /// The engine release of the command line, and the source of the facts about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<&'a EngineFacts>,
-    /// The command that plans what the other engine's command line asks for.
+    /// The `tpc` command that is equivalent to the other engine's command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalent: Option<&'a str>,
 }
 
-/// The release of an engine, and the source of the facts that findings rest on.
+/// An engine release and the source of the facts used by findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EngineFacts {
     /// The engine.
     pub name: &'static str,
-    /// Its version.
+    /// The engine's version.
     pub version: &'static str,
     /// The month of the release.
     pub date: &'static str,
     /// The source of the facts.
     pub source: &'static str,
-    /// The RPC protocol that it speaks.
+    /// The version of its RPC protocol.
     pub rpc_protocol: Option<(u8, u8, u8)>,
-    /// The back ends of the devices, as far as they are known.
+    /// The known back ends of the devices.
     pub backends: Vec<Backend>,
 }
 
 impl EngineFacts {
-    /// The facts of a release, for devices of these back ends.
+    /// Returns the facts about a release, for devices with these back ends.
     pub fn new(build: &'static Build, backends: &[Option<Backend>]) -> EngineFacts {
         let mut known: Vec<Backend> = backends.iter().flatten().copied().collect();
         known.sort_unstable();
@@ -63,19 +63,19 @@ impl EngineFacts {
     }
 }
 
-/// How many findings there are.
+/// The number of findings by severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Findings that do not work or are denied.
+    /// The number of errors, including denied findings.
     pub errors: usize,
-    /// Findings that do harm or are likely not intended.
+    /// The number of warnings.
     pub warnings: usize,
-    /// Findings that are worth knowing.
+    /// The number of notes.
     pub notes: usize,
 }
 
 impl Summary {
-    /// Of these findings.
+    /// Counts these findings.
     pub fn of(findings: &[Finding]) -> Summary {
         let count = |s: Severity| {
             let of = findings.iter().filter(|f| f.diagnostic.severity == s);
@@ -88,7 +88,7 @@ impl Summary {
         }
     }
 
-    /// The word for the whole.
+    /// Returns the overall verdict.
     pub const fn verdict(self) -> &'static str {
         if self.errors > 0 { "error" } else { "ok" }
     }

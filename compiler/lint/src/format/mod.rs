@@ -1,4 +1,4 @@
-//! Findings in the forms that other programs read.
+//! Machine-readable formats of findings.
 
 mod github;
 mod json;

@@ -11,10 +11,10 @@ use tpc_diag::Severity;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The findings about each file, by its path, as a log of one run.
+/// Returns the findings about each file, by path, as a log with one run.
 ///
-/// A result's fingerprint depends on its code, on what it concerns and on what it says, layers and numbers apart: it
-/// stays the same from run to run, wherever the file is, and however many layers are concerned.
+/// A result's fingerprint is derived from its code, entity and message without layers and numbers. It is independent of
+/// the run, the file's location and the number of layers.
 pub fn sarif(files: &[(&str, &[Finding])]) -> Json {
     let all = || files.iter().flat_map(|(_, findings)| findings.iter());
     let lints = lints().map(|l| &l.code);
@@ -106,14 +106,14 @@ fn result((path, index): (&str, usize), f: &Finding, place: &BTreeMap<&Code, usi
     out
 }
 
-/// FNV-1a of 64 bits: the same on every machine and in every version.
+/// Returns the 64-bit FNV-1a hash, which is the same on every machine and in every version.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// A path as a URI: absolute ones have a scheme, relative ones are relative to where the program runs.
+/// Converts a path to a URI. Absolute paths get a scheme; relative paths are relative to the working directory.
 fn uri(path: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
     if path.starts_with("https://") || path.starts_with("http://") {

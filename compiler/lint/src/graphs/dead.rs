@@ -1,4 +1,4 @@
-//! Ops whose results nothing reads.
+//! Ops with unused results.
 
 use tpc_ir::Code;
 
@@ -29,7 +29,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         .filter(|(i, r)| !r.is_leaf() && !r.is_empty() && !r.is_view && !read.contains(i))
         .map(|(_, r)| r)
         .collect();
-    // The last one is what the graph is computed for.
+    // The last unused result is the graph's output.
     let Some((_, others)) = unread.split_last() else {
         return;
     };

@@ -25,7 +25,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
     let mut found: BTreeMap<(&str, &str), BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for r in graph.records {
-        // The layer stands behind the last dash.
+        // The layer number follows the last dash.
         let stem = r
             .name
             .rsplit_once('-')
@@ -36,7 +36,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         }
     }
     for ((op, stem), by) in found {
-        // A name that each layer has for several norms says nothing.
+        // Skip names that are used for several norms of one layer.
         let mut names: Vec<&str> = by.values().flatten().map(|r| r.name.as_str()).collect();
         names.sort_unstable();
         if by.len() < 2 || names.windows(2).any(|w| w[0] == w[1]) {

@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Graph(check),
 };
 
-/// Whether the op adds, multiplies or normalises.
+/// True if the op adds, multiplies or normalises.
 fn is_arithmetic(op: &GgmlOp) -> bool {
     matches!(op.family(), Family::Binary | Family::Norm)
         || matches!(

@@ -1,4 +1,4 @@
-//! Copies of tensors that are packed already.
+//! Copies of tensors that are already packed.
 
 use tpc_ir::Code;
 

@@ -1,4 +1,4 @@
-//! One layer that is built unlike all others.
+//! A layer with a different structure from all others.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         layer.iter().map(|&i| ir.inst(i).op.name()).collect()
     };
     let kinds: Vec<(u32, Vec<&str>)> = layers.iter().map(|(l, i)| (*l, ops(i))).collect();
-    // The ends are special in many models.
+    // The first and last layers are special in many models.
     let Some(inner) = kinds.get(1..kinds.len().saturating_sub(1)) else {
         return;
     };

@@ -44,7 +44,7 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         if !r.is(OpKind::SoftMax) {
             continue;
         }
-        // The logits, behind scales and masks that were added.
+        // Follow scales and added masks back to the logits.
         let Some(logits) = graph.origin_of(r, &[OpKind::Scale, OpKind::Add]) else {
             continue;
         };

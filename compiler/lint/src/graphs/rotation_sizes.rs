@@ -21,7 +21,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Graph(check),
 };
 
-/// The fault of a rotation of rows of `len` elements.
+/// Returns the defect of a rotation of rows with `len` elements.
 fn parameters(p: &Rope, len: u64) -> Option<String> {
     let (rotated, base) = (p.n_dims, p.freq_base);
     if rotated == 0 || rotated % 2 != 0 {

@@ -1,4 +1,4 @@
-//! One layer with another attention scale.
+//! A layer with a different attention scale.
 
 use std::collections::BTreeMap;
 

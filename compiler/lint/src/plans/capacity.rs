@@ -1,4 +1,4 @@
-//! Devices, or the host, with too little memory.
+//! Devices, or the host, with insufficient memory.
 
 use tpc_ir::{Code, Severity};
 
@@ -31,14 +31,14 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// A place whose memory is exceeded.
+/// A device or host with insufficient memory.
 struct Over<'a> {
     name: &'a str,
     needs: u64,
-    /// What of its memory is left beside the reserve.
+    /// The memory without the reserve, in bytes.
     has: u64,
     memory: u64,
-    /// What is to be kept free, which may be more than there is.
+    /// The memory to keep free, in bytes. It may exceed the total.
     reserve: u64,
 }
 
@@ -47,13 +47,13 @@ impl Over<'_> {
         self.needs - self.has
     }
 
-    /// The part of its memory that is taken, by which the answer of `tpc plan` names the fullest place.
+    /// Returns the ratio of required to available memory. `tpc plan` names the place with the highest ratio.
     fn share(&self) -> f64 {
         self.needs as f64 / self.has as f64
     }
 }
 
-/// The places whose memory is exceeded: devices, the host, or the memory that they share.
+/// Returns the places with insufficient memory: devices, the host, or their shared memory.
 fn overfull_places<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
     let topology = &plan.placement.topology;
     let over = |name, needs: u64, profile: &DeviceProfile| {
@@ -88,7 +88,7 @@ fn overfull_places<'a>(plan: &'a Plan<'_>) -> Vec<Over<'a>> {
 
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let mut all = overfull_places(plan);
-    // The first of the fullest.
+    // Fullest place first.
     all.sort_by(|a, b| b.share().total_cmp(&a.share()));
     let Some((worst, others)) = all.split_first() else {
         return;
@@ -129,7 +129,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     });
 }
 
-/// What the search found, in lines.
+/// Formats the results of the search, one per line.
 fn advice_lines(counsel: &Counsel) -> String {
     let mut out = Vec::new();
     let how = match counsel.complete {

@@ -53,7 +53,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         ),
         false => message!("nothing fits; showing {}, the closest", chosen.name),
     };
-    // Its number is not the least that stands here.
+    // A candidate of equal fit has a lower estimate than the chosen one.
     let beaten =
         |c: &&Candidate| c.fits == chosen.fits && c.estimate.decode_us < chosen.estimate.decode_us;
     let equal = match all.iter().filter(beaten).any(|c| c.within_error) {

@@ -27,7 +27,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// The note on an architecture whose graph tpc has itself: its user can do nothing about the ops, and needs no listing of them.
+/// Returns the note for an architecture with a built-in graph. The user cannot change its ops, so they are not listed.
 fn of_architecture(plan: &Plan<'_>) -> Option<Diagnostic> {
     let planned = &plan.compiled.planned;
     let (inst, _) = planned.factors.opaque.first()?;
@@ -121,7 +121,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The ops that cut factors as this one does: of the same name, with results of the same name in whatever layer.
+/// Returns the ops that split factors like this one: equal op names, and equal result names except for the layer.
 fn similar_ops(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
     let kind = |inst: Inst| {
         let data = graph.inst(inst);

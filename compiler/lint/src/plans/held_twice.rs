@@ -7,7 +7,7 @@ use tpc_core::format::bytes;
 use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
 
-/// Share of the model's bytes that may be held more than once without a finding.
+/// The fraction of the model's bytes that may be stored more than once without a finding.
 const QUIET: f64 = 0.03;
 
 /// The declaration of the lint.
@@ -32,7 +32,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     if share <= QUIET {
         return;
     }
-    // Stages hold every weight once, but for one that the first and the last of them use.
+    // Stages store each weight once, except weights that both the first and the last stage use.
     if plan.compiled.mode == SplitMode::Layer {
         let message = message!(
             "second copies take {}, {} % of the model: of weights that several devices use, such as a table of embeddings \

@@ -1,4 +1,4 @@
-//! Devices that hold nothing of a factor, or nothing at all.
+//! Devices without any part of a factor, or entirely unused devices.
 
 use tpc_ir::Code;
 
@@ -59,7 +59,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let idle = plan.report.devices.iter().enumerate();
     for (i, d) in idle.filter(|(_, d)| d.weights_bytes == 0) {
         let share = plan.placement.tensor_split.as_ref().and_then(|s| s.get(i));
-        // Who asks for nothing gets nothing; another lint tells it.
+        // A share of 0 was requested. Another lint reports it.
         if share == Some(&0.0) {
             continue;
         }

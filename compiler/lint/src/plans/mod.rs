@@ -20,16 +20,16 @@ use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
 
-/// The code of the note on the split mode that `auto` chose.
+/// The code of the note on the split mode chosen by `auto`.
 pub static CHOSEN_MODE: &Code = &chosen_mode::LINT.code;
 
-/// The code of a device, or the host, with too little memory.
+/// The code for a device, or the host, with insufficient memory.
 pub static CAPACITY: &Code = &capacity::LINT.code;
 
-/// The codes of findings that are notes for tpc, and errors for a command line of llama.cpp.
+/// The codes of findings that are notes for tpc and errors for a llama.cpp command line.
 pub(super) static ENGINE_ERRORS: [&Code; 2] = [&towers::LINT.code, &foreign_types::LINT.code];
 
-/// The lints of plans, in the order in which findings are told.
+/// The lints of plans, in report order.
 pub(super) static LINTS: &[&Lint] = &[
     &towers::LINT,
     &foreign_types::LINT,

@@ -23,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// A time in milliseconds: two decimals, or as many as its third digit needs.
+/// Formats a time in milliseconds with two decimals, or more if three digits need them.
 fn milliseconds(us: f64) -> String {
     let decimals = if us < 100.0 {
         4
@@ -44,7 +44,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = devices.fold(0, u64::saturating_add);
     let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
     let e = &report.estimate;
-    // One device would have what the host has now: that is another comparison.
+    // With host options, a single device would hold additional data. The comparison would be unfair.
     let p = plan.placement;
     let on_host = !p.host_experts.is_none() || p.kv_on_host || p.n_gpu_layers.is_some();
     let to_host = p.overrides.iter().any(|o| o.target == Target::Host);
@@ -58,7 +58,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         );
         let help = match plan.faster {
             None => "use -sm none, or fewer devices; -sm auto compares".into(),
-            // What is not faster by more than estimates err is no advice.
+            // Advice requires a gain above the error of the estimates.
             Some(search) => match search() {
                 Some(a) => message!("{}: {}", Quantity(a.options.clone()), Quantity(a.worth())),
                 None => return,

@@ -27,14 +27,14 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// The most tensors that a message names.
+/// The maximum number of tensors named in a message.
 const SHOWN: usize = 3;
 
-/// Ops of one name, and what they keep whole.
+/// Ops with one name, and the weights and states that they keep whole.
 struct Kind {
     name: String,
     insts: Vec<Inst>,
-    /// Weights and states with a factor that they keep whole.
+    /// The weights and states with a factor that cannot be split.
     kept: BTreeSet<Value>,
 }
 
@@ -82,7 +82,7 @@ fn note(compiled: &CompiledModel, kind: &Kind) -> Diagnostic {
     };
     let bytes = |v: Value| graph.value(v).ty.bytes(&Bindings::default()).unwrap_or(0);
     let mut kept: Vec<Value> = kind.kept.iter().copied().collect();
-    // The largest first.
+    // Largest first.
     kept.sort_by_key(|&v| std::cmp::Reverse(bytes(v)));
     let whole: Vec<Value> = kept.iter().copied().filter(|&v| !split(v)).collect();
     let names = |all: &[Value]| {

@@ -1,4 +1,4 @@
-//! Values that go to the host and back for every token.
+//! Values that are copied to the host and back for every token.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         })
         .collect();
     let place = |v: Value| graph.value(v).place;
-    // A trip ends where devices take something that the host has made since it last got something from them.
+    // A round trip ends when a device receives a computed host value after the host has received a device value.
     let (mut trips, mut there) = (0_u64, false);
     let mut layers = BTreeSet::new();
     for (_, i) in graph.insts() {
@@ -88,7 +88,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     });
 }
 
-/// Whether the memory of every device is known: where it is not, nothing tells what the devices could hold.
+/// True if the memory of every device is known. Otherwise the capacity of the devices is unknown.
 fn is_known(plan: &Plan<'_>) -> bool {
     let topology = &plan.placement.topology;
     (0..plan.placement.devices.len()).all(|d| topology.device(d).memory.is_some())

@@ -9,7 +9,7 @@ use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::report::describe;
 use tpc_diag::{Diagnostic, Quantity, message};
 
-/// Share of a token's time that may be spent so without a word.
+/// The fraction of a token's time that may be repeated without a finding.
 const QUIET: f64 = 0.05;
 
 /// The declaration of the lint.
@@ -28,7 +28,7 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Ops of one kind: their time, their number, and the longest with its time.
+/// Ops of one kind: their total time, their number, and the slowest op with its time.
 struct Kind {
     us: f64,
     count: usize,
@@ -49,7 +49,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
     for event in timeline(graph, &compiled.request, &compiled.decode_batch()) {
         let data = graph.inst(event.inst);
-        // Transfers have bytes.
+        // Only transfers have bytes.
         let alike = event.bytes.is_empty() && data.results.iter().chain(&data.operands).all(whole);
         if !alike {
             continue;

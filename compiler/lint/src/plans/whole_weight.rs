@@ -26,7 +26,8 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Per factor of a weight's axes, the op or granule that forbids splitting it; and whether one of them could be split.
+/// Returns the reason against splitting each factor of a weight's axes. The flag is true if a factor could be split but
+/// the planner chose otherwise.
 fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();
@@ -58,7 +59,7 @@ fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     (Message::join(reasons, "; "), is_chosen)
 }
 
-/// Weights that are alike, with one reason.
+/// Similar weights with the same reason.
 struct Group {
     suffix: String,
     first: String,
@@ -68,7 +69,7 @@ struct Group {
     bytes: u64,
 }
 
-/// The op that needs a factor whole.
+/// Describes the op that requires a whole factor.
 fn needed_by(model: &Graph, inst: Inst) -> Message {
     let op = model.inst(inst);
     let result = op.results.first();
@@ -137,7 +138,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             group.reason
         );
         let name = layer_name(&group.first);
-        // What the planner chose is no fault of whoever asked.
+        // A choice of the planner is only a note.
         out.push(match group.is_chosen {
             true => LINT.milder_finding(name, message),
             false => LINT.finding(name, message),
@@ -145,7 +146,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A name whose number at the end does not count: layers differ in it alone.
+/// Returns a name whose trailing number is ignored in comparisons, because it identifies the layer.
 fn without_number(name: &str) -> Message {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     message!("{}{}", stem, Quantity(&name[stem.len()..]))

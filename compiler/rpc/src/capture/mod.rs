@@ -1,8 +1,9 @@
-//! Captures: the graphs that clients compute, as `tpc lint --graph` reads them.
+//! Captures: clients' graphs in the format that `tpc lint --graph` reads.
 //!
-//! A device that captures has no memory: data that come are dropped, what is read is zero, and a graph is written down
-//! instead of computed. The client notices nothing, and a large weight need not even be sent. What is known here, and in no
-//! file of a graph, is where each leaf comes from ([`roles`]), and the same graph with other sizes ([`structure`]).
+//! A capturing device has no memory. It drops written data, returns zeros for reads, and records graphs instead of
+//! computing them. The client sees an ordinary device and need not even send large weights. A capture adds two facts
+//! that other graph files lack: the role of each leaf ([`roles`]), and the sizes of further graphs of the same
+//! structure ([`structure`]).
 
 mod records;
 mod roles;
@@ -22,7 +23,7 @@ pub use records::{Recorded, generalised};
 pub use roles::Roles;
 use structure::Structures;
 
-/// A device that writes down the graphs of its clients.
+/// A device that records its clients' graphs.
 #[derive(Clone, Debug, Default)]
 pub struct Captures(Arc<Mutex<Structures>>);
 
@@ -31,14 +32,14 @@ impl Captures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The captures so far, in the order in which they first came: a text for each kind of graph, with the sizes of all its
+    /// Returns the captures in order of first occurrence. Each kind of graph has one text, with the sizes of all its
     /// graphs.
     pub fn texts(&self) -> Vec<String> {
         let kinds = self.structures().records();
         kinds.iter().map(|records| write(records)).collect()
     }
 
-    /// The number of graphs that were computed.
+    /// Returns the number of computed graphs.
     pub fn graphs(&self) -> u64 {
         self.structures().computed()
     }
@@ -54,11 +55,11 @@ impl Device for Captures {
     }
 }
 
-/// A connection whose graphs are captured.
+/// A connection whose graphs are recorded.
 struct Capturing {
     captures: Captures,
     roles: Roles,
-    /// The graph that was captured last: it is not looked at again.
+    /// The graph that was recorded last. A repeated computation of it is only counted.
     last: Option<Arc<Graph>>,
 }
 

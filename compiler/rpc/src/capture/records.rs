@@ -1,4 +1,4 @@
-//! A graph of a message as the records of a capture.
+//! Converts a message's graph to the records of a capture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,17 +22,18 @@ const FLAG_OUTPUT: i32 = 2;
 pub struct Recorded {
     /// The graph.
     pub graph: Arc<Graph>,
-    /// Leaves before their first use, and what is computed in its order.
+    /// The records: each leaf before its first use, and the computed tensors in execution order.
     pub records: Vec<Record>,
-    /// The position of the tensor of each record in the graph.
+    /// The graph position of each record's tensor.
     pub tensors: Vec<usize>,
 }
 
 impl Recorded {
-    /// The records of a graph.
+    /// Records a graph.
     ///
     /// # Errors
-    /// [`Refusal::Tensor`] for a leaf whose bytes are no whole number of elements.
+    /// Returns [`Refusal::Tensor`] if a leaf's memory is not a whole number of elements, or if a computed tensor with
+    /// gaps has views.
     pub fn of_graph(graph: &Arc<Graph>, roles: &Roles) -> Result<Recorded, Refusal> {
         let mut writing = Writing {
             graph,
@@ -58,7 +59,8 @@ impl Recorded {
         })
     }
 
-    /// What graphs that differ in sizes only have in common: the records without sizes, and where weights lie.
+    /// Returns a key that is equal for graphs differing only in sizes: the records without sizes, and the addresses of
+    /// the weights.
     pub fn structure(&self) -> String {
         let mut out = key(&self.records);
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -71,7 +73,7 @@ impl Recorded {
         out
     }
 
-    /// Everything that decides the program: the records, and where weights lie.
+    /// Returns a key of everything that determines the program: the records, and the addresses of the weights.
     pub fn form(&self) -> String {
         let mut out = String::new();
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -89,15 +91,15 @@ impl Recorded {
     }
 }
 
-/// The sizes of the memory of a tensor as a row of elements of its type.
+/// Returns the sizes of a tensor's memory, as one row of elements of its type.
 fn row(t: &Tensor) -> Option<[u64; RANK]> {
     let (bytes, width) = (t.bytes()?, t.dtype.block_bytes());
     let blocks = bytes.checked_div(width).filter(|n| n * width == bytes)?;
     Some([blocks.checked_mul(t.dtype.block_len())?, 1, 1, 1])
 }
 
-/// The records of the largest of graphs of one structure, with the sizes of the others beside its own; none where there are no
-/// graphs.
+/// Returns the records of the largest graph, with the sizes of the other graphs attached. All graphs must have the same
+/// structure. The result is empty if `graphs` is.
 pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     let largest = graphs.iter().max_by_key(|g| elements(&sizes(&g.records)));
     let Some(largest) = largest else {
@@ -110,12 +112,13 @@ pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     with_others(&largest.records, &others)
 }
 
-/// Whether a tensor is a view of memory that is not on this server: the client has copied here what is read of it.
+/// True if a tensor is a view of memory on another server. The client has already copied the required part to this
+/// server.
 fn is_elsewhere(graph: &Graph, tensor: usize) -> bool {
     !graph.computes(tensor) && graph.tensors[graph.owner(tensor)].buffer == 0
 }
 
-/// How often each tensor is a source of what is computed.
+/// Returns the number of uses of each tensor as a source of a node.
 fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     let mut out = BTreeMap::new();
     for &node in &graph.nodes {
@@ -126,7 +129,7 @@ fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     out
 }
 
-/// The owners of memory that something else than themselves writes to.
+/// Returns the owners of memory that ops overwrite: the owners of views that ops write to, and AdamW's moments.
 fn written(graph: &Graph) -> BTreeSet<usize> {
     let owner = |&node: &usize| Some(graph.owner(node)).filter(|&owner| owner != node);
     let computing = || graph.nodes.iter().filter(|&&node| graph.computes(node));
@@ -136,8 +139,8 @@ fn written(graph: &Graph) -> BTreeSet<usize> {
     computing().filter_map(owner).chain(moments).collect()
 }
 
-/// A tensor's name without what the client's scheduler adds to that of a copy: `BACKEND#name#number`. A backend's name has the
-/// port, which differs from run to run.
+/// Strips the scheduler's decoration from the name of a copy: `BACKEND#name#number`. The backend's name includes the
+/// port, which differs between runs.
 fn plain(name: &str) -> &str {
     let copied = name
         .split_once('#')
@@ -150,9 +153,9 @@ struct Writing<'g> {
     graph: &'g Graph,
     roles: &'g Roles,
     uses: BTreeMap<usize, i32>,
-    /// The owners of memory that the graph writes to and does not make.
+    /// The tensors whose memory the graph's ops overwrite.
     written: BTreeSet<usize>,
-    /// The record of each tensor that has one.
+    /// The record of each recorded tensor.
     at: BTreeMap<usize, usize>,
     records: Vec<Record>,
     tensors: Vec<usize>,
@@ -166,13 +169,13 @@ impl Writing<'_> {
         self.records.len() - 1
     }
 
-    /// The record of a tensor that is computed.
+    /// Adds the record of a computed tensor.
     fn node(&mut self, tensor: usize) -> Result<(), Refusal> {
         let t = &self.graph.tensors[tensor];
         let mut src = Vec::new();
         for source in self.graph.sources(tensor) {
             match source {
-                // A conversion (`ggml_cast`) is a copy to itself.
+                // A conversion (`ggml_cast`) has itself as a source.
                 Some(s) if s == tensor => {}
                 Some(s) => src.push(Some(self.source(s)?)),
                 None => src.push(None),
@@ -189,13 +192,14 @@ impl Writing<'_> {
         }
         let is_view = t.op.family() == Family::View;
         if is_view {
-            // A view is a view of the owner of the memory, whatever it was made of.
+            // Record a view as a view of the memory's owner, regardless of its source chain.
             src.truncate(1);
         }
         let used = self.uses.get(&tensor).copied().unwrap_or(0);
         let mut own = self.record(tensor, root);
         if root.is_none() && !t.is_packed() {
-            // A result in another order in memory is stored so at the end. Nothing looks into it before.
+            // A permuted result is recorded as packed: it is written in that order at the end. This requires that it
+            // has no views.
             let looks = |&at: &usize| at != tensor && self.graph.owner(at) == tensor;
             if (0..self.graph.tensors.len()).any(|at| looks(&at)) {
                 return Err(gaps(t));
@@ -213,7 +217,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// The record of a source: of what is computed it is there already, all else is a leaf or a view of one.
+    /// Returns the record of a source, adding it if necessary: a leaf, or a view of a leaf.
     fn source(&mut self, tensor: usize) -> Result<usize, Refusal> {
         if let Some(&at) = self.at.get(&tensor) {
             return Ok(at);
@@ -230,7 +234,7 @@ impl Writing<'_> {
             return Ok(self.push(tensor, record));
         }
         let record = Record {
-            // Whatever became of its buffer before: what is written here is read later.
+            // The graph writes this memory and a later graph reads it, regardless of the buffer's role.
             role: match self.written.contains(&tensor) {
                 true => Some(Role::State),
                 false => self.roles.of(self.graph, tensor),
@@ -240,7 +244,7 @@ impl Writing<'_> {
         if t.is_packed() {
             return Ok(self.push(tensor, record));
         }
-        // With gaps between its elements, or in another order, it is a view of its memory, which is a row.
+        // A leaf with gaps or permuted axes is recorded as a view of its memory, which is one row.
         let ne = row(t).ok_or_else(|| Refusal::Tensor {
             name: t.name.clone(),
             what: "it owns its memory, whose bytes are no whole number of elements".to_owned(),
@@ -259,7 +263,7 @@ impl Writing<'_> {
         Ok(self.push(tensor, view))
     }
 
-    /// The record of a tensor without op and sources, and the record that owns its memory.
+    /// Creates the record of a tensor without its op and sources. `root` is the record of the memory's owner.
     fn record(&self, tensor: usize, root: Option<usize>) -> Record {
         let t = &self.graph.tensors[tensor];
         let offset = match root {
@@ -287,7 +291,7 @@ impl Writing<'_> {
         }
     }
 
-    /// The bytes of a view from the start of what owns its memory.
+    /// Returns the byte offset of a view within its owner's memory.
     fn offset(&self, tensor: usize) -> u64 {
         let (t, owner) = (&self.graph.tensors[tensor], self.graph.owner(tensor));
         let of = &self.graph.tensors[owner];

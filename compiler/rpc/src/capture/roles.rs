@@ -1,8 +1,8 @@
-//! The roles of leaves, by what became of their buffers.
+//! The roles of leaves, derived from the use of their buffers.
 //!
-//! - A graph's own results lie in a buffer with its inputs: the client fills these before each graph.
-//! - What a graph writes to and did not make is a state, and so is all else in its buffer.
-//! - What the client filled before the first graph, and never since, is a weight.
+//! - A buffer with a graph's own results also holds its inputs, which the client fills before each graph.
+//! - A tensor that a graph overwrites but does not create is a state. Its whole buffer has this role.
+//! - Data that the client wrote before the first graph and never since is a weight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,28 +13,28 @@ use crate::graph::Graph;
 
 const FLAG_INPUT: i32 = 1;
 
-/// What became of the buffers of a connection.
+/// The use of a connection's buffers so far.
 #[derive(Clone, Debug, Default)]
 pub struct Roles {
-    /// Buffers with results of graphs.
+    /// Buffers with graph results.
     results: BTreeSet<u64>,
-    /// Buffers with what graphs have written to and not made.
+    /// Buffers with memory that graphs have overwritten but not created.
     states: BTreeSet<u64>,
-    /// Whether a graph was computed.
+    /// True if a graph has been computed.
     any_graph: bool,
-    /// Bytes that were written after the first graph, as ranges of each buffer.
+    /// The byte ranges of each buffer that were written after the first graph.
     later: BTreeMap<u64, BTreeMap<u64, u64>>,
 }
 
 impl Roles {
-    /// A buffer is there no more.
+    /// Forgets a freed buffer.
     pub fn forget(&mut self, buffer: u64) {
         self.results.remove(&buffer);
         self.states.remove(&buffer);
         self.later.remove(&buffer);
     }
 
-    /// The client writes. Whether it writes to what was a weight until now.
+    /// Records a client's write. Returns true if the span was a weight until now.
     pub fn written(&mut self, span: Span) -> bool {
         let held = self.results.contains(&span.buffer) || self.states.contains(&span.buffer);
         let is_new = self.any_graph
@@ -48,7 +48,7 @@ impl Roles {
         is_new
     }
 
-    /// A graph is computed.
+    /// Records that a graph is computed.
     pub fn computes(&mut self, graph: &Graph, buffers: &Buffers) {
         let nodes: BTreeSet<usize> = graph.nodes.iter().copied().collect();
         let inside = |at: usize| buffers.span(&graph.tensors[at]).ok().map(|s| s.buffer);
@@ -65,7 +65,7 @@ impl Roles {
         self.any_graph = true;
     }
 
-    /// The role of a leaf of a graph, by its position; `None` where nothing is known of its memory.
+    /// Returns the role of the leaf at a graph position, or `None` if its memory is not on this server.
     pub fn of(&self, graph: &Graph, leaf: usize) -> Option<Role> {
         let t = &graph.tensors[leaf];
         if t.flags & FLAG_INPUT != 0 {
@@ -85,7 +85,7 @@ impl Roles {
         })
     }
 
-    /// Whether the client has written to some of these bytes after the first graph. The address of a buffer is its name.
+    /// True if the client has written any of these bytes after the first graph. A buffer's id is its address.
     fn was_written_later(&self, buffer: u64, data: u64, len: u64) -> bool {
         let Some(start) = data.checked_sub(buffer) else {
             return false;

@@ -1,7 +1,7 @@
-//! Graphs that differ in sizes only.
+//! Graphs that differ only in sizes.
 //!
-//! A prompt and a single token are one program with other sizes. Which sizes are those of the batch is seen where there are
-//! several graphs: the capture of a kind of graph is its largest one, with the sizes of the others beside it.
+//! A prompt and a single token run the same program with different sizes. Comparing several graphs shows which sizes
+//! depend on the batch. The capture of a kind is its largest graph, with the sizes of the others attached.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,15 +10,15 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::op::Family;
 use tpc_ir::RANK;
 
-/// The most sizes that are kept of a kind of graph, besides its own.
+/// The maximum number of size sets per kind of graph, in addition to the largest graph's own.
 const MAX_SIZES: usize = 15;
-/// The most kinds of graphs that are kept.
+/// The maximum number of recorded kinds of graphs.
 const MAX_KINDS: usize = 256;
 
-/// The kinds of graphs that were captured.
+/// The captured kinds of graphs.
 #[derive(Debug, Default)]
 pub(super) struct Structures {
-    /// The position of each structure among the kinds.
+    /// The position of each structure key in `kinds`.
     known: BTreeMap<String, usize>,
     kinds: Vec<Kind>,
     computed: u64,
@@ -29,7 +29,7 @@ pub(super) struct Structures {
 struct Kind {
     /// The largest graph.
     records: Vec<Record>,
-    /// The sizes of other graphs, each as many as there are records.
+    /// The sizes of the other graphs. Each set has one entry per record.
     others: Vec<Vec<[u64; RANK]>>,
 }
 
@@ -37,19 +37,19 @@ pub(super) fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
     records.iter().map(Record::ne).collect()
 }
 
-/// The number of elements of all tensors.
+/// Returns the total number of elements of all tensors.
 pub(super) fn elements(sizes: &[[u64; RANK]]) -> u64 {
     let each = sizes.iter().map(|ne| ne.iter().product::<u64>());
     each.fold(0, u64::saturating_add)
 }
 
 impl Structures {
-    /// A graph was computed again.
+    /// Counts a repeated computation of a graph.
     pub(super) fn again(&mut self) {
         self.computed += 1;
     }
 
-    /// The number of graphs that were computed.
+    /// Returns the number of computed graphs.
     pub(super) const fn computed(&self) -> u64 {
         self.computed
     }
@@ -71,7 +71,7 @@ impl Structures {
         self.kinds[at].add(records);
     }
 
-    /// The records of every kind, with the sizes of its other graphs.
+    /// Returns the records of every kind, with the sizes of its other graphs.
     pub(super) fn records(&self) -> Vec<Vec<Record>> {
         self.kinds.iter().map(Kind::with_sizes).collect()
     }
@@ -99,7 +99,7 @@ impl Kind {
     }
 }
 
-/// Records with the sizes of other graphs of their structure beside their own.
+/// Returns the records with the sizes of other graphs of the same structure attached.
 pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Vec<Record> {
     let mut out = records.to_vec();
     for (i, record) in out.iter_mut().enumerate() {
@@ -108,12 +108,12 @@ pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Ve
     out
 }
 
-/// Everything of a graph but sizes, strides and offsets.
+/// Returns a key of all parts of a graph except sizes, strides and offsets.
 pub(super) fn key(records: &[Record]) -> String {
     let mut out = String::new();
     for t in records {
         let words = match t.op.family() {
-            // Offsets and sizes of views.
+            // The words of a view are offsets and sizes.
             Family::View => &[][..],
             _ => &t.words,
         };

@@ -1,4 +1,4 @@
-//! A conversation as a program of llama.cpp leads it.
+//! A conversation like that of a llama.cpp program.
 
 use super::support::{BASE, MEMORY, conversation, replies, talk};
 

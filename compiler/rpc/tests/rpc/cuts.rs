@@ -1,4 +1,4 @@
-//! Connections that end anywhere.
+//! Connections that end at any byte.
 
 use tpc_rpc::Refusal;
 

@@ -1,9 +1,9 @@
-//! Messages that are changed at random: whatever comes, the connection goes on or is refused, and memory is given back.
+//! Randomly changed messages: the connection continues or is refused, and all memory is freed.
 
 use super::support::{conversation, message, talk};
 use tpc_ir::random::SplitMix64;
 
-/// Choices that are the same in every run.
+/// A deterministic random generator.
 struct Random(SplitMix64);
 
 impl Random {
@@ -11,7 +11,7 @@ impl Random {
         self.0.below(n)
     }
 
-    /// Numbers at which programs fail.
+    /// Returns an edge-case number.
     fn edge(&mut self) -> u64 {
         let edges = [
             0,
@@ -44,7 +44,7 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
             messages[at][byte] ^= 1 << random.below(8);
         }
         1 | 2 => {
-            // A field of the payload, the head kept.
+            // Replaces a payload field and keeps the head.
             let first = 9 + 4 * random.below(len / 4);
             for (to, from) in messages[at]
                 .iter_mut()
@@ -63,7 +63,7 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
             messages.insert(to, again);
         }
         5 => {
-            // Another payload of a right length in the head.
+            // Replaces the payload and sets the matching length in the head.
             let keep = 9.min(len) + random.below(len);
             let payload = messages[at]
                 .get(9..keep.min(len))
@@ -90,7 +90,7 @@ fn no_message_does_harm() {
             Err(_) => refused += 1,
         }
     }
-    // Most are faults, and some are not.
+    // Most changes cause a refusal, but some remain valid.
     assert!(
         refused > served && served > 0,
         "{served} served, {refused} refused"

@@ -1,8 +1,8 @@
-//! What is refused, and by which code.
+//! Invalid messages and the codes of their refusals.
 
 use super::support::{BASE, MEMORY, Wire, conversation, graph, message, talk};
 
-/// The code and the text of the refusal of a conversation that goes on with a message after its first `n`.
+/// Returns the code and text of the refusal after the first `n` messages of the conversation and then `sent`.
 fn refusal(n: usize, sent: &[u8]) -> (String, String) {
     let mut all = conversation()[..n].concat();
     all.extend(sent);
@@ -15,7 +15,7 @@ fn code(n: usize, sent: &[u8]) -> String {
     refusal(n, sent).0
 }
 
-/// The number of messages after which there is memory.
+/// The number of messages after which a buffer is allocated.
 const READY: usize = 9;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Connections side by side.
+//! Concurrent connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use tpc_rpc::{Device, Event, Limits, Server, Tell};
 
 use super::support::{Bytes, MEMORY, conversation, replies, talk};
 
-/// Runs `work` with the address of a server, and tells how often the server refused a client by each code.
+/// Runs `work` with a server's address, and returns the codes of all refusals.
 fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     let server = Server::bind(([127, 0, 0, 1], 0).into(), limits).expect("a free port");
     let address = server.address().expect("an address");
@@ -34,7 +34,7 @@ fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
                 ends.load(Ordering::SeqCst) && count.open == 0
             });
         });
-        // The server ends where the work fails, too.
+        // Stops the server even if `work` panics.
         let failed = catch_unwind(AssertUnwindSafe(|| work(address))).err();
         done.store(true, Ordering::SeqCst);
         if let Some(panic) = failed {
@@ -46,7 +46,7 @@ fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     codes.clone()
 }
 
-/// Says the conversation, and reads all answers.
+/// Sends the whole conversation and returns all replies.
 fn whole(address: SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.write_all(&conversation().concat()).expect("sent");
@@ -60,7 +60,7 @@ fn whole(address: SocketAddr) -> Vec<u8> {
 fn clients_that_fail_do_not_disturb_others() {
     let (_, expected) = talk(&conversation().concat());
     let sent = conversation().concat();
-    // On a loaded machine those that failed go away late.
+    // On a loaded machine, failed connections may close late.
     let limits = Limits {
         connections: 1 << 10,
         ..Limits::new(MEMORY)
@@ -79,7 +79,7 @@ fn clients_that_fail_do_not_disturb_others() {
         }
         let got = whole(address);
         let same = |i: usize| replies(&got)[i] == replies(&expected)[i];
-        // Others hold memory, and all else is as for one alone.
+        // Reply 2 may differ because other clients hold memory. All other replies match a single client's.
         assert!((0..replies(&expected).len()).all(|i| i == 2 || same(i)));
         quiet
             .write_all(&conversation()[6])

@@ -1,4 +1,4 @@
-//! A client that writes messages, a stream in memory, and a device of plain bytes.
+//! A client that writes messages, an in-memory stream, and a device with plain bytes as memory.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -10,13 +10,13 @@ use tpc_rpc::{
     Buffers, Client, Device, Graph, Limits, Part, Pool, Refusal, Span, Stream, Tensor, serve,
 };
 
-/// The memory of the servers here.
+/// The memory of the test servers in bytes.
 pub(crate) const MEMORY: u64 = 1 << 20;
 
-/// The address of the first buffer of a connection.
+/// The address of a connection's first buffer.
 pub(crate) const BASE: u64 = 1 << 40;
 
-/// A tensor as a client writes it.
+/// A tensor as the client sends it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) id: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// An f32 tensor in the first buffer.
+    /// Creates an f32 tensor in the first buffer.
     pub(crate) fn new(id: u64, ne: [u32; 4], offset: u64, name: &'static str) -> Wire {
         Wire {
             id,
@@ -48,7 +48,7 @@ impl Wire {
         }
     }
 
-    /// The tensor as the result of an op.
+    /// Makes the tensor the result of an op.
     pub(crate) fn op(mut self, op: u32, src: &[u64]) -> Wire {
         self.op = op;
         self.src[..src.len()].copy_from_slice(src);
@@ -60,7 +60,7 @@ impl Wire {
         out.extend(self.id.to_le_bytes());
         out.extend(self.dtype.to_le_bytes());
         out.extend(self.buffer.to_le_bytes());
-        // The numbers of types with 8 bytes are 27 and 28.
+        // Types 27 and 28 have 8 bytes per element.
         let mut nb = [if self.dtype >= 27 { 8 } else { 4_u32 }; 4];
         for i in 1..4 {
             nb[i] = nb[i - 1].wrapping_mul(self.ne[i - 1]);
@@ -82,7 +82,7 @@ impl Wire {
     }
 }
 
-/// A message.
+/// Returns an encoded message.
 pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     let payload = parts.concat();
     let mut out = vec![command];
@@ -91,7 +91,7 @@ pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// A graph of these nodes.
+/// Returns the payload of a graph message with these nodes.
 pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     let mut out = 0_u32.to_le_bytes().to_vec();
     out.extend((nodes.len() as u32).to_le_bytes());
@@ -101,7 +101,7 @@ pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     out
 }
 
-/// A stream of what a client sends, and of what it gets.
+/// An in-memory stream: the client's bytes, and the server's replies.
 pub(crate) struct Wires<'a> {
     sent: &'a [u8],
     pub(crate) got: &'a mut Vec<u8>,
@@ -135,7 +135,7 @@ impl Stream for Wires<'_> {
     }
 }
 
-/// A device of plain bytes, which counts graphs.
+/// A device with plain bytes as memory. It counts graphs.
 #[derive(Default)]
 pub(crate) struct Bytes {
     pub(crate) graphs: Arc<AtomicUsize>,
@@ -213,7 +213,7 @@ impl Client for Held {
     }
 }
 
-/// The end of a connection over which these bytes are sent, with what came back.
+/// Serves a connection that sends these bytes. Returns the result and the reply bytes.
 pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     let pool = Arc::new(Pool::new(MEMORY));
     let mut got = Vec::new();
@@ -232,7 +232,7 @@ pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     (end, got)
 }
 
-/// The payloads of replies.
+/// Splits the replies into their payloads.
 pub(crate) fn replies(mut got: &[u8]) -> Vec<&[u8]> {
     let mut out = Vec::new();
     while let Some((length, rest)) = got.split_first_chunk::<8>() {
@@ -243,7 +243,7 @@ pub(crate) fn replies(mut got: &[u8]) -> Vec<&[u8]> {
     out
 }
 
-/// A whole conversation, message by message: memory, data, a graph twice, and everything read and given back.
+/// Returns the messages of a whole conversation: allocation, data, one graph twice, then reads and frees.
 pub(crate) fn conversation() -> Vec<Vec<u8>> {
     let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
     let y = Wire::new(2, [8, 2, 1, 1], 128, "y");

@@ -1,4 +1,4 @@
-//! Times as Python's `strftime` writes them, in UTC.
+//! Time formatting like Python's `strftime`, in UTC.
 
 use std::time::{Duration, SystemTime};
 
@@ -26,17 +26,17 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Days of each month of a year that is no leap year.
+/// The days of each month in a year that is not a leap year.
 const LENGTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /// A day of the Gregorian calendar.
 struct Day {
     year: u64,
-    /// From 0.
+    /// The month, from 0.
     month: usize,
-    /// From 1.
+    /// The day of the month, from 1.
     day: u64,
-    /// From 1.
+    /// The day of the year, from 1.
     of_year: u64,
 }
 
@@ -44,7 +44,7 @@ fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400)
 }
 
-/// The day so many days after 1 January 1970.
+/// Returns the date `since` days after 1 January 1970.
 fn day(since: u64) -> Day {
     // 400 years have 146,097 days.
     let mut year = 1970 + since / 146_097 * 400;
@@ -75,7 +75,7 @@ fn day(since: u64) -> Day {
     }
 }
 
-/// The time in this format. What is no directive, or an unknown one, stands for itself.
+/// Formats a time. Unknown directives and other text are copied unchanged.
 pub(super) fn strftime(now: SystemTime, format: &str) -> String {
     let seconds = now
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! What Hugging Face's templates call besides Jinja's own functions.
+//! Functions that Hugging Face's templates use in addition to Jinja's own.
 
 use std::error::Error as _;
 use std::fmt;
@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::{date, json};
 
-/// A refusal that a template speaks out by `raise_exception`.
+/// An error raised by a template with `raise_exception`.
 #[derive(Debug)]
 struct Refusal;
 
@@ -22,7 +22,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Whether an error comes from `raise_exception`.
+/// True if an error comes from `raise_exception`.
 pub(super) fn is_refusal(e: &Error) -> bool {
     let mut at = e.source();
     while let Some(source) = at {
@@ -38,7 +38,8 @@ fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Refusal))
 }
 
-/// The filter `tojson` of transformers, which unlike Jinja's escapes nothing for HTML: `json.dumps` of Python.
+/// Implements transformers' filter `tojson`, which is Python's `json.dumps`. Unlike Jinja's filter, it does not escape
+/// for HTML.
 #[expect(clippy::needless_pass_by_value, reason = "the engine calls filters so")]
 fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
     let named = options.get::<Option<Value>>("indent")?;
@@ -52,7 +53,7 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
                 .map_err(|_| Error::new(ErrorKind::InvalidOperation, "indent is no number"))?,
         ),
     };
-    // What changes nothing here, or the order of keys only.
+    // Options without effect here, or that affect only the order of keys.
     for key in ["ensure_ascii", "sort_keys", "separators"] {
         let _ = options.get::<Option<Value>>(key)?;
     }
@@ -60,7 +61,7 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
     json::dumps(value, indent).map(Value::from)
 }
 
-/// Methods of Python's strings, lists and dictionaries.
+/// Implements methods of Python's strings, lists and dictionaries.
 fn method(
     state: &State<'_, '_>,
     value: &Value,
@@ -78,19 +79,19 @@ fn method(
     minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
 }
 
-/// The function that writes a time as Python's `strftime` does.
+/// Returns a function that formats a time like Python's `strftime`.
 pub(super) fn strftime_now(now: SystemTime) -> Value {
     Value::from_function(move |format: String| date::strftime(now, &format))
 }
 
-/// Adds the functions and filters that do not depend on the conversation.
+/// Adds the functions and filters that are independent of the conversation.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);
     environment.set_unknown_method_callback(method);
 }
 
-/// A template without the marks `{% generation %}`, by which transformers finds the answers in a prompt.
+/// Removes the `{% generation %}` marks, which transformers uses to find the answers in a prompt.
 pub(super) fn without_generation_marks(source: &str) -> String {
     let mark = Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
         .expect("invariant: a constant expression");

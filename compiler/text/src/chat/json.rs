@@ -1,12 +1,13 @@
-//! Values as JSON, written as Python's `json.dumps(…, ensure_ascii=False)` writes them.
+//! JSON output in the format of Python's `json.dumps(…, ensure_ascii=False)`.
 
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
-/// The deepest nesting that is written.
+/// The maximum nesting depth.
 const DEEPEST: usize = 128;
 
-/// A value as JSON: in one line with spaces after commas and colons, or with a line an item, indented so far.
+/// Returns a value as JSON: on one line with spaces after commas and colons, or with one line per item and `indent`
+/// spaces.
 pub(super) fn dumps(value: &Value, indent: Option<usize>) -> Result<String, Error> {
     let mut out = String::new();
     write(value, indent.map(|n| n.min(64)), 0, &mut out)?;
@@ -31,7 +32,7 @@ fn string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A line break and its indentation, or what stands for it in one line.
+/// Appends a line break with indentation, or `flat` in one-line output.
 fn space(indent: Option<usize>, depth: usize, flat: &str, out: &mut String) {
     match indent {
         None => out.push_str(flat),

@@ -1,9 +1,10 @@
-//! Conversations as prompts: the chat template of a file, rendered as Hugging Face's `apply_chat_template` renders it.
+//! Chat templates: conversations rendered to prompts like Hugging Face's `apply_chat_template`.
 //!
-//! A template is a program of the file's author, in the language of Jinja. It reads the conversation and writes the prompt;
-//! it reaches nothing else: no files, no environment, no clock but the one that the caller gives. Its steps and the length
-//! of its output are limited. The texts that it builds meanwhile are not: a template that doubles a text in a loop fills
-//! memory.
+//! A template is a Jinja program by the file's author. It reads the conversation and writes the prompt. It has no
+//! access to files, the environment, or any clock except the time given by the caller.
+//!
+//! Its steps and its output length are limited. Intermediate texts are not: a template that doubles a text in a loop
+//! exhausts memory.
 
 mod date;
 mod functions;
@@ -23,30 +24,30 @@ use super::tokenizer::Tokenizer;
 
 const KEY: &str = "tokenizer.chat_template";
 
-/// The template of models that have none: ChatML, which llama.cpp takes too.
+/// The default template for models without one: ChatML, as in llama.cpp.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}\
                       {% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-/// The most steps of a template.
+/// The maximum number of steps of a template.
 const FUEL: u64 = 20_000_000;
 
-/// The longest prompt, in bytes.
+/// The maximum length of a prompt in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The longest template, in bytes; published ones have at most some tens of thousands.
+/// The maximum length of a template in bytes. Published templates have at most some tens of thousands.
 const LONGEST_TEMPLATE: usize = 4 << 20;
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who says it: `system`, `user`, `assistant`, `tool`.
+    /// The author: `system`, `user`, `assistant` or `tool`.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
 impl Message {
-    /// A message.
+    /// Creates a message.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Message {
         Message {
             role: role.into(),
@@ -58,35 +59,35 @@ impl Message {
 /// The end of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The begin of an answer, which the model goes on with.
+    /// The start of an answer, which the model continues.
     Answer,
     /// The last message.
     Message,
 }
 
-/// What a template reads.
+/// The input of a template.
 #[derive(Clone, Debug)]
 pub struct Conversation<'a> {
-    /// The messages, the first first.
+    /// The messages, oldest first.
     pub messages: &'a [Message],
-    /// What the prompt ends with.
+    /// The end of the prompt.
     pub ending: Ending,
-    /// The time that the template may name, in UTC; without one it has no clock, and names its own default if any.
+    /// The time visible to the template, in UTC. Without it the template has no clock and may use its own default date.
     pub now: Option<SystemTime>,
-    /// Switches of the template, such as `enable_thinking`.
+    /// Switches for the template, such as `enable_thinking`.
     pub switches: &'a [(String, bool)],
 }
 
-/// A prompt that a template made.
+/// A rendered prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// Its text, in which special tokens are written.
+    /// The text, including special tokens.
     pub text: String,
-    /// What was done to the conversation for it.
+    /// Notes on changes to the conversation.
     pub notes: Vec<Diagnostic>,
 }
 
-/// A chat template, ready to render.
+/// A compiled chat template.
 #[derive(Debug)]
 pub struct ChatTemplate {
     /// The file's name, for messages.
@@ -95,7 +96,7 @@ pub struct ChatTemplate {
     notes: Vec<Diagnostic>,
 }
 
-/// The names of a file's templates besides the one without a name, in alphabetical order.
+/// Returns the names of a file's named templates in alphabetical order.
 fn names(metadata: &Metadata) -> Vec<&str> {
     let keys = metadata.entries().iter().map(|e| e.key.as_str());
     let mut names: Vec<&str> = keys
@@ -106,21 +107,21 @@ fn names(metadata: &Metadata) -> Vec<&str> {
 }
 
 impl ChatTemplate {
-    /// Whether a file has a template of its own, without a name.
+    /// True if the file has an unnamed template.
     pub fn is_in(file: &GgufFile) -> bool {
         file.header().metadata().contains(KEY)
     }
 
-    /// The template of a file: the one of this name, or without a name the file's own; ChatML where it has none, which
-    /// [`ChatTemplate::notes`] tells.
+    /// Compiles a file's template: the named one, or without a name the default. If the file has no template, ChatML is
+    /// used and [`ChatTemplate::notes`] reports this.
     ///
     /// # Errors
-    /// No template of that name; one that is not a string, too long, or no Jinja.
+    /// Returns an error if no template has this name, or if the template is not a string, too long, or invalid Jinja.
     pub fn from_gguf(file: &GgufFile, name: Option<&str>) -> Result<ChatTemplate, Diagnostic> {
         ChatTemplate::from_metadata(file.header().metadata(), name)
     }
 
-    /// The template that metadata have.
+    /// Compiles a template from metadata.
     ///
     /// # Errors
     /// As [`ChatTemplate::from_gguf`].
@@ -161,10 +162,10 @@ impl ChatTemplate {
         }
     }
 
-    /// A template from its text; `file` is what messages name.
+    /// Compiles a template from its text. Diagnostics name `file`.
     ///
     /// # Errors
-    /// It is too long, or no Jinja.
+    /// Returns an error if the template is too long or invalid Jinja.
     pub fn new(file: &str, source: &str) -> Result<ChatTemplate, Diagnostic> {
         if source.len() > LONGEST_TEMPLATE {
             let message = format!(
@@ -175,7 +176,7 @@ impl ChatTemplate {
                 .help("use a file from a source you trust"));
         }
         let mut environment = Environment::new();
-        // As transformers sets Jinja up.
+        // The settings of transformers.
         environment.set_trim_blocks(true);
         environment.set_lstrip_blocks(true);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -191,16 +192,16 @@ impl ChatTemplate {
         })
     }
 
-    /// What is worth knowing of the template.
+    /// Returns notes on the template.
     pub fn notes(&self) -> &[Diagnostic] {
         &self.notes
     }
 
-    /// The prompt of a conversation. A template that knows no system messages gets them before the first message of the
-    /// user, which the prompt's notes tell.
+    /// Renders a conversation. If the template does not support system messages, the system message is put before the
+    /// first user message. The prompt's notes report this.
     ///
     /// # Errors
-    /// The template refuses the conversation, does something wrong, or takes too many steps.
+    /// Returns an error if the template rejects the conversation, fails, or takes too many steps.
     pub fn render(
         &self,
         tokenizer: &Tokenizer,
@@ -222,7 +223,7 @@ impl ChatTemplate {
                 let d = Diagnostic::new(&codes::SYSTEM_MERGED, self.file.as_str(), message);
                 done(text, vec![d])
             }
-            // A template may write the text otherwise than it was given.
+            // The template may have changed the text of the system message.
             (_, Ok(text)) => done(text, Vec::new()),
             (_, Err(e)) => Err(failed(&self.file, &e)),
         }
@@ -271,8 +272,8 @@ impl ChatTemplate {
     }
 }
 
-/// The messages with the text of the leading system message put before the first of the user's; `None` where there are no
-/// such two.
+/// Returns the messages with the leading system message merged into the first user message. Returns `None` if either is
+/// missing.
 fn without_system(messages: &[Message]) -> Option<Vec<Message>> {
     let (system, rest) = messages.split_first()?;
     let user = rest.iter().position(|m| m.role == "user")?;
@@ -284,7 +285,7 @@ fn without_system(messages: &[Message]) -> Option<Vec<Message>> {
     Some(merged)
 }
 
-/// Bytes up to a limit.
+/// A byte buffer with a maximum length.
 struct Limited(Vec<u8>);
 
 impl io::Write for Limited {
@@ -303,7 +304,7 @@ impl io::Write for Limited {
     }
 }
 
-/// The diagnostic of a template that fails.
+/// Returns the diagnostic of a failed template.
 fn failed(file: &str, e: &Error) -> Diagnostic {
     let mut innermost = e;
     while let Some(source) =

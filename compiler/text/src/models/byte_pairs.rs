@@ -12,38 +12,38 @@ use crate::merge::{Merger, NONE, Symbol};
 use crate::pre::{Bytes, Pre, Splitter};
 use crate::vocabulary::{Vocabulary, unusable};
 
-/// The list of merges, the first the most urgent: two pieces with a space between them.
+/// The key of the merges, most urgent first: two pieces separated by a space.
 const MERGES: &str = "tokenizer.ggml.merges";
 
-/// Byte-pair encoding by a vocabulary.
+/// A byte-pair encoder for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct BytePairs {
     splitter: Splitter,
     bytes: Bytes,
     ignore_merges: bool,
-    /// The texts that merges speak of: the tokens under their ids, then pieces that are no tokens.
+    /// The texts used by merges: the tokens at their ids, then pieces that are not tokens.
     pieces: Index,
     merges: Merges,
-    /// The piece of each byte, where bytes are written as characters.
+    /// The piece of each byte, for bytes spelled as characters.
     of_byte: Box<[u32; 256]>,
-    /// The token `<0x00>` of each byte, where bytes are written as they are.
+    /// The token of each byte spelled like `<0x00>`, for plain bytes.
     fallback: Box<[u32; 256]>,
 }
 
-/// Which pairs are merged.
+/// The allowed merges.
 #[derive(Clone, Debug)]
 enum Merges {
-    /// Those of a list, with their ranks and what they become.
+    /// The merges of a list. Each pair maps to its rank and the merged piece.
     Listed(HashMap<(u32, u32), (u32, u32)>),
-    /// Those that are a token, which is their rank (tiktoken's rule).
+    /// All pairs that form a token, ranked by its id (tiktoken's rule).
     ById,
 }
 
 impl BytePairs {
-    /// The encoding of a file.
+    /// Creates the encoder of a file.
     ///
     /// # Errors
-    /// No list of merges.
+    /// Returns an error if the list of merges is missing.
     pub(crate) fn read(
         metadata: &Metadata,
         vocabulary: &Vocabulary,
@@ -94,7 +94,7 @@ impl BytePairs {
         })
     }
 
-    /// The rank of a pair, and what it becomes.
+    /// Returns the rank of a pair and the merged piece.
     fn rank(&self, left: &Symbol, right: &Symbol) -> Option<(u32, u32)> {
         match &self.merges {
             Merges::Listed(ranks) => ranks.get(&(left.piece, right.piece)).copied(),
@@ -126,7 +126,7 @@ impl BytePairs {
         }
     }
 
-    /// The token of a word that is not cut.
+    /// Returns the token of a word that stays whole.
     fn whole(&self, vocabulary: &Vocabulary, word: &str) -> Option<u32> {
         let lines = self.bytes == Bytes::Gemma && word.bytes().all(|b| b == b'\n');
         if !self.ignore_merges && !lines {
@@ -163,7 +163,7 @@ impl BytePairs {
                 out.push(symbol.piece);
                 continue;
             }
-            // A piece that is no token: its bytes one by one; a byte without a token is dropped, as by llama.cpp.
+            // A piece that is not a token is encoded byte by byte. Bytes without a token are dropped, as in llama.cpp.
             let table = match self.bytes {
                 Bytes::Characters => &self.of_byte,
                 _ => &self.fallback,

@@ -1,9 +1,11 @@
-//! SentencePiece's precompiled map of characters: what replaces which beginnings of a text.
+//! SentencePiece's precompiled character map, which replaces prefixes of a text.
 //!
-//! `tokenizer.ggml.precompiled_charsmap` is the blob of SentencePiece's `normalizer.cc`: the length of a double array in
-//! bytes (u32), the array of u32, then texts that end with a zero byte. The array is a trie of darts-clone (Yata): of a unit
-//! `u`, the offset of its children is `(u >> 10) << ((u & 0x200) >> 6)`, its label `u & 0x800000ff`, whether a value
-//! follows is bit 8, and a value is `u & 0x7fffffff`. The child of the node at `i` for byte `b` is at `i ^ offset ^ b`.
+//! `tokenizer.ggml.precompiled_charsmap` is the blob of SentencePiece's `normalizer.cc`: the length of a double array
+//! in bytes (u32), the array of u32, then zero-terminated texts.
+//!
+//! The array is a darts-clone trie (Yata). For a unit `u`, the children's offset is `(u >> 10) << ((u & 0x200) >> 6)`
+//! and the label is `u & 0x800000ff`. Bit 8 is set if a value follows, and a value is `u & 0x7fffffff`. The child of
+//! node `i` for byte `b` is at `i ^ offset ^ b`.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
@@ -12,22 +14,23 @@ use crate::vocabulary::unusable;
 
 const KEY: &str = "tokenizer.ggml.precompiled_charsmap";
 
-/// The longest text that replaces another, in bytes. Unicode's longest has 33; the limit bounds what a file can blow up.
+/// The maximum length of a replacement in bytes. Unicode's longest has 33. The limit bounds the expansion by a crafted
+/// file.
 const LONGEST: usize = 128;
 
-/// A map of characters; an empty one leaves all as they are.
+/// A character map. An empty map changes no text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CharsMap {
     units: Vec<u32>,
-    /// Texts, each with a zero byte at its end.
+    /// The zero-terminated replacements.
     texts: Vec<u8>,
 }
 
 impl CharsMap {
-    /// The map of a file.
+    /// Reads the map of a file.
     ///
     /// # Errors
-    /// A value that is no array of bytes, or is shorter than it says.
+    /// Returns an error if the value is not an array of bytes, or is shorter than its header states.
     pub(crate) fn read(metadata: &Metadata) -> Result<CharsMap, Diagnostic> {
         let blob: Vec<u8> = match metadata.value(KEY) {
             None => return Ok(CharsMap::default()),
@@ -61,7 +64,7 @@ impl CharsMap {
         })
     }
 
-    /// The longest beginning of a text that is replaced, in bytes, and what replaces it.
+    /// Returns the length of the longest replaceable prefix in bytes, and its replacement.
     fn find(&self, text: &[u8]) -> Option<(usize, &[u8])> {
         let unit = |i: u32| self.units.get(i as usize).copied();
         let offset = |u: u32| (u >> 10) << ((u & 0x200) >> 6);
@@ -84,12 +87,12 @@ impl CharsMap {
         Some((length, &text[..end]))
     }
 
-    /// Calls `emit` with each byte of a text after the replacements.
+    /// Calls `emit` with each byte of the text after replacement.
     pub(crate) fn each(&self, text: &str, mut emit: impl FnMut(u8)) {
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
             let (length, bytes) = match self.find(&text.as_bytes()[at..]) {
-                // A damaged map may match a part of a character.
+                // A damaged map may match part of a character.
                 Some((length, bytes)) if text.is_char_boundary(at + length) => (length, bytes),
                 _ => (c.len_utf8(), &text.as_bytes()[at..at + c.len_utf8()]),
             };

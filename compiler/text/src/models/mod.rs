@@ -1,4 +1,4 @@
-//! The algorithms, one for each `tokenizer.ggml.model`.
+//! The tokenization algorithms, one for each `tokenizer.ggml.model`.
 
 mod byte_pairs;
 mod charsmap;
@@ -16,10 +16,10 @@ pub(crate) use sentence_piece::{Prefix, SentencePiece};
 pub(crate) use unigram::{Spacing, Unigram};
 pub(crate) use word_piece::{Cleaning, WordPiece};
 
-/// U+2581, which stands for a space in vocabularies of SentencePiece.
+/// U+2581, which represents a space in SentencePiece vocabularies.
 pub(crate) const SPACE: &str = "▁";
 
-/// How ids are found for a text without special tokens, and how a token reads.
+/// A tokenization algorithm for text without special tokens, and the decoding of its tokens.
 #[derive(Clone, Debug)]
 pub(crate) enum Model {
     BytePairs(BytePairs),
@@ -31,7 +31,7 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// Appends the ids of a text. `prefixed` is whether the text begins, or follows a special token.
+    /// Appends the ids of a text. `prefixed` is true at the start of a text and after a special token.
     pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// Whether a space is put before a text, and so taken away again from what is read.
+    /// True if a space is added before a text. The detokenizer removes it again.
     pub(crate) fn adds_space(&self) -> bool {
         match self {
             Model::SentencePiece(m) => m.adds_space(),
@@ -58,7 +58,7 @@ impl Model {
         }
     }
 
-    /// Appends the bytes that a token stands for.
+    /// Appends the bytes of a token.
     pub(crate) fn piece(&self, vocabulary: &Vocabulary, id: u32, out: &mut Vec<u8>) {
         let text = vocabulary.text(id);
         let raw = |out: &mut Vec<u8>| out.extend_from_slice(text.as_bytes());

@@ -1,16 +1,16 @@
-//! RWKV's "world" tokenizer: the longest token that the rest of the text begins with, again and again.
+//! RWKV's "world" tokenizer, which repeatedly takes the longest token that is a prefix of the remaining text.
 
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 
-/// RWKV's tokenizer by a vocabulary.
+/// RWKV's tokenizer for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct Rwkv {
     tokens: Trie,
     unknown: Option<u32>,
 }
 
-/// The bytes of a token, whose text is written as in Python: `\t`, `\n`, `\r`, `\x0a`, and `\` before other characters.
+/// Decodes a token's text, spelled as in Python: `\t`, `\n`, `\r`, `\x0a`, and `\` before other characters.
 pub(crate) fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
@@ -43,7 +43,7 @@ pub(crate) fn unescape(text: &str) -> Vec<u8> {
 }
 
 impl Rwkv {
-    /// The tokenizer by a vocabulary.
+    /// Creates the tokenizer for a vocabulary.
     pub(crate) fn new(vocabulary: &Vocabulary, unknown: Option<u32>) -> Rwkv {
         let mut tokens = Trie::default();
         for id in vocabulary.ids() {

@@ -1,30 +1,30 @@
-//! SentencePiece's byte-pair encoding: neighbours that are a token together are merged, the best score first.
+//! SentencePiece's byte-pair encoding: neighbours that form a token are merged, best score first.
 
 use crate::merge::{Merger, NONE};
 use crate::vocabulary::Vocabulary;
 
 use super::SPACE;
 
-/// Whether a space is put before a text, so that its first word is written as the others.
+/// The rule for adding a space before a text, so that its first word is encoded like the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     Space,
     Nothing,
 }
 
-/// SentencePiece by a vocabulary.
+/// SentencePiece for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct SentencePiece {
     prefix: Prefix,
     /// The length of the longest token in bytes.
     longest: usize,
-    /// The token of each byte, for characters that are none.
+    /// The token of each byte, for characters without a token.
     fallback: Box<[u32; 256]>,
     unknown: Option<u32>,
 }
 
-/// A rank that is the smaller the better a score is. The order of floats that are numbers is that of their bits, with those
-/// of negative ones turned round.
+/// Returns a rank that decreases as the score increases. Non-NaN floats are ordered like their bits, with the bits of
+/// negative numbers inverted.
 fn rank(score: f32) -> u32 {
     let bits = score.to_bits();
     let rising = match bits >> 31 {
@@ -35,7 +35,7 @@ fn rank(score: f32) -> u32 {
 }
 
 impl SentencePiece {
-    /// The encoding by a vocabulary; `unknown` stands for what has no token.
+    /// Creates the encoder for a vocabulary. `unknown` replaces characters without a token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         prefix: Prefix,
@@ -55,12 +55,12 @@ impl SentencePiece {
         }
     }
 
-    /// Whether a space is put before a text.
+    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.prefix == Prefix::Space
     }
 
-    /// Appends the ids of a text, with a space before it if it begins or follows a special token.
+    /// Appends the ids of a text. A space is added before it at the start of a text or after a special token.
     pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,
@@ -96,7 +96,7 @@ impl SentencePiece {
         }
     }
 
-    /// Appends the tokens of a character's bytes, or the unknown token where one of them has none.
+    /// Appends the tokens of a character's bytes, or the unknown token if any byte has no token.
     fn bytes(&self, character: &str, out: &mut Vec<u32>) {
         let ids = character.bytes().map(|b| self.fallback[usize::from(b)]);
         match ids.clone().all(|id| id != NONE) {

@@ -1,5 +1,5 @@
-//! SentencePiece's unigram language model: of all ways to cut a text into tokens, the one with the greatest sum of scores
-//! (Kudo 2018), found from left to right (Viterbi).
+//! SentencePiece's unigram language model. It splits a text into the tokens with the greatest sum of scores (Kudo
+//! 2018), searching from left to right (Viterbi).
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -9,15 +9,15 @@ use super::charsmap::CharsMap;
 use crate::trie::Trie;
 use crate::vocabulary::{TokenKind, Vocabulary};
 
-/// What the unknown token's score is below the worst of the vocabulary (SentencePiece's `kUnkPenalty`).
+/// The difference between the vocabulary's worst score and the unknown token's (SentencePiece's `kUnkPenalty`).
 const UNKNOWN_PENALTY: f64 = 10.0;
 
-/// What is done to spaces before a text is cut.
+/// The treatment of spaces before tokenization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spacing {
-    /// A space is put before the text.
+    /// True if a space is added before the text.
     pub(crate) prefix: bool,
-    /// Runs of spaces become one, and those at the ends none.
+    /// True if runs of spaces are merged and spaces at both ends removed.
     pub(crate) merge: bool,
 }
 
@@ -27,22 +27,22 @@ pub(crate) struct Unigram {
     charsmap: CharsMap,
     spacing: Spacing,
     tokens: Trie,
-    /// The score of each token; 0 of those that the user defined, so that they win.
+    /// The score of each token. User-defined tokens have score 0, so that they are preferred.
     scores: Vec<f64>,
     unknown: u32,
     unknown_score: f64,
 }
 
-/// The best way to cut a text up to some byte.
+/// The best split of a text up to some byte.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    /// Its last token, and where that begins.
+    /// The last token and its start.
     id: u32,
     start: usize,
     score: f64,
 }
 
-/// The length of the character that begins with a byte.
+/// Returns the length of the character that begins with this byte.
 fn length(first: u8) -> usize {
     match first {
         0xf0.. => 4,
@@ -53,10 +53,10 @@ fn length(first: u8) -> usize {
 }
 
 impl Unigram {
-    /// The model of a file.
+    /// Creates the model of a file.
     ///
     /// # Errors
-    /// A map of characters that contradicts itself.
+    /// Returns an error if the character map is invalid.
     pub(crate) fn read(
         metadata: &Metadata,
         vocabulary: &Vocabulary,
@@ -91,12 +91,12 @@ impl Unigram {
         })
     }
 
-    /// Whether a space is put before a text.
+    /// True if a space is added before a text.
     pub(crate) fn adds_space(&self) -> bool {
         self.spacing.prefix
     }
 
-    /// A text with the characters and spaces that the vocabulary knows.
+    /// Returns the text with the vocabulary's characters and spaces.
     fn normalise(&self, text: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len() + SPACE.len());
         let (mut prefixed, mut in_word) = (false, false);
@@ -118,7 +118,7 @@ impl Unigram {
         out
     }
 
-    /// Appends the ids of a text. Neighbouring characters that have no token are one unknown token.
+    /// Appends the ids of a text. Adjacent characters without a token become one unknown token.
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let text = self.normalise(text);
         let none = Best {

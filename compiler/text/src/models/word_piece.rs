@@ -1,7 +1,7 @@
-//! BERT's WordPiece: a text is cleaned and cut into words, and each word into the longest tokens from its start.
+//! BERT's WordPiece. A text is cleaned and split into words, and each word into the longest tokens from its start.
 //!
-//! As in `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files a token that begins a word has
-//! `▁` before it, and one inside a word has nothing.
+//! This follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin
+//! a word start with `▁`. Tokens inside a word have no prefix.
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
@@ -10,30 +10,30 @@ use super::SPACE;
 use crate::trie::Trie;
 use crate::vocabulary::Vocabulary;
 
-/// What is done to a text before it is cut.
+/// The cleaning steps before tokenization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cleaning {
-    /// Letters become small ones.
+    /// True if letters are converted to lower case.
     pub(crate) lowercase: bool,
-    /// Accents are taken off.
+    /// True if accents are removed.
     pub(crate) strip_accents: bool,
 }
 
-/// WordPiece by a vocabulary.
+/// WordPiece for a vocabulary.
 #[derive(Clone, Debug)]
 pub(crate) struct WordPiece {
     cleaning: Cleaning,
     tokens: Trie,
     unknown: Option<u32>,
-    /// Control characters, which are dropped.
+    /// Matches control characters, which are dropped.
     control: Regex,
-    /// Marks that take no place of their own: accents.
+    /// Matches nonspacing marks: accents.
     accents: Regex,
     words: Regex,
 }
 
-/// A Han character or a mark of punctuation by itself, or a run of other characters. The ranges are those of
-/// `is_chinese_char` in Hugging Face's code.
+/// A single Han character or punctuation mark, or a run of other characters. The ranges are the same as in
+/// `is_chinese_char` of Hugging Face's code.
 const WORDS: &str = concat!(
     r"[\p{P}$+<=>^`|~\u{4e00}-\u{9fff}\u{3400}-\u{4dbf}\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}",
     r"\u{2b920}-\u{2ceaf}\u{f900}-\u{faff}\u{2f800}-\u{2fa1f}]",
@@ -42,7 +42,7 @@ const WORDS: &str = concat!(
 );
 
 impl WordPiece {
-    /// WordPiece by a vocabulary; `unknown` stands for words that are not made of tokens.
+    /// Creates the encoder for a vocabulary. `unknown` replaces words that cannot be split into tokens.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         cleaning: Cleaning,
@@ -63,7 +63,7 @@ impl WordPiece {
         }
     }
 
-    /// A text as the vocabulary writes it.
+    /// Returns the cleaned text.
     fn clean(&self, text: &str) -> String {
         let mut out = self.control.replace_all(text, "").into_owned();
         if self.cleaning.strip_accents {

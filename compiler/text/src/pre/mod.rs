@@ -1,11 +1,11 @@
-//! Pre-tokenizers: the rules by which a text is cut into words, inside which byte pairs are merged.
+//! Pre-tokenizers: rules that split a text into words. Byte pairs are merged only within words.
 //!
-//! A pre-tokenizer is a list of steps. Each cuts the parts that the steps before it left, so that a match never crosses a
-//! cut: what a step matches is a part, and what lies between two matches is one too.
+//! A pre-tokenizer is a list of steps. Each step splits the parts from the previous step, so matches never cross an
+//! earlier boundary. Both the matches and the text between them become parts.
 //!
-//! The expressions are the models' own, but for the white space at their end. Most models end with `\s+(?!\S)|\s+`: white
-//! space up to the last character of a run, which goes with the word that follows. That needs a look ahead, for which no
-//! engine has linear time; here the expression ends with `\s+`, and [`Spaces`] says how long a match of it is.
+//! The expressions are the models' own, except for white space at the end. Most models end with `\s+(?!\S)|\s+`: white
+//! space up to the last character of a run, which belongs to the next word. Such a lookahead has no linear-time
+//! implementation. Here the expression ends with `\s+`, and [`Spaces`] determines the length of its match.
 
 mod table;
 
@@ -15,43 +15,43 @@ use regex::Regex;
 pub use table::names;
 pub(crate) use table::{Bytes, Pre, find};
 
-/// How a run of white space is cut that the last alternative of an expression matches.
+/// The rule for splitting a run of white space matched by an expression's last alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spaces {
-    /// As the expression matches it.
+    /// The whole match.
     Whole,
-    /// `\s+(?!\S)|\s+`: its last character stands alone, unless the run ends the text.
+    /// `\s+(?!\S)|\s+`: the last character is separate, unless the run ends the text.
     LeaveLast,
-    /// As [`Spaces::LeaveLast`] in an expression with `\s*[\r\n]+` before it, which takes a run up to its last line break.
+    /// Like [`Spaces::LeaveLast`], after an alternative `\s*[\r\n]+` that takes a run up to its last line break.
     LeaveLastOfLine,
-    /// As [`Spaces::LeaveLastOfLine`], but in parts of 512, 256, … 4, 2 and 1 characters.
+    /// Like [`Spaces::LeaveLastOfLine`], but in parts of 512, 256, … 4, 2 and 1 characters.
     Powers,
 }
 
 /// A step of a pre-tokenizer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Matches of an expression, and what lies between.
+    /// Splits into matches of the expression and the text between them.
     Words(&'static str, Spaces),
-    /// Matches of an expression; what lies between is dropped.
+    /// Keeps matches of the expression and drops the text between them.
     Only(&'static str),
-    /// Matches of an expression, which are runs of digits, in groups of three from their end; and what lies between.
+    /// Splits matches, which are runs of digits, into groups of three from their end, and keeps the text between them.
     Thousands(&'static str),
 }
 
-/// A step whose expression is compiled.
+/// A step with its compiled expression.
 #[derive(Clone, Debug)]
 struct Cutter {
     step: Step,
     regex: Regex,
 }
 
-/// A pre-tokenizer that is ready to cut.
+/// A pre-tokenizer with compiled expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct Splitter(Vec<Cutter>);
 
 impl Splitter {
-    /// The pre-tokenizer of these steps.
+    /// Compiles a pre-tokenizer.
     pub(crate) fn new(steps: &[Step]) -> Splitter {
         let cutter = |step: &Step| {
             let (Step::Words(pattern, _) | Step::Only(pattern) | Step::Thousands(pattern)) = *step;
@@ -61,7 +61,7 @@ impl Splitter {
         Splitter(steps.iter().map(cutter).collect())
     }
 
-    /// The words of a text, in its order.
+    /// Returns the words of a text in order.
     pub(crate) fn words(&self, text: &str) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         if !text.is_empty() {
@@ -113,7 +113,7 @@ impl Cutter {
                     push(from, end);
                 }
             }
-            // No expression matches the empty text, which a test checks.
+            // A test checks that no expression matches the empty text.
             done = end;
         }
         if !matches!(self.step, Step::Only(_)) {
@@ -123,8 +123,8 @@ impl Cutter {
 }
 
 impl Spaces {
-    /// Calls `part` with the length in bytes of each part that is taken of a match, in order; what is left is matched anew.
-    /// `last` is whether the match ends the text.
+    /// Calls `part` with the length in bytes of each accepted part of a match, in order. The rest of the match is
+    /// matched again. `last` is true if the match ends the text.
     fn parts(self, found: &str, last: bool, mut part: impl FnMut(usize)) {
         let line = found.ends_with(['\r', '\n']) && self != Spaces::LeaveLast;
         if self == Spaces::Whole || line || !found.chars().all(char::is_whitespace) {
@@ -138,7 +138,7 @@ impl Spaces {
         };
         while free > 0 {
             let taken = match self {
-                // The greatest power of two that is left, 512 at most.
+                // The greatest power of two up to the rest, at most 512.
                 Spaces::Powers => 1 << free.ilog2().min(9),
                 _ => free,
             };

@@ -1,8 +1,7 @@
-//! The table of pre-tokenizers: a row for each name that `tokenizer.ggml.pre` may have.
+//! The table of pre-tokenizers, with a row for each value of `tokenizer.ggml.pre`.
 //!
-//! The names and what they set are those of llama.cpp (`llama-vocab.cpp`). The expressions are those of the models' own
-//! `tokenizer.json`; where llama.cpp writes one otherwise, since its engine lacks classes of upper and lower case, the
-//! model's own counts.
+//! Names and settings follow llama.cpp (`llama-vocab.cpp`). Expressions follow the models' own `tokenizer.json`.
+//! llama.cpp changes some of them, because its engine lacks classes for upper and lower case.
 
 use super::Spaces::{LeaveLast, LeaveLastOfLine, Powers, Whole};
 use super::Step::{self, Only, Thousands, Words};
@@ -12,30 +11,30 @@ use super::Step::{self, Only, Thousands, Words};
 pub(crate) struct Pre {
     /// The name.
     pub(crate) name: &'static str,
-    /// How a text is cut into words.
+    /// The steps that split a text into words.
     pub(crate) steps: &'static [Step],
-    /// Whether a word that is a token stays whole, whatever the merges say.
+    /// True if a word that is a token stays whole, regardless of the merges.
     pub(crate) ignore_merges: bool,
-    /// Whether texts begin with the token for it, where the file does not say.
+    /// True if texts begin with the begin token by default.
     pub(crate) add_bos: bool,
-    /// How bytes are written in the vocabulary.
+    /// The representation of bytes in the vocabulary.
     pub(crate) bytes: Bytes,
-    /// Whether the file may lack merges: then pairs are merged that are tokens, those of smaller ids first.
+    /// True if the file may lack merges. Pairs that form a token are then merged, smaller ids first.
     pub(crate) may_lack_merges: bool,
-    /// Whether the beginning of texts is unset where the file does not name it.
+    /// True if the begin token has no default id.
     pub(crate) no_default_bos: bool,
 }
 
-/// How byte-pair encodings write bytes.
+/// The representation of bytes in a byte-pair encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
-    /// As printable characters, the space as `Ġ`.
+    /// Printable characters, with `Ġ` for the space.
     Characters,
-    /// As they are; what has no token is written `<0x0A>`.
+    /// Plain bytes. A byte without a token is spelled `<0x0A>`.
     Plain,
-    /// As [`Bytes::Plain`], with `▁` for spaces.
+    /// Like [`Bytes::Plain`], with `▁` for spaces.
     Escaped,
-    /// As [`Bytes::Escaped`], with line breaks that are a token kept whole, and the token that begins a text always set.
+    /// Like [`Bytes::Escaped`]. Runs of line breaks that form a token stay whole, and the begin token is always added.
     Gemma,
 }
 
@@ -78,7 +77,7 @@ impl Pre {
     }
 }
 
-/// The parts that expressions share.
+/// The subexpressions shared by several expressions.
 macro_rules! part {
     (contraction) => {
         "'(?:[sStTmMdD]|[lL][lL]|[vV][eE]|[rR][eE])"
@@ -97,7 +96,7 @@ macro_rules! part {
     };
 }
 
-/// Words of upper and lower case, each with what may come before its letters; `$after` follows the letters.
+/// Words of upper and lower case, each with an optional character before its letters. `$after` follows the letters.
 macro_rules! cased {
     ($after:expr) => {
         concat!(
@@ -134,7 +133,7 @@ const QWEN2_WORDS: Step = Words(
     ),
     LeaveLastOfLine,
 );
-/// Han and kana of DeepSeek's expressions.
+/// Han and kana in DeepSeek's expressions.
 const HAN_AND_KANA: Step = Words(
     r"[\u{4e00}-\u{9fa5}\u{3040}-\u{309f}\u{30a0}-\u{30ff}]+",
     Whole,
@@ -231,7 +230,7 @@ const EXAONE_MOE: &[Step] = &[Words(
 )];
 const DEEPSEEK_LLM: &[Step] = &[
     Words(r"[\r\n]", Whole),
-    // Letters that have a case.
+    // Letters with a case.
     Words(r"\s?\p{Cased_Letter}+", Whole),
     Words(
         r"\s?[!-/:-~\u{ff01}-\u{ff0f}\u{ff1a}-\u{ff5e}\u{2018}-\u{201f}\u{3000}-\u{3002}]+",
@@ -450,12 +449,12 @@ const TABLE: &[Pre] = &[
     Pre::new("youtu", YOUTU).whole(),
 ];
 
-/// The pre-tokenizer of a name.
+/// Returns the pre-tokenizer with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Pre> {
     TABLE.iter().find(|p| p.name == name)
 }
 
-/// The names of all pre-tokenizers, in alphabetical order.
+/// Returns the names of all pre-tokenizers, in alphabetical order.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|p| p.name)
 }

@@ -1,7 +1,7 @@
-//! The choice of the next token.
+//! Sampling of the next token.
 //!
-//! The order is llama.cpp's: penalties, top-k, top-p, min-p, temperature, and a draw. Each step sees what the steps before
-//! it left, so that top-p and min-p look at probabilities before the temperature.
+//! The order follows llama.cpp: penalties, top-k, top-p, min-p, temperature, random draw. Each step sees only the
+//! candidates that the previous steps kept. Top-p and min-p therefore use probabilities before the temperature.
 
 mod random;
 mod settings;
@@ -15,10 +15,10 @@ use super::codes;
 use random::Random;
 pub use settings::Settings;
 
-/// Tokens that top-p sorts at first; the likeliest few mostly have the probability that it asks for.
+/// The number of tokens that top-p sorts first. The most likely tokens usually reach the requested probability.
 const FIRST_SORTED: usize = 256;
 
-/// A token that may be chosen.
+/// A candidate token.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     logit: f32,
@@ -26,7 +26,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The likelier first; of equally likely ones the smaller id. No logit is NaN.
+    /// Orders the likelier candidate first, and the smaller id first for equal logits. Logits are never NaN.
     fn order(&self, other: &Candidate) -> Ordering {
         other
             .logit
@@ -35,23 +35,24 @@ impl Candidate {
     }
 }
 
-/// Chooses tokens for one sequence. After the first token it allocates nothing as long as the vocabulary stays the same.
+/// Chooses tokens for one sequence. After the first token it does not allocate memory unless the vocabulary size
+/// changes.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     settings: Settings,
     random: Random,
-    /// The last tokens, at most as many as the window has.
+    /// The last tokens, at most the window's length.
     recent: VecDeque<u32>,
-    /// How often each token is among them.
+    /// The number of occurrences of each token in `recent`.
     counts: Vec<u32>,
     candidates: Vec<Candidate>,
 }
 
 impl Sampler {
-    /// A sampler before its first token, for a vocabulary of `n_vocab` tokens.
+    /// Creates a sampler for a vocabulary of `n_vocab` tokens.
     ///
     /// # Errors
-    /// A setting out of range.
+    /// Returns an error if a setting is out of range.
     pub fn new(settings: Settings, n_vocab: usize) -> Result<Sampler, Diagnostic> {
         settings.check()?;
         Ok(Sampler {
@@ -63,14 +64,14 @@ impl Sampler {
         })
     }
 
-    /// Forgets all tokens, and begins the random numbers anew.
+    /// Forgets all tokens and restarts the random numbers.
     pub fn reset(&mut self) {
         self.random = Random::new(self.settings.seed, 0);
         self.recent.clear();
         self.counts.fill(0);
     }
 
-    /// Takes note of a token of the sequence, of the prompt or chosen: the penalties look at it.
+    /// Records a token of the prompt or a chosen token for the penalties.
     pub fn accept(&mut self, id: u32) {
         if self.settings.window == 0 {
             return;
@@ -87,10 +88,10 @@ impl Sampler {
         }
     }
 
-    /// Chooses a token by the logits of all.
+    /// Chooses a token from the logits of all tokens.
     ///
     /// # Errors
-    /// Logits that say nothing: none at all, one that is NaN or positive infinity, or all negative infinity.
+    /// Returns an error for unusable logits: an empty list, a NaN, a positive infinity, or only negative infinities.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Diagnostic> {
         self.collect(logits)?;
         if self.settings.temperature == 0.0 {
@@ -103,8 +104,8 @@ impl Sampler {
         Ok(self.draw())
     }
 
-    /// The candidates, with penalties: those of CTRL (Keskar et al. 2019) for repetition, and OpenAI's for frequency and
-    /// presence.
+    /// Collects the candidates and applies penalties: CTRL's for repetition (Keskar et al. 2019), OpenAI's for
+    /// frequency and presence.
     fn collect(&mut self, logits: &[f32]) -> Result<(), Diagnostic> {
         let s = &self.settings;
         let neutral = s.repetition == 1.0 && s.frequency == 0.0 && s.presence == 0.0;
@@ -121,7 +122,7 @@ impl Sampler {
                     false => logit * s.repetition,
                 };
                 logit -= count as f32 * s.frequency + s.presence;
-                // Finite penalties of a finite logit may overflow.
+                // A finite penalty may overflow a finite logit.
                 logit = logit.clamp(f32::MIN, f32::MAX);
             }
             if given > f32::NEG_INFINITY {
@@ -146,7 +147,7 @@ impl Sampler {
         }
     }
 
-    /// The largest logit of the candidates.
+    /// Returns the candidates' largest logit.
     fn largest(&self) -> f32 {
         self.candidates
             .iter()
@@ -154,7 +155,7 @@ impl Sampler {
             .fold(f32::NEG_INFINITY, f32::max)
     }
 
-    /// The nucleus of Holtzman et al. (2020).
+    /// Keeps the nucleus of Holtzman et al. (2020).
     fn top_p(&mut self) {
         let p = f64::from(self.settings.top_p);
         if p >= 1.0 {
@@ -162,7 +163,7 @@ impl Sampler {
         }
         let largest = self.largest();
         let weight = |c: &Candidate| f64::from(c.logit - largest).exp();
-        // The order of the sum is that of the ids, so that it is the same on every machine.
+        // Sum in id order, so that the result is the same on every machine.
         self.candidates.sort_unstable_by_key(|c| c.id);
         let wanted = p * self.candidates.iter().map(weight).sum::<f64>();
         let (mut sorted, mut so_far) = (0, 0.0);
@@ -184,7 +185,7 @@ impl Sampler {
         }
     }
 
-    /// Nguyen et al. (2024).
+    /// Applies min-p of Nguyen et al. (2024).
     fn min_p(&mut self) {
         let p = self.settings.min_p;
         if p > 0.0 {
@@ -193,7 +194,7 @@ impl Sampler {
         }
     }
 
-    /// A candidate by its probability at the temperature.
+    /// Draws a candidate by its probability at the temperature.
     fn draw(&mut self) -> u32 {
         let (largest, temperature) = (
             f64::from(self.largest()),

@@ -1,7 +1,7 @@
-//! Random numbers that are the same in every version: PCG32 (O'Neill 2014, "PCG: A Family of Simple Fast
-//! Space-Efficient Statistically Good Algorithms for Random Number Generation"; XSH-RR of 64 bits).
+//! Random numbers that are stable across versions: PCG32 (O'Neill 2014, "PCG: A Family of Simple Fast Space-Efficient
+//! Statistically Good Algorithms for Random Number Generation"; 64-bit XSH-RR).
 
-/// A generator of 2^63 streams; a sampler uses one.
+/// A generator with 2^63 streams. A sampler uses one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Random {
     state: u64,
@@ -9,7 +9,7 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// The generator of a seed, in this stream.
+    /// Creates the generator for a seed and a stream.
     pub(super) fn new(seed: u64, stream: u64) -> Random {
         let mut out = Random {
             state: 0,
@@ -21,7 +21,7 @@ impl Random {
         out
     }
 
-    /// 32 random bits.
+    /// Returns 32 random bits.
     pub(super) fn next(&mut self) -> u32 {
         let old = self.state;
         self.state = old
@@ -32,7 +32,7 @@ impl Random {
         mixed.rotate_right(u32::try_from(old >> 59).unwrap_or(0))
     }
 
-    /// A number from 0 to below 1, in steps of 2^-53.
+    /// Returns a number in [0, 1), in steps of 2^-53.
     pub(super) fn unit(&mut self) -> f64 {
         let bits = u64::from(self.next()) << 32 | u64::from(self.next());
         (bits >> 11) as f64 / (1u64 << 53) as f64
@@ -43,7 +43,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The numbers are those of the reference implementation's demo (`pcg32-demo`, seed 42, stream 54).
+    /// The expected numbers come from the reference implementation's demo (`pcg32-demo`, seed 42, stream 54).
     #[test]
     fn numbers_are_those_of_the_reference() {
         let mut random = Random::new(42, 54);

@@ -1,29 +1,30 @@
-//! What a sampler is told.
+//! The settings of a sampler.
 
 use tpc_diag::Diagnostic;
 
 use crate::codes;
 
-/// How tokens are chosen. The defaults are those of llama.cpp (`common_params_sampling`).
+/// The sampling settings. The defaults match llama.cpp (`common_params_sampling`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Logits are divided by it; 0 takes the likeliest token.
+    /// The divisor of the logits; 0 always chooses the likeliest token.
     pub temperature: f32,
-    /// So many tokens at most are considered; 0 is no limit.
+    /// The maximum number of candidates; 0 means no limit.
     pub top_k: usize,
-    /// The likeliest tokens that have this probability together are considered; 1 is no limit.
+    /// Keeps the likeliest tokens whose total probability reaches this value; 1 means no limit.
     pub top_p: f32,
-    /// Tokens of at least this part of the likeliest one's probability are considered; 0 is no limit.
+    /// Keeps tokens with at least this fraction of the largest probability; 0 means no limit.
     pub min_p: f32,
-    /// The penalties look back so many tokens.
+    /// The number of recent tokens that the penalties consider.
     pub window: usize,
-    /// Positive logits of tokens in the window are divided by it, others multiplied; 1 is no penalty.
+    /// The repetition penalty. Divides positive logits of tokens in the window and multiplies others; 1 means no
+    /// penalty.
     pub repetition: f32,
-    /// Is taken from the logit of a token in the window once for each time that it is there.
+    /// Subtracted from a token's logit for each occurrence in the window.
     pub frequency: f32,
-    /// Is taken from the logit of a token in the window once.
+    /// Subtracted once from the logit of a token in the window.
     pub presence: f32,
-    /// Equal seeds give equal choices.
+    /// The random seed. Equal seeds give equal choices.
     pub seed: u64,
 }
 
@@ -44,7 +45,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings that take the likeliest token.
+    /// Returns settings that always choose the likeliest token.
     pub fn greedy() -> Settings {
         Settings {
             temperature: 0.0,
@@ -52,8 +53,10 @@ impl Settings {
         }
     }
 
+    /// Checks that all settings are in range.
+    ///
     /// # Errors
-    /// A number out of range.
+    /// Returns an error if a setting is out of range.
     pub(super) fn check(&self) -> Result<(), Diagnostic> {
         let ranges = [
             ("temperature", self.temperature, 0.0, f32::MAX),

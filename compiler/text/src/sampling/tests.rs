@@ -4,7 +4,7 @@ fn sampler(settings: Settings, n: usize) -> Sampler {
     Sampler::new(settings, n).unwrap()
 }
 
-/// No step but the draw.
+/// Returns settings with only the random draw.
 fn plain() -> Settings {
     Settings {
         temperature: 1.0,
@@ -15,7 +15,7 @@ fn plain() -> Settings {
     }
 }
 
-/// The tokens that 4,000 draws choose, with their shares.
+/// Returns each token's share of 4,000 draws.
 fn shares(settings: Settings, logits: &[f32]) -> Vec<f64> {
     let mut s = sampler(settings, logits.len());
     let mut counts = vec![0u32; logits.len()];
@@ -179,7 +179,7 @@ fn penalties_look_at_the_window() {
         penalised(&mut s),
         [4.0 / 2.0 - 0.25 - 0.5, 1.5 - 0.75, -2.75, 2.0]
     );
-    // A token that the vocabulary does not have counts as one of the window.
+    // A token outside the vocabulary also takes a place in the window.
     s.accept(1000);
     s.reset();
     assert_eq!(penalised(&mut s), logits);
@@ -202,7 +202,7 @@ fn equal_seeds_choose_alike() {
     };
     assert_eq!(run(7), run(7));
     assert_ne!(run(7), run(8));
-    // The choices are the same in every version.
+    // The choices are stable across versions.
     assert_eq!(run(7)[..6], FIRST_OF_SEED_7);
     let mut s = sampler(
         Settings {
@@ -232,7 +232,7 @@ fn logits_that_say_nothing_are_errors() {
         ] {
             assert_eq!(s.sample(logits).unwrap_err().code.id, "TPC0571");
         }
-        // More logits than the vocabulary has tokens, as of padded ones.
+        // More logits than tokens, as in padded vocabularies.
         assert!(s.sample(&[0.0; 10]).is_ok());
         assert!(
             s.sample(&[f32::MIN, f32::MAX, f32::MIN])

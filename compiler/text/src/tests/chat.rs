@@ -1,4 +1,4 @@
-//! Conversations as prompts.
+//! Conversations rendered to prompts.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use super::{open, vocabularies};
 use crate::{ChatTemplate, Conversation, Ending, Message, Tokenizer};
 use tpc_gguf::{GgufFile, MetaValue, Metadata, StrList};
 
-/// A vocabulary of some special tokens.
+/// Returns a tokenizer with some special tokens.
 fn tokenizer() -> Tokenizer {
     let tokens: StrList = ["<unk>", "<s>", "</s>", "a"].into_iter().collect();
     let pairs = [
@@ -240,10 +240,10 @@ fn templates_have_names() {
     );
 }
 
-/// Ways of writing that published templates have in common.
+/// Checks idioms that published templates share.
 #[test]
 fn idioms_of_published_templates_render() {
-    // Reasoning is cut out of earlier answers, counted from the last question (Qwen 3).
+    // Reasoning is removed from answers before the last question (Qwen 3).
     let reasoning = "{%- set ns = namespace(multi=true, last=messages|length - 1) %}\n\
         {%- for message in messages[::-1] %}\n    {%- set index = (messages|length - 1) - loop.index0 %}\n\
         {%- if ns.multi and message.role == \"user\" and message.content is string and not(message.content.startswith('<tool>') and message.content.endswith('</tool>')) %}\n\
@@ -265,7 +265,7 @@ fn idioms_of_published_templates_render() {
         render(reasoning, &messages).unwrap(),
         "[S]Be short.[U]Q[A]R[U]P[A]"
     );
-    // The system's text is set apart, and turns have to alternate (Mistral, Gemma).
+    // The system text is extracted, and turns must alternate (Mistral, Gemma).
     let turns = "{%- if messages[0]['role'] == 'system' %}{%- set system = messages[0]['content'] %}{%- set loop_messages = messages[1:] %}\
         {%- else %}{%- set loop_messages = messages %}{%- endif %}\
         {{- bos_token }}{%- for message in loop_messages %}\
@@ -280,7 +280,7 @@ fn idioms_of_published_templates_render() {
             .unwrap_err()
             .contains("refuses the conversation: roles must alternate")
     );
-    // The date is the clock's where there is one (Llama 3.1).
+    // The date comes from the clock, if available (Llama 3.1).
     let date = "{%- if not date_string is defined %}{%- if strftime_now is defined %}{%- set date_string = strftime_now(\"%d %b %Y\") %}\
         {%- else %}{%- set date_string = \"26 Jul 2024\" %}{%- endif %}{%- endif %}{%- if not tools is defined %}{%- set tools = none %}{%- endif %}\
         {%- if messages[0]['role'] == 'system' %}{%- set system_message = messages[0]['content']|trim %}{%- endif %}\
@@ -290,7 +290,7 @@ fn idioms_of_published_templates_render() {
         render(date, &talk()).unwrap(),
         "Today: 26 Jul 2024\nBe short.|system|user|assistant|user"
     );
-    // Blocks that are set, macros with named arguments, and lists that are joined (gpt-oss, Command R, GLM).
+    // Block assignments, macros with named arguments, and list concatenation (gpt-oss, Command R, GLM).
     let macros = "{%- macro section(title, text='none', level=1) -%}{{ '#' * level }} {{ title }}: {{ text }}{%- endmacro -%}\
         {%- set block %}{{ section('a', level=2) }};{% endset -%}\
         {%- set parts = [] -%}{%- for m in messages if m.role != 'system' -%}{%- set parts = parts + [m.role] -%}{%- endfor -%}\

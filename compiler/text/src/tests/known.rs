@@ -1,4 +1,4 @@
-//! Texts with known ids: `NAME.gguf.inp` has the texts, `NAME.gguf.out` the ids of each, one line a text.
+//! Texts with known ids: `NAME.gguf.inp` has the texts, `NAME.gguf.out` the ids, one line per text.
 
 use super::{open, vocabularies};
 use crate::{Markers, SpecialText};

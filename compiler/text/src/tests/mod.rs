@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Tokenizer;
 use tpc_gguf::GgufFile;
 
-/// The vocabularies of the repository and those beside it, by name.
+/// Returns the vocabularies of both folders, sorted by path. Of files with the same name, the first counts.
 fn vocabularies() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut out: Vec<PathBuf> = Vec::new();

@@ -5,7 +5,7 @@ use tpc_gguf::{MetaValue, Metadata, StrList};
 
 type Pairs = Vec<(String, MetaValue)>;
 
-/// The vocabulary of these tokens, each with its kind and its score.
+/// Returns a vocabulary with these tokens: text, kind and score.
 fn vocabulary(model: &str, tokens: &[(String, i32, f32)]) -> Pairs {
     let list: StrList = tokens.iter().map(|t| t.0.as_str()).collect();
     let kinds: Vec<i32> = tokens.iter().map(|t| t.1).collect();
@@ -19,7 +19,7 @@ fn vocabulary(model: &str, tokens: &[(String, i32, f32)]) -> Pairs {
     pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
 }
 
-/// Special tokens, then a token a byte where `bytes`, then these words with falling scores.
+/// Returns the special tokens, then a token for each byte if `bytes` is true, then the words with decreasing scores.
 fn tokens(special: &[(&str, i32)], bytes: bool, words: &[&str]) -> Vec<(String, i32, f32)> {
     let mut out: Vec<(String, i32, f32)> = special
         .iter()
@@ -40,7 +40,7 @@ fn set(pairs: &mut Pairs, key: &str, value: impl Into<MetaValue>) {
     pairs.push((format!("tokenizer.ggml.{key}"), value.into()));
 }
 
-/// A byte-level encoding with some merges.
+/// Returns a byte-level encoding with some merges.
 fn byte_pairs(pre: &str) -> Pairs {
     let mut all = tokens(&MARKS, false, &[]);
     all.extend((0..=255u8).map(|b| (crate::byte_level::character(b).to_string(), 1, 0.0)));
@@ -68,7 +68,7 @@ const WORDS: [&str; 14] = [
     "▁", "a", "e", "l", "o", "aa", "▁a", "aaaa", "aaaaaaaa", "ll", "He", "▁He", "1", "w",
 ];
 
-/// A vocabulary of each kind, with a name.
+/// Returns a named vocabulary of each kind.
 pub(super) fn kinds() -> Vec<(String, Pairs)> {
     let sentence_piece = vocabulary("llama", &tokens(&MARKS, true, &WORDS));
     let mut unigram = vocabulary(
@@ -125,7 +125,7 @@ pub(super) fn kinds() -> Vec<(String, Pairs)> {
     .to_vec()
 }
 
-/// A vocabulary of each kind, then one for each pre-tokenizer of bytes, with names.
+/// Returns a vocabulary of each kind, then one for each byte-level pre-tokenizer, with names.
 pub(super) fn all() -> Vec<(String, Pairs)> {
     let mut out = kinds();
     let others = [
@@ -143,7 +143,7 @@ pub(super) fn all() -> Vec<(String, Pairs)> {
     out
 }
 
-/// The tokenizer of a small vocabulary.
+/// Returns the tokenizer of a small vocabulary.
 pub(super) fn tokenizer(pairs: &Pairs) -> Tokenizer {
     Tokenizer::from_metadata(&Metadata::from_pairs("small", pairs.clone()).unwrap()).unwrap()
 }

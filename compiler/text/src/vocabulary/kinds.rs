@@ -1,26 +1,26 @@
-//! What a token is for.
+//! The kinds of tokens.
 
-/// The kind of a token, as `tokenizer.ggml.token_type` numbers it.
+/// The kind of a token, numbered as in `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// 1: a piece of text.
     Normal,
-    /// 2: stands for text that the vocabulary does not have.
+    /// 2: represents text without a token.
     Unknown,
-    /// 3: marks a begin, an end or a turn; no part of a text.
+    /// 3: marks a begin, an end or a turn; not part of the text.
     Control,
-    /// 4: a piece of text that is never cut, whatever stands around it.
+    /// 4: a piece of text that is never split, regardless of its context.
     UserDefined,
-    /// 5: a place in the vocabulary that the model does not use.
+    /// 5: an entry that the model does not use.
     Unused,
-    /// 6: one byte, written `<0x0A>`.
+    /// 6: one byte, spelled `<0x0A>`.
     Byte,
-    /// 0, and any other number.
+    /// 0 or any other number.
     Undefined,
 }
 
 impl TokenKind {
-    /// The kind of that number.
+    /// Returns the kind with this number.
     pub(crate) fn of_number(number: i32) -> TokenKind {
         match number {
             1 => TokenKind::Normal,
@@ -33,7 +33,7 @@ impl TokenKind {
         }
     }
 
-    /// Whether the token is hidden where a text is shown without its special tokens.
+    /// True if the token is hidden when special tokens are not shown.
     pub fn is_special(self) -> bool {
         matches!(self, TokenKind::Control | TokenKind::Unknown)
     }

@@ -1,4 +1,4 @@
-//! The tokens of a file: their texts, scores and kinds, and which of them are special.
+//! The tokens of a file: texts, scores, kinds and special tokens.
 
 mod kinds;
 mod special;
@@ -13,11 +13,11 @@ pub use kinds::TokenKind;
 pub use special::SpecialTokens;
 pub(crate) use special::{Defaults, find};
 
-/// The list of texts, by id.
+/// The key of the token texts, by id.
 const TOKENS: &str = "tokenizer.ggml.tokens";
-/// The list of scores: log probabilities, or negated ranks of merges.
+/// The key of the scores: log probabilities, or negated merge ranks.
 const SCORES: &str = "tokenizer.ggml.scores";
-/// The list of kinds.
+/// The key of the kinds.
 const KINDS: &str = "tokenizer.ggml.token_type";
 
 /// The tokens of a file, by id.
@@ -28,7 +28,7 @@ pub(crate) struct Vocabulary {
     kinds: Vec<TokenKind>,
 }
 
-/// The diagnostic of a vocabulary that cannot be used.
+/// Returns the diagnostic of an unusable vocabulary.
 pub(crate) fn unusable(metadata: &Metadata, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(&codes::BAD_VOCABULARY, metadata.file(), message.into()).help(
         "convert the model again with a current llama.cpp, or compare the file's checksum with its publisher's",
@@ -36,10 +36,11 @@ pub(crate) fn unusable(metadata: &Metadata, message: impl Into<String>) -> Diagn
 }
 
 impl Vocabulary {
-    /// The vocabulary of a file. An empty token is called `[EMPTY_n]`, `n` being its id.
+    /// Reads the vocabulary of a file. An empty token with id `n` is named `[EMPTY_n]`.
     ///
     /// # Errors
-    /// No list of tokens, an empty one, one with a token twice, a list that is shorter than it, a score that is no number.
+    /// Returns an error if the token list is missing, empty or has duplicates, if another list is shorter, or if a
+    /// score is NaN.
     pub(crate) fn read(metadata: &Metadata) -> Result<Vocabulary, Diagnostic> {
         let tokens = metadata.require_array_str(TOKENS)?;
         if tokens.is_empty() || tokens.len() >= NONE as usize {
@@ -92,37 +93,37 @@ impl Vocabulary {
         })
     }
 
-    /// Number of tokens.
+    /// Returns the number of tokens.
     pub(crate) fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// The ids.
+    /// Returns all ids.
     pub(crate) fn ids(&self) -> std::ops::Range<u32> {
         0..u32::try_from(self.len()).expect("invariant: checked when it was read")
     }
 
-    /// The text of a token, as the file has it.
+    /// Returns the text of a token, as spelled in the file.
     pub(crate) fn text(&self, id: u32) -> &str {
         self.texts.get(id)
     }
 
-    /// The token of a text.
+    /// Returns the token with this text.
     pub(crate) fn find(&self, text: &str) -> Option<u32> {
         self.texts.find(text)
     }
 
-    /// The token of a byte that is written `<0x0A>`.
+    /// Returns the token of a byte, spelled like `<0x0A>`.
     pub(crate) fn find_byte(&self, byte: u8) -> Option<u32> {
         self.find(&format!("<0x{byte:02X}>"))
     }
 
-    /// The score of a token.
+    /// Returns the score of a token.
     pub(crate) fn score(&self, id: u32) -> f32 {
         self.scores[id as usize]
     }
 
-    /// The kind of a token.
+    /// Returns the kind of a token.
     pub(crate) fn kind(&self, id: u32) -> TokenKind {
         self.kinds[id as usize]
     }
@@ -131,18 +132,18 @@ impl Vocabulary {
         self.kinds[id as usize] = kind;
     }
 
-    /// The length of the longest token in bytes.
+    /// Returns the length of the longest token in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.ids().map(|id| self.text(id).len()).max().unwrap_or(0)
     }
 
-    /// The texts, to which pieces that are no tokens may be added.
+    /// Returns the texts. Pieces that are not tokens may be added to a copy.
     pub(crate) fn texts(&self) -> &Index {
         &self.texts
     }
 }
 
-/// The byte that a token of kind [`TokenKind::Byte`] is: `<0x0A>`, or a text of one byte.
+/// Returns the byte of a token of kind [`TokenKind::Byte`]: `<0x0A>`, or a text of one byte.
 pub(crate) fn byte_of(text: &str) -> Option<u8> {
     match text.as_bytes() {
         &[byte] => Some(byte),

@@ -1,7 +1,7 @@
-//! Special tokens: where a text begins and ends, and what else has a meaning of its own.
+//! Special tokens: the begin and end of a text, and other tokens with their own meaning.
 //!
-//! Files say little of it, so that most is known by the tokens' texts, as in llama.cpp (`llama_vocab::impl::load`): the end
-//! of a turn, the tokens that end a generation, the marks of fill-in-the-middle.
+//! Files name few of them. As in llama.cpp (`llama_vocab::impl::load`), the rest are recognised by their texts:
+//! end-of-turn tokens, tokens that end a generation, and fill-in-the-middle marks.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -12,27 +12,27 @@ use crate::codes;
 /// The ids of special tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
-    /// Begins a text; of BERT the classifier's token.
+    /// Begins a text. For BERT, the classifier's token.
     pub bos: Option<u32>,
     /// Ends a text.
     pub eos: Option<u32>,
     /// Ends a turn.
     pub eot: Option<u32>,
-    /// Ends a message that another of the same turn follows.
+    /// Ends a message that is followed by another message of the same turn.
     pub eom: Option<u32>,
-    /// Stands for text that the vocabulary does not have.
+    /// Represents text without a token.
     pub unknown: Option<u32>,
     /// Separates texts.
     pub separator: Option<u32>,
     /// Fills batches.
     pub padding: Option<u32>,
-    /// Stands for a token that is to be guessed.
+    /// Represents a token to be predicted.
     pub mask: Option<u32>,
-    /// Tokens that end a generation, in increasing order.
+    /// The tokens that end a generation, in increasing order.
     pub ends: Vec<u32>,
 }
 
-/// The special tokens of a kind of tokenizer whose file does not name them.
+/// The default special tokens of a kind of tokenizer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Defaults {
     pub(crate) bos: Option<u32>,
@@ -58,7 +58,7 @@ const END_OF_TURN: &[&str] = &[
 ];
 const END_OF_MESSAGE: &[&str] = &["<|eom_id|>"];
 
-/// Texts that end a generation, besides those above.
+/// Further texts of tokens that end a generation.
 const ENDS: &[&str] = &[
     "<|return|>",
     "<|call|>",
@@ -72,7 +72,7 @@ const ENDS: &[&str] = &[
     "[e~[",
 ];
 
-/// The marks of fill-in-the-middle: key, older key, texts. The last three end a generation too.
+/// The fill-in-the-middle marks: key, older key, texts. The last three also end a generation.
 const FILL: [(&str, Option<&str>, &[&str]); 6] = [
     (
         "fim_pre",
@@ -135,10 +135,10 @@ const FILL: [(&str, Option<&str>, &[&str]); 6] = [
     ("fim_sep", None, &["<|file_sep|>"]),
 ];
 
-/// Tokens of gpt-oss that are shown, since they part what the model says from what it thinks.
+/// Tokens of gpt-oss that are shown, because they separate answers from reasoning.
 const SHOWN: [&str; 4] = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
-/// Reads ids of special tokens, and notes those out of range.
+/// Reads ids of special tokens, and notes ids out of range.
 struct Reader<'a> {
     metadata: &'a Metadata,
     vocabulary: &'a mut Vocabulary,
@@ -146,12 +146,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The token that `tokenizer.ggml.NAME_token_id` gives, or else the default, if the vocabulary has it.
+    /// Returns the token given by `tokenizer.ggml.NAME_token_id`, or else the default if it is in the vocabulary.
     fn id(&mut self, name: &str, default: Option<u32>) -> Result<Option<u32>, Diagnostic> {
         let key = format!("tokenizer.ggml.{name}_token_id");
         let known = |id: u32| (id as usize) < self.vocabulary.len();
         let default = default.filter(|&id| known(id));
-        // Converters write -1 for none.
+        // Converters write -1 for an absent token.
         match self.metadata.get_i64(&key)? {
             None => Ok(default),
             Some(id) => match u32::try_from(id).ok().filter(|&id| known(id)) {
@@ -170,14 +170,14 @@ impl Reader<'_> {
         }
     }
 
-    /// The first of these texts that is a token, which becomes a control token.
+    /// Finds the first of these texts that is a token, and makes it a control token.
     fn text(&mut self, texts: &[&str]) -> Option<u32> {
         let id = texts.iter().find_map(|t| self.vocabulary.find(t))?;
         self.vocabulary.set_kind(id, TokenKind::Control);
         Some(id)
     }
 
-    /// The tokens that end a generation, besides those of the fields above. Their kinds become control.
+    /// Adds the other tokens that end a generation, and makes them control tokens.
     fn ends(&mut self, mut ends: Vec<u32>) -> Vec<u32> {
         let of = |v: &Vocabulary, text: &str| v.find(text);
         for text in END_OF_TURN.iter().chain(END_OF_MESSAGE).chain(ENDS) {
@@ -191,7 +191,7 @@ impl Reader<'_> {
                 self.vocabulary.set_kind(id, TokenKind::UserDefined);
             }
         }
-        // Of gpt-oss and Solar `<|end|>` ends a message, after which the model goes on.
+        // In gpt-oss and Solar, `<|end|>` ends a message, but the model continues.
         let has = |text: &str| of(self.vocabulary, text).is_some();
         let harmony = has("<|return|>") && (has("<|call|>") || has("<|calls|>"));
         let solar = has("<|flush|>") && (has("<|call|>") || has("<|calls|>"));
@@ -199,7 +199,7 @@ impl Reader<'_> {
             ends.retain(|&e| e != id);
             self.vocabulary.set_kind(id, TokenKind::UserDefined);
         }
-        // Of Gemma 4 `</s>` is a tag of HTML.
+        // In Gemma 4, `</s>` is an HTML tag.
         let gemma = of(self.vocabulary, "<|tool_response>").is_some();
         if let Some(id) = of(self.vocabulary, "</s>").filter(|_| gemma) {
             ends.retain(|&e| e != id);
@@ -214,7 +214,7 @@ impl Reader<'_> {
 /// Finds the special tokens of a file, and corrects the kinds of tokens by their texts.
 ///
 /// # Errors
-/// An id that is no integer. Ids out of range are noted.
+/// Returns an error if an id is not an integer. Ids out of range are noted.
 pub(crate) fn find(
     metadata: &Metadata,
     vocabulary: &mut Vocabulary,
@@ -226,7 +226,7 @@ pub(crate) fn find(
         vocabulary,
         notes,
     };
-    // BERT's classifier token is what its texts begin with; files of 2024 name it so.
+    // BERT texts begin with the classifier token. Files from 2024 use this name.
     let classifier = reader.id("cls", defaults.bos)?;
     let mut out = SpecialTokens {
         bos: reader.id("bos", classifier)?,
@@ -234,7 +234,7 @@ pub(crate) fn find(
         eot: reader.id("eot", None)?,
         eom: reader.id("eom", None)?,
         unknown: reader.id("unknown", defaults.unknown)?,
-        // The format's own spelling.
+        // The format spells the key this way.
         separator: reader.id("seperator", defaults.separator)?,
         padding: reader.id("padding", defaults.padding)?,
         mask: reader.id("mask", defaults.mask)?,
@@ -261,7 +261,7 @@ pub(crate) fn find(
         }
     }
     out.ends = reader.ends(ends);
-    // The end of a text always ends a generation; that of a turn unless it was taken out above.
+    // The end-of-text token always ends a generation. The end-of-turn token does unless it was removed above.
     out.ends.extend(out.eos);
     let eot = out
         .eot

@@ -1,38 +1,38 @@
-//! The clocks of a block that runs: which of its threads know of which others.
+//! The clocks of a running block: the synchronisation between its threads.
 
 use super::happens_before::{BlockProgress, HappensBefore};
 
-/// Stamps of the last places in the code at which a thread made an access.
+/// The number of cached stamps per thread, indexed by program counter.
 const PLACES: usize = 8;
-/// No stamp and no context yet.
+/// The value for a missing stamp or origin.
 pub(super) const NONE: u32 = 0;
 
-/// A thread's clock and what it knows.
+/// A thread's clock and its acquired accesses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadClock {
-    /// Grows whenever the thread makes known what it did.
+    /// The clock. It advances whenever the thread publishes its accesses.
     pub(super) clock: u32,
-    /// Its origin in stamps until then.
+    /// The origin of the thread's stamps at the current clock.
     pub(super) origin: u32,
-    /// Stamps by places.
+    /// Cached stamps by program counter.
     pub(super) places: [(usize, u32); PLACES],
-    /// The accesses that it acquired from flags since the last barrier.
+    /// The accesses acquired from flags since the last barrier.
     pub(super) acquired: Option<Box<HappensBefore>>,
-    /// The accesses that it read in flags, which a fence acquires.
+    /// The accesses read through relaxed flag loads. The next fence acquires them.
     pub(super) pending: Option<Box<HappensBefore>>,
-    /// The accesses that a store after its last fence publishes, and their scope.
+    /// The accesses that a store after the last fence publishes, and the fence's scope.
     pub(super) fenced: Option<Box<(HappensBefore, u32)>>,
 }
 
 impl ThreadClock {
-    /// Begins a new origin.
+    /// Advances the clock and resets the origin.
     pub(super) fn advance(&mut self) {
         self.clock += 1;
         self.origin = NONE;
         self.places = [(0, NONE); PLACES];
     }
 
-    /// Where the stamp of a place is kept.
+    /// Returns the cache slot for a program counter.
     pub(super) fn stamp_slot(&mut self, pc: usize) -> &mut (usize, u32) {
         &mut self.places[(pc >> 2) % PLACES]
     }
@@ -41,21 +41,21 @@ impl ThreadClock {
 /// The clocks of a block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockClocks {
-    /// Its number in the launch.
+    /// The block's index among all blocks of the graph.
     pub(super) instance: u32,
-    /// The barriers that it has passed.
+    /// The number of barriers passed.
     pub(super) epoch: u32,
-    /// The accesses that all its threads know.
+    /// The accesses that happened before all threads of the block.
     pub(super) known: HappensBefore,
     pub(super) threads: Vec<ThreadClock>,
-    /// Per warp and lane, the clocks of all lanes that it knows.
+    /// For each warp and lane, the last known clocks of the warp's 32 lanes.
     pub(super) lanes: Vec<[[u32; 32]; 32]>,
-    /// True if a thread has learnt or fenced anything since the last barrier.
+    /// True if a thread has acquired or fenced since the last barrier.
     pub(super) busy: bool,
 }
 
 impl BlockClocks {
-    /// The clocks of a block of so many threads at its begin.
+    /// Resets the clocks for a new block of `threads` threads.
     pub(super) fn begin(&mut self, instance: u32, threads: usize) {
         self.instance = instance;
         self.epoch = 0;
@@ -71,7 +71,7 @@ impl BlockClocks {
         self.busy = false;
     }
 
-    /// All threads have passed a barrier.
+    /// Records that all threads have passed a barrier.
     pub(crate) fn barrier(&mut self) {
         self.epoch += 1;
         for t in &mut self.threads {
@@ -86,7 +86,7 @@ impl BlockClocks {
         }
     }
 
-    /// The lanes of a mask have met in a `__syncwarp`.
+    /// Records a `__syncwarp` of the lanes in `mask`.
     pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
         let members = || (0..32).filter(|l| mask >> l & 1 == 1);
         let lanes = &mut self.lanes[warp];
@@ -111,7 +111,7 @@ impl BlockClocks {
         }
     }
 
-    /// Returns the accesses that a thread knows now, its own included.
+    /// Returns the accesses that happened before the thread's current point, including its own.
     pub(super) fn snapshot(&self, thread: usize) -> HappensBefore {
         let mut known = self.known.clone();
         if let Some(acquired) = &self.threads[thread].acquired {
@@ -132,7 +132,7 @@ impl BlockClocks {
         known
     }
 
-    /// Adds to what a thread knows.
+    /// Adds `known` to the thread's acquired accesses.
     pub(super) fn acquire(&mut self, thread: usize, known: &HappensBefore) {
         if !known.is_empty() {
             self.busy = true;

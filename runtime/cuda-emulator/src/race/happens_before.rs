@@ -1,27 +1,27 @@
-//! The accesses that happened before a thread, beyond its own block.
+//! The accesses by other blocks that happened before a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The accesses of a block that happened before.
+/// The accesses of one block that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockProgress {
-    /// All that it did before it passed so many barriers.
+    /// All accesses made before the block had passed this number of barriers.
     pub(crate) epoch: u32,
-    /// Of single threads, all that they did up to that clock.
+    /// For single threads, all accesses up to the given clock.
     pub(crate) threads: BTreeMap<u32, u32>,
 }
 
 /// The accesses of blocks and nodes that happened before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HappensBefore {
-    /// Blocks, by instance.
+    /// Blocks by instance.
     pub(crate) blocks: BTreeMap<u32, BlockProgress>,
-    /// Nodes that have ended.
+    /// Completed nodes.
     pub(crate) nodes: BTreeSet<usize>,
 }
 
 impl HappensBefore {
-    /// Adds what another knows.
+    /// Adds the accesses of `other`.
     pub(crate) fn join(&mut self, other: &HappensBefore) {
         for (&instance, seen) in &other.blocks {
             let own = self.blocks.entry(instance).or_default();
@@ -34,7 +34,7 @@ impl HappensBefore {
         self.nodes.extend(&other.nodes);
     }
 
-    /// Returns true if nothing is known.
+    /// Returns true if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.nodes.is_empty()
     }

@@ -1,8 +1,8 @@
-//! Checks of every access of a kernel: the order of accesses.
+//! Race detection for every access of a kernel.
 //!
-//! A byte remembers who wrote it last and who has read it since, by *stamps*: a thread between two of its synchronisations,
-//! and the place in the code. An access whose stamp is not ordered after those of the byte is a race, unless both only read
-//! or both are atomic.
+//! Each byte stores the *stamps* of its last write and of the reads since. A stamp identifies a thread, an interval
+//! between two of its synchronisations, and a code location. An access races with a stored stamp that is not ordered
+//! before it, unless both are reads or both are atomic.
 
 mod clocks;
 mod happens_before;
@@ -15,41 +15,41 @@ pub(super) use clocks::BlockClocks;
 use clocks::NONE;
 use happens_before::HappensBefore;
 
-/// The origin of accesses.
+/// The origin of one or more accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
-    /// A thread until its clock goes on.
+    /// A thread at one value of its clock.
     Thread {
         instance: u32,
         epoch: u32,
         thread: u32,
         clock: u32,
     },
-    /// Several threads of a warp, with clocks up to this.
+    /// Several threads of a warp, with clocks up to `clock`.
     Warp {
         instance: u32,
         epoch: u32,
         warp: u32,
         clock: u32,
     },
-    /// Several threads of a block, before it has passed one more barrier than so many.
+    /// Several threads of a block, before it has passed `epoch + 1` barriers.
     Block { instance: u32, epoch: u32 },
     /// A node: several blocks of a kernel, or a copy.
     Node { node: u32 },
-    /// Both of two stamps.
+    /// The union of two stamps.
     Pair { first: u32, second: u32 },
 }
 
-/// An access: its origin, and its place in the code.
+/// An access: its origin and its code location.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     origin: u32,
     pc: usize,
-    /// 0 for a plain access; for an atomic one 1 for the device, 2 for the system.
+    /// The scope of an atomic access: 1 for the device, 2 for the system. 0 for a plain access.
     atomic: u8,
 }
 
-/// The shadow of a byte: the stamps of its last write and of the reads since.
+/// The shadow cell of a byte: the stamps of its last write and of the reads since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct ShadowCell {
@@ -57,7 +57,7 @@ pub(super) struct ShadowCell {
     read: u32,
 }
 
-/// The accesses that a flag publishes, and their scope: 0 its block, 1 its device, 2 all.
+/// The accesses that a flag publishes, and their scope: 0 for the block, 1 for the device, 2 for the system.
 #[derive(Debug, Default)]
 struct Flag {
     known: HappensBefore,
@@ -66,44 +66,45 @@ struct Flag {
     instance: u32,
 }
 
-/// The maker of an access.
+/// The origin of the current access.
 pub(super) struct Accessor<'a> {
     pub(super) node: usize,
     pub(super) device: u32,
-    /// The block and the thread; a copy has none.
+    /// The block's clocks and the thread; `None` for a copy.
     pub(super) thread: Option<(&'a mut BlockClocks, usize)>,
 }
 
-/// The other side of a race.
+/// The earlier access of a race.
 #[derive(Debug)]
 pub(super) struct Conflict {
     pub(super) node: usize,
     pub(super) pc: usize,
-    /// The block and the thread, as far as they are known.
+    /// The block and thread, as far as known.
     pub(super) origin: String,
-    /// True if it wrote.
+    /// True if the earlier access was a write.
     pub(super) wrote: bool,
 }
 
-/// Which nodes come before which.
+/// The partial order of a graph's nodes.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     words: usize,
-    /// Per node, those that have ended when it starts.
+    /// For each node, the bit set of nodes that have ended when it starts.
     start: Vec<u64>,
-    /// Per node, those that have ended when it ends.
+    /// For each node, the bit set of nodes that have ended when it ends.
     end: Vec<u64>,
 }
 
 impl Reachability {
-    /// From nodes in an order that the edges allow, and per node what follows it and whether by a full edge.
+    /// Computes the order. `order` is a topological order; `next` has each node's successors, with true for a full
+    /// edge.
     pub(super) fn new(order: &[usize], next: &[Vec<(usize, bool)>]) -> Reachability {
         let n = order.len();
         let words = n.div_ceil(64);
         let mut start = vec![0_u64; n * words];
         let mut end = vec![0_u64; n * words];
         for &from in order {
-            // Its programmatic predecessors stand in `end` already: it waits for them.
+            // The node's programmatic predecessors are already in `end`: the node waits for them before it ends.
             end[from * words + from / 64] |= 1 << (from % 64);
             for w in 0..words {
                 end[from * words + w] |= start[from * words + w];
@@ -124,18 +125,18 @@ impl Reachability {
         Reachability { words, start, end }
     }
 
-    /// Returns true if the first has ended when the second starts.
+    /// Returns true if node `first` has ended when node `second` starts.
     fn starts_after(&self, first: usize, second: usize) -> bool {
         self.start[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// Returns true if the first has ended when the second has.
+    /// Returns true if node `first` has ended when node `second` ends.
     fn ends_after(&self, first: usize, second: usize) -> bool {
         self.end[second * self.words + first / 64] >> (first % 64) & 1 == 1
     }
 }
 
-/// The order of all accesses of a graph that runs.
+/// The race detector of a running graph.
 #[derive(Default)]
 pub(super) struct RaceDetector {
     reach: std::rc::Rc<Reachability>,
@@ -144,16 +145,17 @@ pub(super) struct RaceDetector {
     first: u32,
     flags: HashMap<usize, Flag>,
     instances: Vec<(usize, [u32; 3], [u32; 3])>,
-    /// The stamps of several readers, by their origin.
+    /// The summary stamp of several readers, by origin and scope.
     summaries: HashMap<(Origin, u8), u32>,
-    /// The accesses that nodes acquired from flags, which nodes after them know, too.
+    /// The accesses that each node acquired from flags. Successors of the node inherit them.
     acquired: BTreeMap<usize, HappensBefore>,
-    /// The pair of stamps that was found ordered last.
+    /// The most recent pair of stamps that was found ordered.
     ordered: (u32, u32),
 }
 
 impl RaceDetector {
-    /// Starts a graph: what was done before it comes before all of it. Whether cells must be forgotten first.
+    /// Starts a graph. All accesses of earlier graphs are ordered before it. Returns true if the shadow cells must be
+    /// cleared first.
     pub(super) fn begin(&mut self, reach: &std::rc::Rc<Reachability>) -> bool {
         self.reach = std::rc::Rc::clone(reach);
         let next = self.first as usize + self.stamps.len();
@@ -172,7 +174,7 @@ impl RaceDetector {
         wraps
     }
 
-    /// Starts a block.
+    /// Starts a block, which inherits the acquired accesses of preceding nodes.
     pub(super) fn begin_block(
         &mut self,
         clocks: &mut BlockClocks,
@@ -191,7 +193,7 @@ impl RaceDetector {
         self.prune(&mut clocks.known, node);
     }
 
-    /// Ends a block: what follows its node knows what it learnt.
+    /// Ends a block. Successors of its node inherit its acquired accesses.
     pub(super) fn end_block(&mut self, clocks: &BlockClocks, node: usize) {
         let mut known = clocks.known.clone();
         for t in &clocks.threads {
@@ -204,7 +206,7 @@ impl RaceDetector {
         }
     }
 
-    /// Drops what follows from edges: what a node knows, and blocks that come before others that are known.
+    /// Removes accesses that graph edges already order: accesses before `node`, and blocks before other known blocks.
     fn prune(&self, known: &mut HappensBefore, node: usize) {
         let of = |i: u32| self.instances[i as usize].0;
         let nodes: BTreeSet<usize> = known.blocks.keys().map(|&i| of(i)).collect();
@@ -231,7 +233,7 @@ impl RaceDetector {
         self.origins.len() as u32 - 1
     }
 
-    /// The stamp of an access that is made now.
+    /// Returns the stamp of the current access.
     fn current_stamp(&mut self, actor: &mut Accessor<'_>, pc: usize, atomic: u8) -> u32 {
         let Some((clocks, thread)) = &mut actor.thread else {
             let node = actor.node as u32;
@@ -258,7 +260,7 @@ impl RaceDetector {
         stamp
     }
 
-    /// Notes an access to bytes, and finds what it races with.
+    /// Records an access to bytes, and returns the first conflict.
     pub(super) fn access(
         &mut self,
         actor: &mut Accessor<'_>,
@@ -266,7 +268,7 @@ impl RaceDetector {
         (writes, atomic, pc): (bool, u8, usize),
     ) -> Result<(), Conflict> {
         let now = self.current_stamp(actor, pc, atomic);
-        // Neighbours mostly remember the same.
+        // Neighbouring bytes usually have the same stamps.
         let mut last = None;
         for cell in cells {
             if !writes && cell.read == now || writes && cell.write == now && cell.read == NONE {
@@ -291,7 +293,7 @@ impl RaceDetector {
         Ok(())
     }
 
-    /// A stamp of a byte against the one of this access.
+    /// Checks a byte's stored stamp against the current access.
     fn check(
         &mut self,
         actor: &Accessor<'_>,

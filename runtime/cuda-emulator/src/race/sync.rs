@@ -5,7 +5,7 @@ use super::{Accessor, BlockClocks, RaceDetector};
 use crate::abi::kind;
 
 impl RaceDetector {
-    /// Notes what an atomic makes known and learns. Its access is noted apart.
+    /// Records the accesses that an atomic publishes and acquires. The atomic's own access is recorded separately.
     pub(crate) fn atomic(&mut self, actor: &mut Accessor<'_>, address: usize, of: u32) {
         let device = actor.device;
         let Some((clocks, thread)) = &mut actor.thread else {
@@ -36,7 +36,7 @@ impl RaceDetector {
         };
         let flag = self.flags.entry(address).or_default();
         if !loads {
-            // A plain store ends what others released here; an update goes on with it.
+            // A plain store discards earlier releases to this flag; a read-modify-write keeps them.
             flag.known = HappensBefore::default();
         }
         if let Some((known, scope)) = told {
@@ -50,7 +50,7 @@ impl RaceDetector {
         }
     }
 
-    /// A thread's fence: 0 for its block, 1 for its device, 2 for the system.
+    /// Records a thread's fence. Scopes: 0 for its block, 1 for its device, 2 for the system.
     pub(crate) fn fence(clocks: &mut BlockClocks, thread: usize, scope: u32) {
         if let Some(pending) = clocks.threads[thread].pending.take() {
             clocks.acquire(thread, &pending);
@@ -60,7 +60,7 @@ impl RaceDetector {
         clocks.threads[thread].advance();
     }
 
-    /// A thread has waited for the end of nodes.
+    /// Records that a thread has waited for the end of nodes.
     pub(crate) fn wait_for_nodes(clocks: &mut BlockClocks, thread: usize, nodes: &[usize]) {
         let known = HappensBefore {
             nodes: nodes.iter().copied().collect(),

@@ -1,4 +1,4 @@
-//! Graphs run as their edges say, with the results of the kernels.
+//! Graphs respect their edges and compute the kernels' results.
 
 use tpc_cuda::{
     Args, CopyNode, Driver, DriverError, Endpoint, FaultKind, GraphSpec, Memory, SetNode, Work,
@@ -48,7 +48,7 @@ KERNEL(reduce, float *const *from, u32 *const *flags, float *to, u32 rank, u32 r
 KERNEL(forever, const u32 *flag) { while (load_acquire(flag) == 0) {} }
 ";
 
-/// One device.
+/// Returns options for one device.
 fn seeded(seed: u64, build: Build) -> EmulatedOptions {
     EmulatedOptions {
         seed,
@@ -57,7 +57,7 @@ fn seeded(seed: u64, build: Build) -> EmulatedOptions {
     }
 }
 
-/// What stands in memory.
+/// Reads device memory.
 fn read(rig: &mut Rig, memory: Memory) -> Vec<f32> {
     let mut bytes = vec![0; memory.bytes as usize];
     rig.driver.read(at(memory), &mut bytes).expect("room");
@@ -214,9 +214,9 @@ fn copies_fills_and_the_host_take_part() {
     };
     let down = spec.push("down", Work::Copy(copy), &[set]);
     let double = move || {
-        // The memory is the host's and lives until the driver is dropped; the edges keep the copies away.
+        // The driver owns this host memory until it is dropped; the edges order the copies before and after.
         #[expect(unsafe_code, reason = "memory that the driver shares")]
-        // SAFETY: as said.
+        // SAFETY: as explained above.
         let floats = unsafe { std::slice::from_raw_parts_mut(pointer as *mut f32, 8) };
         floats.iter_mut().for_each(|v| *v = *v * 2.0 + 1.0);
         Ok(())

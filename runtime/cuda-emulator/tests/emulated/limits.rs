@@ -1,4 +1,4 @@
-//! What emulated devices do not have is told, as it would be of cards.
+//! Exceeded limits of emulated devices cause errors, as on real cards.
 
 use tpc_cuda::{Args, Device, Driver, DriverError, Endpoint, GraphSpec, Side};
 use tpc_cuda_emulator::{EmulatedOptions, Links};

@@ -5,7 +5,7 @@ use tpc_cuda::{Args, FaultKind, GraphSpec};
 use crate::support::Rig;
 use crate::{ORDERS, Planted, found};
 
-/// One launch of kernel `k` on two arrays.
+/// Returns a graph with one launch of kernel `k` on two arrays.
 fn launch(threads: u32) -> impl Fn(&mut Rig) -> GraphSpec {
     move |rig| {
         let values: Vec<f32> = (0..256_u16).map(f32::from).collect();
@@ -201,7 +201,7 @@ KERNEL(k, u32 *x, float *y) {
         kinds: &[FaultKind::Race],
         orders: ORDERS,
     };
-    // The counter begins at the bits of 1.0, which stands there: all sums are of the last block's thread 0.
+    // The counter starts at the bit pattern of 1.0. Thread 0 of the last block computes all sums.
     let graph = |rig: &mut Rig| {
         let mut spec = launch(32)(rig);
         spec.nodes[0].label = "counts".into();

@@ -1,12 +1,12 @@
-//! Faults between devices: flags, and memory of others.
+//! Faults between devices: flags and peer memory.
 
 use tpc_cuda::{Args, Device, Driver, FaultKind, GraphSpec, Memory};
 
 use crate::support::Rig;
 use crate::{ORDERS, Planted, checked, found, run};
 
-/// A sum over two devices: each writes its part to the memory of all, says so by a flag that counts calls, and adds what the
-/// others wrote. There are two sets of buffers, used in turn.
+/// A sum over two devices. Each device writes its part to the other's buffer, sets a flag that counts calls, and adds
+/// the received part. Two buffer sets alternate.
 const REDUCE: &str = r"
 KERNEL(reduce, float *const *buffers, u32 *const *flags, float *x, u32 rank, u32 call) {
     u32 set = call % 2, other = 1 - rank;
@@ -27,7 +27,8 @@ fn table(rig: &mut Rig, device: u32, of: &[Memory]) -> Memory {
     rig.bytes(device, &bytes)
 }
 
-/// As many calls on two devices, each device's in a row; the first has the number `first`.
+/// Returns a graph with `count` calls on two devices, in sequence on each device. `first` is the number of the first
+/// call.
 fn calls(first: u32, count: u32) -> impl Fn(&mut Rig) -> GraphSpec {
     move |rig| {
         let buffers = [0, 1].map(|d| rig.floats(d, &[0.0; 128]));
@@ -52,7 +53,7 @@ fn calls(first: u32, count: u32) -> impl Fn(&mut Rig) -> GraphSpec {
 
 fn planted(change: (&'static str, &'static str), line: &'static str, kinds: &'static [FaultKind]) {
     let right = REDUCE;
-    // A device that is far ahead or behind may hide what is wrong.
+    // A large lead of one device may hide the fault.
     found(
         &Planted {
             right,
@@ -100,7 +101,7 @@ fn stale_double_buffer() {
 
 #[test]
 fn wrong_peer() {
-    // Three devices, each with a slot for every one: a device that takes another's slot meets it there.
+    // Three devices, each with a slot in every buffer: a device that uses the wrong slot races with its owner.
     let right = r"
 KERNEL(gather, float *const *buffers, const float *x, u32 rank, u32 ranks) {
     for (u32 r = 0; r < ranks; r++) buffers[r][rank * 32 + threadIdx.x] = x[threadIdx.x]; // push
@@ -149,7 +150,8 @@ fn no_signal() {
 
 #[test]
 fn counter_wrap() {
-    // The count begins just below 2^32. Compared as it is, a flag from before the wrap looks later than the call.
+    // The count starts just below 2^32. Without a signed difference, a flag from before the wrap seems later than the
+    // call.
     let planted = Planted {
         right: REDUCE,
         change: (

@@ -1,4 +1,4 @@
-//! Kernels that start before the one before them has ended: what a product does too early is found.
+//! Kernels that start before their predecessor ends: the checks detect premature reads.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use tpc_runtime::Options;
 use crate::checked;
 use crate::support::{Rig, rig};
 
-/// Columns and rows of the weight.
+/// The columns and rows of the weight.
 const SIZES: [usize; 2] = [256, 9];
 
-/// The kernel that takes activations apart, and the product that reads them.
+/// Returns the kernel that prepares the activations, and the product that reads its result.
 fn kernels() -> [Kernel; 2] {
     let [k, rows] = SIZES;
     let x = Tensor::new(DType::F32, [k, 1, 1, 1]);
@@ -53,7 +53,7 @@ fn view(at: Memory, sizes: [usize; 2], column: usize) -> Vec<u8> {
     out
 }
 
-/// The product behind what it reads, with an edge that lets it start early.
+/// Returns a graph of both kernels, with an edge that lets the product start early.
 fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     let [k, rows] = SIZES;
     let x = rig.floats(0, &vec![1.5; k]);
@@ -81,7 +81,7 @@ fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
     spec
 }
 
-/// What is found in an order, where a text of the kernels is another; `None` where there is no compiler.
+/// Runs the kernels with one text replaced, and returns the fault. Returns `None` if no compiler is found.
 fn found(change: (&str, &str), seed: u64) -> Option<Result<(), Fault>> {
     let kernels = kernels();
     let instances: BTreeSet<Instance> = kernels.iter().map(|k| k.instance.clone()).collect();

@@ -23,7 +23,7 @@ KERNEL(late, const float *x, float *y) {
 }
 ";
 
-/// Without the change nothing is found in any order, with it something is in each.
+/// Checks that the graph has no fault in any order, and that the wrong variant has one in each order.
 fn edges(graph: &dyn Fn(&mut Rig, bool) -> GraphSpec, line: &str, labels: [&str; 2]) {
     for seed in 0..12 {
         match run(KERNELS, checked(1, seed), &|rig| graph(rig, false)) {
@@ -79,7 +79,7 @@ fn missing_edge() {
 
 #[test]
 fn missing_edge_to_what_reads() {
-    // The second launch overwrites what the first still reads.
+    // The second launch overwrites data that the first still reads.
     let graph = |rig: &mut Rig, wrong: bool| {
         let [x, y, z] = [1.0, 2.0, 3.0].map(|v| rig.floats(0, &[v; 32]));
         let args =
@@ -144,7 +144,7 @@ fn missing_edge_of_a_copy() {
 
 #[test]
 fn halves_of_words_are_apart() {
-    // Two launches write halves of the same words without an edge: that is no race. The same halves are one.
+    // Two launches without an edge may write different halves of the same words. Writing the same halves is a race.
     let graph = |rig: &mut Rig, wrong: bool| {
         let x = rig.bytes(0, &[0; 128]);
         let y = rig.bytes(0, &[0; 128]);

@@ -1,5 +1,5 @@
-//! Faults that are planted in kernels and graphs: the checks find each, and say where it is. Without the fault, the same
-//! kernels run under many orders, and nothing is found.
+//! Faults planted in kernels and graphs: the checks detect and locate each one. Without the fault, the same kernels run
+//! under many orders without errors.
 
 mod blocks;
 mod devices;
@@ -14,24 +14,24 @@ use tpc_cuda_emulator::{Build, EmulatedOptions};
 
 use support::{Rig, rig};
 
-/// Kernels, and the change that makes them wrong.
+/// Kernels, with a change that introduces a fault.
 struct Planted {
-    /// The kernels as they should be.
+    /// The correct source.
     right: &'static str,
-    /// What is changed, and into what.
+    /// The replaced text and its replacement.
     change: (&'static str, &'static str),
-    /// What the line contains that is to be named.
+    /// A text in the source line that the diagnostic must name.
     line: &'static str,
-    /// The kinds of what is found.
+    /// The accepted kinds of faults.
     kinds: &'static [FaultKind],
-    /// In how many of the orders that are tried it shows.
+    /// The minimum number of orders in which the fault must appear.
     orders: usize,
 }
 
-/// The orders that are tried.
+/// The number of orders tried.
 const ORDERS: usize = 12;
 
-/// The devices of most cases.
+/// Returns the options of most cases.
 fn checked(devices: usize, seed: u64) -> EmulatedOptions {
     EmulatedOptions {
         devices,
@@ -41,7 +41,7 @@ fn checked(devices: usize, seed: u64) -> EmulatedOptions {
     }
 }
 
-/// Runs a graph on kernels: the fault that was found, or nothing. `None` where there is no compiler.
+/// Runs a graph and returns the fault, if any. Returns `None` if no compiler is found.
 fn run(
     source: &str,
     options: EmulatedOptions,
@@ -56,7 +56,7 @@ fn run(
     })
 }
 
-/// The checks find what is planted, and nothing without it.
+/// Checks that the planted fault is detected, and that the correct source has none.
 fn found(planted: &Planted, devices: usize, graph: &dyn Fn(&mut Rig) -> GraphSpec) {
     let Planted {
         right,

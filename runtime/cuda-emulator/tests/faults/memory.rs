@@ -1,4 +1,4 @@
-//! Accesses that are wrong by themselves.
+//! Single invalid accesses.
 
 use tpc_cuda::{Args, Driver, DriverError, FaultKind, GraphSpec};
 

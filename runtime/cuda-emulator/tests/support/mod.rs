@@ -1,4 +1,4 @@
-//! A driver with kernels in it, and arrays on its devices.
+//! A driver with loaded kernels, and arrays on its devices.
 
 use tpc_cuda::{
     Args, Device, Driver, DriverError, Endpoint, Function, GraphSpec, KernelNode, Memory, Module,
@@ -12,7 +12,7 @@ pub(crate) struct Rig {
     modules: Vec<ModuleHandle>,
 }
 
-/// `None`, in words on the terminal, where there is no C++ compiler.
+/// Creates a driver. Prints a message and returns `None` if no C++ compiler is found.
 pub(crate) fn rig(source: &str, mut options: EmulatedOptions) -> Option<Rig> {
     options.cache = Some(env!("CARGO_TARGET_TMPDIR").into());
     let mut driver = match EmulatedDriver::new(options) {
@@ -46,7 +46,7 @@ impl Rig {
         memory
     }
 
-    /// A launch of a kernel of the module.
+    /// Returns a launch of a kernel of the module.
     pub(crate) fn kernel(
         &mut self,
         device: u32,
@@ -64,7 +64,7 @@ impl Rig {
         })
     }
 
-    /// A kernel of the module.
+    /// Returns a kernel of the module.
     pub(crate) fn function(&mut self, device: u32, name: &str) -> Function {
         let module = self.modules[device as usize];
         self.driver.function(module, name).expect("a kernel")
@@ -77,7 +77,7 @@ impl Rig {
     }
 }
 
-/// Where memory begins.
+/// Returns the start of an allocation.
 pub(crate) fn at(memory: Memory) -> Endpoint {
     Endpoint {
         side: memory.side,
