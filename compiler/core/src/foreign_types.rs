@@ -36,7 +36,7 @@ impl ForeignTypes {
         Some(out)
     }
 
-    /// Those of a model's weights; `None` if there are none.
+    /// Collects the foreign types of a model's weights; `None` if the model uses only llama.cpp's types.
     pub fn of_graph(graph: &Graph) -> Option<ForeignTypes> {
         ForeignTypes::of(graph.insts().filter_map(|(_, data)| match &data.op {
             Op::Weight(w) => {
@@ -47,7 +47,7 @@ impl ForeignTypes {
         }))
     }
 
-    /// Those of a file's tensors; `None` if there are none.
+    /// Collects the foreign types of a file's tensors; `None` if the file uses only llama.cpp's types.
     pub fn of_file(header: &Header) -> Option<ForeignTypes> {
         let tensors = header.tensors().iter();
         ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))

@@ -38,7 +38,7 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// `184`, `5.31`, `4400`: tokens per second, three digits of which count.
+/// Formats tokens per second with three significant digits: `184`, `5.31`, `4400`.
 pub fn speed(tps: f64) -> String {
     if tps < 9.995 {
         return format!("{tps:.2}");
@@ -89,7 +89,7 @@ pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The longest beginning of a text that takes at most so many columns, and the rest.
+/// Splits a text after the longest prefix of at most `columns` columns.
 pub fn split_at_column(text: &str, columns: usize) -> (&str, &str) {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -99,7 +99,7 @@ pub fn split_at_column(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end.map_or(text.len(), |(at, _)| at))
 }
 
-/// A text in at most so many columns; one that is longer ends with `…`.
+/// Shortens a text to at most `width` columns; a shortened text ends with `…`.
 pub fn shortened(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -30,7 +30,7 @@ impl Unit {
     }
 }
 
-/// Why a text is no quantity, and what to write.
+/// The reason why a text is not a quantity, and the text to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuantity {
     /// The fault.
@@ -46,7 +46,7 @@ const FORGOTTEN: f64 = 1e6;
 /// A number without a unit counts bytes (per second) or operations.
 ///
 /// # Errors
-/// For a text that is no such quantity, a negative one, and a number without a unit that is too small to be meant.
+/// Returns an error if the text is not such a quantity, is negative, or lacks a unit and is implausibly small.
 pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     let text = text.trim();
     let (number, suffix) = split(text);
@@ -87,7 +87,7 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     }
 }
 
-/// The number at the start of a text, and what follows it.
+/// Splits a text into the number at its start and the rest.
 fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let mut end = 0;

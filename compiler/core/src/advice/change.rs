@@ -1,4 +1,4 @@
-//! A change of what was asked for, as the option that people type in its place.
+//! A change to the request, as the option that people type in its place.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tpc_ir::DType;
 
 use crate::placement::{HostExperts, Override, Placement, SplitMode};
 
-/// A change of what was asked for. Shown as the option that people type in its place.
+/// A change to the request. It is displayed as the option that people type in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Another split mode.
@@ -22,7 +22,7 @@ pub enum Change {
         all: Vec<Override>,
         /// The number of layers that go to the host.
         layers: usize,
-        /// Whether only experts go there.
+        /// True if only experts go there.
         experts: bool,
     },
     /// The experts of the first layers on the host.

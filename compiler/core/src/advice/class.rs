@@ -36,7 +36,7 @@ impl Class {
             .count()
     }
 
-    /// Whether all that this gives up is given up by the other as well.
+    /// Checks that the other class gives up everything that this class gives up.
     pub(super) fn is_within(self, other: Class) -> bool {
         (!self.context || other.context)
             && (!self.caches || other.caches)

@@ -16,7 +16,7 @@ pub(super) struct Compute {
 }
 
 impl Compute {
-    /// That of the fullest device of a plan.
+    /// Measures the fullest device of a plan.
     pub(super) fn of(compiled: &CompiledModel, placement: &Placement) -> Compute {
         let cells = compiled.caches.n_ctx;
         let window = compiled.model.summary.window;

@@ -1,6 +1,6 @@
 //! The free memory of devices.
 
-/// The room of every device for what it stores.
+/// The room of every device for stored bytes.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMemory {
     /// ExtraFileMemory what overrides put there.

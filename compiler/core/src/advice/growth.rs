@@ -23,10 +23,10 @@ pub struct Growth {
     pub decode_tps: f64,
 }
 
-/// The smallest number of devices that is found to suffice.
+/// Searches the smallest sufficient number of devices.
 ///
-/// Those that are added are like the one with the most memory. `units` are what each section of the model stores on the
-/// devices as it was asked, `taken` the memory of intermediate values.
+/// Each added device equals the existing device with the most memory. `units` are the bytes that each section of the requested
+/// model stores on the devices, `taken` the memory of intermediate values.
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
@@ -67,7 +67,7 @@ pub(super) fn growth(
     tried.into_iter().flatten().next()
 }
 
-/// The placement on so many devices.
+/// Returns the placement on `n` devices.
 pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
@@ -93,7 +93,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
             ..base.devices[largest].clone()
         });
         out.topology.devices.push(topology.device(largest).clone());
-        // A machine whose devices share its memory has no place for more of them.
+        // Devices that share the machine's memory cannot be added to the same machine.
         if topology.pool_of(largest).is_some() {
             out.topology.away.push(d);
             out.topology.link = Link::network();
@@ -102,7 +102,8 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     out
 }
 
-/// Whether so many devices can suffice, by what is stored: each holds what it can of consecutive layers, or a part of all.
+/// Checks that `n` devices can suffice for the stored bytes: each takes consecutive layers up to its capacity, or a part of all
+/// layers.
 fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {

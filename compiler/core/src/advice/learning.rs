@@ -1,4 +1,4 @@
-//! What a search learns before it tries anything: what the plan that was asked for tells, and sketches of other ways.
+//! The preparation of a search: facts of the requested plan, and sketches of other ways.
 
 use super::bound::Extremes;
 use super::point::{Chain, OffloadOrder, Point};
@@ -10,13 +10,14 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
-/// Times with everything of a sort on the host, as multiples of the time without, where there is no work left for sketches.
+/// The times with one kind of bytes entirely on the host, as multiples of the time without. They apply if no work remains for
+/// sketches.
 const EXPERTS: f64 = 4.0;
 const KV: f64 = 3.0;
 const LAYERS: f64 = 8.0;
 
 impl Search<'_> {
-    /// Whether a way splits no tensors.
+    /// Checks that a way splits no tensors.
     fn is_whole(&self, way: usize) -> bool {
         let stages = &self.space.ways[way].way.stages;
         stages.iter().all(|s| s.len() == 1)
@@ -49,7 +50,7 @@ impl Search<'_> {
             all.filter(asked).find(|&w| self.is_whole(w))
         })?;
         let first = own.unwrap_or(plain);
-        // What is drafted and proved at least.
+        // The least work for drafting and proving.
         let costs = self.costs[first];
         let reserve = 2 * (costs.draft + costs.proof);
         let mut sketches: Vec<Option<Sketch>> = vec![None; self.space.ways.len()];
@@ -61,7 +62,7 @@ impl Search<'_> {
             .into_iter()
             .filter(|&way| sketches[way].is_none())
             .collect();
-        // Without the first one there is no search, whatever the limits are.
+        // The search needs the first sketch, so it is made independent of the limits.
         for way in needed {
             let point = self.origin(way);
             if way == first || self.affords(&[point], reserve) {
@@ -76,7 +77,7 @@ impl Search<'_> {
         (!self.bound.known.is_empty()).then_some(())
     }
 
-    /// Whether there is work for sketches of these points beside a reserve.
+    /// Checks that the work suffices for sketches of these points in addition to a reserve.
     pub(super) fn affords(&self, points: &[Point], reserve: u64) -> bool {
         let work: u64 = points.iter().map(|p| self.costs[p.way].sketch).sum();
         work + reserve <= self.effort.left()
@@ -147,7 +148,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the ways of which something is known.
+    /// Keeps the ways that have a sketch.
     fn keep_known(
         &mut self,
         sketches: &[Option<Sketch>],

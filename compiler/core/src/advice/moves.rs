@@ -1,7 +1,7 @@
 //! Layers that go from the devices to the host by edits of the user's own `-ot`.
 //!
-//! A pattern that pins the feed-forward weights of some layers to a device loses a layer, and the layer falls to the pattern
-//! of the host behind it; a pattern of the host gains a layer.
+//! An edit removes a layer from a pattern that pins feed-forward weights to a device; a later pattern of the host then matches
+//! the layer. Or it adds a layer to a pattern of the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,12 +29,12 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// Whether it takes bytes from the devices that run the layer, wherever these are.
+    /// Checks that the move takes bytes from the devices that run the layer.
     pub(super) fn leaves_layer(&self) -> bool {
         self.experts + self.weights > 0.0
     }
 
-    /// Takes the bytes from what the devices hold, and gives them to the host.
+    /// Moves the bytes from the devices to the host.
     pub(super) fn apply(&self, load: &mut Load) {
         let pinned: f64 = self.pinned.iter().sum();
         let taken = self.pinned.iter().zip(&mut load.pinned);
@@ -52,9 +52,9 @@ impl Move {
 #[derive(Default)]
 pub(super) struct Moves {
     patterns: Vec<Option<LayerPattern>>,
-    /// In the order in which they are made, of those that relieve the same device.
+    /// The moves. Moves that relieve the same device are in order of execution.
     pub(super) all: Vec<Move>,
-    /// Whether only experts move.
+    /// True if only experts move.
     pub(super) experts: bool,
 }
 
@@ -68,7 +68,7 @@ struct Weight<'p> {
     first: Option<usize>,
 }
 
-/// The first of these overrides, but those of a set, that matches a name.
+/// Finds the first of these overrides, outside the set `but`, that matches a name.
 fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Option<usize> {
     let matches =
         |(i, o): &(usize, &Override)| !but.contains(i) && o.matches(name).unwrap_or(false);
@@ -101,7 +101,7 @@ impl Moves {
                 .copied()
                 .filter(|l| !pins(l).is_empty())
                 .collect();
-            // The layers beside those of the host go first.
+            // Layers next to the host's layers go first.
             let is_last = pinned.last() == layers.last();
             let order: Vec<u64> = match is_last {
                 true => pinned,
@@ -178,7 +178,7 @@ impl Moves {
             };
             match first_match(&base.overrides, &loses, w.name).map(|i| base.overrides[i].target) {
                 Some(Target::Host) => {}
-                // Another pattern has it then: that is no move to the host.
+                // Another device pattern matches the tensor then, so this does not move it to the host.
                 Some(Target::Device(_) | Target::Mirrored) => return None,
                 None if w.is_expert && base.host_experts.contains(layer) => {}
                 None => match self.host_pattern(base, w) {

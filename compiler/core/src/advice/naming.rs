@@ -16,11 +16,12 @@ use crate::placement::SplitMode;
 
 /// Points that are named.
 const NAMED: usize = 8;
-/// The drafts of the smallest configurations where nothing fits.
+/// The maximum number of smallest configurations to draft if no configuration fits.
 const SHORT: usize = 12;
 
 impl Search<'_> {
-    /// The drafts worth naming, proved: none that is slower than one that gives up less.
+    /// Proves the drafts and returns the useful ones. A draft is dropped if another gives up less, has about as much context and
+    /// is at most 5 % slower.
     pub(super) fn name(&self, mut found: Vec<TrialResult>) -> Vec<Advice> {
         found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
         let class = |f: &TrialResult| self.space.class(&f.point);
@@ -56,8 +57,8 @@ impl Search<'_> {
         out.into_iter().filter_map(|(_, advice)| advice).collect()
     }
 
-    /// The order in which advice is shown: what gives up nothing comes before what gives up context, precision or sequences; of
-    /// the former, what moves nothing to the host in the mode that was asked for comes first.
+    /// Computes the sort key of advice. Advice that gives up no context, precision or sequences comes first. Within it, advice
+    /// that keeps the requested mode and changes only shares comes first.
     fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {
@@ -109,7 +110,7 @@ impl Search<'_> {
         (self.advisor.vet)(&mut out, &compiled).then_some(out)
     }
 
-    /// What the smallest configurations lack: the least of them.
+    /// Computes the least shortfall of the smallest configurations.
     pub(super) fn shortfall(&mut self) -> Option<Shortfall> {
         let space = &self.space;
         let smallest = |level: u64, chain: Chain| Point {

@@ -1,6 +1,6 @@
 //! A configuration as a point of the search space.
 
-/// The order in which more and more goes to the host.
+/// The order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,
@@ -10,10 +10,10 @@ pub(super) struct Chain {
     pub(super) all: bool,
 }
 
-/// What goes to the host first.
+/// The part that goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OffloadOrder {
-    /// Layers that the user's own `-ot` moves, and nothing else.
+    /// Only the layers that edits of the user's own `-ot` move.
     Moves,
     /// Experts, then whole layers.
     Experts,
@@ -21,12 +21,12 @@ pub(super) enum OffloadOrder {
     Layers,
 }
 
-/// What is on the host.
+/// The parts on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Offload {
-    /// The experts of the first layers, so many of them.
+    /// The number of first layers whose experts are on the host.
     pub(super) experts: u64,
-    /// The first layers, so many of them; the output counts as the last.
+    /// The number of first layers on the host; the output counts as the last layer.
     pub(super) layers: u64,
     /// The caches.
     pub(super) kv: bool,

@@ -8,7 +8,7 @@ use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, b
 /// The shares of a way to divide.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shares {
-    /// The shares that were asked for, or none.
+    /// The requested shares, or the default if the request omits them.
     Asked,
     /// These shares.
     Given(Vec<f64>),
@@ -23,9 +23,8 @@ pub(super) struct SharedWay {
     pub(super) shares: Shares,
 }
 
-/// The ways to divide among the devices of a placement that have a word of their own, those of the mode that was asked for
-/// first. Groups in sequence have none: they are strategies of `auto` alone, which decides about them anew with every
-/// change.
+/// Lists the ways to divide among the devices of a placement that have an option of their own. The ways of the requested mode
+/// come first. Groups in sequence lack such an option: they are strategies of `auto`, which chooses again after every change.
 pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {
         split_mode: SplitMode::Auto,
@@ -41,7 +40,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     };
     let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
     if base.split_mode == SplitMode::None {
-        // The device that was asked for, beside the roomiest.
+        // The requested main device, in addition to the roomiest.
         for way in ways(base) {
             if !all.contains(&way) {
                 all.push(way);
@@ -89,8 +88,8 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     (shares.len() > 1 && differs).then_some(shares)
 }
 
-/// The layers of each device, the output counted as one, that fit what the devices have room for; of several the fullest
-/// device is as empty as can be. `drafting` are blocks behind the last layer that count as layers.
+/// Counts the layers that fit on each device; the output counts as one. Among several counts, it chooses the one whose fullest
+/// device is emptiest. `drafting` is the number of blocks after the last layer that count as layers.
 pub(super) fn count_layers(
     units: &[StoredBytes],
     rooms: &FreeMemory,

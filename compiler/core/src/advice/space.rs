@@ -9,7 +9,7 @@ use super::point::{Chain, Offload, OffloadOrder, Point};
 use super::shares::SharedWay;
 use crate::placement::{Override, Placement, SplitMode};
 
-/// The edits of a configuration that follow from what it stores.
+/// The changes to a configuration's options that follow from its load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edits {
     /// Other shares.
@@ -20,14 +20,14 @@ pub(super) struct Edits {
 
 /// The types of both caches that are tried, the most precise first.
 const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
-/// The context over the depth for which speeds are estimated where nobody says it: a context that is asked for is used.
+/// The requested context divided by the depth that speeds are estimated for, if the user gives no depth.
 const FILLED: u64 = 4;
 /// The smallest context that is tried, unless a smaller one was asked for.
 const LEAST_CELLS: u64 = 512;
 /// The smallest batch that is tried.
 const LEAST_BATCH: u64 = 32;
 
-/// The configurations beside the one that was asked for.
+/// The configurations other than the requested one.
 pub(super) struct Space<'a> {
     pub(super) base: &'a Placement,
     /// The cells that were asked for, or the model's.
@@ -38,15 +38,15 @@ pub(super) struct Space<'a> {
     pub(super) ways: Vec<SharedWay>,
     /// The types of the K and the V cache, those asked for first.
     pub(super) caches: Vec<[DType; 2]>,
-    /// Whether speeds are those at a part of the context that was asked for, instead of those at depth 0.
+    /// True if speeds are estimated at a part of the requested context, instead of at the given depth.
     pub(super) filled: bool,
-    /// Whether nobody gave the shares of the placement, which hold for a split by layers alone.
+    /// True if the user gave no shares; the shares then apply only to a split by layers.
     pub(super) implied_shares: bool,
-    /// What stays on the host at least.
+    /// The least part that stays on the host.
     pub(super) floor: Offload,
-    /// Whether what was asked to be on the host stays there.
+    /// True if the parts that the user put on the host stay there.
     pub(super) keeps_host: bool,
-    /// Whether the devices and the host share one memory: nothing that goes from the one to the other frees any.
+    /// True if the devices and the host share one memory. A move between them then frees no memory.
     pub(super) is_pooled: bool,
     /// The layers that edits of `-ot` can move.
     pub(super) moves: Moves,
@@ -65,7 +65,7 @@ impl Space<'_> {
         out
     }
 
-    /// Whether the devices have unlike memory.
+    /// Checks that the devices have different amounts of memory.
     pub(super) fn devices_differ(&self) -> bool {
         let memory = |d: usize| self.base.topology.device(d).usable_memory();
         (1..self.base.devices.len()).any(|d| memory(d) != memory(0))
@@ -111,7 +111,7 @@ impl Space<'_> {
             .collect()
     }
 
-    /// What goes to the host first where nobody says otherwise.
+    /// Returns the part that goes to the host first by default.
     pub(super) fn default_order(&self) -> OffloadOrder {
         match self.has_experts {
             true => OffloadOrder::Experts,
@@ -119,7 +119,7 @@ impl Space<'_> {
         }
     }
 
-    /// The first position of a chain: what was asked for stays on the host.
+    /// Returns the first level of a chain; the parts that the user put on the host stay there.
     pub(super) fn first_level(&self, chain: Chain) -> u64 {
         match chain.first {
             _ if chain.all => self.last_level(chain),
@@ -141,7 +141,7 @@ impl Space<'_> {
         }
     }
 
-    /// What is on the host at a point.
+    /// Returns the parts on the host at a point.
     pub(super) fn offload(&self, point: &Point) -> Offload {
         let mut out = self.floor;
         out.kv = point.chain.kv;
@@ -207,7 +207,7 @@ impl Space<'_> {
         }
     }
 
-    /// What a point changes.
+    /// Lists the changes of a point.
     pub(super) fn changes(&self, point: &Point, edits: &Edits) -> Vec<Change> {
         let base = self.base;
         let mut out = Vec::new();
@@ -269,7 +269,7 @@ impl Space<'_> {
         out
     }
 
-    /// The depth at which speeds are estimated for a context.
+    /// Returns the depth for estimates of speed with a context.
     pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
             true => (self.ctx_size / FILLED).min(ctx_size),

@@ -24,7 +24,7 @@ impl Times {
         self.decode + Workload::PROMPT_WEIGHT * self.prompt
     }
 
-    /// So many times these times.
+    /// Multiplies these times by a factor.
     pub(super) fn times(self, factor: f64) -> Times {
         Times {
             decode: self.decode * factor,

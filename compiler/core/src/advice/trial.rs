@@ -1,4 +1,4 @@
-//! Trials: points are drafted, and what a draft needs corrects the bound for the next.
+//! Trials: points are drafted, and the memory of a draft corrects the bound for the next.
 
 use std::collections::BTreeSet;
 
@@ -22,9 +22,9 @@ const SHIFTED: u64 = 4;
 const CLEARLY: f64 = 0.85;
 /// Points of each class that may be drafted.
 const KEPT: usize = 3;
-/// The work that is left is so many times that of sketches, if points are sketched.
+/// Sketches may use one part in `SKETCHED` of the remaining work.
 const SKETCHED: u64 = 4;
-/// Levels that are tried beyond that of a point with its caches on the host when they are moved back to the devices.
+/// The larger number of additional levels to try when a point's caches move back from the host to the devices.
 const MOVED: u64 = 4;
 
 /// How hard a draft tries to fit.
@@ -44,7 +44,7 @@ struct WorkLimit {
     made: usize,
     /// Work that was done.
     spent: u64,
-    /// Whether the work did not suffice.
+    /// True if the work did not suffice.
     short: bool,
 }
 
@@ -59,12 +59,12 @@ impl WorkLimit {
         }
     }
 
-    /// Whether so much work is left.
+    /// Checks that this much work is left.
     fn has(&self, work: u64) -> bool {
         self.spent.saturating_add(work) <= self.work
     }
 
-    /// Whether the work suffices for so many plans, which are counted. The first one is always made.
+    /// Takes `work` for `plans` plans if it suffices, and returns true if it did. The first plan is always made.
     fn take(&mut self, plans: u64, work: u64) -> bool {
         let is_first = self.made == 0 && plans == 1;
         let enough = is_first || self.spent + work <= self.work;
@@ -76,7 +76,7 @@ impl WorkLimit {
         enough
     }
 
-    /// Whether there is work for one more draft that corrects the bound.
+    /// Takes the work for one more draft that corrects the bound, and returns true if it sufficed.
     fn take_draft(&mut self, costs: Costs) -> bool {
         let enough = self.drafts > 0 && self.take(1, costs.draft);
         self.drafts = self.drafts.saturating_sub(1);
@@ -98,7 +98,7 @@ impl Search<'_> {
     /// The fastest points of these classes, each planned and proved.
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
-        // Each class gets as much as is left for it, in rounds of as many as there are processors for.
+        // Each class gets an equal part of the remaining work. A round tries `ROUND` classes at once.
         let mut found: Vec<TrialResult> = Vec::new();
         let mut rest = points.as_slice();
         while !rest.is_empty() {
@@ -163,7 +163,7 @@ impl Search<'_> {
         self.sort_by_sketch(points)
     }
 
-    /// These points in the order of their sketches, where there is work for sketches.
+    /// Sorts these points by the speed of their sketches, if the work suffices for sketches.
     fn sort_by_sketch(
         &mut self,
         mut points: Vec<(Class, Vec<TimedPoint>)>,
@@ -234,7 +234,7 @@ impl Search<'_> {
     ) -> Option<TrialResult> {
         let mut best: Option<TrialResult> = None;
         for (start, time) in points {
-            // By the bound, the rest is slower than what is found.
+            // By the bound, the remaining points are slower than the best draft.
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
@@ -251,8 +251,8 @@ impl Search<'_> {
         best
     }
 
-    /// A draft whose caches are on the host, with its caches on the devices instead and a little more of the rest on the host,
-    /// where that fits and is no slower. The bound is not exact enough to tell.
+    /// Tries a draft with its caches moved from the host to the devices, and a few more levels on the host instead. Returns the
+    /// new draft if it fits and is not slower. The bound is not exact enough to decide this.
     fn with_caches_moved_back(
         &self,
         found: TrialResult,
@@ -289,7 +289,7 @@ impl Search<'_> {
         Some(found)
     }
 
-    /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
+    /// Returns the mildest draft that fits like this point. The memory of one draft corrects the bound for the next.
     fn correct(&self, class: Class, start: &Point, allowed: &mut WorkLimit) -> Option<TrialResult> {
         let costs = self.costs[start.way];
         let mut known = self.bound.known[start.way].clone();
@@ -297,7 +297,7 @@ impl Search<'_> {
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.by_engine(&known, self.mildest(class, &known, start)?);
         let last = self.space.last_level(start.chain);
-        // Where the bound is wrong again and again, steps grow.
+        // Steps grow while the bound stays wrong.
         let mut step = 1;
         while tried.insert(at) && allowed.take_draft(costs) {
             let Some(found) = self.draft(&known, &at, DraftEffort::Once) else {
@@ -364,7 +364,7 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// Whether a plan of this way may shift the shares of the devices to fit.
+    /// Checks that a plan of this way may shift the shares of the devices to fit.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];
@@ -372,8 +372,8 @@ impl Search<'_> {
         shared.way.mode == SplitMode::Tensor && shared.shares == Shares::Asked && !asked
     }
 
-    /// The drafts with less on the host, where the devices differ and shares that shift make room for it; of as many as the
-    /// limits allow, the fastest first.
+    /// Returns the drafts with less on the host, if the devices differ and shifted shares make room for it. The fastest drafts
+    /// come first, until the work runs out.
     fn with_shares_shifted(&mut self, mut found: Vec<TrialResult>) -> Vec<TrialResult> {
         if !self.space.devices_differ() {
             return found;
@@ -398,7 +398,7 @@ impl Search<'_> {
         out
     }
 
-    /// The draft with the least on the host between nothing and its own.
+    /// Searches the draft with the least on the host, between the requested part and the draft's own.
     fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);

@@ -10,7 +10,7 @@ use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
-/// The memory of a draft beside this model. Its context has as many cells as the model's.
+/// Computes the memory of a draft model. Its context has the same number of cells as the model's.
 pub(super) fn draft(
     draft: &Draft,
     file: &GgufFile,
@@ -88,7 +88,7 @@ fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placem
     {
         out.tensor_split = None;
     }
-    // A draft on one device needs no split of tensors; where nobody says how the model is divided, layers are.
+    // A draft on one device needs no tensor split; the default is a split by layers.
     if positions.len() == 1 || placement.split_mode == SplitMode::Auto {
         out.split_mode = SplitMode::Layer;
     }

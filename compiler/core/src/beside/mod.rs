@@ -1,11 +1,11 @@
-//! Files that a command loads in addition to the model: drafts, image encoders, adapters. Their headers tell the memory.
+//! Files that a command loads in addition to the model: drafts, image encoders, adapters. Their headers give the memory.
 //!
-//! - `request` has the files that are asked for;
-//! - `draft` counts a draft: by a plan of its own, or by its header where tpc does not know its architecture;
+//! - `request` has the requested files;
+//! - `draft` counts a draft: by a plan of its own, or by its header if tpc does not know its architecture;
 //! - `header` counts weights and caches by a header alone;
 //! - `projector` counts an encoder of images or sound;
 //! - `adapter` counts LoRA adapters and control vectors;
-//! - `vocabulary` compares the tokens of a draft with those of the model.
+//! - `vocabulary` compares the tokens of a draft with the model's tokens.
 
 mod adapter;
 mod draft;
@@ -22,7 +22,7 @@ use tpc_gguf::GgufFile;
 
 use crate::placement::Placement;
 
-/// A reader of the headers of files; `None` where a file cannot be read.
+/// A reader of the headers of files; `None` if it cannot read a file.
 pub type Open<'o> = &'o dyn Fn(&str) -> Option<GgufFile>;
 
 /// Counts the files of a request on the devices of a placement, for this model. Files that cannot be read are left out.

@@ -5,8 +5,8 @@ use tpc_gguf::GgufFile;
 use super::{ExtraFileMemory, Part, Projector};
 use crate::placement::Placement;
 
-/// The patches of an image that llama.cpp reserves buffers for where the encoder takes images of any size: 46 by 46 tokens, each of
-/// four patches.
+/// The patches of an image that llama.cpp reserves buffers for if the encoder takes images of any size. They are 46 by 46 tokens
+/// of four patches each.
 const PATCHES_OF_ANY_SIZE: u64 = 4 * 46 * 46;
 
 /// Frames of sound that an encoder takes at once: thirty seconds.

@@ -65,7 +65,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// True if there are none.
+    /// Checks that the request is empty.
     pub fn is_empty(&self) -> bool {
         *self == Request::default()
     }

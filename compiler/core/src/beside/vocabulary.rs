@@ -4,13 +4,13 @@ use tpc_gguf::{GgufFile, StrList};
 
 use crate::placement::Difference;
 
-/// The most by which the numbers of tokens may differ, as llama.cpp has it.
+/// llama.cpp's limit of the difference between the numbers of tokens.
 const MOST_MORE: usize = 128;
 
 /// Tokens before this one are not compared: they are special in many vocabularies.
 const FIRST: usize = 5;
 
-/// How the tokens of a draft differ from the model's; `None` where they are alike, or one of the files has none.
+/// Finds how the tokens of a draft differ from the model's; `None` if they are alike, or if one of the files lacks tokens.
 pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     let kind = |f: &GgufFile| -> Option<String> {
         let kind = f.header().metadata().get_str("tokenizer.ggml.model");

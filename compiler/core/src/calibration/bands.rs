@@ -1,4 +1,4 @@
-//! Bands: how far estimates of a kind were from what was measured, and the kinds that nobody measured.
+//! Bands: the errors of the estimates of a kind against measurements, and the kinds without measurements.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,14 +14,14 @@ pub const LEAST_ROWS: usize = 4;
 /// The least band: measurements of one machine differ by as much from day to day.
 const LEAST: f64 = 0.05;
 
-/// The least band of an estimate whose kind nobody measured: half or double.
+/// The least band of an estimate whose kind was never measured: half or double.
 const GUESS: f64 = std::f64::consts::LN_2;
 
 /// A kind of estimates. A part that is `None` is any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellKey {
-    /// The engine's name is that of llama.cpp, or else of ik_llama.cpp.
+    /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
     /// How devices work together.
     pub way: Way,
@@ -76,7 +76,7 @@ pub struct Band {
     pub error: f64,
     /// The rows that say so.
     pub rows: usize,
-    /// The kinds that nobody measured; empty where it is calibrated.
+    /// The kinds without measurements; empty if the band is calibrated.
     pub not_calibrated_for: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl Band {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
 
-    /// Whether such estimates were measured.
+    /// Checks that such estimates were measured.
     pub const fn is_calibrated(&self) -> bool {
         self.not_calibrated_for.is_empty()
     }
@@ -111,8 +111,9 @@ impl CellKey {
     }
 }
 
-/// The error that nine of ten further ones stay within: of `n` errors the one at rank ⌈0.9 (n + 1)⌉, by size. With fewer
-/// than nine there is none, and the largest is widened: by a half for four, by a fifth for eight.
+/// Computes the error that nine of ten further errors stay within: of `n` errors the one at rank ⌈0.9 (n + 1)⌉, by size. With
+/// fewer than nine errors that rank does not exist. The largest error is then widened by 2 / n: by a half for four errors, by a
+/// quarter for eight.
 pub fn band_of(errors: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -172,7 +173,7 @@ impl BandTable {
         self.cells.get(&key).filter(|c| c.rows >= LEAST_ROWS)
     }
 
-    /// The band of a kind, every part of which is there.
+    /// Returns the band of a kind that has all parts.
     pub fn band(&self, key: CellKey) -> Band {
         let [own, of_class, of_kind, of_back_end, of_way] = key.wider();
         if let Some(cell) = self.cell(own) {
@@ -242,7 +243,7 @@ impl BandTable {
     /// Reads a table.
     ///
     /// # Errors
-    /// When the text is none.
+    /// Returns an error if the text is not a table.
     pub fn from_ron(text: &str) -> Result<BandTable, ron::error::SpannedError> {
         let options = ron::Options::default()
             .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
@@ -274,8 +275,8 @@ impl BandTable {
         out + "])\n"
     }
 
-    /// The band of an estimate on a machine: the widest over the classes of its devices, each with the back end that is
-    /// usual for it where none is asked for. What was measured on the machine itself comes first.
+    /// Returns the band of an estimate on a machine. A calibration of the machine itself comes first. Otherwise it is the widest
+    /// band over the classes of its devices, each with its usual back end unless the user names one.
     pub fn of_estimate(
         &self,
         e: &Estimate,

@@ -16,7 +16,7 @@ pub(super) fn test(name: &str) -> Option<(Test, u64)> {
     Some((test, depth))
 }
 
-/// What is wrong with a test that is neither.
+/// The complaint about a test of prompt and generation together.
 pub(super) const BOTH: &str =
     "the prompt and the generation are measured in one, and cannot be told apart";
 

@@ -1,4 +1,4 @@
-//! The factors of a machine, fitted to what its user measured.
+//! The factors of a machine, fitted to its user's measurements.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,8 +16,8 @@ use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
 /// The plans that are made for the rows of a file, at most: each takes a part of a second.
 const MAX_PLANS: usize = 16;
 
-/// The part by which the parameters that a row states may differ from the model's: drafts and embeddings are counted by
-/// some programs, and not by others.
+/// The permitted relative difference between the parameters that a row states and the model's. Some programs count drafts and
+/// embeddings, others do not.
 const SAME_MODEL: f64 = 0.06;
 
 /// The least error that is stated: measurements of one machine differ by as much from day to day.
@@ -53,11 +53,11 @@ impl Case {
 /// A row's speed by the profile, and by the calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
-    /// What was measured.
+    /// The measurement.
     pub row: Measurement,
     /// The estimate of the profile.
     pub before: f64,
-    /// That of the calibrated one.
+    /// The estimate of the calibrated profile.
     pub after: f64,
 }
 
@@ -281,7 +281,7 @@ impl Planner<'_> {
     }
 }
 
-/// What the fit makes small: the squares of errors, and of the factors' logarithms.
+/// Computes the loss that the fit minimises: the squares of errors, and of the factors' logarithms.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {

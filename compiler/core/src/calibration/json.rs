@@ -42,7 +42,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     }
 }
 
-/// Why a text is no JSON, without the position, which counts from the line.
+/// Returns the reason why a text is not JSON, without the position, which counts from the line.
 fn reason(e: &serde_json::Error) -> String {
     let text = e.to_string();
     text.split(" at line ")

@@ -3,7 +3,7 @@
 use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
-/// Whether a line is of a log rather than JSON: a time or a level stands in brackets.
+/// Checks that a line is of a log and not JSON: it begins with a time or a level in brackets.
 pub(super) fn is_line(line: &str) -> bool {
     line.starts_with('[')
         && line[1..]
@@ -12,7 +12,7 @@ pub(super) fn is_line(line: &str) -> bool {
             .is_some_and(|t| !t.contains(['{', '"']) && !t.trim().is_empty())
 }
 
-/// What a log has said so far.
+/// The settings that a log has stated up to a line.
 #[derive(Default)]
 struct State {
     params: Option<f64>,
@@ -24,7 +24,7 @@ struct State {
     devices: Vec<String>,
 }
 
-/// Reads the timings and the buffers; other lines are none.
+/// Reads the timings and the buffers; other lines are ignored.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut state = State::default();
     for (i, line) in text.lines().enumerate() {
@@ -62,7 +62,7 @@ impl State {
     }
 }
 
-/// The text behind `name =`.
+/// Returns the text after `name =`.
 fn text_after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line.split(name).nth(1)?.trim_start();
     Some(rest.strip_prefix('=')?.trim_start())

@@ -1,6 +1,6 @@
 //! A measured speed.
 
-/// What is measured.
+/// The kind of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// A prompt of this many tokens.
@@ -14,7 +14,7 @@ pub enum Test {
 pub struct Measurement {
     /// Its line in the file, from 1.
     pub line: usize,
-    /// What is measured.
+    /// The kind of the measurement.
     pub test: Test,
     /// Tokens in the cache before.
     pub depth: u64,
@@ -34,12 +34,12 @@ pub struct Measurement {
     pub ubatch: Option<u64>,
     /// Types of the caches.
     pub cache_types: [Option<String>; 2],
-    /// The number of devices, where it is stated.
+    /// The number of devices, if the row states it.
     pub devices: Option<usize>,
 }
 
 impl Measurement {
-    /// A row that states nothing but its test and speed.
+    /// Creates a row that states only its test and speed.
     pub const fn new(line: usize, test: Test, speed: f64) -> Measurement {
         Measurement {
             line,

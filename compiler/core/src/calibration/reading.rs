@@ -1,4 +1,4 @@
-//! The measurements of a file, and the lines that are none.
+//! The measurements of a file, and complaints about its other lines.
 
 use tpc_diag::{Diagnostic, codes};
 
@@ -24,7 +24,7 @@ pub struct LogBuffer {
     pub mib: f64,
 }
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Measurement speeds, in the file's order.
@@ -38,7 +38,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A line that cannot be used: what is wrong, and what stands there otherwise.
+    /// Records a line that cannot be used: the mistake, and its correction.
     pub(super) fn complain(&mut self, file: &str, line: usize, wrong: &str, cure: &str) {
         if self.complaints.len() >= MAX_COMPLAINTS {
             self.further += 1;

@@ -161,7 +161,7 @@ const STARTS: &[(&str, CardClass)] = &[
     ("apple", CardClass::Apple),
 ];
 
-/// The class of a card whose architecture nobody states, by how its name starts.
+/// Returns the class of a card of unknown architecture, by the start of its name.
 pub fn class_of_name(name: &str) -> CardClass {
     let squeezed: String = name
         .to_lowercase()

@@ -1,7 +1,8 @@
 //! The links between cards.
 //!
-//! Cards on a board with a switch reach each other through it. Bridges are bought apart, so that cards which could have
-//! one are taken to have none unless `--link nvlink` says so. Over PCI Express copies go from card to card where the driver
+//! Cards on a board with a switch reach each other through it. Bridges are sold separately, so tpc assumes a bridge only with
+//! `--link nvlink`. Over PCI Express copies go from card to card if the driver allows it between cards of one maker. Otherwise
+//! they go through the host's memory: two copies, half as fast.
 //! allows it between cards of one maker, and through the host's memory otherwise: two copies, half as fast.
 
 use tpc_passes::machine::{Link, LinkKind, PairLink};
@@ -23,8 +24,8 @@ fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
     }
 }
 
-/// The link between two cards; their numbers count the cards of the same name before them. `way` is the kind that the user
-/// asks for, of which a bridge is used only on demand.
+/// Returns the link between two cards. Each number counts the earlier cards of the same name. `way` is the kind of link that the
+/// user asks for; a bridge is used only on demand.
 pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
     if way == Some(LinkKind::Network) {
         return Link::network();
@@ -59,8 +60,8 @@ pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>
     pcie(a.0, b.0, kind)
 }
 
-/// The links between so many devices: the one that most pairs have, the slower of two that as many have, and the pairs that
-/// differ. Where there is one device, `alone` is the link.
+/// Finds the most common link between the pairs of `devices` devices, and the pairs with another link. If two links are equally
+/// common, the slower one is taken. `alone` is the link for a single device.
 pub fn most_common(
     devices: usize,
     pair: &dyn Fn(usize, usize) -> Link,
@@ -78,7 +79,7 @@ pub fn most_common(
     apart_from(devices, pair, common.map_or(alone, |(l, _)| *l))
 }
 
-/// A link, and the pairs of so many devices that have another.
+/// Returns a link, and the pairs of `devices` devices that have another one.
 pub fn apart_from(
     devices: usize,
     pair: &dyn Fn(usize, usize) -> Link,
@@ -92,7 +93,7 @@ pub fn apart_from(
     (common, all.filter(|p| p.link != common).collect())
 }
 
-/// The pairs of so many devices.
+/// Lists the pairs of `devices` devices.
 fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..devices).flat_map(move |i| (i + 1..devices).map(move |j| (i, j)))
 }

@@ -1,8 +1,8 @@
 //! Cards by the names that people give them.
 //!
-//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter: `rtx3090ti`, `3090 Ti` and
-//! `NVIDIA GeForce RTX 3090 Ti` are one card, and `3090` is another. A name without the form or the memory is the card
-//! that is most often meant, where the table says so; where it does not, the choices are told.
+//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter. For example, `rtx3090ti`, `3090 Ti`
+//! and `NVIDIA GeForce RTX 3090 Ti` are one card, and `3090` is another. A name without the form or the memory is the most common
+//! card of that name, if the table has an entry for it. Otherwise tpc lists the choices.
 
 use super::{Card, Table};
 
@@ -18,13 +18,13 @@ pub enum CardMatch<'a> {
         /// The others.
         others: Vec<&'a str>,
     },
-    /// Several cards, none of which is meant more often.
+    /// Several cards that are equally common.
     Several(Vec<&'a str>),
     /// No card; the nearest names, the best first.
     Unknown(Vec<&'a str>),
 }
 
-/// Words before a name that say whose or what it is.
+/// Words for the maker or the series before a name.
 const LEADING: [&str; 15] = [
     "nvidia", "amd", "intel", "apple", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
     "graphics", "rtx", "gtx", "gpu", "rx",
@@ -78,7 +78,7 @@ fn without_leading(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// A name without what is neither letter nor digit.
+/// Reduces a name to its letters, digits and `+`, in lower case.
 fn squeeze(name: &str) -> String {
     let lower = name.to_lowercase();
     lower
@@ -160,7 +160,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     match (exact, candidates.as_slice()) {
         (Some(card), _) | (None, [card]) => CardMatch::Card(card),
         (None, []) => {
-            // A memory that no card of the name has says nothing about the name.
+            // The memory is ignored: no card of the name has it.
             let model = wanted.iter().filter(|w| !w.ends_with("gb"));
             let model: Vec<String> = model.cloned().collect();
             CardMatch::Unknown(nearest(&join(&model), own, table))
@@ -169,7 +169,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     }
 }
 
-/// Whether these words are a card's name and its nominal memory.
+/// Checks that these words are a card's name and its nominal memory.
 fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     let memory = card.nominal_gib.map(|g| format!("{g}gb"));
     let rest: Vec<String> = wanted
@@ -180,7 +180,8 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
-/// Whether a card's name, its aliases and its nominal memory have all these words, a number among them.
+/// Checks that a card's name, its aliases and its nominal memory have all these words, and that one of the words is a model
+/// number.
 fn has_words(card: &Card, wanted: &[String]) -> bool {
     let model = |w: &String| w.bytes().any(|b| b.is_ascii_digit()) && !w.ends_with("gb");
     if !wanted.iter().any(model) {
@@ -195,7 +196,7 @@ fn has_words(card: &Card, wanted: &[String]) -> bool {
     })
 }
 
-/// The names that are most alike, at most three: those of the fewest edits, where these are few.
+/// Returns the most similar names, at most three: the names with the fewest edits, if these are few.
 fn nearest<'a>(wanted: &str, own: &'a [Card], table: &'a Table) -> Vec<&'a str> {
     let edits = |n: &str| strsim::osa_distance(wanted, &key(n));
     let cards = own.iter().chain(&table.cards);

@@ -5,7 +5,7 @@ use tpc_passes::machine::{MemoryKind, Processor};
 
 use super::{Card, Fabric, MemorySource, Pcie, Table, Vendor};
 
-/// A link beside PCI Express; GB/s in both directions of all links.
+/// A link other than PCI Express; GB/s in both directions of all links.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum FabricRow {
@@ -113,7 +113,7 @@ pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
 /// system's.
 pub(super) const SHARED_SHARE: f64 = 0.93;
 
-/// MiB of what nvidia-smi says that programs do not get, about.
+/// The approximate MiB of nvidia-smi's figure that programs do not get.
 const DRIVER_MIB: f64 = 450.0;
 
 impl Row {

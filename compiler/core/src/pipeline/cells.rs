@@ -1,4 +1,4 @@
-//! The cells of KV caches: how many a context needs, and how sequences share them. Nothing else computes them.
+//! The cells of KV caches: the number that a context needs, and the part of each sequence. Only this module computes them.
 
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
@@ -12,8 +12,8 @@ pub struct CacheSizes {
 }
 
 impl CacheSizes {
-    /// The sizes for a context, of which each sequence has its part: layers with a window keep its tokens and a batch more per
-    /// sequence, in steps of 256 as the usual engine does.
+    /// Computes the sizes for a context that the sequences divide. Layers with a window keep its tokens and one batch more per
+    /// sequence, in steps of 256 cells as llama.cpp does.
     pub fn new(ctx_size: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
         let per_sequence = match parallel {
             0 | 1 => ctx_size,

@@ -27,7 +27,7 @@ pub struct CompiledModel {
     pub model: Model,
     /// How it is divided.
     pub mode: SplitMode,
-    /// The strategies that were compared, the chosen one included; empty where the user chose.
+    /// The strategies that were compared, the chosen one included; empty if the user chose one.
     pub candidates: Vec<Candidate>,
     /// The strategies that were not compared, since the engine refuses them.
     pub left_out: Vec<ExcludedMode>,
@@ -37,7 +37,7 @@ pub struct CompiledModel {
     pub request: PlanRequest,
     /// Factors and choice.
     pub planned: PlannedGraph,
-    /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
+    /// The sharded graph before rewriting: every unreduced sum is reduced at its first use.
     pub eager: Verified<stage::Sharded>,
     /// The sharded graph, rewritten.
     pub sharded: Verified<stage::Sharded>,
@@ -51,9 +51,9 @@ pub struct CompiledModel {
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
-    /// The proof that the programs compute what the model's graph says, or why there is none.
+    /// The proof that the programs compute the model's graph, or the refutation.
     pub proof: Result<Proof, Box<Refutation>>,
-    /// The budget of the command, with what the plan and its proof have taken of it.
+    /// The budget of the command, less the work of the plan and its proof.
     pub budget: Budget,
     pub(super) memory: Memory,
 }
@@ -94,7 +94,7 @@ impl CompiledModel {
         self.memory.with(shape).footprints(&self.programs).clone()
     }
 
-    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    /// Checks that every device and the host have the memory for their programs, if the topology states the memory.
     pub fn fits(&self) -> bool {
         fits(&self.programs, &self.request, &self.memory)
     }
@@ -113,7 +113,7 @@ impl CompiledModel {
     }
 }
 
-/// Programs that do not compute what the model says.
+/// Converts a refutation of the programs to a diagnostic.
 fn refutation(r: &Refutation) -> Diagnostic {
     if let RefutationReason::Budget(e) = &r.what {
         return divide::over_budget("programs", e);

@@ -37,7 +37,7 @@ impl PlanInput {
     /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let draft = self.draft_of(placement, CompareScope::Promising)?;
-        // What has room for weights and states alone may have none for intermediate values.
+        // A strategy that has room for weights and states may lack room for intermediate values.
         match draft {
             (draft, true) => Ok(draft),
             (draft, false) if draft.fits() => Ok(draft),
@@ -84,11 +84,11 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// Plans the model, divided this way, once: shares are not shifted and memory is not priced higher where the plan does
-    /// not fit. Where it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
+    /// Plans the model, divided this way, once. If the plan does not fit, shares are not shifted and memory is not priced higher.
+    /// If it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
     pub fn draft_once(&self, placement: &Placement, way: &Way) -> Result<Draft, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -152,7 +152,7 @@ impl Draft {
         &self.estimate
     }
 
-    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    /// Checks that every device and the host have the memory for their programs, if the topology states the memory.
     pub fn fits(&self) -> bool {
         fits(
             &self.division.programs,
@@ -161,7 +161,7 @@ impl Draft {
         )
     }
 
-    /// Whether the engine that it is for refuses to split tensors so.
+    /// Checks that the plan's engine refuses this tensor split.
     pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
@@ -172,7 +172,7 @@ impl Draft {
         self.memory.footprints(&self.division.programs)
     }
 
-    /// The plan of `prepared`, with the proof of its programs or why there is none.
+    /// Completes the plan of `prepared` with the proof of its programs, or with the refutation.
     pub fn proved(self, prepared: PlanInput) -> CompiledModel {
         let Strategy {
             mode,

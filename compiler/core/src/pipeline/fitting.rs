@@ -51,12 +51,11 @@ impl Attempt {
 }
 
 impl Fitting<'_> {
-    /// The plan of the first strategy under which the model fits; if none fits, of the first strategy. Marks in
-    /// `candidates` the strategies that fit and the chosen one; `candidates` is empty where the user chose the
-    /// strategy.
+    /// Returns the plan of the first strategy that fits the model; if all fail, of the first strategy. Marks in `candidates` the
+    /// strategies that fit and the chosen one. `candidates` is empty if the user chose the strategy.
     ///
     /// # Errors
-    /// TPC0390 when a graph does not verify.
+    /// Returns TPC0390 if a graph does not verify.
     pub(super) fn first(
         &self,
         strategies: Vec<RankedStrategy>,
@@ -68,7 +67,7 @@ impl Fitting<'_> {
             sharding,
         } in strategies
         {
-            // Where weights and states alone do not fit, nothing does.
+            // A strategy without room for weights and states cannot fit.
             if best.is_some() && !candidates[strategy.number].fits {
                 break;
             }
@@ -106,7 +105,7 @@ impl Fitting<'_> {
         if out.fits || !strategy.mode.splits_tensors() {
             return Ok(out);
         }
-        // Shares shift from what the plan needs at first.
+        // Shares shift by the memory of the first plan.
         let shift = self.shift(&out);
         for price in Workload::SCARCE_MEMORY {
             if out.fits || !self.has_room(&out) {
@@ -126,8 +125,8 @@ impl Fitting<'_> {
         Ok(out)
     }
 
-    /// The request with device weights shifted towards the devices with room; `None` where a stage needs more than its
-    /// devices have together, or nothing is to be shifted.
+    /// Returns the request with device weights shifted towards the devices with room. Returns `None` if a stage needs more than
+    /// its devices have together, or if the weights cannot shift.
     fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
         let needed = self.bytes(attempt, Footprint::total);
         let mut request = attempt.request.clone();
@@ -165,8 +164,8 @@ impl Fitting<'_> {
         (0..attempt.request.devices.len()).map(of).collect()
     }
 
-    /// Whether the devices of every stage together have the memory for its weights and states, beside what an attempt's
-    /// intermediate values take.
+    /// Checks that the devices of every stage together have the memory for its weights and states, and for an attempt's
+    /// intermediate values.
     fn has_room(&self, attempt: &Attempt) -> bool {
         let compute = self.bytes(attempt, |print| print.compute);
         attempt.request.has_room(self.model, &self.batch, &compute)

@@ -36,7 +36,7 @@ pub(super) struct Memory {
     shapes: Vec<BatchShape>,
     storage: &'static dyn Target,
     found: OnceLock<BTreeMap<Place, Footprint>>,
-    /// Whether it does not depend on programs and shapes.
+    /// True if the memory does not depend on programs and shapes.
     is_known: bool,
 }
 
@@ -83,7 +83,7 @@ impl Memory {
     }
 }
 
-/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+/// Checks that every device and the host have the memory for their programs, if the topology states the memory.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

@@ -16,7 +16,7 @@ use tpc_models::{ArchError, Drafting, LowerOptions, LoweredModel, Summary};
 /// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
 pub const MAX_CONTEXT: u64 = 1 << 32;
 
-/// The context that a captured graph is planned for when nobody says.
+/// The default context of a plan for a captured graph.
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
 /// The architecture of a captured graph, for people.
@@ -25,7 +25,7 @@ pub const CAPTURE: &str = "capture";
 /// The source of a model's graph.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// A model file, of which the header suffices.
+    /// A model file; the plan needs only its header.
     File(&'a GgufFile),
     /// A captured graph.
     Capture(&'a CapturedGraph),
@@ -179,7 +179,7 @@ fn of_capture(
         unused: Vec::new(),
         ignored: Vec::new(),
     };
-    // What was captured has the cells that it has.
+    // The cells of a captured graph are fixed.
     let caches = CacheSizes {
         n_ctx: ctx_size,
         n_ctx_swa: ctx_size,

@@ -45,7 +45,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     results.into_iter().map(|(_, r)| r).collect()
 }
 
-/// `work`, with `aside` on another processor where there is one; where there is none, `aside` is left out.
+/// Runs `work`, and `aside` on another processor at the same time. On a single processor `aside` is skipped.
 pub(crate) fn run_beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return work();

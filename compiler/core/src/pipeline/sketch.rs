@@ -11,7 +11,7 @@ use super::{CompiledModel, PlanInput, Way};
 use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
-/// Bytes that are stored, by what moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` everything.
+/// Stored bytes, by the option that moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` all bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StoredBytes {
     /// Weights of experts.
@@ -38,7 +38,7 @@ impl StoredBytes {
         self.states += other.states;
     }
 
-    /// The counter of an instruction's bytes; `None` where it stores nothing. `experts` are the tensors of experts.
+    /// Returns the counter of an instruction's bytes; `None` if it stores no bytes. `experts` are the tensors of experts.
     pub(crate) fn counter(
         &mut self,
         graph: &Graph,
@@ -60,7 +60,7 @@ impl StoredBytes {
 pub struct Sketch {
     /// Estimated times.
     pub estimate: Estimate,
-    /// Bytes stored on each device, its parts of what its stage divides.
+    /// The bytes stored on each device, its part of its stage's bytes.
     pub parts: Vec<StoredBytes>,
     /// Bytes stored by each stage, each tensor counted once.
     pub stages: Vec<StoredBytes>,
@@ -121,7 +121,7 @@ impl CompiledModel {
 }
 
 impl Sketch {
-    /// The sketch of a sharded graph on so many devices in so many stages.
+    /// Creates the sketch of a sharded graph on `devices` devices in `stages` stages.
     fn new(
         estimate: Estimate,
         [devices, stages]: [usize; 2],
@@ -140,7 +140,7 @@ impl Sketch {
         out
     }
 
-    /// Counts what an instruction stores on the devices of a stage.
+    /// Counts the bytes that an instruction stores on the devices of a stage.
     fn count(
         &mut self,
         graph: &Graph,

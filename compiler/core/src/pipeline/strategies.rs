@@ -126,7 +126,7 @@ pub(super) fn strategy(
     if mode == SplitMode::None {
         request.tensor_split = None;
     }
-    // Stages hold what their devices' shares allow; of memory, where the topology knows it.
+    // Stages hold layers by their devices' shares, or by their memory if it is known.
     let memory: Option<Vec<f64>> = (0..placement.devices.len())
         .map(|d| placement.topology.device(d).usable_memory())
         .collect();

@@ -7,7 +7,7 @@ struct Free {
     len: u64,
 }
 
-/// The free ranges of a buffer, ascending; the last one has no end.
+/// The free ranges of a buffer in ascending order; the last one is unbounded.
 #[derive(Clone, Debug)]
 pub(super) struct Allocator {
     alignment: u64,
@@ -32,7 +32,7 @@ impl Allocator {
         self.most
     }
 
-    /// The bytes that a tensor of so many takes.
+    /// Rounds the bytes of a tensor up to the alignment.
     pub(super) fn round_up(&self, bytes: u64) -> u64 {
         bytes
             .checked_next_multiple_of(self.alignment)
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((x, y, z, a.most()), (0, 1024, 1280, 1792));
         a.release(x, 1000);
         a.release(z, 500);
-        // The range behind `y` is joined with the rest.
+        // The range after `y` is joined with the rest.
         assert_eq!(a.allocate(100), 0);
         assert_eq!(a.allocate(1000), 1280);
         assert_eq!(a.most(), 2304);

@@ -6,19 +6,19 @@ use tpc_ir::{Bindings, DType, Graph, Inst, InstData, Op, RANK, Symbol, TensorTyp
 
 use super::tensor::{Id, Kind, Layout, Tensor, Tensors, bytes_of};
 
-/// The table of the token embedding, which the engine keeps on the host, also where the output uses the same.
+/// The table of the token embedding. The engine keeps it on the host, even if the output uses the same table.
 pub(super) const EMBEDDING: &str = "token_embd.weight";
 
-/// The settings for which a graph is built.
+/// The settings of the graph to build.
 pub(super) struct Settings<'a> {
     pub(super) graph: &'a Graph,
     pub(super) batch: Bindings,
     pub(super) flash_attention: bool,
     /// Quantised caches are copied in f16 for attention.
     pub(super) copies_caches: bool,
-    /// Whether batches may hold embeddings beside tokens.
+    /// True if batches may hold embeddings in addition to tokens.
     pub(super) mixes_batches: bool,
-    /// States of earlier tokens that a recurrence keeps beside the last one.
+    /// The states of earlier tokens that a recurrence keeps in addition to the last one.
     pub(super) snapshots: u64,
     /// The widest row of a V cache, in elements.
     pub(super) value_width: u64,
@@ -68,7 +68,8 @@ impl Builder<'_> {
         &self.settings.graph.value(v).ty
     }
 
-    /// The tensor of a value. Leaves are made when they are first read; what another graph computes is an input.
+    /// Returns the tensor of a value. Leaves are created when they are first read; a value that another graph computes is an
+    /// input.
     fn id(&mut self, v: Value) -> Id {
         if let Some(id) = self.ids[v.index()] {
             return id;
@@ -146,7 +147,8 @@ impl Builder<'_> {
         sources
     }
 
-    /// A state of which sequences that start are cleared: the engine clears it where it is stored.
+    /// Checks that the op clears a state for sequences that start. The engine clears such a state in place, so the op's result is
+    /// its other operand.
     fn is_cleared_state(&mut self, data: &InstData) -> bool {
         let graph = self.settings.graph;
         let is_kept =
@@ -216,7 +218,7 @@ impl Builder<'_> {
         tensor.contiguous = contiguous;
         tensor.sources = vec![source];
         tensor.root = Some(root);
-        // A view of a cache is no op.
+        // A view of a cache is not an op.
         if self.out.all[root].is_stored() {
             tensor.place = self.out.all[root].place;
             return self.out.add(tensor);
@@ -228,7 +230,7 @@ impl Builder<'_> {
         let layout = self.layout(self.type_of(data.results[0]));
         let of = &self.out.all[source];
         let contiguous = match &data.op {
-            // Elements that do not lie one after another are copied.
+            // Elements that are not contiguous are copied.
             Op::Reshape(_) if !of.contiguous => {
                 self.op(Kind::Plain, data, vec![source]);
                 return;
@@ -261,7 +263,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Rows of a table. ExtraFileMemory those of the token embedding the engine keeps embeddings that a program may give.
+    /// Adds the rows of a table. For the token embedding, the engine also reserves the embeddings that a program may give.
     fn rows(&mut self, data: &InstData, sources: &[Id]) {
         let table = data.operands[0];
         let is_embedding =
@@ -291,7 +293,7 @@ impl Builder<'_> {
         self.out.push(write);
     }
 
-    /// The order of all elements, of which the first are a view.
+    /// Adds a sort of all elements, and a view of its first ones.
     fn top(&mut self, data: &InstData, sources: Vec<Id>) {
         let all = (DType::I32, self.out.all[sources[0]].layout.1);
         let sorted = self.push(Kind::Plain, all, bytes_of(all), data, sources);
