@@ -24,9 +24,9 @@ pub struct DeviceSpec {
     pub name: String,
     /// The executor of its program.
     pub kind: DeviceKind,
-    /// The name of its card, where it is one.
+    /// The name of its card, if it is one.
     pub card: Option<String>,
-    /// Whether a topology file lists it.
+    /// True if a topology file lists it.
     pub of_file: bool,
 }
 
@@ -92,11 +92,10 @@ pub(super) fn cure() -> String {
 }
 
 impl DeviceList {
-    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Whether there are such names is told when the
-    /// machine is put together.
+    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Names are looked up later, when the machine is assembled.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for an empty name, a CUDA device without a number, and a count of none or more than
+    /// Returns a [`Diagnostic`] TPC0400 for an empty name, a CUDA device without a number, and a count of zero or more than
     /// [`MAX_DEVICES`].
     pub fn parse(text: &str) -> Result<DeviceList, Diagnostic> {
         let trimmed = text.trim();
@@ -135,7 +134,7 @@ impl fmt::Display for DeviceList {
     }
 }
 
-/// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
+/// Splits the number before or after a name from it: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
 pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {

@@ -2,7 +2,7 @@
 
 use tpc_ir::DType;
 
-/// The options. The defaults are those of a program that computes the logits of every token, such as `llama-bench`.
+/// The options. The defaults match a program that computes the logits of every token, such as `llama-bench`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
     /// The sequences share one cache (`--kv-unified`).

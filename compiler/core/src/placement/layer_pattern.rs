@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use super::Override;
 
-/// A pattern in three parts: the text before the numbers of layers, the numbers, and the text behind them.
+/// A pattern in three parts: the text before the numbers of layers, the numbers, and the text after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPattern {
     before: String,
     after: String,
     /// The layers that the pattern names, of those that the model has.
     layers: BTreeSet<u64>,
-    /// Whether the pattern writes runs of numbers as `[4-9]`.
+    /// True if the pattern writes runs of numbers as `[4-9]`.
     runs: bool,
 }
 
-/// The ways to write the dot behind `blk` and behind the number.
+/// The ways to write the dot after `blk` and after the number.
 const DOTS: [&str; 3] = [r"\.", "[.]", "."];
 
 /// The most layers that are tried.
@@ -59,7 +59,7 @@ impl LayerPattern {
         &self.layers
     }
 
-    /// The pattern with other layers; `None` if there are none.
+    /// Returns the pattern with other layers; `None` if `layers` is empty.
     pub fn with(&self, layers: &BTreeSet<u64>) -> Option<String> {
         let numbers = match self.runs {
             true => runs(layers),
@@ -80,26 +80,26 @@ pub fn layer_of(name: &str) -> Option<u64> {
     rest.split('.').next()?.parse().ok()
 }
 
-/// The text up to and with the dot at a position, and the text behind the dot.
+/// Splits a pattern after the dot at a position.
 fn split_at_dot(pattern: &str, at: usize) -> Option<(&str, &str)> {
     let rest = pattern.get(at..)?;
     let dot = DOTS.iter().find(|dot| rest.starts_with(**dot))?;
     Some(pattern.split_at(at + dot.len()))
 }
 
-/// The position of the dot behind the numbers at the start of a text, outside of groups.
+/// Finds the dot after the numbers at the start of a text, outside of groups.
 fn end_of_numbers(text: &str) -> Option<usize> {
     let is_dot = |rest: &str| DOTS.iter().any(|dot| rest.starts_with(dot));
     end_of_part(text, is_dot).filter(|end| *end < text.len())
 }
 
-/// Whether a part of a pattern closes the groups that it opens, and has no alternatives outside of groups.
+/// Checks that a part of a pattern closes the groups that it opens, and has alternatives only inside of groups.
 fn closes(text: &str) -> bool {
     end_of_part(text, |_| false).is_some()
 }
 
-/// The first position outside of groups at which the rest of a text is an end, or else the length of the text. `None` if the
-/// groups before it are not balanced, or if it has alternatives outside of groups.
+/// Finds the first position outside of groups where `is_end` holds for the rest of a text. The default is the length of the text.
+/// Returns `None` if the groups before it are unbalanced, or if it has alternatives outside of groups.
 fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     let (mut depth, mut in_class, mut escaped) = (0_i32, false, false);
     for (i, c) in text.char_indices() {
@@ -124,7 +124,7 @@ fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     (depth == 0).then_some(text.len())
 }
 
-/// Numbers as alternatives in which runs within a ten are classes: `[4-9]`, `1[0-9]`.
+/// Formats numbers as alternatives, with runs within a ten as classes: `[4-9]`, `1[0-9]`.
 fn runs(numbers: &BTreeSet<u64>) -> Vec<String> {
     let all: Vec<u64> = numbers.iter().copied().collect();
     let follows = |a: &u64, b: &u64| *b == *a + 1 && a / 10 == b / 10;

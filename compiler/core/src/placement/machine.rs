@@ -40,10 +40,10 @@ pub struct Machine {
     pub notes: Vec<Diagnostic>,
 }
 
-/// Reads a list of devices for the machine that it describes by itself.
+/// Reads a list of devices, without a topology file or further options.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
+/// Returns a [`Diagnostic`] TPC0400 for a malformed list, and for names of unknown cards.
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
@@ -54,13 +54,13 @@ struct Member {
     name: String,
     kind: DeviceKind,
     card: Option<Card>,
-    /// Its profile; `None` for one of which nothing is known.
+    /// Its profile; `None` for an unknown device.
     profile: Option<DeviceProfile>,
     /// Its position in the topology file.
     file: Option<usize>,
-    /// Whether it is beyond the file's list, and has the profile of its last device.
+    /// True if it is beyond the file's list, and has the profile of the list's last device.
     repeated: bool,
-    /// Whether the file states its reserve.
+    /// True if the file states its reserve.
     reserve_stated: bool,
 }
 
@@ -158,7 +158,7 @@ impl MachineRequest<'_> {
             (DeviceList::All | DeviceList::Count(_), None) => {
                 let n = match list {
                     DeviceList::Count(n) => *n,
-                    // Nobody says how many devices the host has beside its servers.
+                    // By default the host has one device in addition to its servers.
                     _ => 1 + self.servers.count(),
                 };
                 let generic = |i| Member::generic(format!("dev{i}"), DeviceKind::Generic);
@@ -176,7 +176,7 @@ impl MachineRequest<'_> {
                     continue;
                 }
             };
-            // Profiles are those of the file, by position.
+            // Profiles come from the file, by position.
             let member = match self.file {
                 Some(file) => Member::of_file(file, out.len()),
                 None => Member::generic(String::new(), kind),
@@ -262,8 +262,8 @@ impl MachineRequest<'_> {
         }
     }
 
-    /// Sets the reserves: what `--reserve` says, else what the file says, else 1 GiB of a card's or a file's memory, and
-    /// nothing of a CPU's.
+    /// Sets the reserves: the option `--reserve`, else the file's reserve, else 1 GiB of a card's or a file's memory and 0 of a
+    /// CPU's.
     fn reserve(&self, members: &mut [Member]) -> Result<(), Diagnostic> {
         let given = self.reserve.map(|r| r.among(members.len())).transpose()?;
         for (i, m) in members.iter_mut().enumerate() {
@@ -335,7 +335,7 @@ impl MachineRequest<'_> {
         file.link.is_some() || file.links.iter().any(is)
     }
 
-    /// The links between the devices: what `--link` says, else the file, else what cards have.
+    /// Sets the links between the devices: the option `--link`, else the file's link, else the cards' own.
     fn links(
         &self,
         members: &[Member],
@@ -352,7 +352,7 @@ impl MachineRequest<'_> {
                 return Err(without_fabric(cards, way));
             }
         }
-        // `--link` takes the place of what the file states.
+        // `--link` overrides the file.
         let file = self.file.filter(|_| self.way.is_none());
         let stated = file.and_then(|f| f.link);
         let before = |i: usize| {

@@ -58,7 +58,7 @@ pub enum SplitMode {
 }
 
 impl SplitMode {
-    /// Whether devices share tensors.
+    /// Checks that the mode shares tensors between devices.
     pub const fn splits_tensors(self) -> bool {
         matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
     }
@@ -101,7 +101,7 @@ pub struct Placement {
     pub cache_type_v: DType,
     /// The context size: the tokens of all sequences together; `None` for the model's context.
     pub ctx_size: Option<u64>,
-    /// The context that an engine's options make of the model's, where they scale the rotation.
+    /// The context after the engine's options scale the rotation, if they do.
     pub stretch: Option<Stretch>,
     /// Largest batch of tokens.
     pub ubatch_size: u64,
@@ -111,9 +111,9 @@ pub struct Placement {
     pub drafting: Drafting,
     /// The engine that the plan is for.
     pub engine: Engine,
-    /// Its release; for tpc, that of llama.cpp.
+    /// Its release; for tpc, the release of llama.cpp.
     pub build: &'static Build,
-    /// The back end of all devices, where it is not that of each card's maker.
+    /// The back end of all devices, if the user names one; otherwise each device has its card maker's.
     pub backend: Option<Backend>,
     /// The options of that engine's command which change its memory.
     pub engine_options: EngineOptions,
@@ -127,8 +127,8 @@ pub struct Placement {
     pub sums: SumOrder,
     /// How the devices store weights.
     pub storage: &'static dyn Storage,
-    /// The device that a model is on which is not split; the first, and of `auto` the one with the most memory, where
-    /// `--main-gpu` names none.
+    /// The device of a model that is not split (`--main-gpu`). The default is the first device; for `auto` it is the one with the
+    /// most memory.
     pub main_device: Option<usize>,
     /// The memory of files that are loaded in addition to the model; the topology's devices and host have it as taken.
     pub beside: Vec<ExtraFileMemory>,
@@ -137,7 +137,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The largest batch where nobody says.
+    /// The default size of the largest batch.
     pub const UBATCH: u64 = 512;
 
     /// The type of a cache that only `ik_llama.cpp` has.
@@ -198,11 +198,11 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     }
 }
 
-/// Reads the layers that run on the devices: a number, or `all`, `auto` and negative numbers for all of them, as
-/// llama.cpp has it. Whether they fit is the plan's to say.
+/// Reads the number of layers that run on the devices. As for llama.cpp, `all`, `auto` and negative numbers stand for all layers.
+/// The plan checks that they fit.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("all") || text.eq_ignore_ascii_case("auto") {
@@ -299,10 +299,10 @@ pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<()
     Err(d.help("use q8_0, q5_1 or q4_0, or plan for that engine with --engine ik_llama.cpp"))
 }
 
-/// Reads a cache type. Whether an engine has it is the business of [`check_cache_type`].
+/// Reads a cache type. [`check_cache_type`] checks that an engine supports it.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for a type that caches cannot have.
+/// Returns a [`Diagnostic`] TPC0400 for a type that caches cannot have.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
     DType::from_name(text)
         .filter(|t| CACHE_TYPES.contains(t) || IK_CACHE_TYPES.contains(t))

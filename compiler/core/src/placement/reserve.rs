@@ -39,7 +39,7 @@ impl fmt::Display for Reserve {
 /// Reads the memory of the host, such as `64GiB`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else, and for none at all.
+/// Returns a [`Diagnostic`] TPC0400 for any other text, and for zero bytes.
 pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--host-memory", message);
@@ -76,10 +76,10 @@ impl Reserve {
         })
     }
 
-    /// The bytes for each of so many devices.
+    /// Returns the bytes for each of `devices` devices.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 when a list has another length.
+    /// Returns a [`Diagnostic`] TPC0400 if the list has another length.
     pub(super) fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         match self {
             Reserve::Each(bytes) => Ok(vec![*bytes; devices]),

@@ -23,8 +23,8 @@ pub struct ResolvedPlacement {
 
 /// Resolves the placement of a model's graph of `n_layer` blocks whose layers run through these stages.
 ///
-/// `stage_weights` divides the layers among the stages: by their number where the placement has proportions, else by their
-/// bytes; `batch` gives the sizes of the caches.
+/// `stage_weights` divides the layers among the stages: by their number if the placement has proportions, else by their bytes.
+/// `batch` gives the sizes of the caches.
 pub fn resolve(
     graph: &Graph,
     n_layer: u64,
@@ -51,7 +51,7 @@ pub fn resolve(
         let gone = &mut units[..=on_host.min(n + 1)];
         gone.iter_mut().for_each(|u| u.bytes = 0);
     }
-    // Proportions that are given count layers, as llama.cpp does; others balance what the stages hold.
+    // Given proportions count layers, as llama.cpp does; the default balances the stages' bytes.
     let stage = match placement.tensor_split {
         Some(_) => by_layers(&units, stage_weights),
         None => by_bytes(&units, stage_weights),
@@ -151,7 +151,7 @@ pub fn expert_weights(graph: &Graph) -> Vec<Value> {
     experts(graph, HostExperts::All)
 }
 
-/// The expert weights of these layers: the weights behind operands that are selected by expert.
+/// Lists the expert weights of these layers: the weights of operands that are selected by expert.
 fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     let selected = |(_, d): (Inst, &InstData)| {
         if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) {

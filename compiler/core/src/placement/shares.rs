@@ -15,7 +15,7 @@ impl TensorSplit {
     /// Reads `3,1` or `3/1`.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 when an entry is no non-negative number, or all are zero.
+    /// Returns a [`Diagnostic`] TPC0400 if an entry is not a non-negative number, or if all are zero.
     pub fn parse(text: &str) -> Result<TensorSplit, Diagnostic> {
         let share = |p: &str| {
             let share = p.trim().parse::<f64>().ok();

@@ -6,7 +6,7 @@ use tpc_models::Drafting;
 
 use super::{HostExperts, Placement, SplitMode, spell_devices};
 
-/// Numbers as `-ts` takes them: without a fraction where they have none.
+/// Formats numbers for `-ts`; whole numbers lack a fraction.
 pub fn shares(all: &[f64]) -> String {
     let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
     shown.join(",")
@@ -29,7 +29,7 @@ impl Placement {
     pub fn option_words(&self, mode: SplitMode, main: Option<usize>) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
-        // Groups of devices in sequence are one of the strategies of `auto`, which has no name of its own.
+        // Groups of devices in sequence are a strategy of `auto`, and lack a mode name of their own.
         if self.devices.len() > 1 && mode != SplitMode::Hybrid {
             put(&["-sm", mode.name()]);
             if let Some(main) = main.filter(|&d| d > 0) {

@@ -9,7 +9,7 @@ use super::plan::{CandidateReport, DeviceReport, PlanReport};
 use crate::format::{bytes, count, printable, shortened, speed, wrapped};
 use crate::placement::SplitMode;
 
-/// Columns of the words that say what a line is about.
+/// The columns of a line's label.
 const LABEL: usize = 8;
 
 /// The place with the least room: its bytes, and those that it may use.
@@ -20,8 +20,8 @@ struct FullestPlace<'a> {
 }
 
 impl PlanReport {
-    /// The bytes of the device at a position that plans may use, those of files beside the model among them; `None` where nobody
-    /// says them.
+    /// Returns the bytes of a device that plans may use, including the bytes of files other than the model. Returns `None` if the
+    /// memory is unknown.
     pub fn usable_bytes(&self, device: usize) -> Option<u64> {
         let profile = self.machine.devices.get(device)?;
         let usable = |memory: f64| (memory - profile.reserve).max(0.0) as u64;
@@ -49,7 +49,7 @@ impl PlanReport {
         devices.chain([(&self.host, self.usable_host_bytes())])
     }
 
-    /// Whether everything fits; `None` where the memory of no device is known.
+    /// Checks that everything fits; `None` if the memory of every device is unknown.
     pub fn fits(&self) -> Option<bool> {
         let over = self
             .rooms()
@@ -100,7 +100,7 @@ impl PlanReport {
         profile.map_or(0, |d| d.reserve as u64)
     }
 
-    /// Whether all devices, of which there are several, hold the same of the same memory, as far as people see.
+    /// Checks that there are several devices which hold the same bytes of the same memory, to the displayed precision.
     fn devices_are_alike(&self) -> bool {
         let shown = |i: usize| {
             let usable = self.usable_bytes(i).map(bytes);
@@ -117,10 +117,10 @@ impl FullestPlace<'_> {
     }
 }
 
-/// A share in percent: whole ones, and one digit where it is almost all.
+/// Formats a share in percent, rounded to whole numbers; shares from 99 % to 101 % have one digit more.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // Hardly any memory: how many times too little it is says nothing.
+    // A device with hardly any memory: the exact ratio is useless.
     if percent >= 10_000.0 {
         return ">9999".to_owned();
     }
@@ -181,7 +181,7 @@ fn machine(report: &PlanReport) -> String {
     )
 }
 
-/// Whether it fits, and the fullest place.
+/// Describes the fullest place, and if the plan fits.
 fn fits(report: &PlanReport) -> String {
     let alike = report.devices_are_alike();
     let subject = |place: &DeviceReport| match place.kind {
@@ -278,7 +278,7 @@ fn sureness(report: &PlanReport) -> String {
         }
     }
     let host = &report.machine.host;
-    // A row of the embedding counts for nothing.
+    // Reading one row of the embedding is negligible.
     if e.breakdown.host_us > e.decode_us / 10.0 && *host == Topology::default().host {
         let _ = write!(
             out,
@@ -289,7 +289,7 @@ fn sureness(report: &PlanReport) -> String {
     out
 }
 
-/// The range of the speed, and what says so.
+/// Describes the range of the speed, and its source.
 fn band(report: &PlanReport) -> String {
     let e = &report.estimate;
     let Some(b) = &e.band else {

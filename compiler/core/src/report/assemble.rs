@@ -1,4 +1,4 @@
-//! The report of a plan, put together from what the pipeline made.
+//! The assembly of a plan's report from the results of the pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 

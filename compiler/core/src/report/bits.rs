@@ -1,14 +1,14 @@
-//! Whether a plan gives the bits of one device.
+//! The comparison of a plan's logits with one device's, bit by bit.
 
 use serde::Serialize;
 use tpc_passes::reproducibility::{DifferenceCause, TWO_TERM_WEIGHTS, find_differing_sums};
 
 use crate::pipeline::CompiledModel;
 
-/// Whether logits have the bits that one device gives, and which sums may not.
+/// The comparison of the logits with one device's, and the sums that may differ.
 #[derive(Clone, Debug, Serialize)]
 pub struct BitsReport {
-    /// Whether no sum over devices differs.
+    /// True if every sum over devices equals the sum of one device.
     pub same: bool,
     /// The sums that may have other bits, by reason.
     pub others: Vec<OtherBitsReport>,

@@ -44,7 +44,7 @@ pub struct CardReport<'a> {
     pub pcie_gen: u32,
     /// Its lanes.
     pub pcie_lanes: u32,
-    /// Whether the driver copies from card to card over it.
+    /// True if the driver copies from card to card over it.
     pub peer: bool,
     /// NVLink and the like.
     pub fabric: Option<FabricReport>,
@@ -56,7 +56,7 @@ pub struct CardReport<'a> {
     pub note: Option<&'a str>,
 }
 
-/// Links beside PCI Express.
+/// Links other than PCI Express.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FabricReport {
     /// `switch`, `mesh` or `bridge`.
@@ -81,7 +81,7 @@ impl From<Fabric> for FabricReport {
     }
 }
 
-/// The link between two cards of a kind where nobody says.
+/// Returns the default link between two cards of a kind.
 fn between(card: &Card) -> Link {
     between_cards((card, 0), (card, 1), None)
 }

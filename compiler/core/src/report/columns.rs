@@ -5,7 +5,7 @@ use crate::format::{columns, shortened};
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
-    /// Words; they are shortened first where the terminal is narrow.
+    /// Words; on a narrow terminal they are shortened first.
     Left,
     /// Numbers.
     Right,

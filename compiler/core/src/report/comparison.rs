@@ -6,14 +6,14 @@ use super::plan::PlanReport;
 use crate::format::{bytes, printable, speed, wrapped};
 use tpc_diag::Diagnostic;
 
-/// One of several plans, or why there is none.
+/// One of several plans, or the reasons why it failed.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedPlan<'a> {
     /// The model's file.
     pub path: &'a str,
     /// The devices, as they were asked for.
     pub devices: &'a str,
-    /// The plan, or the reasons why there is none.
+    /// The plan, or the reasons why it failed.
     pub plan: Result<&'a PlanReport, &'a [Diagnostic]>,
 }
 
@@ -93,7 +93,7 @@ fn row(report: &PlanReport, [number, devices]: [String; 2]) -> Vec<String> {
         Some(true) => "yes",
         None => "?",
     };
-    // Where no memory is known, the bytes of the fullest device.
+    // If all memory is unknown, the bytes of the fullest device.
     let fullest = report
         .fullest_share()
         .map(|share| format!("{} %", percent(share)))

@@ -158,7 +158,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     out
 }
 
-/// `in layers 0-3 and outside`: layers, of which `None` is what precedes or follows all of them.
+/// Formats layers: `in layers 0-3 and outside`. `None` is the part before or after all layers.
 pub fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();

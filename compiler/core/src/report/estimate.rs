@@ -23,13 +23,13 @@ pub struct EstimateReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// The relative error by which strategies are told apart.
+    /// The relative error within which strategies count as equal.
     pub error: f64,
-    /// The speeds that `decode_tps` stands for; `None` for devices of which nobody says anything.
+    /// The range of speeds around `decode_tps`; `None` for unknown devices.
     pub band: Option<BandReport>,
-    /// Whether estimates of this kind were measured, so that the band is the error that was seen.
+    /// True if estimates of this kind were measured, so that the band is the observed error.
     pub calibrated: bool,
-    /// The kinds that nobody measured.
+    /// The kinds without measurements.
     pub not_calibrated_for: Vec<String>,
     /// The parts of the time of a decoded token.
     pub breakdown: BreakdownReport,
@@ -46,7 +46,7 @@ pub struct BandReport {
     pub high_tps: f64,
     /// The measurements that it was seen on.
     pub rows: usize,
-    /// Whether these are of the machine itself: it is calibrated.
+    /// True if the measurements are of the machine itself: it is calibrated.
     pub of_this_machine: bool,
 }
 

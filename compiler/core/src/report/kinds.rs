@@ -29,7 +29,7 @@ pub struct TensorRow {
 }
 
 impl TensorRow {
-    /// Whether another row differs in its types at most.
+    /// Checks that another row differs only in its types.
     fn is_alike(&self, other: &TensorRow) -> bool {
         let key = |r: &TensorRow| {
             (

@@ -9,15 +9,15 @@ use tpc_diag::{Diagnostic, codes};
 
 /// Finds the values that `asked` names, in program order. The first of these readings that fits is taken:
 ///
-/// 1. the name of a weight or state, or of another value, of which the last counts;
+/// 1. the name of a weight or state, or of another value; the last value of that name counts;
 /// 2. a handle of the placed graph (`v12`, as `tpc dump` prints it);
 /// 3. a line of a capture (`line:12`), for the value that it computes;
 /// 4. a regular expression that names of weights and states match.
 ///
-/// `graph` was placed from `model`; `lines` has the line of each instruction of `model`, if that is a capture's graph.
+/// `graph` was placed from `model`. `lines` has the line of each instruction of `model` if `model` is a capture's graph.
 ///
 /// # Errors
-/// TPC0409 when no value has such a name.
+/// Returns TPC0409 if `asked` matches no value.
 pub fn values(
     graph: &Graph,
     model: &Graph,

@@ -52,7 +52,7 @@ pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// The positions of the devices at a place; none for the host.
+/// Lists the positions of the devices at a place; empty for the host.
 pub(super) fn devices_at(graph: &Graph, place: Place) -> Vec<usize> {
     match place {
         Place::Host => Vec::new(),

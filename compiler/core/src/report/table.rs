@@ -144,7 +144,7 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     t
 }
 
-/// The cell of a number that nobody knows, or that is next to nothing.
+/// The cell of a number that is unknown or negligible.
 const UNKNOWN: &str = "–";
 
 /// The name of a device's kind.
@@ -283,7 +283,7 @@ fn candidates(report: &PlanReport) -> Columns {
     t
 }
 
-/// The time of a token, and that on one device.
+/// Formats the time of a token, and its time on one device.
 fn times(report: &PlanReport) -> String {
     let e = &report.estimate;
     let b = &e.breakdown;
@@ -381,7 +381,7 @@ fn kinds(report: &PlanReport) -> Columns {
     t
 }
 
-/// The plural of what is counted, or its singular where there is one.
+/// Returns the plural of a noun, or its singular if `n` is 1.
 fn counted(n: u64, plural: &str) -> &str {
     match (n, plural) {
         (1, "copies") => "copy",

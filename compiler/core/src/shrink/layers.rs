@@ -1,13 +1,14 @@
-//! Layers that are like others are left out.
+//! The removal of layers that equal others.
 //!
-//! Two layers are of one *kind* when their instructions are the same but for names, in the model and in the sharded
-//! graph: ops, types, places, shardings, and what each reads of its own layer. Two things are left out:
+//! Two layers have the same *kind* if their instructions differ only in names, in the model and in the sharded graph. Ops, types,
+//! places, shardings, and operands within the layer are equal. Two things are left out:
 //!
-//! - where a run of layers is followed by a run of the same kinds, the second: what follows reads the values of the
-//!   first in its place;
-//! - of two layers of a kind the second and all between them, where each of these kinds is found elsewhere and nothing
-//!   later reads what is between: what follows the second reads the first.
+//! - If a run of layers is followed by a run of the same kinds, the second run. Later layers read the values of the first run
+//!   instead.
+//! - The second of two layers of a kind, and all layers between them. Each of these kinds has to remain elsewhere, and no later
+//!   layer may read the layers between. Later layers read the first layer instead.
 //!
+//! Every kind remains, and most remain next to their neighbours.
 //! So every kind remains, most in the company that they are in.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,11 +21,11 @@ use tpc_passes::layers::{insts_by_layer, live_out};
 /// Which layers stay.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
-    /// Those that stay, in order, each with the layers that it stands for, itself included.
+    /// The layers that stay, in order, each with the layers that it replaces, itself included.
     pub(super) kept: Vec<(u32, Vec<u32>)>,
     /// For layers that go, the one that stays whose values are read in place of theirs.
     instead: BTreeMap<u32, u32>,
-    /// Layers that go and whose values nothing that stays reads.
+    /// Layers that go and whose values no remaining layer reads.
     passed: BTreeSet<u32>,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
         passed.extend(kept[first + 1..second].iter().map(|k| k.1));
         kept.drain(first + 1..=second);
     }
-    // What stood for a layer may have gone later.
+    // A replacement may have been removed later.
     let ends: Vec<u32> = instead.keys().copied().collect();
     for from in ends {
         let mut to = from;
@@ -135,7 +136,7 @@ fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, us
     })
 }
 
-/// Per layer, the last layer that reads its results; the largest number where an op outside all layers does.
+/// Maps each layer to the last layer that reads its results; `u32::MAX` if an op outside all layers reads them.
 fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     let mut out: BTreeMap<u32, u32> = BTreeMap::new();
     for graph in graphs {
@@ -171,7 +172,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes.clone_from(&graph.classes);
-    // What stands for a value of a layer that goes: the value at the same position of the layer that stays.
+    // Each value of a removed layer is replaced by the value at the same position of the layer that stays.
     let mut stand_in: HashMap<Value, Value> = HashMap::new();
     let mut class_of: HashMap<Class, Class> = HashMap::new();
     for (gone, kept) in &layers.instead {

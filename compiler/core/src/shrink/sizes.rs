@@ -1,4 +1,4 @@
-//! SmallSize sizes for all factors, with which every op takes its operands.
+//! Small sizes for all factors that every op accepts.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ pub(super) struct SizeConflict {
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,
-    /// Per class, the factor that its ranges divide and the elements of each index; `None` where it stays as it is.
+    /// Per class, the factor that its ranges divide and the elements of each index; `None` if it keeps its size.
     split: Vec<Option<(Var, u64)>>,
 }
 
 impl<'a> SmallSizes<'a> {
-    /// Chooses sizes with which every op takes its operands.
+    /// Chooses sizes that every op accepts.
     pub(super) fn choose(
         joint: &'a Joint,
         sharded: &Graph,
@@ -49,7 +49,7 @@ impl<'a> SmallSizes<'a> {
                 let pinned = m.says.is_some_and(|(v, n)| constraints.pin(v, n));
                 changed |= pinned || constraints.fix_whole(m.inst);
             }
-            // Where that helps no further, all that such ops meet stays as it is.
+            // If that does not help, all factors of such ops keep their sizes.
             if !changed {
                 for m in &mismatches {
                     changed |= constraints.fix_all(m.inst);

@@ -1,13 +1,13 @@
 //! The small size of one factor.
 //!
-//! A factor is a row of *units*: as many indices as make whole quantisation blocks in every tensor that it runs through.
-//! Where devices' ranges begin and end are boundaries; each keeps where it stands within its unit, and of the whole units
-//! between two boundaries one or a few remain, more where there were more. So what ended at a block, within a block, at
-//! a head or within a group of heads still does, equal ranges stay equal and uneven ones uneven.
+//! A factor is a row of *units*. A unit is the number of indices that form whole quantisation blocks in every tensor with this
+//! factor. The devices' ranges begin and end at boundaries. Each boundary keeps its offset within its unit. Between two
+//! boundaries one or a few whole units remain, more if the large model has more. A range that ended at a block, within a block,
+//! at a head or within a group of heads still does. Equal ranges stay equal and uneven ones uneven.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Further units that remain where there were more than elsewhere, at most.
+/// The maximum of additional units that remain between boundaries with a larger gap than others.
 const UNEVEN: u64 = 2;
 
 /// The constraints on a factor's size.

@@ -10,7 +10,7 @@ use super::value::{Raw, number, words};
 /// The most rows that a file may say it was fitted to.
 const MAX_ROWS: f64 = 1e6;
 
-/// The error that remains where a file does not say it.
+/// The default of the residual error, if a file does not state it.
 const UNSTATED: f64 = 0.3;
 
 /// The factors of a machine.
@@ -104,7 +104,7 @@ fn read_within(
     }
 }
 
-/// The entry of a file that says so.
+/// Formats the calibration as an entry of a topology file.
 pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();

@@ -13,7 +13,7 @@ use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, posi
 use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE, class_of_name};
 use crate::units::Unit;
 
-/// An entry of a topology file: a RON struct of this name, whose fields are kept as text. None of them is required here.
+/// An entry of a topology file: a RON struct of this name, whose fields are kept as text. All fields are optional here.
 macro_rules! entry {
     ($(#[$doc:meta])* $vis:vis struct $entry:ident as $name:literal { $($field:ident),* }) => {
         $(#[$doc])*
@@ -57,7 +57,7 @@ entry! {
 }
 
 impl CardEntry<'_> {
-    /// The card: what the entry states, the rest as the card has it that it is like.
+    /// Returns the card: the entry's own figures, completed by the card in `like`.
     pub(super) fn card(&self, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
         let Some(name) = words("name", self.name, at)? else {
             return Err(at.wrong("a card has no name").cure("add `name: \"…\"`"));
@@ -109,7 +109,7 @@ impl CardEntry<'_> {
         Ok(card)
     }
 
-    /// The processor, of which units, clock and memory go together.
+    /// Sets the processor; its units, clock and memory have to be given together.
     fn processor(&self, at: Place<'_>, card: &mut Card) -> Result<(), TopologyError> {
         let int8 = positive("int8", self.int8, Unit::OpsPerSecond, at)?;
         let units = number("units", self.units, at)?;
@@ -331,7 +331,7 @@ entry! {
 }
 
 impl HostEntry<'_> {
-    /// The host: what the entry states, the rest as by default.
+    /// Reads the host: the entry's own figures, completed by the defaults.
     pub(super) fn read(at: Place<'_>) -> Result<DeviceProfile, TopologyError> {
         let entry: HostEntry<'_> = super::error::parse(at)?;
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
@@ -383,7 +383,7 @@ impl LinkEntry<'_> {
     }
 }
 
-/// The kind of a link by its name, or why there is none.
+/// Finds the kind of a link by its name.
 fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
     link_kind(name).ok_or_else(|| {
         let known = LinkKind::STATED.map(LinkKind::name).join(", ");

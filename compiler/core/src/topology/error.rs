@@ -15,9 +15,9 @@ pub struct TopologyError {
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
-    /// What to write instead, where it is known.
+    /// The correct text, if known.
     pub cure: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for TopologyError {
 impl std::error::Error for TopologyError {}
 
 impl TopologyError {
-    /// With what to write instead.
+    /// Adds the correct text to the error.
     pub(super) fn cure(self, cure: impl Into<String>) -> TopologyError {
         TopologyError {
             cure: Some(cure.into()),
@@ -45,7 +45,7 @@ impl TopologyError {
     }
 }
 
-/// A part of a file, with where it is.
+/// A part of a file, with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     file: &'a str,
@@ -90,7 +90,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The place of a field's value, or of the entry where there is none.
+    /// Returns the place of a field's value, or of the entry if the field is absent.
     pub(super) fn of_field(self, raw: Option<&RawValue>) -> Place<'a> {
         raw.map_or(self, |r| self.of(r))
     }
@@ -107,7 +107,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Line and column behind a text, from 1.
+/// Computes the line and column at the end of a text, from 1.
 fn position(before: &str) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or_default();
@@ -198,7 +198,7 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
     }
 }
 
-/// What a field is called here that has other names elsewhere.
+/// Returns the field name that stands for a common synonym.
 fn synonym(found: &str) -> Option<&'static str> {
     Some(match found.to_lowercase().as_str() {
         "vram" | "mem" | "memory_gb" | "memory_gib" | "memory_bytes" | "size" => "memory",

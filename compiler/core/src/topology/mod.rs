@@ -1,7 +1,7 @@
 //! Topology files: the devices of a machine and their links, in RON.
 //!
-//! A device is a card by name, with what differs from the table, or states its own figures. Values are read from their text
-//! (`value`), so that a message has the line and column of the value that is wrong.
+//! A device is a card by name, with figures that differ from the table, or states its own figures. Values are read from their
+//! text (`value`), so that a message has the line and column of the wrong value.
 
 mod calibration;
 mod card;
@@ -21,21 +21,21 @@ use error::{Place, parse};
 /// A topology file that makes sense.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopologyFile {
-    /// Cards of the file's own, which come before those of the table.
+    /// The file's own cards, which take precedence over the table.
     pub cards: Vec<Card>,
     /// The devices; names are unique.
     pub devices: Vec<FileDevice>,
-    /// The link between devices, where the file states its figures.
+    /// The link between devices, if the file states its figures.
     pub link: Option<Link>,
-    /// The kind of link between cards, where the file states only that.
+    /// The kind of link between cards, if the file states only the kind.
     pub way: Option<LinkKind>,
     /// Links that differ, by position.
     pub links: Vec<PairLink>,
     /// The host.
     pub host: DeviceProfile,
-    /// The link between the host and each device, where the file states it.
+    /// The link between the host and each device, if the file states it.
     pub host_link: Option<Link>,
-    /// What was measured on the machine, where the file has it.
+    /// The calibration of the machine, if the file has one.
     pub calibration: Option<Calibration>,
 }
 
@@ -43,7 +43,7 @@ impl TopologyFile {
     /// Reads a topology file.
     ///
     /// # Errors
-    /// When the text is no topology, names no card, or a number makes no sense.
+    /// Returns an error if the text is not a topology, names an unknown card, or has an implausible number.
     pub fn from_ron(text: &str) -> Result<TopologyFile, TopologyError> {
         let place = Place::whole(text);
         let file: FileEntry<'_> = parse(place)?;
@@ -123,11 +123,11 @@ impl TopologyFile {
     }
 }
 
-/// The text of a topology file with this calibration: instead of the one that it has, or as its last field. The rest of the
-/// text stays as it is.
+/// Writes a calibration into the text of a topology file: it replaces the existing one, or becomes the last field. The rest of
+/// the text stays unchanged.
 ///
 /// # Errors
-/// When the text is no topology.
+/// Returns an error if the text is not a topology.
 pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String, TopologyError> {
     let place = Place::whole(text);
     let file: FileEntry<'_> = parse(place)?;

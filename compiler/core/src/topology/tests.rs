@@ -131,7 +131,7 @@ fn links_by_name_and_by_figures() {
         t.link.map(|l| (l.kind, l.latency_us)),
         Some((LinkKind::PciePeer, 5.0))
     );
-    // A latency that is not stated is that of the kind.
+    // The default latency is the latency of the kind.
     let t = read("(devices: [(card: \"3090\")], link: (bandwidth: 1e10, kind: PcieHost))");
     assert_eq!(t.link, Some(Link::of(LinkKind::PcieHost, 1e10)));
 }

@@ -9,7 +9,7 @@ use crate::units::{Unit, quantity};
 /// A value, not read yet.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
-/// The text of a value without `Some(…)` around it; `None` where it says so.
+/// Returns the text of a value without `Some(…)` around it; `None` for the value `None`.
 fn inner(raw: &RawValue) -> Option<&str> {
     let mut text = raw.trim().get_ron();
     while let Some(rest) = text.strip_prefix("Some") {
@@ -168,7 +168,7 @@ pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     })
 }
 
-/// A link with this bandwidth, latency and kind, the latency being that of its kind where it is not stated.
+/// Creates a link with this bandwidth, latency and kind. The default latency is the latency of its kind.
 pub(super) fn link(bandwidth: f64, latency_us: Option<f64>, kind: LinkKind) -> Link {
     Link {
         bandwidth,

@@ -1,5 +1,5 @@
-//! The places of ops: where their weights are, and between those with the neighbours; and the copies of tensors that
-//! another place reads.
+//! The places of ops, and the copies of tensors that another place reads. An op is at its weights' place; an op without weights
+//! is at the place of its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct Scheduler<'a> {
     pub(super) back_end: BackendMemory,
     /// The number of devices, which is the place of the host.
     pub(super) host: usize,
-    /// Whether several batches are underway at once.
+    /// True if several batches are in flight at once.
     pub(super) is_pipeline: bool,
 }
 
@@ -108,7 +108,8 @@ impl Scheduler<'_> {
         Some(if moves { 0 } else { place })
     }
 
-    /// Gives ops without a place that of the op before them, or behind them; first only places of devices.
+    /// Assigns the place of the previous op, or of the next one if `backwards`, to ops without a place. With `devices_only`, only
+    /// places of devices spread.
     fn spread(&self, graph: &mut Tensors, backwards: bool, devices_only: bool) {
         let n = graph.order.len();
         let mut current = None;
@@ -125,7 +126,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The ops in sections of one place each, with the copies of what they read.
+    /// Divides the ops into sections of one place each, with the copies of their operands.
     fn sections(&self, graph: &mut Tensors) -> (Vec<Section>, Copies) {
         let is_view = |graph: &Tensors, id: Id| graph.all[id].kind == Kind::View;
         let place = |graph: &Tensors, id: Id| graph.all[id].place.unwrap_or(self.host);

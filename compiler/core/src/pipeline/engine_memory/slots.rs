@@ -22,7 +22,7 @@ pub(super) struct Slots {
     tokens: u64,
     /// Tokens whose logits are computed.
     outputs: u64,
-    /// States of earlier tokens that a recurrence keeps per sequence, beside the last one.
+    /// The states of earlier tokens that a recurrence keeps per sequence, in addition to the last one.
     pub(super) snapshots: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Weights, caches and states: where the engine keeps them, and how many bytes each place has of them.
+//! Weights, caches and states: their places in the engine, and the bytes of each place.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Places<'_> {
         let inst = self.graph.value(v).def.0;
         let last = LayerPlace::Stage(self.layers.stages.len().saturating_sub(1));
         match self.prologue.section(inst, self.graph.inst(inst).layer) {
-            // What makes the input of the first layer stays on the host.
+            // The input of the first layer is computed on the host.
             Section::Prologue => Owner::Host,
             Section::Layer(l) => {
                 let place = self.layers.layers.get(l as usize).copied();
@@ -92,7 +92,7 @@ impl Places<'_> {
         })
     }
 
-    /// Adds the bytes of weights, caches and states to those of their places.
+    /// Adds the bytes of weights, caches and states to their places.
     pub(super) fn count(
         &self,
         slots: &Slots,
@@ -128,15 +128,15 @@ impl Places<'_> {
         }
     }
 
-    /// Whether a weight is the embedding's table and the output's matrix.
+    /// Checks that a weight is both the embedding's table and the output's matrix.
     fn is_tied(&self, v: Value) -> bool {
         let is_table = matches!(self.graph.def_op(v), Op::Weight(w) if w.tensor == EMBEDDING);
         let product = |d: &InstData| matches!(d.op, Op::MulMat(_)) && d.operands[0] == v;
         is_table && self.graph.insts().any(|(_, d)| product(d))
     }
 
-    /// The bytes of a cache. Without fused attention all V caches have rows of one width; those of drafts have types of their
-    /// own.
+    /// Computes the bytes of a cache. Without fused attention all V caches have rows of one width. Caches of drafts have types of
+    /// their own.
     fn cache_bytes(
         &self,
         data: &InstData,
@@ -221,6 +221,6 @@ struct Cache {
     /// Elements of a cell.
     row: u64,
     is_value: bool,
-    /// Whether it has keys or values of heads.
+    /// True if it has keys or values of heads.
     is_plain: bool,
 }

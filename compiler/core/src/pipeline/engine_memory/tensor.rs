@@ -37,16 +37,16 @@ pub(super) struct Tensor {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
     pub(super) layout: Layout,
-    /// Whether the elements lie one after another.
+    /// True if the elements are contiguous.
     pub(super) contiguous: bool,
     pub(super) sources: Vec<Id>,
     /// The tensor that has the memory of a view, or is written.
     pub(super) root: Option<Id>,
     /// Never given back, since the program reads it.
     pub(super) is_output: bool,
-    /// Whether it is a weight of the file.
+    /// True if it is a weight of the file.
     pub(super) is_weight: bool,
-    /// The weight among the sources by which the op's place is chosen.
+    /// The source that is a weight and determines the op's place.
     pub(super) weight: Option<Id>,
     /// Rows of the batch that the op computes.
     pub(super) rows: u64,
@@ -71,7 +71,7 @@ impl Tensor {
         }
     }
 
-    /// Whether the tensor has memory outside of the graph's buffers.
+    /// Checks that the tensor has memory outside of the graph's buffers.
     pub(super) fn is_stored(&self) -> bool {
         self.kind == Kind::Stored
     }

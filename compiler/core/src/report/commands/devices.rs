@@ -4,7 +4,7 @@ use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
 
-/// The value of `-dev` for the devices; `None` where they are whatever the machine has.
+/// Returns the value of `-dev` for the devices; `None` if the command uses all devices of the machine.
 pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     let mut names: Vec<String> = Vec::new();
     for (d, device) in all.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     Ok(Some(names.join(",")))
 }
 
-/// The backend of a device's card: CUDA where nothing else is known.
+/// Returns the backend of a device's card; CUDA if the card is unknown.
 fn backend(device: &DeviceSpec) -> &'static str {
     let vendor = device
         .card

@@ -15,7 +15,7 @@ use crate::placement::{
     HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
 };
 
-/// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
+/// The default size of the logical batch in tokens (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
 
 /// A program of the family.
@@ -198,7 +198,7 @@ fn words(
     Ok(out)
 }
 
-/// The options of a file beside the model, with devices by the program's names for them.
+/// Returns the options of an additional file, with the program's names for devices.
 fn beside_words(words: &[String]) -> Vec<String> {
     let mut out = words.to_vec();
     for i in 1..out.len() {
@@ -224,7 +224,7 @@ fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> O
         "layer" if compiled.mode == SplitMode::Layer => {
             layers_per_device(placement, compiled, &compiled.resolved.layer_placement)
         }
-        // Left to itself the program counts layers by free memory, and forgets what they hold.
+        // By default the program divides layers by free memory, independent of their bytes.
         "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
@@ -270,7 +270,7 @@ fn layers_per_device(
         }
     };
     layer_placement.layers.iter().for_each(|p| count(p, 1));
-    // Blocks that draft count as layers there, also where they are not planned.
+    // Blocks that draft count as layers there, even if they are not planned.
     let ignored = compiled
         .model
         .summary

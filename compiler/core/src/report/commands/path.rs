@@ -2,7 +2,7 @@
 
 use tpc_gguf::SplitName;
 
-/// Whether the model is on the web.
+/// Checks that the model is on the web.
 pub(super) fn is_address(path: &str) -> bool {
     let head = path.get(..8).unwrap_or(path).to_ascii_lowercase();
     head.starts_with("http://") || head.starts_with("https://")
@@ -14,7 +14,7 @@ pub(super) fn first_shard(path: &str) -> String {
         Some(at) => path.split_at(at + 1),
         None => ("", path),
     };
-    // An address may have a query behind the name.
+    // An address may have a query after the name.
     let (name, query) = match name.find('?').filter(|_| is_address(path)) {
         Some(at) => name.split_at(at),
         None => (name, ""),

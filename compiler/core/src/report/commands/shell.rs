@@ -110,8 +110,8 @@ fn push(lines: &mut [String], text: &str) {
     }
 }
 
-/// A piece in parts that fit lines, which begin at the columns `[first, others]`. Quotes are closed before the end of a
-/// line and opened behind it.
+/// Cuts a piece into parts that fit lines, which begin at the columns `[first, others]`. Quotes are closed before the end of a
+/// line and opened again after it.
 fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
     const ESCAPED_QUOTE: &str = r"'\''";
     let mut out: Vec<String> = Vec::new();

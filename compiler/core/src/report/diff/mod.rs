@@ -21,8 +21,8 @@ pub struct PlanDiff {
     pub tpc: u32,
     /// The file with the earlier plan.
     pub since: String,
-    /// Whether both are plans of the same model: architecture, name, layers and parameters. Of another model only the
-    /// outcome is compared, not its tensors.
+    /// True if both are plans of the same model: architecture, name, layers and parameters. For different models only the outcome
+    /// is compared, not the tensors.
     pub same_model: bool,
     /// The model, as it is and as it was.
     pub models: Change<String>,
@@ -30,7 +30,7 @@ pub struct PlanDiff {
     pub changed: Vec<FactChange>,
     /// The places whose bytes differ.
     pub places: Vec<PlaceChange>,
-    /// The tensors whose type, place or split differ, those of alike layers once.
+    /// The tensors whose type, place or split differ. Tensors of alike layers are listed once.
     pub tensors: Vec<TensorChange>,
     /// Findings that were not there.
     pub new_findings: Vec<FindingReport>,
@@ -70,10 +70,10 @@ pub enum Fact {
     Speed(f64),
 }
 
-/// A place whose bytes differ; `None` where one of the plans has no such device.
+/// A place whose bytes differ. A field is `None` if its plan lacks the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceChange {
-    /// Its name now, or then where it is no more.
+    /// The name in the new plan, or in the old one if the new one lacks the place.
     pub name: String,
     /// All bytes then.
     pub old_bytes: Option<u64>,
@@ -92,7 +92,7 @@ pub struct TensorChange {
     pub tensor: String,
     /// The layers; empty for one outside layers.
     pub layers: Vec<u32>,
-    /// Place and split then, and the type where it differs; `None` where it was not there.
+    /// The place and split in the old plan, and the type if it differs; `None` if the tensor was absent.
     pub old: Option<String>,
     /// Now.
     pub new: Option<String>,
@@ -137,7 +137,7 @@ impl PlanDiff {
         }
     }
 
-    /// Whether nothing differs.
+    /// Checks that the plans do not differ.
     pub fn is_empty(&self) -> bool {
         self.same_model
             && self.changed.is_empty()
@@ -180,7 +180,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
             ("engine", e.engine.as_deref().and_then(word)),
             ("depth", e.depth.map(Fact::Count)),
             ("decode_tps", speed(e.decode_tps, 1.0, e.decode_us)),
-            // Without the size of the batch, times of prompts are no speeds.
+            // Times of prompts become speeds only with the size of the batch.
             ("prompt_tps", e.prompt_tps.map(Fact::Speed)),
         ]
     };
@@ -193,7 +193,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
         .collect()
 }
 
-/// Whether two facts are the same; speeds are, where they differ by rounding alone.
+/// Compares two facts; speeds are equal up to rounding.
 fn alike(a: &Fact, b: &Fact) -> bool {
     match (a, b) {
         (Fact::Speed(a), Fact::Speed(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -230,7 +230,7 @@ fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
         .collect()
 }
 
-/// A tensor in words: `axis 1 on tp0, 2 × 512`, and its type where that differs.
+/// Describes a tensor: `axis 1 on tp0, 2 × 512`, with its type if that differs.
 fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     let split = match t.sharding.axis {
         Some(axis) => format!(

@@ -1,4 +1,4 @@
-//! The part of a plan that is compared, read from what `--format json` printed.
+//! The part of a plan that is compared, read from the output of `--format json`.
 
 use std::fmt;
 
@@ -107,18 +107,18 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// Why a text is no plan that can be compared.
+/// The reason why a text is not a plan that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSnapshot {
     /// It is not JSON.
     Json(String),
     /// It is an array: of several plans, or of something else.
     Array,
-    /// It is no object that tpc printed for a plan.
+    /// It is not an object that tpc printed for a plan.
     NoPlan(String),
     /// It is of another version.
     Version(String),
-    /// It says why there was no plan.
+    /// It is the error report of a plan that failed.
     Refusal,
 }
 
@@ -140,10 +140,10 @@ impl fmt::Display for NoSnapshot {
 }
 
 impl Snapshot {
-    /// Reads what `--format json` printed.
+    /// Reads the output of `--format json`.
     ///
     /// # Errors
-    /// When it is no plan of this version.
+    /// Returns an error if it is not a plan of this version.
     pub fn from_json(bytes: &[u8]) -> Result<Snapshot, NoSnapshot> {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| NoSnapshot::Json(format!("byte {} is no UTF-8 text", e.valid_up_to())))?;

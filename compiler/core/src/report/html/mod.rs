@@ -1,8 +1,8 @@
-//! The plan as one HTML page that loads nothing: style, script and data are in the file.
+//! The plan as one HTML page without external resources: style, script and data are in the file.
 //!
-//! The data are those of the other formats, with tensors and steps of alike layers once. Scripts draw them.
-//! Names come from files that anybody may have written: they reach the page as JSON whose `<`, `>` and `&` are
-//! escaped, and the script sets them as text, never as markup.
+//! The page has the data of the other formats, with tensors and steps of alike layers once. Scripts draw them. Names come from
+//! untrusted files. They reach the page as JSON whose `<`, `>` and `&` are escaped, and the script sets them as text, never as
+//! markup.
 
 mod data;
 mod names;
@@ -22,7 +22,7 @@ use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// The scripts, in the order in which they run, in one scope.
+/// The scripts in order of execution, in one scope.
 const SCRIPTS: [&str; 8] = [
     include_str!("page/dom.js"),
     include_str!("page/model.js"),

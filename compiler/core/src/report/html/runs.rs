@@ -11,7 +11,7 @@ type Runs = Vec<Vec<u64>>;
 pub(super) struct RangeTable(Vec<Vec<Runs>>);
 
 impl RangeTable {
-    /// The number of these ranges; `None` where nothing is split.
+    /// Returns the number of these ranges; `None` if they are empty.
     pub(super) fn number(&mut self, ranges: &Ranges) -> Option<usize> {
         let per_device: Vec<Runs> = match ranges {
             Ranges::Single(r) => r.iter().map(|r| pack(&[*r])).collect(),

@@ -188,7 +188,7 @@ fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     }
 }
 
-/// A whole factor that could be split: how, instead of what, and at what cost.
+/// Describes a whole factor that could be split: the split, the excluded alternatives, and both costs.
 fn possible(
     option: &SplitOption,
     excluded: &str,
@@ -207,7 +207,7 @@ fn possible(
     )
 }
 
-/// The cost of an alternative against that of the choice.
+/// Compares the cost of an alternative with the cost of the choice.
 fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     let loss = alternative.price_us - chosen.price_us;
     if loss.abs() <= 1e-9 * chosen.price_us.abs() {

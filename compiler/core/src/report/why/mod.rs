@@ -36,7 +36,7 @@ pub fn explain(
         .collect()
 }
 
-/// The key by which tensors of different layers are alike: the layer's signature, the tensor's position in it, and the
+/// The key that is equal for alike tensors of different layers: the layer's signature, the tensor's position in it, and the
 /// ranges of its factors.
 type SimilarityKey<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 

@@ -13,7 +13,7 @@ pub struct WhyReport {
     pub value: String,
     /// Element type.
     pub dtype: &'static str,
-    /// Sizes, axis 0 first: numbers, or polynomials as text where they depend on the batch.
+    /// Sizes, axis 0 first: numbers, or polynomials as text if they depend on the batch.
     pub ne: Vec<Size>,
     /// The layer it belongs to.
     pub layer: Option<u32>,
@@ -55,11 +55,11 @@ pub struct FactorReport {
     pub factor: String,
     /// Its size.
     pub size: Size,
-    /// A name for people, such as `kv heads`; `None` where no weight or state has it.
+    /// A name for people, such as `kv heads`; `None` if the factor is in no weight or state.
     pub kind: Option<&'static str>,
     /// Ranges end at multiples of this; null where quantisation blocks leave no such place.
     pub granule: Option<u64>,
-    /// Whether ranges may end inside blocks, which devices then share.
+    /// True if ranges may end inside blocks, which devices then share.
     pub shares_blocks: bool,
     /// The weights and states that it runs through.
     pub through: Vec<ThroughReport>,
@@ -98,7 +98,7 @@ pub struct ThroughReport {
     pub position: usize,
     /// Factors of the axis.
     pub factors: usize,
-    /// The segment, from 0; null where it is in all of them.
+    /// The segment, from 0; null if it is in all segments.
     pub segment: Option<usize>,
     #[serde(skip)]
     pub(super) text: String,

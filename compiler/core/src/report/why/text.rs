@@ -44,7 +44,8 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     out
 }
 
-/// The other tensors that a factor runs through: those of the same layer, and how many there are elsewhere.
+/// Describes the other tensors that a factor runs through: at most `SHOWN` of them, tensors of the same layer first, and the
+/// number of the rest.
 fn linked_tensors(all: &[ThroughReport], of: &WhyReport) -> String {
     const SHOWN: usize = 8;
     let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();
