@@ -53,13 +53,13 @@ impl ForeignTypes {
         ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))
     }
 
-    /// The names of the types, such as `iq3_k, iq4_k`.
+    /// Joins the names of the types, such as `iq3_k, iq4_k`.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.types.iter().map(|t| t.name()).collect();
         names.join(", ")
     }
 
-    /// The tensors in words: `1 tensor`, `56 tensors`.
+    /// Formats the number of tensors: `1 tensor`, `56 tensors`.
     pub fn tensors(&self) -> String {
         match self.count {
             1 => "1 tensor".to_owned(),
@@ -67,7 +67,7 @@ impl ForeignTypes {
         }
     }
 
-    /// The refusal to run such a file.
+    /// Returns the diagnostic that refuses to run such a file.
     pub fn refusal(&self) -> Diagnostic {
         let ForeignTypes {
             first,

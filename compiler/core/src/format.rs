@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tpc_diag::steers;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// `4.58 GiB`.
+/// Formats bytes: `4.58 GiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n < 1024 {
@@ -29,7 +29,7 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// `8.03 B`, `751.6 M`: billions and millions.
+/// Formats billions and millions: `8.03 B`, `751.6 M`.
 pub fn count(n: u64) -> String {
     match n {
         1_000_000_000.. => format!("{:.2} B", n as f64 / 1e9),
@@ -51,7 +51,7 @@ pub fn speed(tps: f64) -> String {
     format!("{:.0}", (tps / unit).round() * unit)
 }
 
-/// `0-31`, `0, 2, 5-7`: the runs of consecutive numbers in an ascending list.
+/// Formats the runs of consecutive numbers in an ascending list: `0-31`, `0, 2, 5-7`.
 pub fn span(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let run = |run: &[u32]| match run {
@@ -62,7 +62,7 @@ pub fn span(numbers: &[u32]) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// `8 × 512`, `640 · 768 · 640`: a size per device; for more than four different ones `352 to 384`.
+/// Formats a size per device: `8 × 512`, `640 · 768 · 640`; for more than four different ones `352 to 384`.
 pub fn lens(lens: &[u64]) -> String {
     let (least, most) = (lens.iter().min(), lens.iter().max());
     match (least, most) {
@@ -74,7 +74,7 @@ pub fn lens(lens: &[u64]) -> String {
     }
 }
 
-/// `4 × 25 MiB`, `30 MiB · 20 MiB`: an item per device, equal ones once.
+/// Formats an item per device, equal ones once: `4 × 25 MiB`, `30 MiB · 20 MiB`.
 pub fn equal(shown: &[String]) -> String {
     match shown {
         [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|x| x == first) => {
@@ -84,7 +84,7 @@ pub fn equal(shown: &[String]) -> String {
     }
 }
 
-/// The columns that a text takes on a terminal.
+/// Counts the columns that a text takes on a terminal.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
@@ -108,14 +108,14 @@ pub fn shortened(text: &str, width: usize) -> String {
     format!("{start}…")
 }
 
-/// A text on one line: what steers a terminal, and files may have in names, does not reach it.
+/// Replaces the characters of a text that control a terminal: file names may contain them.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if steers(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }
 
-/// `text` in lines of at most `width` columns; all but the first are indented by `indent`. A word that is longer than a
-/// line is cut.
+/// Wraps `text` to lines of at most `width` columns; all but the first are indented by `indent`. Words longer than a line are
+/// cut.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {

@@ -20,7 +20,7 @@ impl Unit {
         }
     }
 
-    /// `what` people mean who write a small number `n`.
+    /// Suggests the likely texts with a unit for a small number `n`.
     fn likely_unit(self, n: &str) -> String {
         match self {
             Unit::Bytes => format!("\"{n} GB\" ({n}e9 bytes) or \"{n} GiB\""),
@@ -39,7 +39,7 @@ pub struct NoQuantity {
     pub cure: String,
 }
 
-/// Numbers below this without a unit are taken for numbers of giga- or terabytes whose unit was forgotten.
+/// The least number without a unit that counts as bytes or operations. For smaller numbers tpc assumes a forgotten unit.
 const FORGOTTEN: f64 = 1e6;
 
 /// Reads a quantity with or without a unit. `GB` counts 10⁹ bytes, `GiB` and `G` 2³⁰; case and blanks do not matter.
@@ -104,7 +104,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// The factor that a unit stands for.
+/// Returns the factor of a unit.
 fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     let lower: String = suffix
         .chars()
@@ -138,13 +138,13 @@ fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     }
     match rest.strip_suffix('b') {
         Some(prefix) => prefix_factor(prefix),
-        // As `dd` and `ls` have it, a prefix alone counts in powers of 1024.
+        // A prefix alone counts in powers of 1024, as for `dd` and `ls`.
         None if rest.ends_with('i') => prefix_factor(rest),
         None => prefix_factor(&format!("{rest}i")),
     }
 }
 
-/// The factor that a prefix stands for.
+/// Returns the factor of a prefix.
 fn prefix_factor(prefix: &str) -> Option<f64> {
     let (base, prefix) = match prefix.strip_suffix('i') {
         Some(prefix) => (1024.0_f64, prefix),

@@ -9,7 +9,7 @@ use crate::pipeline::{CompiledModel, Origin};
 /// A function that the search calls after every plan that it tries.
 pub type ProgressHook<'a> = dyn Fn() + Sync + 'a;
 
-/// A check of an advice and its plan, which may reword the advice: whether it is shown.
+/// A check of an advice and its plan, which may reword the advice. It returns true if the advice is shown.
 pub type AdviceCheck<'a> = dyn Fn(&mut Advice, &CompiledModel) -> bool + Sync + 'a;
 
 /// Whoever gives advice about the plans of one model.

@@ -20,11 +20,11 @@ use crate::pipeline::StoredBytes;
 pub(super) struct Extremes {
     /// The times with an empty host.
     pub(super) none: Times,
-    /// With all experts.
+    /// The times with all experts on the host.
     pub(super) experts: Option<Times>,
-    /// With the caches.
+    /// The times with the caches on the host.
     pub(super) kv: Option<Times>,
-    /// With all layers.
+    /// The times with all layers on the host.
     pub(super) layers: Option<Times>,
 }
 
@@ -74,7 +74,7 @@ impl Bound {
         }
     }
 
-    /// The room of every device.
+    /// Computes the room of every device.
     fn rooms(&self, it: &Configuration<'_>) -> FreeMemory {
         let compute = self.compute.bytes(it.point);
         let usable = |d: usize| {
@@ -143,7 +143,7 @@ impl Bound {
         (out, load)
     }
 
-    /// The part of its memory that each device needs.
+    /// Computes the part of its memory that each device needs.
     fn fullness(&self, it: &Configuration<'_>, stages: &[usize]) -> Vec<f64> {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it).all;

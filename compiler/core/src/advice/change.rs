@@ -31,28 +31,28 @@ pub enum Change {
     GpuLayers {
         /// On the devices.
         kept: u64,
-        /// In all.
+        /// The number of all layers.
         all: u64,
     },
     /// The caches on the host.
     KvOnHost,
     /// Other types of the K and the V cache.
     Caches {
-        /// The value that was asked for.
+        /// The requested value.
         asked: [DType; 2],
         /// The new value.
         types: [DType; 2],
     },
     /// A smaller context.
     Context {
-        /// The value that was asked for.
+        /// The requested value.
         asked: u64,
         /// The new value.
         ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
-        /// The value that was asked for.
+        /// The requested value.
         asked: u64,
         /// The new value.
         count: u64,

@@ -14,7 +14,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// All classes of a placement's configurations; those that give up less first.
+    /// Lists all classes of a placement's configurations; classes that give up less come first.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)

@@ -62,12 +62,12 @@ impl Configuration<'_> {
         held
     }
 
-    /// The stage of every unit by these shares of the devices.
+    /// Returns the stage of every unit by these shares of the devices.
     pub(super) fn by_shares(&self, units: &[StoredBytes], shares: &[f64]) -> Vec<usize> {
         by_layers(&whole(units), &self.sums(shares))
     }
 
-    /// The sum of a figure per device over the devices of each stage.
+    /// Sums a figure per device over the devices of each stage.
     fn sums(&self, of: &[f64]) -> Vec<f64> {
         let stages = self.shared.way.stages.iter();
         stages
@@ -75,7 +75,7 @@ impl Configuration<'_> {
             .collect()
     }
 
-    /// The stage of every unit.
+    /// Returns the stage of every unit.
     pub(super) fn stages_of(&self, units: &[StoredBytes]) -> Vec<usize> {
         match self.shares() {
             _ if self.shared.way.stages.len() == 1 => vec![0; units.len()],
@@ -90,7 +90,7 @@ impl Configuration<'_> {
     }
 }
 
-/// Units in whole bytes.
+/// Converts units to whole bytes.
 fn whole(units: &[StoredBytes]) -> Vec<Unit> {
     let unit = |u: &StoredBytes| Unit {
         bytes: u.total() as u64,

@@ -14,7 +14,7 @@ pub struct Counsel {
     /// Configurations that fit. The first ones give up no context, precision or sequences; within both groups the fastest comes
     /// first. A configuration that gives up more than another is faster than it.
     pub advice: Vec<Advice>,
-    /// How many devices of the same kind suffice for all as it was asked.
+    /// The sufficient number of devices of the same kind for the unchanged request.
     pub growth: Option<Growth>,
     /// The least amount of missing memory, if no configuration fits.
     pub shortfall: Option<Shortfall>,
@@ -25,7 +25,7 @@ pub struct Counsel {
 }
 
 impl Advisor<'_> {
-    /// The configurations under which a model fits that does not fit as `compiled` under `placement`.
+    /// Searches configurations that fit a model which does not fit as `compiled` under `placement`.
     pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {

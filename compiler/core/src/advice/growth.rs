@@ -1,4 +1,4 @@
-//! How many devices of the same kind suffice.
+//! The sufficient number of devices of the same kind.
 
 use super::advisor::Advisor;
 use super::bound::in_order;
@@ -10,10 +10,10 @@ use tpc_passes::machine::Link;
 /// Drafts that the search for a number of devices takes at most.
 const DRAFTS: usize = 3;
 
-/// A number of devices that suffices for all as it was asked.
+/// A number of devices that suffices for the unchanged request.
 #[derive(Clone, Debug)]
 pub struct Growth {
-    /// How many, those that are there included.
+    /// The number of devices, including the existing ones.
     pub devices: usize,
     /// The split mode.
     pub mode: SplitMode,

@@ -23,7 +23,7 @@ impl Search<'_> {
         stages.iter().all(|s| s.len() == 1)
     }
 
-    /// The way of a plan, if the plan is one of the points of the search.
+    /// Returns the way of a plan, if the plan is one of the points of the search.
     fn way_of(&self, compiled: &CompiledModel, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
@@ -41,7 +41,7 @@ impl Search<'_> {
         self.space.ways.iter().position(is_own)
     }
 
-    /// Learns how fast each way is and what its devices hold, and how slow it is with all of each sort on the host.
+    /// Measures each way's speed and stored bytes, and its speed with each kind of bytes entirely on the host.
     pub(super) fn learn(&mut self, compiled: &CompiledModel, purpose: Purpose) -> Option<()> {
         let own = self.way_of(compiled, purpose);
         let plain = own.filter(|&way| self.is_whole(way)).or_else(|| {
@@ -129,7 +129,7 @@ impl Search<'_> {
         let mut points = Vec::new();
         for (way, sketch) in sketches.iter().enumerate() {
             let shared = &self.space.ways[way];
-            // Layers that are counted otherwise are as fast.
+            // The speed does not depend on the counts of layers.
             let is_known = sketch.is_some() || shared.shares == Shares::Counted;
             if is_known {
                 continue;
@@ -192,7 +192,7 @@ impl Search<'_> {
         self.bound.known = known.into_iter().flatten().collect();
     }
 
-    /// The sketches of points.
+    /// Sketches points.
     pub(super) fn sketches(&mut self, points: &[Point]) -> Vec<Option<Sketch>> {
         let work = points.iter().map(|p| self.costs[p.way].sketch).sum();
         self.effort.spend(points.len(), work);

@@ -37,10 +37,10 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// The leaves of a model, without the options that move experts, caches and layers to the host.
+    /// Collects the leaves of a model, without the options that move experts, caches and layers to the host.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched.
+    /// Returns TPC0410 if a pattern cannot be matched.
     pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Result<Leaves, Diagnostic> {
         let graph = &prepared.model.graph;
         let n_block = prepared.model.summary.n_block();

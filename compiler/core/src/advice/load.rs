@@ -8,7 +8,7 @@ use crate::pipeline::StoredBytes;
 pub(super) struct Load {
     /// Per section.
     pub(super) units: Vec<StoredBytes>,
-    /// Per device, what overrides put there whole.
+    /// Per device, the bytes of tensors that overrides put there whole.
     pub(super) pinned: Vec<f64>,
     /// The bytes that overrides put on the host.
     pub(super) host: f64,

@@ -76,7 +76,7 @@ fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Opt
 }
 
 impl Moves {
-    /// The moves for a model under a placement.
+    /// Collects the moves for a model under a placement.
     pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Moves {
         if base.overrides.is_empty() {
             return Moves::default();
@@ -125,7 +125,7 @@ impl Moves {
         out
     }
 
-    /// The overrides that pin weights of a layer to a device and can lose the layer.
+    /// Lists the overrides that pin weights of a layer to a device and can lose the layer.
     fn pins(&self, base: &Placement, device: usize, layer: u64) -> BTreeSet<usize> {
         let pins = |(i, o): &(usize, &Override)| {
             let pattern = self.patterns.get(*i).and_then(Option::as_ref);
@@ -136,7 +136,7 @@ impl Moves {
         all.filter(pins).map(|(i, _)| i).collect()
     }
 
-    /// The layers of the host's patterns.
+    /// Lists the layers of the host's patterns.
     fn on_host(&self, base: &Placement) -> BTreeSet<u64> {
         let all = base.overrides.iter().zip(&self.patterns);
         let host = all.filter(|(o, _)| o.target == Target::Host);
@@ -145,7 +145,7 @@ impl Moves {
             .collect()
     }
 
-    /// The override of the host that would match a weight if it had the weight's layer.
+    /// Finds the override of the host that would match a weight if it had the weight's layer.
     fn host_pattern(&self, base: &Placement, weight: &Weight<'_>) -> Option<usize> {
         let rest = weight.name.split_once('.')?.1.split_once('.')?.1;
         let would_match = |(o, p): (&Override, &Option<LayerPattern>)| {
@@ -158,7 +158,7 @@ impl Moves {
         all.map(would_match).position(|found| found.is_some())
     }
 
-    /// The move of a layer whose weights are pinned to a device.
+    /// Computes the move of a layer whose weights are pinned to a device.
     fn unpin(
         &self,
         base: &Placement,
@@ -196,7 +196,7 @@ impl Moves {
         (out.pinned.iter().sum::<f64>() > 0.0).then_some(out)
     }
 
-    /// The move of a layer that no override places: the host's patterns gain it.
+    /// Computes the move of a layer that is not in an override: the host's patterns gain it.
     fn grow(&self, base: &Placement, layer: u64, weights: &[&Weight<'_>]) -> Option<Move> {
         let mut out = Move {
             layer,
@@ -220,7 +220,7 @@ impl Moves {
         out.leaves_layer().then_some(out)
     }
 
-    /// The overrides after these moves; `None` if a pattern cannot be written.
+    /// Returns the overrides after these moves; `None` if a pattern cannot be written.
     pub(super) fn edit(&self, base: &Placement, moves: &[&Move]) -> Option<Vec<Override>> {
         let mut out = Vec::new();
         for (i, o) in base.overrides.iter().enumerate() {
@@ -248,7 +248,7 @@ impl Moves {
     }
 }
 
-/// The weights of the layers, with the first override that matches each.
+/// Lists the weights of the layers, with the first override that matches each.
 fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     let graph = &prepared.model.graph;
     let experts = prepared.experts();
@@ -268,7 +268,7 @@ fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     graph.insts().filter_map(|(_, d)| weight(d)).collect()
 }
 
-/// The patterns that name layers and match feed-forward weights alone.
+/// Parses the patterns that name layers and match only feed-forward weights.
 fn patterns(weights: &[Weight<'_>], base: &Placement, n_block: u64) -> Vec<Option<LayerPattern>> {
     let pattern = |(i, o): (usize, &Override)| {
         let mut own = weights.iter().filter(|w| w.first == Some(i));

@@ -70,7 +70,7 @@ impl Search<'_> {
         (gives_up, gives_up || found.changes.iter().any(is_other))
     }
 
-    /// The advice of a draft; `None` where its plan is not proved, or the last check rejects it.
+    /// Proves a draft and returns its advice; `None` if the proof fails, or if the last check rejects it.
     fn prove(&self, found: TrialResult) -> Option<Advice> {
         if !found.draft.fits() {
             return None;
@@ -165,7 +165,7 @@ impl Search<'_> {
     }
 }
 
-/// The place that lacks most, and how much all of them lack.
+/// Returns the place that lacks most, and the missing bytes of all places together.
 fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();
@@ -178,7 +178,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         let usable = topology.device(d).usable_memory();
         all.extend(usable.map(|usable| (over(of_device(d), usable), spec.name.clone())));
     }
-    // A host that shares its memory with devices holds theirs, too.
+    // A host that shares its memory with devices also holds the devices' bytes.
     let pooled = topology.host_pool(devices).map_or(0, |pool| {
         let shared = pool.devices.iter().map(|&d| of_device(d));
         shared.fold(0, u64::saturating_add)

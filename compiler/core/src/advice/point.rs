@@ -42,7 +42,7 @@ pub(super) struct Point {
     pub(super) chain: Chain,
     /// The position in the chain: with each one more is on the host.
     pub(super) level: u64,
-    /// The types of the caches, by position: 0 for those that were asked for.
+    /// The index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,
     pub(super) ctx_size: u64,
     pub(super) parallel: u64,

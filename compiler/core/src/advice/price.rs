@@ -19,13 +19,13 @@ pub(super) fn per_token(estimate: &Estimate) -> f64 {
 /// A configuration that fits, with its speed and its losses.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The options in place of those that were given, as people type them.
+    /// The options that replace the given ones, as people type them.
     pub options: String,
     /// The same as data.
     pub changes: Vec<Change>,
     /// The placement with these changes.
     pub placement: Placement,
-    /// How the model is divided.
+    /// The way to divide the model.
     pub mode: SplitMode,
     /// Estimated tokens per second.
     pub decode_tps: f64,
@@ -44,7 +44,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// The speeds and the price: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
+    /// Formats the speeds and the price: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
     pub fn worth(&self) -> String {
         let mut out = format!(
             "{} t/s, prompts {} t/s at depth {}",
@@ -60,7 +60,7 @@ impl Advice {
     }
 }
 
-/// A speed with three digits.
+/// Formats a speed with three digits.
 fn speed(tps: f64) -> String {
     match tps {
         t if t >= 100.0 => format!("{t:.0}"),

@@ -58,7 +58,7 @@ pub(super) type TimedPoint = (Point, f64);
 /// The kinds of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The plan that was asked for does not fit.
+    /// The requested plan does not fit.
     Fit,
     /// It fits, and may be slow.
     Speed,
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
+    /// Returns the fastest points of a class by the bound: for each way and chain the mildest of the fast ones.
     pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
@@ -265,7 +265,7 @@ impl<'a> Search<'a> {
         Some((load, Edits { shares, overrides }))
     }
 
-    /// The changes that lead from the user's configuration to a point.
+    /// Lists the changes that lead from the user's configuration to a point.
     pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
@@ -302,8 +302,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The least that has to go to the host by the bound; `None` where everything there does not help, or the engine refuses
-    /// it.
+    /// Returns the lowest level of offload that fits by the bound. Returns `None` if even everything on the host does not fit, or
+    /// if the engine refuses the level.
     fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
         let at = Point { level, ..*point };
@@ -356,7 +356,7 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// The number of devices of the same kind that suffice.
+    /// Searches the number of devices of the same kind that suffice.
     pub(super) fn growth(&mut self) -> Option<Growth> {
         let base = self.space.base;
         let asked = self.origin(0);

@@ -1,5 +1,5 @@
-//! The ways to divide a model with their shares: those that were asked for, others in proportion to memory, and layers counted
-//! until they fit.
+//! The ways to divide a model with their shares: the requested shares, shares in proportion to memory, and layers counted until
+//! they fit.
 
 use super::free_memory::FreeMemory;
 use crate::pipeline::{StoredBytes, Way, ways};
@@ -67,7 +67,8 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     out
 }
 
-/// Shares in proportion to usable memory, in GiB; `None` where memory is not known or alike, or these were asked for.
+/// Computes shares in proportion to usable memory, in GiB. Returns `None` if the memory is unknown or alike, or if the request
+/// has these shares.
 fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let gib = |d: usize| {
         let usable = placement.topology.device(d).usable_memory()?;
@@ -116,7 +117,7 @@ pub(super) fn count_layers(
         counts
     };
     let sums = |counts: &[f64]| counts.iter().sum::<f64>() > 0.0;
-    // As a plan without proportions divides them, if that fits.
+    // The division of a plan without proportions, if that fits.
     let whole = by(&rooms.before_compute);
     if sums(&whole) && holds(&by_layers(&bytes, &whole)) {
         return whole;

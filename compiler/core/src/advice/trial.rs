@@ -27,7 +27,7 @@ const SKETCHED: u64 = 4;
 /// The larger number of additional levels to try when a point's caches move back from the host to the devices.
 const MOVED: u64 = 4;
 
-/// How hard a draft tries to fit.
+/// The effort of a draft to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DraftEffort {
     /// One plan, divided as its point says.
@@ -95,7 +95,7 @@ pub(super) struct TrialResult {
 }
 
 impl Search<'_> {
-    /// The fastest points of these classes, each planned and proved.
+    /// Returns the fastest points of these classes, each planned and proved.
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
         // Each class gets an equal part of the remaining work. A round tries `ROUND` classes at once.
@@ -109,7 +109,7 @@ impl Search<'_> {
             if cost > self.effort.left() {
                 n = 1;
             }
-            // One at least is tried, whatever the limits are.
+            // The first draft is always made, independent of the limits.
             if dearest(&rest[0].1) > self.effort.left() && !found.is_empty() {
                 self.effort.complete = false;
                 break;
@@ -124,7 +124,7 @@ impl Search<'_> {
                 self.effort.spend(allowed.made, allowed.spent);
                 self.effort.complete &= !allowed.short;
                 if let Some(one) = &one {
-                    // Its proof is to come.
+                    // Reserve the work of its proof.
                     self.effort.spend(0, self.costs[one.point.way].proof);
                 }
                 found.extend(one);
@@ -135,8 +135,7 @@ impl Search<'_> {
         self.name(found)
     }
 
-    /// The points that each class begins with, in the mode that was asked for and, where these are faster by the bound, in
-    /// others.
+    /// Selects the points that each class begins with: points of the requested mode, and points of other modes.
     fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<TimedPoint>)> {
         let asked = self.space.base.split_mode;
         let mut points: Vec<(Class, Vec<TimedPoint>)> = Vec::new();
@@ -146,8 +145,7 @@ impl Search<'_> {
             let (own, others): (Vec<TimedPoint>, Vec<TimedPoint>) =
                 all.into_iter().partition(is_own);
             for best in [own, others] {
-                // A point clearly slower, by its bound, than one of another class that gives up less is
-                // not tried.
+                // Skip a class if a class that gives up less is clearly faster by the bound.
                 let idle = points.iter().any(|(other, of)| {
                     let times = of.first().zip(best.first());
                     *other != class
@@ -186,13 +184,13 @@ impl Search<'_> {
         points
     }
 
-    /// The work of a draft and a proof of a point.
+    /// Computes the work of a draft and a proof of a point.
     fn work_of(&self, (point, _): &TimedPoint) -> u64 {
         let costs = self.costs[point.way];
         costs.draft + costs.proof
     }
 
-    /// A draft of a point, whether it fits or not.
+    /// Drafts a point; the draft may not fit.
     pub(super) fn draft(
         &self,
         known: &WayProfile,
@@ -225,7 +223,7 @@ impl Search<'_> {
         })
     }
 
-    /// The draft of the first of these points that fits, corrected so that it is as mild as can be.
+    /// Returns the fastest draft that fits among these points. Each draft is corrected to be as mild as possible.
     fn first_that_fits(
         &self,
         class: Class,
@@ -322,7 +320,7 @@ impl Search<'_> {
                     ..at
                 },
                 _ if fits => break,
-                // The bound is wrong about this one: a little more than it says.
+                // The bound is too optimistic here: try the next milder step beyond it.
                 _ if class.context && at.ctx_size > 2 * CELLS && step == 1 => Point {
                     ctx_size: (at.ctx_size - at.ctx_size / 16) / CELLS * CELLS,
                     ..at

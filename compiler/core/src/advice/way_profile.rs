@@ -23,7 +23,7 @@ pub(super) struct WayProfile {
 }
 
 impl WayProfile {
-    /// Devices that hold whole layers, in this time.
+    /// Creates the profile of devices that hold whole layers, with these times.
     pub(super) fn whole(devices: usize, times: Times) -> WayProfile {
         let all = StoredBytes {
             experts: 1.0,

@@ -33,13 +33,13 @@ pub(super) fn draft(
     out
 }
 
-/// The cells of the model's context.
+/// Returns the cells of the model's context.
 fn ctx_size(model: &GgufFile, placement: &Placement) -> u64 {
     let trained = || Keys::of(model).number("context_length");
     placement.ctx_size.or_else(trained).unwrap_or(4096).max(1)
 }
 
-/// The placement of a draft, and the positions of its devices among the model's.
+/// Returns the placement of a draft, and the positions of its devices among the model's.
 fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placement, Vec<usize>) {
     let mut out = Placement {
         overrides: Vec::new(),
@@ -95,7 +95,7 @@ fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placem
     (out, positions)
 }
 
-/// The memory by a plan; `None` where tpc does not plan the file.
+/// Computes the memory by a plan; `None` if tpc cannot plan the file.
 fn planned_memory(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
     let prepared = Origin::File(file).prepare(placement).ok()?;
     let draft = prepared.draft(placement).ok()?;
@@ -124,7 +124,7 @@ fn of_print(print: Footprint) -> Part {
     }
 }
 
-/// The memory by the header. Blocks without keys of their own read the model's cache.
+/// Computes the memory by the header. Blocks without keys of their own read the model's cache.
 fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let n = blocks(file);
     let places = Blocks::of(n, placement);

@@ -5,7 +5,7 @@ use tpc_gguf::{GgufFile, Metadata};
 use super::Part;
 use crate::placement::{Placement, SplitMode, Unit, by_layers};
 
-/// The block of a tensor by its name, such as 3 of `blk.3.attn_q.weight`.
+/// Parses the block of a tensor from its name, such as 3 from `blk.3.attn_q.weight`.
 pub(super) fn block(name: &str) -> Option<u64> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
@@ -26,7 +26,7 @@ impl<'f> Keys<'f> {
         }
     }
 
-    /// A number; of one per layer the largest.
+    /// Reads a number; for an array with one number per layer, the largest.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
         let key = format!("{}.{key}", self.arch);
         let one = self.metadata.get_u64(&key).ok().flatten();
@@ -45,7 +45,7 @@ impl<'f> Keys<'f> {
     }
 }
 
-/// The number of blocks of a file: by its tensors, whatever its key says.
+/// Counts the blocks of a file by its tensors, independent of its key.
 pub(super) fn blocks(file: &GgufFile) -> u64 {
     let tensors = file.header().tensors().iter();
     let last = tensors.filter_map(|t| block(&t.name)).max();
@@ -89,13 +89,13 @@ impl Blocks {
         }
     }
 
-    /// The place of a block.
+    /// Returns the place of a block.
     pub(super) fn block(&self, block: u64) -> Option<usize> {
         let at = usize::try_from(block).ok();
         at.and_then(|b| self.places.get(b).copied()).flatten()
     }
 
-    /// The place of the output.
+    /// Returns the place of the output.
     pub(super) fn output(&self) -> Option<usize> {
         self.places.last().copied().flatten()
     }

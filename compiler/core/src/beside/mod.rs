@@ -74,7 +74,7 @@ pub fn count(
 }
 
 impl Placement {
-    /// The placement with the memory of these files taken from its devices and its host.
+    /// Takes the memory of these files from the placement's devices and host.
     #[must_use]
     pub fn with_files(mut self, beside: Vec<ExtraFileMemory>) -> Placement {
         let n = self.devices.len();

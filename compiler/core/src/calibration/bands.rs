@@ -23,7 +23,7 @@ const GUESS: f64 = std::f64::consts::LN_2;
 pub struct CellKey {
     /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
-    /// How devices work together.
+    /// The way that devices work together.
     pub way: Way,
     /// The back end.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct Cell {
     pub key: CellKey,
     /// Measurement rows.
     pub rows: usize,
-    /// Who published them: the number of sources.
+    /// The number of sources that published them.
     pub sources: usize,
     /// The largest error, as |ln(estimated / measured)|.
     pub worst: f64,
@@ -52,12 +52,12 @@ pub struct Cell {
     pub band: f64,
 }
 
-/// An error that was seen on a row which the constants were not fitted on.
+/// The error of an estimate on a row that was not used to fit the constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedError {
     /// The kind of the row: every part is there.
     pub key: CellKey,
-    /// Who published it.
+    /// The publisher.
     pub source: String,
     /// ln(estimated / measured).
     pub error: f64,
@@ -81,7 +81,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// The least and the largest speed.
+    /// Returns the least and the largest speed.
     pub fn range(&self, speed: f64) -> [f64; 2] {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
@@ -93,7 +93,7 @@ impl Band {
 }
 
 impl CellKey {
-    /// The kinds that this one belongs to, itself first.
+    /// Lists the kinds that this one belongs to, itself first.
     fn wider(self) -> [CellKey; 5] {
         let any = |back_end, class, kind| CellKey {
             back_end,
@@ -128,7 +128,7 @@ pub fn band_of(errors: &[f64]) -> f64 {
 }
 
 impl BandTable {
-    /// The table of errors that were seen.
+    /// Groups observed errors into a table.
     pub fn new(seen: &[ObservedError]) -> BandTable {
         let mut groups: BTreeMap<CellKey, Vec<&ObservedError>> = BTreeMap::new();
         for s in seen {
@@ -159,12 +159,12 @@ impl BandTable {
         }
     }
 
-    /// All cells.
+    /// Returns all cells.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.cells.values()
     }
 
-    /// The rows of a kind.
+    /// Returns the number of rows of a kind.
     fn rows(&self, key: CellKey) -> usize {
         self.cells.get(&key).map_or(0, |c| c.rows)
     }
@@ -199,7 +199,7 @@ impl BandTable {
         }
     }
 
-    /// The kinds that have too few rows, in words: the widest that lacks them.
+    /// Names the widest kinds that have too few rows.
     fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);
@@ -231,7 +231,7 @@ struct File {
     cells: Vec<Cell>,
 }
 
-/// The table of this repository, which `fit-cost` writes.
+/// Returns the table of this repository, which `fit-cost` writes.
 pub fn table() -> &'static BandTable {
     static TABLE: LazyLock<BandTable> = LazyLock::new(|| {
         BandTable::from_ron(include_str!("bands.ron")).expect("invariant: a test reads it")
@@ -253,7 +253,7 @@ impl BandTable {
         })
     }
 
-    /// The text of the table: a cell a line.
+    /// Formats the table, one cell per line.
     pub fn to_ron(&self) -> String {
         let mut out = "// Written by `fit-cost --bands`: the errors of estimates on rows that the constants were not fitted on.\n\
                        Bands(cells: [\n"

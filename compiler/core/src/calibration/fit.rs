@@ -165,7 +165,7 @@ impl Planner<'_> {
         Box::new(d.help(cure.to_owned()))
     }
 
-    /// The placement that a row was measured with.
+    /// Returns the placement that a row was measured with.
     fn placement(&self, row: &Measurement) -> Result<Placement, Box<Diagnostic>> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
@@ -286,7 +286,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {
         let e = case.error(topology, &profile) / SPREAD;
-        // A row that is wrong counts by its size alone.
+        // For an outlier the loss grows linearly.
         if e.abs() > 3.0 {
             6.0 * e.abs() - 9.0
         } else {
@@ -298,7 +298,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     errors.sum::<f64>() + far.iter().sum::<f64>()
 }
 
-/// A search along each factor, with steps that halve: it needs no derivatives and gives the same on every machine.
+/// Searches along each factor with steps that halve. The search needs no derivatives and gives the same result on every machine.
 fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
@@ -340,8 +340,8 @@ fn way(case: &Case) -> Way {
     case.bill.way()
 }
 
-/// The error to state for rows of this kind: the largest of those that remain, and more where few rows tell. Without any
-/// it is what calibrated factors were never tried on.
+/// Computes the residual error for rows of this kind: the largest error, increased if there are few rows. Without any rows it is
+/// the default of an untested calibration.
 fn residual(errors: &[f64]) -> f64 {
     let n = errors.len() as f64;
     if errors.is_empty() {

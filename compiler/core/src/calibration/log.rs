@@ -68,7 +68,7 @@ fn text_after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     Some(rest.strip_prefix('=')?.trim_start())
 }
 
-/// The number that a text starts with.
+/// Parses the number at the start of a text.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let end = text
@@ -93,7 +93,7 @@ fn count(text: &str) -> Option<f64> {
     Some(number(text)? * factor)
 }
 
-/// `CUDA0 model buffer size = 4437.81 MiB`.
+/// Reads a buffer, such as `CUDA0 model buffer size = 4437.81 MiB`.
 fn buffer(line: &str, state: &mut State, out: &mut Reading) {
     let Some((before, after)) = line.split_once("buffer size =") else {
         return;
@@ -118,7 +118,7 @@ fn buffer(line: &str, state: &mut State, out: &mut Reading) {
     });
 }
 
-/// `prompt eval time = 123.45 ms / 64 tokens ( 1.93 ms per token, 518.43 tokens per second)`.
+/// Reads a timing, such as `prompt eval time = 123.45 ms / 64 tokens ( 1.93 ms per token, 518.43 tokens per second)`.
 fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &mut Reading) {
     let of_prompt = line.contains("prompt eval time");
     let rest = line.split("eval time =").nth(1).unwrap_or_default();
@@ -135,7 +135,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
     if of_prompt {
         state.prompt = tokens;
     }
-    // Few tokens tell little: the first ones wait for kernels to be loaded.
+    // Short runs are unreliable: the first tokens wait for kernels to be loaded.
     let least = if of_prompt { 32 } else { 8 };
     if tokens < least {
         return;

@@ -73,7 +73,7 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
     }
 }
 
-/// A count such as `6.74 B`.
+/// Parses a count such as `6.74 B`.
 fn count(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once(' ')?;
     let factor = match unit.trim() {

@@ -57,7 +57,7 @@ impl Measurement {
         }
     }
 
-    /// The test, as llama-bench names it.
+    /// Formats the test as llama-bench names it.
     pub fn name(&self) -> String {
         let test = match self.test {
             Test::Prompt(n) => format!("pp{n}"),

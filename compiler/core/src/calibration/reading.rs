@@ -49,7 +49,7 @@ impl Reading {
         self.complaints.push(d.help(cure));
     }
 
-    /// A row, as long as there is room and its numbers make sense.
+    /// Adds a row, if there is room and its numbers are plausible.
     pub(super) fn row(&mut self, file: &str, row: Measurement) {
         let (Test::Prompt(tokens) | Test::Generation(tokens)) = row.test;
         let usual = tokens > 0 && tokens <= 1 << 24 && row.depth <= 1 << 32;

@@ -3,19 +3,18 @@
 //! Cards on a board with a switch reach each other through it. Bridges are sold separately, so tpc assumes a bridge only with
 //! `--link nvlink`. Over PCI Express copies go from card to card if the driver allows it between cards of one maker. Otherwise
 //! they go through the host's memory: two copies, half as fast.
-//! allows it between cards of one maker, and through the host's memory otherwise: two copies, half as fast.
 
 use tpc_passes::machine::{Link, LinkKind, PairLink};
 
 use super::{Card, Fabric};
 
-/// The link between a card and the host.
+/// Returns the link between a card and the host.
 pub fn host_link(card: &Card) -> Link {
     let bandwidth = card.host_bandwidth.unwrap_or_else(|| card.pcie.bandwidth());
     Link::new(bandwidth, 10.0)
 }
 
-/// The link over PCI Express: from card to card, or through the host's memory.
+/// Returns the link over PCI Express: from card to card, or through the host's memory.
 fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
     let bandwidth = a.pcie.bandwidth().min(b.pcie.bandwidth());
     match kind {

@@ -78,7 +78,7 @@ pub enum Fabric {
         /// Devices of a board.
         devices: usize,
     },
-    /// A bridge that is bought for it: without one the cards have PCI Express only.
+    /// A bridge that is sold separately: without one the cards have PCI Express only.
     Bridge {
         /// Bytes per second.
         bandwidth: f64,
@@ -88,7 +88,7 @@ pub enum Fabric {
 }
 
 impl Fabric {
-    /// Bytes per second, both directions together.
+    /// Returns the bytes per second, both directions together.
     pub const fn bandwidth(self) -> f64 {
         match self {
             Fabric::Switch { bandwidth, .. }
@@ -97,7 +97,7 @@ impl Fabric {
         }
     }
 
-    /// The number of devices that it joins.
+    /// Returns the number of devices that it joins.
     pub const fn devices(self) -> usize {
         match self {
             Fabric::Switch { devices, .. }
@@ -107,7 +107,7 @@ impl Fabric {
     }
 }
 
-/// How a card's memory is known.
+/// The source of a card's memory size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemorySource {
     /// Reported by the driver, with the source of the report.
@@ -135,7 +135,7 @@ pub struct Card {
     pub capability: Option<String>,
     /// Bytes of memory that the driver gives to a program.
     pub memory: f64,
-    /// How these are known.
+    /// The source of these figures.
     pub memory_source: MemorySource,
     /// The memory that it is sold with, in GiB.
     pub nominal_gib: Option<f64>,
@@ -143,7 +143,7 @@ pub struct Card {
     pub bandwidth: f64,
     /// The throughput that plans use, in operations per second: fp16 with sums in fp32, if known.
     pub flops: f64,
-    /// Dense throughput of fp16 matrix products in operations per second, whatever they sum in.
+    /// Dense throughput of fp16 matrix products in operations per second, for any type of sum.
     pub fp16: Option<f64>,
     /// Its processor, if known.
     pub processor: Option<Processor>,
@@ -165,7 +165,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// The profile of one that is called `name` in reports.
+    /// Returns the device profile of the card, called `name` in reports.
     pub fn profile(&self, name: impl Into<String>) -> DeviceProfile {
         DeviceProfile {
             name: name.into(),
@@ -206,7 +206,7 @@ pub struct Table {
     pub several: Vec<String>,
 }
 
-/// The table of this repository.
+/// Returns the table of this repository.
 pub fn table() -> &'static Table {
     static TABLE: LazyLock<Table> =
         LazyLock::new(|| row::read(include_str!("cards.ron")).expect("invariant: a test reads it"));

@@ -30,8 +30,8 @@ const LEADING: [&str; 15] = [
     "graphics", "rtx", "gtx", "gpu", "rx",
 ];
 
-/// The words of a name: lower case, split at whatever is neither letter nor digit. Memory sizes and forms of modules are
-/// spelt one way.
+/// Splits a name into words, in lower case, at characters that are neither letter nor digit nor `+`. Memory sizes and forms of
+/// modules are normalised.
 fn words(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let parts = lower.split(|c: char| !c.is_alphanumeric() && c != '+');
@@ -47,7 +47,7 @@ fn words(name: &str) -> Vec<String> {
     out
 }
 
-/// A word, `24g` and `24gib` as `24gb`, `sxm2` to `sxm5` as `sxm`.
+/// Normalises a word: `24g` and `24gib` to `24gb`, `sxm2` to `sxm5` to `sxm`.
 fn word(part: &str) -> String {
     if let "sxm2" | "sxm3" | "sxm4" | "sxm5" = part {
         return "sxm".to_owned();
@@ -60,7 +60,7 @@ fn word(part: &str) -> String {
     part.to_owned()
 }
 
-/// The words without those that lead.
+/// Removes the leading words of the maker and the series.
 fn without_leading(mut words: Vec<String>) -> Vec<String> {
     while words.len() > 1 && LEADING.contains(&words[0].as_str()) {
         words.remove(0);
@@ -87,17 +87,17 @@ fn squeeze(name: &str) -> String {
         .collect()
 }
 
-/// A name by its words.
+/// Joins the words of a name.
 fn whole(name: &str) -> String {
     join(&words(name))
 }
 
-/// A name by its words without those that lead.
+/// Joins the words of a name without the leading ones.
 fn key(name: &str) -> String {
     join(&without_leading(words(name)))
 }
 
-/// The words as one, a memory size at the end spelt one way.
+/// Joins words, and normalises a memory size at the end.
 fn join(words: &[String]) -> String {
     let text = words.concat();
     let stem = text.strip_suffix('g').or_else(|| text.strip_suffix("gib"));
@@ -107,7 +107,7 @@ fn join(words: &[String]) -> String {
     }
 }
 
-/// The name of a card in names of devices: without leading words and blanks.
+/// Shortens the name of a card for names of devices: without leading words and blanks.
 pub fn short_name(name: &str) -> String {
     let parts = name.split(|c: char| !c.is_alphanumeric() && c != '+');
     let mut parts: Vec<&str> = parts.filter(|p| !p.is_empty()).collect();
@@ -120,14 +120,14 @@ pub fn short_name(name: &str) -> String {
     parts.join("-")
 }
 
-/// All names of a card.
+/// Lists all names of a card.
 fn names(card: &Card) -> impl Iterator<Item = &str> {
     [card.name.as_str()]
         .into_iter()
         .chain(card.aliases.iter().map(String::as_str))
 }
 
-/// The card of a name, first among `own`, then in the table.
+/// Finds the card of a name, first among `own`, then in the table.
 pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> {
     // No card has a longer name, and comparing it would take time that the input decides.
     if name.len() > 80 {
@@ -138,7 +138,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     let ways = [squeeze as fn(&str) -> String, whole, key];
     for compared in &ways[..if shared { 2 } else { 3 }] {
         let wanted = compared(name);
-        // An own card stands before one of the table.
+        // The file's own cards take precedence over the table.
         if let Some(card) = all().find(|c| names(c).any(|n| compared(n) == wanted)) {
             return CardMatch::Card(card);
         }

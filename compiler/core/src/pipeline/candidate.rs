@@ -17,7 +17,7 @@ pub struct Candidate {
     pub fullest: u64,
     /// True if it fits the memory that the topology states.
     pub fits: bool,
-    /// Its price in microseconds per decoded token, prompts and memory weighed in.
+    /// Its price in microseconds per decoded token, with prompts and memory weighed in.
     pub cost: f64,
     /// True if it is chosen.
     pub chosen: bool,

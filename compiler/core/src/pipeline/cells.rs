@@ -5,9 +5,9 @@ use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 /// Cells of the KV caches, which the symbols of the same names in graphs stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
-    /// Of layers that attend to everything.
+    /// The cells of layers with full attention.
     pub n_ctx: u64,
-    /// Of layers with a sliding window.
+    /// The cells of layers with a sliding window.
     pub n_ctx_swa: u64,
 }
 

@@ -97,7 +97,7 @@ pub(super) fn divide(
     Sharding::new(graph, request, budget)?.lower(budget)
 }
 
-/// A graph that takes more than a command may spend.
+/// Returns the diagnostic of a graph that exceeds the budget of a command.
 pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
@@ -108,13 +108,13 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     )
 }
 
-/// A pass that failed: a fault of tpc's own.
+/// Returns the diagnostic of a pass that failed: a fault of tpc's own.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a fault of tpc; please report it")]
 }
 
-/// A graph that does not verify: a fault of tpc's own.
+/// Returns the diagnostics of a graph that does not verify: a fault of tpc's own.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {

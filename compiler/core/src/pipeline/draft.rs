@@ -1,4 +1,4 @@
-//! A plan with its programs, before they are proved: all that tells whether it fits, and how fast it is.
+//! A plan with its programs, before they are proved; it determines the memory and the speed.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,8 @@ impl PlanInput {
     /// Plans the model.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0395 if the budget of a command does not suffice. Returns TPC0390
+    /// if the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let draft = self.draft_of(placement, CompareScope::Promising)?;
         // A strategy that has room for weights and states may lack room for intermediate values.
@@ -45,7 +46,7 @@ impl PlanInput {
         }
     }
 
-    /// The plan of the first of these strategies that fits, and whether they are all.
+    /// Plans the first of these strategies that fits. The second result is true if all strategies were compared.
     fn draft_of(
         &self,
         placement: &Placement,
@@ -117,11 +118,11 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// The bytes of every place as the placement's engine allocates them for the model, divided this way, without a plan;
-    /// `None` where tpc's own count serves.
+    /// Computes the bytes of every place as the placement's engine allocates them for the model, divided this way, without a
+    /// plan. Returns `None` if tpc's own count applies.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched.
+    /// Returns TPC0410 if a pattern cannot be matched.
     pub fn engine_footprints(
         &self,
         placement: &Placement,
@@ -142,12 +143,12 @@ impl PlanInput {
 }
 
 impl Draft {
-    /// How the model is divided.
+    /// Returns the split mode.
     pub fn mode(&self) -> SplitMode {
         self.strategy.mode
     }
 
-    /// Estimated times.
+    /// Returns the estimated times.
     pub fn estimate(&self) -> &Estimate {
         &self.estimate
     }
@@ -167,7 +168,7 @@ impl Draft {
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
 
-    /// The bytes of the arenas of every place.
+    /// Returns the bytes of the arenas of every place.
     pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
         self.memory.footprints(&self.division.programs)
     }

@@ -18,8 +18,8 @@ pub struct ExcludedMode {
     pub reason: Prediction,
 }
 
-/// The reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first. The list is
-/// empty if tpc knows of no failure.
+/// Lists the reasons why an engine does not split a model's tensors as a placement asks. The reason that ends a run first comes
+/// first. The list is empty if tpc knows of no failure.
 pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Prediction> {
     if engine == Engine::Tpc {
         return Vec::new();
@@ -42,7 +42,7 @@ pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> 
     )
 }
 
-/// The reason that ends a run first.
+/// Returns the reason that ends a run first.
 pub(crate) fn tensor_limit(
     engine: Engine,
     model: &Model,

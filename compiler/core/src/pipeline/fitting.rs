@@ -1,8 +1,8 @@
 //! The search for a plan that fits the devices' memory.
 //!
-//! Planning does not know the memory that intermediate values take: only the programs tell whether all fits. A plan that
-//! does not is planned again, first with a higher price of stored bytes, then with device weights that shift towards the
-//! devices with room, then by the next strategy.
+//! Planning does not know the memory of intermediate values; it is known only after lowering to programs. A plan that does not
+//! fit is planned again. The attempts are a higher price of stored bytes, device weights that shift towards the devices with
+//! room, and the next strategy.
 
 use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
 use tpc_passes::footprint::Footprint;
@@ -19,7 +19,7 @@ use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
-/// How often device weights are shifted, at most.
+/// The maximum number of shifts of device weights.
 const SHIFTS: usize = 5;
 
 /// The search for a plan that fits.
@@ -28,7 +28,7 @@ pub(super) struct Fitting<'a> {
     pub(super) placement: &'a Placement,
     /// The model with the facts of its header.
     pub(super) of: &'a Model,
-    /// The context size that is asked for.
+    /// The requested context size.
     pub(super) ctx_size: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
@@ -91,7 +91,7 @@ impl Fitting<'_> {
         Ok((strategy, division, memory))
     }
 
-    /// The plan of a strategy, as its request says if that fits, else with scarce memory, else with shifted device weights.
+    /// Plans a strategy: as its request states if that fits, else with scarce memory, else with shifted device weights.
     fn attempt(
         &self,
         strategy: &Strategy,
@@ -141,7 +141,7 @@ impl Fitting<'_> {
         (enough && request.shift_device_weights(&needed)).then_some(request)
     }
 
-    /// A plan that fits with device weights shifted again and again, if there is one.
+    /// Shifts the device weights repeatedly until a plan fits; returns `None` if all fail.
     fn shift_weights(
         &self,
         mut next: Option<PlanRequest>,
@@ -157,7 +157,7 @@ impl Fitting<'_> {
         Ok(None)
     }
 
-    /// Bytes of an attempt on each device.
+    /// Counts the bytes of an attempt on each device.
     fn bytes(&self, attempt: &Attempt, count: impl Fn(&Footprint) -> u64) -> Vec<u64> {
         let prints = attempt.memory.footprints(&attempt.division.programs);
         let of = |d: usize| prints.get(&Place::Device(Device::new(d))).map_or(0, &count);

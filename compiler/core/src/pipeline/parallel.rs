@@ -9,8 +9,7 @@ const STACK: usize = 64 << 20;
 /// The most threads that work at once: planning is bound by memory soon.
 const THREADS: usize = 8;
 
-/// `work` on every item, on as many threads as there are processors. The results are in the items' order, whichever
-/// thread made them.
+/// Runs `work` on every item, with one thread per processor. The results are in the order of the items.
 pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = available_parallelism().map_or(1, usize::from).min(THREADS);
     if threads < 2 || items.len() < 2 {
@@ -31,7 +30,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     };
     scope(|s| {
         let spawned = (1..workers).map(|_| Builder::new().stack_size(STACK).spawn_scoped(s, each));
-        // A thread that cannot be had leaves its share to the others.
+        // If a thread cannot be spawned, the others take its share.
         let spawned: Vec<_> = spawned.filter_map(Result::ok).collect();
         each();
         for thread in spawned {

@@ -15,10 +15,11 @@ use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
 use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
-/// Strategies whose plans are held until one is taken: plans are large, and the others are made again where these do not fit.
+/// The number of strategies whose plans are kept until one is taken. Plans are large, so the others are planned again if these do
+/// not fit.
 const HELD: usize = 2;
 
-/// Which strategies are compared.
+/// The strategies to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareScope {
     /// All.
@@ -310,7 +311,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
     equals.min_by_key(key).unwrap_or(0)
 }
 
-/// Bytes of weights, caches and states on each device of a sharded graph.
+/// Sums the bytes of weights, caches and states on each device of a sharded graph.
 fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {

@@ -25,7 +25,7 @@ pub struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// Bytes of all sorts.
+    /// Sums the bytes of all kinds.
     pub fn total(&self) -> f64 {
         self.experts + self.weights + self.caches + self.states
     }
@@ -66,7 +66,7 @@ pub struct Sketch {
     pub stages: Vec<StoredBytes>,
 }
 
-/// The tensors of experts of a model's graph.
+/// Lists the tensors of experts of a model's graph.
 fn experts(graph: &Graph) -> BTreeSet<&str> {
     let name = |v: Value| match graph.def_op(v) {
         Op::Weight(w) => Some(w.tensor.as_str()),
@@ -76,7 +76,7 @@ fn experts(graph: &Graph) -> BTreeSet<&str> {
 }
 
 impl PlanInput {
-    /// The tensors of experts.
+    /// Lists the tensors of experts.
     pub fn experts(&self) -> BTreeSet<&str> {
         experts(&self.model.graph)
     }
@@ -106,7 +106,7 @@ impl PlanInput {
 }
 
 impl CompiledModel {
-    /// The sketch of this plan, with its speeds at another depth.
+    /// Sketches this plan, with its speeds at another depth.
     pub(crate) fn sketched(&self, depth: u64) -> Sketch {
         let request = PlanRequest {
             depth,

@@ -9,7 +9,6 @@
 //!   layer may read the layers between. Later layers read the first layer instead.
 //!
 //! Every kind remains, and most remain next to their neighbours.
-//! So every kind remains, most in the company that they are in.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -18,12 +17,12 @@ use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 use super::kinds::{Kind, kind_of};
 use tpc_passes::layers::{insts_by_layer, live_out};
 
-/// Which layers stay.
+/// The layers that stay, and the replacements of the others.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
     /// The layers that stay, in order, each with the layers that it replaces, itself included.
     pub(super) kept: Vec<(u32, Vec<u32>)>,
-    /// For layers that go, the one that stays whose values are read in place of theirs.
+    /// Maps layers that go to the remaining layers whose values are read instead.
     instead: BTreeMap<u32, u32>,
     /// Layers that go and whose values no remaining layer reads.
     passed: BTreeSet<u32>,
@@ -35,7 +34,7 @@ impl Layers {
     }
 }
 
-/// Chooses the layers that stay. Of several layers at least two do, so that one reads a result of another.
+/// Chooses the layers that stay. If there are several layers, at least two stay, so that one reads a result of another.
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
@@ -105,7 +104,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     }
 }
 
-/// The first of the shortest runs that are followed by the same once more.
+/// Finds the first of the shortest runs that are followed by a run of the same kinds.
 fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
     let n = kinds.len();
     let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;
@@ -115,7 +114,7 @@ fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
         .find(|&(i, p)| (i..i + p).all(|j| same(j, j + p)))
 }
 
-/// The longest stretch from a layer to one of its kind that can go without losing a kind.
+/// Finds the longest stretch from a layer to one of its kind that can go without losing a kind.
 fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
     let n = kinds.len();
     let found_elsewhere = |i: usize, j: usize| {
@@ -164,7 +163,7 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     out
 }
 
-/// The graph with the layers that stay.
+/// Returns the graph with the layers that stay.
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     let insts = insts_by_layer(graph);
     let live_out = live_out(graph);
@@ -186,7 +185,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
-    // A class of a layer that stays is its own.
+    // A class of a remaining layer is unchanged.
     for (_, data) in graph.insts() {
         if data.layer.is_none_or(|l| layers.stays(l)) {
             for &v in &data.results {

@@ -1,4 +1,4 @@
-//! A best-fit allocator of one buffer, whose size is what matters.
+//! A best-fit allocator that computes the size of one buffer.
 
 /// A free range.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl Allocator {
         }
     }
 
-    /// The largest end of a range so far.
+    /// Returns the largest end of a range so far.
     pub(super) const fn most(&self) -> u64 {
         self.most
     }
@@ -39,7 +39,8 @@ impl Allocator {
             .unwrap_or(u64::MAX)
     }
 
-    /// The start of a new range. The smallest free one that suffices is taken; the one without an end is the last resort.
+    /// Allocates a range and returns its start. It takes the smallest sufficient free range, and the unbounded one as the last
+    /// resort.
     pub(super) fn allocate(&mut self, bytes: u64) -> u64 {
         let bytes = self.round_up(bytes);
         let last = self.free.len() - 1;

@@ -27,7 +27,7 @@ struct Replay<'a> {
     buffers: Vec<Allocator>,
 }
 
-/// The bytes of each place's buffer, the host's last.
+/// Computes the bytes of each place's buffer, the host's last.
 pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> {
     let graph = &scheduled.graph;
     let mut all = Replay {

@@ -36,7 +36,7 @@ struct Builder<'a> {
     has_embedding: bool,
 }
 
-/// The engine's graph of these instructions, whose results `outputs` the program reads.
+/// Builds the engine's graph of these instructions; the program reads the results `outputs`.
 pub(super) fn build(settings: &Settings<'_>, order: &[Inst], outputs: &[Value]) -> Tensors {
     let mut b = Builder {
         settings,
@@ -95,7 +95,7 @@ impl Builder<'_> {
         id
     }
 
-    /// The layout and the bytes of an input.
+    /// Returns the layout and the bytes of an input.
     fn input(&self, kind: &InputKind, layout: Layout) -> (Layout, u64) {
         let fused = self.settings.flash_attention;
         let bytes = bytes_of(layout);
@@ -136,7 +136,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The sources of a product. One with the table of the embedding is the output's, which has a copy of the table.
+    /// Returns the sources of a product. A product with the table of the embedding is the output's, which has a copy of the
+    /// table.
     fn own_output(&mut self, data: &InstData, mut sources: Vec<Id>) -> Vec<Id> {
         let table = self.settings.graph.def_op(data.operands[0]);
         if matches!(table, Op::Weight(w) if w.tensor == EMBEDDING) {
@@ -164,7 +165,7 @@ impl Builder<'_> {
         other.is_some()
     }
 
-    /// An op with memory of its own. Further results are views of the first.
+    /// Adds an op with memory of its own. Further results are views of the first.
     fn op(&mut self, kind: Kind, data: &InstData, sources: Vec<Id>) -> Id {
         let first = self.layout(self.type_of(data.results[0]));
         let mut bytes = bytes_of(first);
@@ -212,7 +213,7 @@ impl Builder<'_> {
         self.out.push(tensor)
     }
 
-    /// A view of `source`, whose memory `root` has.
+    /// Adds a view of `source` into the memory of `root`.
     fn push_view(&mut self, source: Id, root: Id, layout: Layout, contiguous: bool) -> Id {
         let mut tensor = Tensor::new(Kind::View, layout, 0);
         tensor.contiguous = contiguous;
@@ -250,7 +251,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Rows written into a cache or into another tensor.
+    /// Adds a write of rows into a cache or into another tensor.
     fn write(&mut self, data: &InstData, sources: &[Id]) {
         let layout = self.layout(self.type_of(data.results[0]));
         let root = self.out.root(sources[0]);
@@ -302,7 +303,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Attention in several ops: scores of all heads, their softmax, and sums of values.
+    /// Adds attention in several ops: scores of all heads, their softmax, and sums of values.
     fn scores(&mut self, data: &InstData, sources: &[Id]) {
         let out = self.layout(self.type_of(data.results[0]));
         let [width, heads, tokens, _] = out.1;
@@ -327,7 +328,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// The bytes of the caches that attention reads, in f16, if they are quantised.
+    /// Computes the bytes of f16 copies of the quantised caches that attention reads.
     fn copied_caches(&self, data: &InstData) -> u64 {
         let caches = data.operands[1..3].iter().map(|&v| self.type_of(v));
         let quantised = caches.filter(|ty| ty.dtype.is_quantised());
@@ -336,7 +337,7 @@ impl Builder<'_> {
     }
 }
 
-/// How an op's result is stored.
+/// Returns the kind of storage of an op's result.
 fn kind(op: &Op) -> Kind {
     match op {
         Op::Norm(n) if n.kind == NormKind::Rms => Kind::InPlace,

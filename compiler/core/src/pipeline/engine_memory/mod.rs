@@ -40,7 +40,7 @@ use tpc_models::Drafting;
 /// The architecture's name of a captured graph. The engine's rules do not know the names of its tensors.
 const CAPTURE: &str = "capture";
 
-/// The facts about an engine's memory; `None` where tpc's own count serves.
+/// Returns the facts about an engine's memory; `None` if tpc's own count applies.
 pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
     match placement.engine {
         Engine::LlamaCpp => placement.build.memory.as_ref(),
@@ -58,8 +58,8 @@ struct PlacedModel<'a> {
     places: Places<'a>,
 }
 
-/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The
-/// caches are for a context of `ctx_size` tokens.
+/// Computes the bytes of every place as the engine of the placement allocates them; `None` if tpc's own count applies. The caches
+/// are for a context of `ctx_size` tokens.
 pub(crate) fn footprints(
     model: &Model,
     placement: &Placement,

@@ -46,7 +46,7 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
     out.order
 }
 
-/// Per instruction, whether the results or the states of their layers need it.
+/// Marks the instructions that the results or the states of their layers need.
 fn needed_insts(graph: &Graph, wanted: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     let mut layers = Vec::new();

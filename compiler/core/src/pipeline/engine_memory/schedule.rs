@@ -28,7 +28,7 @@ struct Section {
 }
 
 impl Scheduler<'_> {
-    /// The graph with places and copies.
+    /// Assigns places to the graph's ops, and adds copies.
     pub(super) fn schedule(&self, mut graph: Tensors) -> ScheduledGraph {
         self.assign(&mut graph);
         let inputs = inputs(&graph);
@@ -93,7 +93,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The place that an op's weight or cache decides.
+    /// Returns the place that an op's weight or cache determines.
     fn own_place(&self, graph: &Tensors, id: Id) -> Option<usize> {
         let t = &graph.all[id];
         if let Some(root) = t.root.filter(|&r| graph.all[r].is_stored()) {
@@ -168,7 +168,7 @@ impl Scheduler<'_> {
         (sections, copies)
     }
 
-    /// The copies of a tensor at a place.
+    /// Adds the copies of a tensor at a place.
     fn copies(&self, graph: &mut Tensors, source: Id, place: usize) -> Vec<Id> {
         let count = if self.is_pipeline {
             self.facts.pipeline_copies
@@ -187,7 +187,7 @@ impl Scheduler<'_> {
         (0..count).map(|_| graph.add(copy.clone())).collect()
     }
 
-    /// An input on the host, as often as batches are underway.
+    /// Copies an input on the host once per batch in flight.
     fn copies_of_input(&self, graph: &mut Tensors, input: Id) -> Vec<Id> {
         graph.all[input].is_output = true;
         let more = graph.all[input].clone();
@@ -198,7 +198,7 @@ impl Scheduler<'_> {
     }
 }
 
-/// The inputs of a graph, each once.
+/// Lists the inputs of a graph, each once.
 fn inputs(graph: &Tensors) -> Vec<Id> {
     let read = graph.order.iter().flat_map(|&id| &graph.all[id].sources);
     let mut out: Vec<Id> = read
@@ -211,7 +211,7 @@ fn inputs(graph: &Tensors) -> Vec<Id> {
     out
 }
 
-/// A reader of a tensor that is copied.
+/// Adds a reader of a copied tensor.
 fn held(graph: &mut Tensors, source: Id) -> Id {
     let of = &graph.all[source];
     let mut reader = Tensor::new(Kind::Held, of.layout, 0);

@@ -27,7 +27,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// The sizes for a context of `ctx_size` tokens.
+    /// Computes the sizes for a context of `ctx_size` tokens.
     pub(super) fn new(
         facts: &MemoryFacts,
         placement: &Placement,
@@ -82,7 +82,7 @@ impl Slots {
         }
     }
 
-    /// The same for the context of a draft, which gives one result per sequence.
+    /// Returns the slots for the context of a draft, which gives one result per sequence.
     pub(super) fn of_draft(self) -> Slots {
         Slots {
             outputs: self.sequences.min(self.outputs),
@@ -91,7 +91,7 @@ impl Slots {
         }
     }
 
-    /// The batch that buffers are reserved for: the largest of a prompt, on full caches.
+    /// Returns the batch that buffers are reserved for: the largest of a prompt, on full caches.
     pub(super) fn batch(&self) -> Bindings {
         let states = self
             .sequences

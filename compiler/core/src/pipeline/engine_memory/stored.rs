@@ -38,7 +38,7 @@ pub(super) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The place of a section of the model.
+    /// Returns the owner of a section of the model.
     pub(super) fn section(&self, place: LayerPlace) -> Owner {
         match place {
             LayerPlace::Host => Owner::Host,
@@ -46,7 +46,7 @@ impl Places<'_> {
         }
     }
 
-    /// The place of a weight or state.
+    /// Returns the owner of a weight or state.
     pub(super) fn owner(&self, v: Value) -> Owner {
         match self.layers.overrides.get(&v) {
             Some(PlaceOverride::Host) => return Owner::Host,
@@ -69,7 +69,7 @@ impl Places<'_> {
         }
     }
 
-    /// The widest row of the V caches, in elements.
+    /// Computes the widest row of the V caches, in elements.
     pub(super) fn value_width(&self) -> u64 {
         let states = self.graph.insts().filter_map(|(_, d)| self.cache(d));
         let values = states.filter(|c| c.is_value).map(|c| c.row);
@@ -120,7 +120,7 @@ impl Places<'_> {
             };
             let owner = self.owner(v);
             self.add(&cut, data, owner, bytes, out);
-            // The output that uses the embedding's table has a copy of it.
+            // An output that uses the embedding's table has a copy of it.
             if self.is_tied(v) {
                 let owner = self.section(self.layers.epilogue);
                 self.add(&cut, data, owner, bytes, out);
@@ -194,7 +194,7 @@ impl Places<'_> {
         }
     }
 
-    /// The devices' parts of a weight or state; `None` for one that each of them has whole.
+    /// Returns the devices' parts of a weight or state; `None` if each device has it whole.
     fn parts(&self, cut: &TensorCut<'_>, data: &InstData) -> Option<Vec<f64>> {
         let ty = &self.graph.value(data.results[0]).ty;
         if (self.layers.overrides.get(&data.results[0])) == Some(&PlaceOverride::Mirrored) {

@@ -5,7 +5,7 @@ use tpc_ir::{DType, RANK};
 /// A tensor's position in its graph.
 pub(super) type Id = usize;
 
-/// How a tensor is computed, as far as memory depends on it.
+/// The kind of a tensor's computation, if it affects memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A weight or a cache, which has a buffer of its own.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Write,
     /// A copy of a tensor for another device.
     Copy,
-    /// A reader of a tensor that is copied, so that it lives until then.
+    /// A reader of a copied tensor, which extends the tensor's life.
     Held,
 }
 
@@ -77,7 +77,7 @@ impl Tensor {
     }
 }
 
-/// The bytes of elements of this type.
+/// Computes the bytes of elements of this type.
 pub(super) fn bytes_of((dtype, dims): Layout) -> u64 {
     let elements = dims.iter().fold(1_u128, |n, &d| n.saturating_mul(d.into()));
     let blocks = elements.saturating_mul(dtype.block_bytes().into());
@@ -107,7 +107,7 @@ impl Tensors {
         id
     }
 
-    /// The tensor that has the memory.
+    /// Returns the tensor that owns the memory.
     pub(super) fn root(&self, id: Id) -> Id {
         self.all[id].root.unwrap_or(id)
     }
