@@ -9,7 +9,7 @@ use crate::cards::{CardMatch, find, table};
 /// The executor of a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// Not said: a device of the topology's profile.
+    /// An unspecified device with the topology's profile.
     Generic,
     /// The CPU.
     Cpu,
@@ -78,12 +78,12 @@ impl DeviceItem {
     }
 }
 
-/// A refusal of `--devices`.
+/// Creates a diagnostic about `--devices`.
 pub(super) fn wrong(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "--devices", message)
 }
 
-/// The values of `--devices`, as a cure.
+/// Describes the valid values of `--devices`.
 pub(super) fn cure() -> String {
     format!(
         "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a list such \
@@ -115,7 +115,7 @@ impl DeviceList {
 }
 
 impl fmt::Display for DeviceList {
-    /// The list as `--devices` takes it; `1` for all of a topology.
+    /// Formats the list for `--devices`; `1` stands for all devices of a topology.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let items = match self {
             DeviceList::All => return f.write_str("1"),
@@ -138,7 +138,7 @@ impl fmt::Display for DeviceList {
 pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
-        // `3090x2`, whose first number counts no devices.
+        // `3090x2`: the first number is not a count of devices.
         let is_name = |name: &str| {
             let counts = number(name).is_some_and(|n| n <= MAX_DEVICES);
             name.ends_with(' ') || (name.ends_with(|c: char| c.is_ascii_digit()) && !counts)
@@ -161,7 +161,7 @@ pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     Some((n, name.trim()))
 }
 
-/// The devices as `--devices` takes them: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
+/// Formats the devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
 pub fn spell_devices(devices: &[DeviceSpec]) -> String {
     let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
     if devices.iter().all(plain) {

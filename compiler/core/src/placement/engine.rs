@@ -23,7 +23,7 @@ impl Default for EngineChoice {
     }
 }
 
-/// The project that makes an engine.
+/// Returns the project that makes an engine.
 pub const fn maker(engine: Engine) -> Maker {
     match engine {
         Engine::Tpc | Engine::LlamaCpp => Maker::LlamaCpp,
@@ -32,7 +32,7 @@ pub const fn maker(engine: Engine) -> Maker {
 }
 
 impl EngineChoice {
-    /// The newest release of an engine.
+    /// Returns the newest release of an engine.
     pub fn newest(engine: Engine) -> EngineChoice {
         EngineChoice {
             engine,
@@ -111,7 +111,7 @@ fn of_device(device: &DeviceSpec) -> Option<Backend> {
 }
 
 impl Placement {
-    /// The release of an engine whose limits count for this plan.
+    /// Returns the release of an engine whose limits apply to this plan.
     pub fn build_of(&self, engine: Engine) -> &'static Build {
         match maker(self.engine) == maker(engine) {
             true => self.build,

@@ -21,7 +21,7 @@ impl HostExperts {
         }
     }
 
-    /// How many of `n_layer` layers these are.
+    /// Counts these layers among `n_layer` layers.
     pub fn count(self, n_layer: u64) -> u64 {
         match self {
             HostExperts::First(n) => n.min(n_layer),

@@ -45,7 +45,7 @@ impl LayerPattern {
             layers: (0..n_block.min(MAX_LAYERS)).filter(named).collect(),
             runs: numbers.contains('['),
         };
-        // The pattern must match no layer but these, whatever its other parts say.
+        // The whole pattern may match only these layers.
         let agrees = |name: &str| {
             let layer = layer_of(name);
             !of.matches(name).unwrap_or(true) || layer.is_some_and(|l| out.layers.contains(&l))
@@ -54,7 +54,7 @@ impl LayerPattern {
         names.all(agrees).then_some(out)
     }
 
-    /// The layers that the pattern names.
+    /// Returns the layers that the pattern names.
     pub fn layers(&self) -> &BTreeSet<u64> {
         &self.layers
     }
@@ -74,7 +74,7 @@ impl LayerPattern {
     }
 }
 
-/// The number of a tensor's layer: `blk.7.ffn_up.weight` has 7.
+/// Parses the number of a tensor's layer: `blk.7.ffn_up.weight` has 7.
 pub fn layer_of(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("blk.")?;
     rest.split('.').next()?.parse().ok()
@@ -151,7 +151,7 @@ mod tests {
     use super::super::{parse_devices, parse_overrides};
     use super::*;
 
-    /// The layers of a pattern, and the pattern without the last of them.
+    /// Returns the layers of a pattern, and the pattern without its last layer.
     fn read(pattern: &str) -> Option<(Vec<u64>, Option<String>)> {
         let devices = parse_devices("2").expect("a count");
         let given = [format!("{pattern}=CPU")];

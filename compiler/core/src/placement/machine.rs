@@ -48,7 +48,7 @@ pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
 
-/// A device on its way into a machine.
+/// A device during the assembly of a machine.
 #[derive(Clone)]
 struct Member {
     name: String,
@@ -85,7 +85,7 @@ impl Member {
         }
     }
 
-    /// The device of a file at this position; its last one beyond the list.
+    /// Creates the device of a file at this position. Positions beyond the list use its last device.
     fn of_file(file: &TopologyFile, position: usize) -> Member {
         let last = file.devices.len() - 1;
         let device = &file.devices[position.min(last)];
@@ -101,10 +101,10 @@ impl Member {
 }
 
 impl Machine {
-    /// The machine that a list describes without a topology file.
+    /// Assembles the machine of a list without a topology file.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for names that no card has.
+    /// Returns a [`Diagnostic`] TPC0400 for names of unknown cards.
     pub fn of(list: &DeviceList) -> Result<Machine, Diagnostic> {
         MachineRequest {
             list: Some(list),
@@ -115,11 +115,11 @@ impl Machine {
 }
 
 impl MachineRequest<'_> {
-    /// The machine.
+    /// Assembles the machine.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for names that neither the file nor a card has, links that the cards do not have, and
-    /// reserves for another number of devices.
+    /// Returns a [`Diagnostic`] TPC0400 for names that are neither in the file nor a card's, and for links that the cards lack.
+    /// It also reports reserves for another number of devices.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {
         let mut notes = Vec::new();
         let mut members = self.members(&mut notes)?;
@@ -198,7 +198,7 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// The device of a name in the list, and how many of it.
+    /// Finds the device of a name in the list, and its count.
     fn find_named(
         &self,
         text: &str,
@@ -219,7 +219,7 @@ impl MachineRequest<'_> {
         Ok((count, member))
     }
 
-    /// The device of a name.
+    /// Finds the device of a name.
     fn one(&self, name: &str, notes: &mut Vec<Diagnostic>) -> Result<Member, Diagnostic> {
         if let Some(file) = self.file
             && let Some(position) = file.named(name)
@@ -279,7 +279,7 @@ impl MachineRequest<'_> {
         Ok(())
     }
 
-    /// The profiles and links.
+    /// Collects the profiles and links.
     fn topology(
         &self,
         members: &[Member],
@@ -396,12 +396,12 @@ impl MachineRequest<'_> {
     }
 }
 
-/// Gives devices numbers: cards their positions, and others whose names are equal.
+/// Appends `#` and the position to the names of CPUs, CUDA devices, cards that are not in the file, and devices with equal names.
 fn name_apart(members: &mut [Member]) {
     let names: Vec<String> = members.iter().map(|m| m.name.to_lowercase()).collect();
     for (i, m) in members.iter_mut().enumerate() {
         let alike = names.iter().filter(|n| **n == names[i]).count() > 1;
-        // Logical devices may share a physical one, so that their names carry the position.
+        // Logical devices may share a physical one, so their names include the position.
         let numbered = m.kind != DeviceKind::Generic || (m.card.is_some() && m.file.is_none());
         if alike || numbered {
             m.name = format!("{}#{i}", m.name);
@@ -423,7 +423,7 @@ fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     d.help("leave --link out, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
-/// The assumption about cards that a bridge may join.
+/// Returns the note that cards of one kind may have a bridge.
 fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
     let card = cards.iter().find(bridged)?;

@@ -1,4 +1,4 @@
-//! The device of a model that is not split: what `--main-gpu` names.
+//! The device of a model that is not split: the value of `--main-gpu`.
 
 use super::Placement;
 use tpc_diag::{Diagnostic, codes};

@@ -41,7 +41,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
 
-/// How a model is divided.
+/// The mode of dividing a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitMode {
     /// The planner decides.
@@ -63,7 +63,7 @@ impl SplitMode {
         matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
     }
 
-    /// The option's word.
+    /// Returns the option's word.
     pub const fn name(self) -> &'static str {
         match self {
             SplitMode::Auto => "auto",
@@ -82,7 +82,7 @@ pub struct Placement {
     pub devices: Vec<DeviceSpec>,
     /// The machine.
     pub topology: Topology,
-    /// How the model is divided.
+    /// The mode of dividing the model.
     pub split_mode: SplitMode,
     /// The device weights, which count whole layers under [`SplitMode::Layer`]; `None` for weights by bandwidth, and for stages
     /// balanced by bytes.
@@ -119,18 +119,18 @@ pub struct Placement {
     pub engine_options: EngineOptions,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
-    /// Fused attention: an engine that has scores in memory otherwise counts and reads them.
+    /// True if attention is fused. Otherwise an engine that stores scores in memory allocates and reads them.
     pub flash_attention: bool,
     /// The servers whose devices are in other machines.
     pub servers: Servers,
     /// The order of sums over devices.
     pub sums: SumOrder,
-    /// How the devices store weights.
+    /// The devices' storage of weights.
     pub storage: &'static dyn Storage,
     /// The device of a model that is not split (`--main-gpu`). The default is the first device; for `auto` it is the one with the
     /// most memory.
     pub main_device: Option<usize>,
-    /// The memory of files that are loaded in addition to the model; the topology's devices and host have it as taken.
+    /// The memory of files that are loaded in addition to the model; it is already taken from the topology's devices and host.
     pub beside: Vec<ExtraFileMemory>,
     /// The assumptions about the machine.
     pub notes: Vec<Diagnostic>,
@@ -140,13 +140,13 @@ impl Placement {
     /// The default size of the largest batch.
     pub const UBATCH: u64 = 512;
 
-    /// The type of a cache that only `ik_llama.cpp` has.
+    /// Returns the type of a cache that only `ik_llama.cpp` has.
     pub fn foreign_cache(&self) -> Option<DType> {
         let caches = [self.cache_type_k, self.cache_type_v];
         caches.into_iter().find(|t| t.is_ik())
     }
 
-    /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
+    /// Creates the default placement on these devices: default topology, f16 caches, the model's context, batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
             devices,

@@ -17,7 +17,7 @@ pub struct Servers {
 }
 
 impl fmt::Display for Servers {
-    /// The addresses as the option takes them.
+    /// Formats the addresses for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.addresses.join(","))
     }
@@ -51,7 +51,7 @@ impl Servers {
         })
     }
 
-    /// How many there are.
+    /// Counts the servers.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
@@ -96,7 +96,7 @@ pub(super) fn join(
             None => topology.links.push(PairLink { a, b, link }),
         }
     }
-    // A link that all pairs have is the link.
+    // A link that all pairs have becomes the common link.
     let count = devices * devices.saturating_sub(1) / 2;
     if let Some(first) = topology.links.first().map(|p| p.link)
         && topology.links.len() == count

@@ -1,4 +1,4 @@
-//! `--override-tensor`: which tensors live where.
+//! `--override-tensor`: the places of tensors by name.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ impl Override {
         })
     }
 
-    /// The override as people type it: `PATTERN=PLACE`.
+    /// Formats the override as people type it: `PATTERN=PLACE`.
     pub fn words(&self) -> String {
         format!("{}={}", self.pattern, self.target)
     }
@@ -195,7 +195,7 @@ pub fn parse_overrides(
     Ok(out)
 }
 
-/// A place by name: a device by its own name, by position (`dev1`), or as llama.cpp calls it (`CUDA1`).
+/// Finds a place by name: a device by its own name, by position (`dev1`), or by llama.cpp's name (`CUDA1`).
 fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
     let lower = place.trim().to_ascii_lowercase();
     if let "host" | "cpu" = lower.as_str() {
@@ -211,7 +211,7 @@ fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
         let n = lower.strip_prefix("cuda")?.trim_start_matches(':');
         let n: u32 = n.parse().ok()?;
         let physical = devices.iter().position(|d| d.kind == DeviceKind::Cuda(n));
-        // Devices of no kind are whatever the user has.
+        // Devices without a kind stand for the user's own devices.
         let logical = || {
             let nth = devices.get(n as usize)?;
             (nth.kind == DeviceKind::Generic).then_some(n as usize)

@@ -11,12 +11,12 @@ use crate::units::{Unit, quantity};
 pub enum Reserve {
     /// The same on every device.
     Each(f64),
-    /// By device.
+    /// One reserve per device.
     List(Vec<f64>),
 }
 
 impl fmt::Display for Reserve {
-    /// The reserve as the option takes it.
+    /// Formats the reserve for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = match self {
             Reserve::Each(one) => std::slice::from_ref(one),

@@ -133,7 +133,7 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlac
     Ok(out)
 }
 
-/// The first override whose pattern matches a tensor's name.
+/// Finds the first override whose pattern matches a tensor's name.
 fn first_match<'a>(
     overrides: &'a [Override],
     name: &str,
@@ -146,7 +146,7 @@ fn first_match<'a>(
     Ok(None)
 }
 
-/// The expert weights of all layers.
+/// Lists the expert weights of all layers.
 pub fn expert_weights(graph: &Graph) -> Vec<Value> {
     experts(graph, HostExperts::All)
 }
@@ -175,7 +175,7 @@ fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     graph.insts().filter_map(selected).map(source).collect()
 }
 
-/// The prologue, each layer, and the epilogue, with the bytes that no override places.
+/// Counts the bytes of the prologue, each layer, and the epilogue, without tensors that overrides place.
 fn units(
     graph: &Graph,
     n_layer: usize,

@@ -2,7 +2,7 @@
 
 use tpc_diag::{Diagnostic, codes};
 
-/// Proportions as the user gives them: at least one of them, finite, not negative, not all zero.
+/// Proportions of the user: at least one, finite, not negative, not all zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorSplit(Vec<f64>);
 
@@ -35,10 +35,10 @@ impl TensorSplit {
         Ok(TensorSplit(shares))
     }
 
-    /// A weight per device; devices without a proportion get 0.
+    /// Returns one weight per device; devices without a proportion get 0.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 when there are more proportions than devices.
+    /// Returns a [`Diagnostic`] TPC0400 if there are more proportions than devices.
     pub fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         if self.0.len() > devices {
             let n = self.0.len();

@@ -14,7 +14,7 @@ pub struct Unit {
 pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let first = units.iter().position(|u| u.bytes > 0).unwrap_or(0).max(1);
     let counted = units.len().saturating_sub(first).max(1) as f32;
-    // In the engine's precision, so that a layer on the border is on the same side.
+    // `f32` is the engine's precision: a layer at the border then gets the same stage.
     let mut sum = 0.0_f32;
     let mut ends: Vec<f32> = shares
         .iter()

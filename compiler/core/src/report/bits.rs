@@ -19,7 +19,7 @@ pub struct BitsReport {
 pub struct OtherBitsReport {
     /// `devices`, `shares`, `terms` or `late`.
     pub reason: &'static str,
-    /// How many.
+    /// The number of sums.
     pub sums: usize,
     /// The value of the first.
     pub first: String,
@@ -60,7 +60,7 @@ impl BitsReport {
         }
     }
 
-    /// A line of text.
+    /// Formats a line of text.
     pub(super) fn line(&self) -> String {
         if self.same {
             return "bits: those of one device\n".to_owned();

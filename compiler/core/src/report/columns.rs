@@ -32,7 +32,7 @@ const GAP: usize = 2;
 const WORDS: usize = 6;
 
 impl Columns {
-    /// A table with these headers.
+    /// Creates a table with these headers.
     pub(super) fn new(header: &[(&str, Align)]) -> Columns {
         let cells = header.iter().map(|(name, _)| (*name).to_owned()).collect();
         Columns {
@@ -82,7 +82,7 @@ impl Columns {
         }
     }
 
-    /// The width of each column in lines of `width` columns.
+    /// Computes the width of each column in lines of `width` columns.
     fn widths(&self, width: usize) -> Vec<usize> {
         let mut widths = vec![0; self.aligns.len()];
         for row in &self.rows {
@@ -109,7 +109,7 @@ impl Columns {
         widths
     }
 
-    /// The table in lines of at most `width` columns, each beginning with a blank.
+    /// Formats the table in lines of at most `width` columns, each with a leading blank.
     pub(super) fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         let mut out = String::new();

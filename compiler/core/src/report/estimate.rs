@@ -9,7 +9,7 @@ use crate::pipeline::{Breakdown, Estimate};
 /// Estimated times, in microseconds, and speeds of one sequence.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimateReport {
-    /// The engine whose speed it is.
+    /// The engine of this speed.
     pub engine: &'static str,
     /// Tokens in the cache when a token is decoded, and before the prompt.
     pub depth: u64,
@@ -35,7 +35,7 @@ pub struct EstimateReport {
     pub breakdown: BreakdownReport,
 }
 
-/// The speeds that an estimate stands for: nine of ten measured ones were within, of as many times as it is calibrated.
+/// The range of speeds around an estimate; nine of ten measured speeds were within it, if it is calibrated.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandReport {
     /// Half its width, as |ln(estimated / measured)|.
@@ -51,7 +51,7 @@ pub struct BandReport {
 }
 
 impl EstimateReport {
-    /// The estimate of a plan for a machine; `named` where somebody named it.
+    /// Reports the estimate of a plan for a machine; `named` is true if the user named the machine.
     pub fn new(
         e: &Estimate,
         topology: &Topology,

@@ -1,4 +1,4 @@
-//! The factors of each distinct layer, for whoever ports or checks an architecture: what `dump --stage factors` prints.
+//! The factors of each distinct layer, for porting or checking an architecture: the output of `dump --stage factors`.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::pipeline::CompiledModel;
 /// Activations that are named.
 const SHOWN: usize = 3;
 
-/// The factors of every distinct layer group of a plan.
+/// Formats the factors of every distinct layer group of a plan.
 pub fn render_factors(compiled: &CompiledModel) -> String {
     let graph = &compiled.planned.graph;
     let groups = &compiled.planned.layer_groups;
@@ -141,7 +141,7 @@ fn factor(
     let _ = writeln!(out, "        {}", passes(compiled, graph, f.leaf));
 }
 
-/// How many activations a factor runs through, and the first few names among them.
+/// Counts the activations that a factor runs through, and lists the first few names.
 fn passes(compiled: &CompiledModel, graph: &Graph, leaf: Var) -> String {
     let all = activations(graph, &compiled.planned.analysis, leaf);
     let mut names: Vec<String> = Vec::new();

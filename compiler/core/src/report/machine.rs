@@ -49,7 +49,7 @@ fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
 }
 
 impl MachineReport {
-    /// The machine of a placement.
+    /// Reports the machine of a placement.
     pub fn new(placement: &Placement) -> MachineReport {
         let topology = &placement.topology;
         let n = placement.devices.len();

@@ -121,7 +121,7 @@ pub struct EngineBuildReport {
 }
 
 impl EngineBuildReport {
-    /// The release that a placement is for; `None` for tpc.
+    /// Reports the release that a placement is for; `None` for tpc.
     pub fn new(placement: &Placement) -> Option<EngineBuildReport> {
         (placement.engine != Engine::Tpc).then(|| EngineBuildReport {
             engine: placement.build.engine.name(),
@@ -207,7 +207,7 @@ pub struct DeviceReport {
     pub layout_bytes: i64,
     /// The memory for inputs, intermediate values and outputs of the largest batch.
     pub compute_bytes: u64,
-    /// Of these, results of copies and collectives, at their own peak.
+    /// The part of `compute_bytes` for results of copies and collectives, at their own peak.
     pub staging_bytes: u64,
     /// Files that are loaded in addition to the model.
     #[serde(skip_serializing_if = "is_zero")]
@@ -232,9 +232,9 @@ const fn is_zero(bytes: &u64) -> bool {
 pub struct PoolReport {
     /// The positions of these devices.
     pub devices: Vec<usize>,
-    /// Bytes that the devices and the host take of it together.
+    /// The bytes of the pool that the devices and the host take together.
     pub total_bytes: u64,
-    /// Its bytes.
+    /// The bytes of the pool.
     pub capacity_bytes: u64,
     /// Bytes that the plan leaves to the system and the drivers.
     pub reserve_bytes: u64,
@@ -287,7 +287,7 @@ pub enum Ranges {
 }
 
 impl Ranges {
-    /// Number of indices per device.
+    /// Returns the number of indices per device.
     pub fn lens(&self) -> Vec<u64> {
         match self {
             Ranges::Single(r) => r.iter().map(|r| r[1]).collect(),
@@ -379,7 +379,7 @@ pub struct MirroredReport {
 }
 
 impl MirroredReport {
-    /// Bytes by all causes.
+    /// Sums the bytes of all causes.
     pub const fn total(&self) -> u64 {
         self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
     }
@@ -458,7 +458,7 @@ pub struct RewritingReport {
 }
 
 impl PlanReport {
-    /// The report with these findings, and the verdict that follows from them.
+    /// Returns the report with these findings, and the verdict that follows from them.
     pub fn with_findings(mut self, findings: Vec<Diagnostic>) -> PlanReport {
         self.diagnostics = findings;
         if self.has_errors() {

@@ -78,8 +78,8 @@ pub fn values(
     Err(d.help(help))
 }
 
-/// Per instruction of a placed graph, the position of the instruction of the model's graph that it comes from; `None`
-/// for copies. Placing keeps the order, adds copies, and may store a weight at several places.
+/// Maps each instruction of a placed graph to the position of its source in the model's graph; `None` for copies. Placing keeps
+/// the order, adds copies, and may store a weight at several places.
 fn sources(placed: &Graph, model: &Graph) -> Vec<Option<usize>> {
     let mut ops = model.insts().map(|(i, d)| (i.index(), &d.op));
     let mut last: Option<(usize, &Op)> = None;

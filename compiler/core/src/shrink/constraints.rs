@@ -27,7 +27,7 @@ pub(super) struct Constraints<'a> {
 }
 
 impl<'a> Constraints<'a> {
-    /// The constraints on the factors of both graphs.
+    /// Collects the constraints on the factors of both graphs.
     pub(super) fn new(joint: &'a Joint, sharded: &Graph) -> Constraints<'a> {
         let mut out = Constraints {
             joint,
@@ -111,7 +111,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// The ranges of a class divide the factors of these references to it.
+    /// Constrains the factors that the ranges of a class divide, given the references to the class.
     fn split(&mut self, class: Class, sharded: &Graph, refs: &[TreeLeaf]) {
         let space = &self.joint.factors.space;
         let data = sharded.class(class);
@@ -353,7 +353,7 @@ impl<'a> Constraints<'a> {
     }
 }
 
-/// The rows of a table that hashes in small models select from; 0 for another index.
+/// Returns the number of table rows that hashes select from in the small model; 0 for another index.
 fn hashed_rows(graph: &Graph, mut index: Value) -> u64 {
     while graph.def_op(index).is_layout() {
         index = graph.inst(graph.value(index).def.0).operands[0];

@@ -72,7 +72,8 @@ impl Joint {
         }
     }
 
-    /// An axis along which an index selects is the one that the index counts along, or a product of factors there.
+    /// Unifies the axis along which an index selects with the axis that the index counts along. If one of them is a product of
+    /// factors, it is recorded in `counted`.
     fn unify_indices(&mut self) {
         for (a, b) in indexed_axes(&self.graph, &self.factors) {
             let space = &mut self.factors.space;
@@ -204,7 +205,7 @@ fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     out
 }
 
-/// The operand that is an index, and the operand and axis along which it selects, for an op that looks up.
+/// Returns the index operand of a lookup, and the operand and axis along which it selects.
 fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
     let ty = |v: &Value| &graph.value(*v).ty;
     let types = |vs: &[Value]| -> Vec<_> { vs.iter().map(ty).collect() };

@@ -46,9 +46,9 @@ const WINDOW: u64 = 3;
 /// An axis that became smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResizedAxis {
-    /// A tensor that has it.
+    /// A tensor that has the axis.
     pub tensor: String,
-    /// Which axis.
+    /// The number of the axis.
     pub axis: usize,
     /// Its size in the model.
     pub from: u64,
@@ -186,7 +186,7 @@ fn elements(graph: &Graph) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
-/// The sizes of weights and states that changed.
+/// Lists the sizes of weights and states that changed.
 fn changes(large: &Graph, small: &Graph) -> Vec<ResizedAxis> {
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();

@@ -12,14 +12,14 @@ use super::joint::Joint;
 use super::position::position;
 use super::units::SmallSize;
 
-/// Why a graph cannot have other sizes.
+/// The reason why a graph cannot have other sizes.
 #[derive(Clone, Debug)]
 pub(super) struct SizeConflict {
     pub(super) inst: Inst,
     pub(super) why: String,
 }
 
-/// SmallSize sizes of the factors of a model and its sharded graph.
+/// The small sizes of the factors of a model and its sharded graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,
@@ -62,7 +62,7 @@ impl<'a> SmallSizes<'a> {
         }
     }
 
-    /// Instructions that do not take their operands, or make something else than is declared.
+    /// Lists instructions that do not accept their operands, or whose results differ from their declared types.
     fn mismatches(&self) -> Vec<Mismatch> {
         let graph = &self.joint.graph;
         let mut out = Vec::new();
@@ -105,13 +105,13 @@ impl<'a> SmallSizes<'a> {
         self.small.get(&v).map(|s| Dim::constant(s.size))
     }
 
-    /// The new size of a factor.
+    /// Returns the new size of a factor.
     pub(super) fn size(&self, v: Var) -> Option<Dim> {
         let space = &self.joint.factors.space;
         space.resize(v, &|v| self.of(v))
     }
 
-    /// The new size and ranges of a class.
+    /// Returns the new size and ranges of a class.
     pub(super) fn class(&self, class: Class, sharded: &Graph) -> (u64, Vec<Interval>) {
         let data = sharded.class(class);
         let found = self.split[class.index()].and_then(|(v, minor)| {

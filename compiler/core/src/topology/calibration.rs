@@ -1,4 +1,4 @@
-//! The calibration of a topology file: what its user measured.
+//! The calibration of a topology file: the factors from its user's measurements.
 
 use serde::Deserialize;
 use tpc_passes::machine::Way;

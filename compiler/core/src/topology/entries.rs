@@ -137,7 +137,7 @@ impl CardEntry<'_> {
     }
 }
 
-/// A card that is like no other: it states memory, bandwidth and arithmetic.
+/// Creates a card without `like`: the entry has to state memory, bandwidth and arithmetic.
 fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     let stated = [
         ("memory", entry.memory),
@@ -193,7 +193,7 @@ fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(
         .cure(format!("add them, or {instead}; `tpc devices` lists cards")))
 }
 
-/// A whole number between two.
+/// Returns a whole number between two limits.
 fn number_within(
     n: f64,
     low: f64,
@@ -234,7 +234,7 @@ entry! {
 }
 
 impl DeviceEntry<'_> {
-    /// How many alike.
+    /// Returns the number of alike devices.
     pub(super) fn count(&self, at: Place<'_>) -> Result<usize, TopologyError> {
         let Some(n) = number("count", self.count, at)? else {
             return Ok(1);
@@ -243,7 +243,7 @@ impl DeviceEntry<'_> {
         Ok(number_within(n, 1.0, MAX_ENTRIES as f64, "count", at)? as usize)
     }
 
-    /// The device.
+    /// Returns the device.
     pub(super) fn device(&self, at: Place<'_>, own: &[Card]) -> Result<FileDevice, TopologyError> {
         let card = words("card", self.card, at)?;
         let card = card.map(|c| card_named(&c, at.of_field(self.card), own));
@@ -276,7 +276,7 @@ impl DeviceEntry<'_> {
             profile.processor = Some(processor(at.of(raw))?);
         }
         let is_shared = (profile.processor).is_some_and(|p| p.memory == MemoryKind::Shared);
-        // A memory that is stated is all that plans may count on: the host's bytes are among them unless its memory is stated, too.
+        // A stated memory is the limit for plans. It includes the host's bytes unless the host's memory is stated, too.
         profile.pool = match (self.memory, profile.pool) {
             _ if !is_shared => None,
             (None, Some(pool)) => Some(pool),
@@ -301,7 +301,7 @@ impl DeviceEntry<'_> {
 }
 
 entry! {
-    /// A processor as files before this had it.
+    /// A processor in the syntax of earlier files.
     struct ProcessorEntry as "Processor" { units, clock, memory, int8 }
 }
 
@@ -351,7 +351,7 @@ entry! {
 }
 
 impl LinkEntry<'_> {
-    /// A link by its figures, or by its kind alone.
+    /// Reads a link by its figures, or by its kind alone.
     pub(super) fn read(
         raw: &RawValue,
         within: Place<'_>,
@@ -366,7 +366,7 @@ impl LinkEntry<'_> {
         }
     }
 
-    /// A link by its figures.
+    /// Reads a link by its figures.
     pub(super) fn figures(at: Place<'_>) -> Result<Link, TopologyError> {
         let entry: LinkEntry<'_> = super::error::parse(at)?;
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
@@ -401,7 +401,7 @@ entry! {
 }
 
 impl PairEntry<'_> {
-    /// The link, its devices by position or name.
+    /// Reads the link; its devices are given by position or name.
     pub(super) fn link(
         &self,
         at: Place<'_>,
@@ -435,7 +435,7 @@ impl PairEntry<'_> {
     }
 }
 
-/// A device by position or name.
+/// Finds a device by position or name.
 fn device_position(
     field: &str,
     raw: Raw<'_>,

@@ -1,4 +1,4 @@
-//! Why a topology file cannot be used, with the line and column and what to write.
+//! The reason why a topology file cannot be used, with the line and column and the correct text.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use ron::extensions::Extensions;
 use ron::value::RawValue;
 use serde::Deserialize;
 
-/// Why a topology file cannot be used.
+/// The reason why a topology file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     /// Line, from 1.
@@ -56,7 +56,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A whole file.
+    /// Returns the place of a whole file.
     pub(super) const fn whole(file: &'a str) -> Place<'a> {
         Place {
             file,
@@ -65,19 +65,19 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The text of the part.
+    /// Returns the text of the part.
     pub(super) fn text(self) -> &'a str {
         &self.file[self.offset..self.offset + self.len]
     }
 
-    /// The bytes of the part, from the start of the file.
+    /// Returns the start and the end of the part, in bytes from the start of the file.
     pub(super) const fn span(self) -> (usize, usize) {
         (self.offset, self.offset + self.len)
     }
 
-    /// The place of a value that was read from this file.
+    /// Returns the place of a value that was read from this file.
     pub(super) fn of(self, raw: &RawValue) -> Place<'a> {
-        // A raw value borrows from the text that it was read from: the distance of their addresses is its offset.
+        // A raw value borrows from the text of the file, so its offset is the distance of the addresses.
         let value = raw.trim().get_ron();
         let offset = (value.as_ptr() as usize).wrapping_sub(self.file.as_ptr() as usize);
         match self.file.get(offset..offset.saturating_add(value.len())) {
@@ -95,7 +95,7 @@ impl<'a> Place<'a> {
         raw.map_or(self, |r| self.of(r))
     }
 
-    /// An error here.
+    /// Creates an error at this place.
     pub(super) fn wrong(self, message: impl Into<String>) -> TopologyError {
         let (line, column) = position(&self.file[..self.offset]);
         TopologyError {
@@ -122,7 +122,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, Topology
         .map_err(|e| syntax_error(at, &e))
 }
 
-/// The message and cure of an error of the reader of RON, whose position counts from `at`.
+/// Converts an error of the RON reader to a message and a cure; its position counts from `at`.
 fn syntax_error(at: Place<'_>, e: &SpannedError) -> TopologyError {
     let (line, column) = position(&at.file[..at.offset]);
     let start = &e.span.start;

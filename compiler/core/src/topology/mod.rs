@@ -18,7 +18,7 @@ use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry
 pub use error::TopologyError;
 use error::{Place, parse};
 
-/// A topology file that makes sense.
+/// A valid topology file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopologyFile {
     /// The file's own cards, which take precedence over the table.
@@ -116,7 +116,7 @@ impl TopologyFile {
         })
     }
 
-    /// The position of the device of this name, case aside.
+    /// Returns the position of the device of this name, independent of case.
     pub fn named(&self, name: &str) -> Option<usize> {
         let is = |d: &FileDevice| d.name.eq_ignore_ascii_case(name.trim());
         self.devices.iter().position(is)

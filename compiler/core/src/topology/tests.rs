@@ -260,7 +260,7 @@ fn texts_that_are_no_ron_are_located() {
         assert_eq!(e.line, line, "{text}: {e}");
         assert!(e.column >= 1 && !e.message.is_empty());
     }
-    // A file that is as deep as it is long.
+    // A file whose nesting is as deep as its text is long.
     let deep = "(".repeat(100_000);
     assert!(TopologyFile::from_ron(&deep).is_err());
     assert!(

@@ -6,7 +6,7 @@ use tpc_passes::machine::{Link, LinkKind, MemoryKind};
 use super::error::{Place, TopologyError};
 use crate::units::{Unit, quantity};
 
-/// A value, not read yet.
+/// The unparsed text of a value.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
 /// Returns the text of a value without `Some(…)` around it; `None` for the value `None`.
@@ -19,13 +19,13 @@ fn inner(raw: &RawValue) -> Option<&str> {
     (text != "None").then_some(text)
 }
 
-/// The text between quotes, or the text.
+/// Returns the text between quotes, or the whole text.
 fn unquote(text: &str) -> &str {
     let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
     quoted.unwrap_or(text)
 }
 
-/// A quantity of a field, with or without a unit.
+/// Reads a quantity of a field, with or without a unit.
 pub(super) fn amount(
     field: &str,
     raw: Raw<'_>,
@@ -41,7 +41,7 @@ pub(super) fn amount(
     Ok(Some(n))
 }
 
-/// A quantity that is not zero.
+/// Reads a quantity that must not be zero.
 pub(super) fn positive(
     field: &str,
     raw: Raw<'_>,
@@ -59,7 +59,7 @@ pub(super) fn positive(
     }
 }
 
-/// A number of a field without a unit.
+/// Reads a number of a field without a unit.
 pub(super) fn number(
     field: &str,
     raw: Raw<'_>,
@@ -82,7 +82,7 @@ pub(super) fn number(
     }
 }
 
-/// A text of a field: a string, or a bare word.
+/// Reads a text of a field: a string, or a bare word.
 pub(super) fn words(
     field: &str,
     raw: Raw<'_>,
@@ -126,7 +126,7 @@ pub(super) fn flag(
     }
 }
 
-/// The kind of a memory.
+/// Reads the kind of a memory.
 pub(super) fn memory_kind(
     field: &str,
     raw: Raw<'_>,
@@ -154,7 +154,7 @@ pub(super) fn memory_kind(
     Err(at.wrong(message).cure("write Hbm, Gddr or Shared"))
 }
 
-/// The kind of a link by name.
+/// Returns the kind of a link by name.
 pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     let squeezed: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     Some(match squeezed.to_lowercase().as_str() {

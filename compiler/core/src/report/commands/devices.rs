@@ -46,7 +46,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
     }
 }
 
-/// The name of a device's buffers. Each backend counts its own devices.
+/// Returns the name of a device's buffers. Each backend counts its own devices.
 pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     let Some(device) = all.get(d) else {
         let why = "a tensor is placed on a device that is not there";
@@ -63,7 +63,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     })
 }
 
-/// The assumed order of devices, if they are unlike and options count them.
+/// Describes the assumed order of devices, if they differ and options refer to them by number.
 pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     let all = &placement.devices;
     let profile = |d: usize| {

@@ -27,7 +27,7 @@ pub(super) enum Family {
     IkLlamaCpp,
 }
 
-/// The command of a program for the placement of a plan.
+/// Builds the command of a program for the placement of a plan.
 pub(super) fn command(
     family: Family,
     path: &str,
@@ -90,7 +90,7 @@ fn refuse_files(
     }
 }
 
-/// The command with a split by layers in place of the plan's.
+/// Builds the command with a split by layers instead of the plan's split.
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,
@@ -103,7 +103,7 @@ pub(super) fn by_layers(
     words.filter(|_| fits).map(ShellCommand::new)
 }
 
-/// The overrides of tensors, as the program takes them.
+/// Returns the overrides of tensors in the program's syntax.
 fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     let word = |o: &Override| {
         if o.pattern.contains(',') {
@@ -123,7 +123,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     placement.overrides.iter().map(word).collect()
 }
 
-/// The words of the command in this split mode.
+/// Returns the words of the command in this split mode.
 fn words(
     path: &str,
     placement: &Placement,
@@ -209,7 +209,7 @@ fn beside_words(words: &[String]) -> Vec<String> {
     out
 }
 
-/// The name of a cache's type, as the programs spell it.
+/// Returns the programs' name of a cache's type.
 const fn cache_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Q8Kv => "q8_KV",
@@ -217,7 +217,7 @@ const fn cache_name(dtype: DType) -> &'static str {
     }
 }
 
-/// The proportions (`-ts`) that divide the model as the plan does.
+/// Returns the proportions (`-ts`) that divide the model as the plan does.
 fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
@@ -233,7 +233,7 @@ fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> O
     }
 }
 
-/// The layers of a plan of another kind, were it split by layers.
+/// Divides a plan of another mode by layers.
 fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<LayerPlacement> {
     let model = &compiled.model;
     let devices = placement.devices.len();
@@ -253,8 +253,8 @@ fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<La
     Some(resolved.layer_placement)
 }
 
-/// The layers of each device, the output counted as one: llama.cpp gives a device the layers whose positions are in its
-/// part of the sum, and so it divides them alike.
+/// Formats the layers of each device; the output counts as one. llama.cpp gives a device the layers whose positions are in its
+/// interval of the sum, so these proportions give the same division.
 fn layers_per_device(
     placement: &Placement,
     compiled: &CompiledModel,
@@ -284,7 +284,7 @@ fn layers_per_device(
     counts.iter().any(|&c| c > 0).then(|| shown.join(","))
 }
 
-/// Weights as small numbers: `1,1` for equal ones, else percentages.
+/// Reduces weights to small numbers: `1,1` for equal ones, else percentages.
 fn simplify(weights: &[f64]) -> String {
     let sum: f64 = weights.iter().sum();
     let first = weights.first().copied().unwrap_or(1.0);

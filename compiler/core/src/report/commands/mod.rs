@@ -28,7 +28,7 @@ pub struct Commands {
     /// llama.cpp's server with the same placement; `None` if it does not support the placement.
     #[serde(rename = "llama.cpp")]
     pub llama_cpp: Option<ShellCommand>,
-    /// Why llama.cpp does not have it.
+    /// The reason why `llama_cpp` is absent.
     #[serde(rename = "llama.cpp_reason")]
     pub llama_cpp_reason: Option<String>,
     /// The command that splits by layers, if llama.cpp does not support the planned split.
@@ -37,10 +37,10 @@ pub struct Commands {
     /// The order of devices that these commands assume, if the devices differ.
     #[serde(rename = "llama.cpp_order", skip_serializing_if = "Option::is_none")]
     pub llama_cpp_order: Option<String>,
-    /// ik_llama.cpp's server with the same placement, if that engine is asked for, or no other runs the file.
+    /// ik_llama.cpp's server with the same placement, if the plan is for that engine, or if only that engine runs the file.
     #[serde(rename = "ik_llama.cpp")]
     pub ik_llama_cpp: Option<ShellCommand>,
-    /// Why ik_llama.cpp does not have it.
+    /// The reason why `ik_llama_cpp` is absent.
     #[serde(rename = "ik_llama.cpp_reason")]
     pub ik_llama_cpp_reason: Option<String>,
     /// Further needs of the commands, if the planned file does not suffice.
@@ -48,7 +48,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The commands for the model at `path`; `machine` has the options that say the machine.
+    /// Builds the commands for the model at `path`; `machine` has the options for the machine.
     pub fn new(
         path: &str,
         machine: &[String],
@@ -109,7 +109,7 @@ impl Commands {
         out
     }
 
-    /// The same for a file without weights: the commands need the model that it describes.
+    /// Marks the commands of a file without weights: they need the model with its data.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
         if self.tpc.is_some() || self.ik_llama_cpp.is_some() {

@@ -8,7 +8,8 @@ pub(super) fn is_address(path: &str) -> bool {
     head.starts_with("http://") || head.starts_with("https://")
 }
 
-/// The first shard of a model of several files, which programs take for all of them; any other path as it is.
+/// Returns the first shard of a model of several files, which programs accept for all of them. Other paths are returned
+/// unchanged.
 pub(super) fn first_shard(path: &str) -> String {
     let (folder, name) = match path.rfind('/') {
         Some(at) => path.split_at(at + 1),
@@ -25,7 +26,7 @@ pub(super) fn first_shard(path: &str) -> String {
     }
 }
 
-/// A path as a word that no program takes for an option.
+/// Returns a path as a word that programs do not confuse with an option.
 pub(super) fn path_word(path: &str) -> String {
     if path.starts_with('-') {
         format!("./{path}")

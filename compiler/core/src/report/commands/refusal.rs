@@ -1,8 +1,8 @@
-//! Why a program cannot run a placement.
+//! The reason why a program cannot run a placement.
 
 use tpc_ggml::engines::Prediction;
 
-/// Why a program cannot run a placement.
+/// The reason why a program cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// The reason, as the predicate of the program's name.

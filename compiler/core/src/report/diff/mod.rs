@@ -38,12 +38,12 @@ pub struct PlanDiff {
     pub gone_findings: Vec<FindingReport>,
 }
 
-/// A value then and now.
+/// A value in both plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change<T> {
     /// In the earlier plan.
     pub old: T,
-    /// In this one.
+    /// In the newer plan.
     pub new: T,
 }
 
@@ -54,7 +54,7 @@ pub struct FactChange {
     pub what: &'static str,
     /// In the earlier plan.
     pub old: Fact,
-    /// In this one.
+    /// In the newer plan.
     pub new: Fact,
 }
 
@@ -94,11 +94,11 @@ pub struct TensorChange {
     pub layers: Vec<u32>,
     /// The place and split in the old plan, and the type if it differs; `None` if the tensor was absent.
     pub old: Option<String>,
-    /// Now.
+    /// The place and split in the newer plan.
     pub new: Option<String>,
 }
 
-/// A finding that came or went.
+/// A finding that only one of the plans has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FindingReport {
     /// Its code.
@@ -110,7 +110,7 @@ pub struct FindingReport {
 }
 
 impl PlanDiff {
-    /// The changes from `old`, which is in the file `since`, to `new`.
+    /// Compares `old`, from the file `since`, with `new`.
     pub fn new(since: &str, old: &Snapshot, new: &Snapshot) -> PlanDiff {
         let key = |s: &Snapshot| {
             let m = &s.model;
@@ -148,7 +148,7 @@ impl PlanDiff {
     }
 }
 
-/// A model in words.
+/// Describes a model.
 fn model(s: &Snapshot) -> String {
     let m = &s.model;
     let (params, bytes) = (
@@ -161,7 +161,7 @@ fn model(s: &Snapshot) -> String {
     )
 }
 
-/// The facts that differ.
+/// Lists the facts that differ.
 fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
     let word = |s: &str| Some(Fact::Word(s.to_owned()));
     let speed = |tps: Option<f64>, tokens: f64, us: f64| {
@@ -201,7 +201,7 @@ fn alike(a: &Fact, b: &Fact) -> bool {
     }
 }
 
-/// The places whose bytes or memory differ.
+/// Lists the places whose bytes or memory differ.
 fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
     let change = |old: Option<&Bytes>, new: Option<&Bytes>| {
         let same = match (old, new) {
@@ -249,7 +249,7 @@ fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     }
 }
 
-/// The tensors that differ, grouped where layers changed alike.
+/// Lists the tensors that differ, grouped by equal changes over layers.
 fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     let by_name = |all: &'_ [Tensor]| -> BTreeMap<String, Tensor> {
         all.iter().map(|t| (t.name.clone(), t.clone())).collect()
@@ -272,7 +272,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
             }),
         }
     };
-    // In the order of the new plan; those that are gone last.
+    // Tensors are in the order of the new plan; absent ones come last.
     for t in new {
         let old = before.get(&t.name);
         note(t, old.map(|o| in_words(o, Some(t))), Some(in_words(t, old)));
@@ -286,7 +286,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     out
 }
 
-/// The findings of `all` that `others` do not have: by code and entity, since messages have numbers in them.
+/// Lists the findings of `all` that `others` lacks. Findings are compared by code and entity, since messages contain numbers.
 fn findings(all: &[Finding], others: &[Finding]) -> Vec<FindingReport> {
     let key = |f: &Finding| (f.code.clone(), f.entity.clone());
     let mut left: BTreeMap<(String, String), usize> = BTreeMap::new();

@@ -75,7 +75,7 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    /// Number of indices per device.
+    /// Returns the number of indices per device.
     pub(super) fn lens(&self) -> Vec<u64> {
         let sum = |all: &[[u64; 2]]| all.iter().fold(0_u64, |s, r| s.saturating_add(r[1]));
         match self {
@@ -152,10 +152,10 @@ impl Snapshot {
         Snapshot::from_value(value)
     }
 
-    /// The part of a report that is compared.
+    /// Returns the part of a report that is compared.
     ///
     /// # Errors
-    /// When the report has a number that JSON does not.
+    /// Returns an error if the report has a number that JSON cannot represent.
     pub fn of(report: &PlanReport) -> Result<Snapshot, NoSnapshot> {
         let value = serde_json::to_value(report).map_err(|e| NoSnapshot::Json(e.to_string()))?;
         Snapshot::from_value(value)

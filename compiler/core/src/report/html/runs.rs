@@ -20,7 +20,7 @@ impl RangeTable {
         (!per_device.is_empty()).then(|| number_of(&mut self.0, per_device))
     }
 
-    /// The sets, by number.
+    /// Returns the sets, by number.
     pub(super) fn into_all(self) -> Vec<Vec<Runs>> {
         self.0
     }

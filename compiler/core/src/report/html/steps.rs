@@ -148,7 +148,7 @@ fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Ta
     }
 }
 
-/// A time with four significant digits, which is all that an estimate is good for.
+/// Rounds a time to four significant digits, which exceed the precision of an estimate.
 fn four_digits(us: f64) -> f64 {
     format!("{us:.3e}").parse().unwrap_or(us)
 }

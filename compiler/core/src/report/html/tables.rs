@@ -22,7 +22,7 @@ pub(super) struct PlaceData {
 }
 
 impl Tables {
-    /// The number of a place.
+    /// Returns the number of a place.
     pub(super) fn place(&mut self, graph: &Graph, place: Place) -> usize {
         let data = PlaceData {
             name: place_name(graph, place),

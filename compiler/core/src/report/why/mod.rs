@@ -1,4 +1,4 @@
-//! Why tensors are split as they are, factor by factor.
+//! The reasons for the splits of tensors, factor by factor.
 
 mod factor;
 pub(super) mod report;

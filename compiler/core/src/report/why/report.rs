@@ -4,7 +4,7 @@ use serde::Serialize;
 use tpc_ir::Dim;
 use tpc_passes::plan::Cost;
 
-/// Why a tensor, and those like it in other layers, are split as they are.
+/// The reasons for the split of a tensor, and of alike tensors in other layers.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhyReport {
     /// Name.
@@ -57,7 +57,7 @@ pub struct FactorReport {
     pub size: Size,
     /// A name for people, such as `kv heads`; `None` if the factor is in no weight or state.
     pub kind: Option<&'static str>,
-    /// Ranges end at multiples of this; null where quantisation blocks leave no such place.
+    /// Ranges end at multiples of this; null if quantisation blocks permit no such position.
     pub granule: Option<u64>,
     /// True if ranges may end inside blocks, which devices then share.
     pub shares_blocks: bool,
