@@ -22,7 +22,7 @@ pub struct Golden {
     pub logits: Vec<f32>,
 }
 
-/// The distance of logits from golden ones.
+/// The distance between logits and golden ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// `Σ(a − b)² / Σa²`.

@@ -12,7 +12,7 @@ pub type ProgressHook<'a> = dyn Fn() + Sync + 'a;
 /// A check of an advice and its plan, which may reword the advice. It returns true if the advice is shown.
 pub type AdviceCheck<'a> = dyn Fn(&mut Advice, &CompiledModel) -> bool + Sync + 'a;
 
-/// Whoever gives advice about the plans of one model.
+/// The adviser, with the model and the limits of its searches.
 #[derive(Clone, Copy)]
 pub struct Advisor<'a> {
     /// The model.
@@ -25,6 +25,6 @@ pub struct Advisor<'a> {
     pub engine: Engine,
     /// True if the user gave no shares, and the placement has the engine's own shares for `-sm layer`.
     pub implied_shares: bool,
-    /// The last check of an advice, which may reword it: whether it is shown.
+    /// The last check of an advice. It may reword the advice, and returns true if it is shown.
     pub vet: &'a AdviceCheck<'a>,
 }

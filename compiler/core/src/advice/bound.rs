@@ -15,7 +15,7 @@ use super::times::Times;
 use super::way_profile::WayProfile;
 use crate::pipeline::StoredBytes;
 
-/// The times with everything of a sort on the host, by one way to divide.
+/// The times with one kind of bytes entirely on the host, by one way to divide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extremes {
     /// The times with an empty host.
@@ -31,7 +31,7 @@ pub(super) struct Extremes {
 /// The bound on configurations.
 pub(super) struct Bound {
     pub(super) compute: Compute,
-    /// Per way to divide.
+    /// The profile of each way to divide.
     pub(super) known: Vec<WayProfile>,
     pub(super) extremes: Extremes,
 }
@@ -194,7 +194,7 @@ impl Bound {
             let left = all_layers.saturating_sub(floor.layers) as f64;
             out = out.interpolate(all, (gone / left.max(1.0)).min(1.0));
         }
-        // Weights are read once per batch: at worst, a prompt takes as long per batch as before.
+        // Weights are read once per batch: at worst, each of the smaller batches takes the time of a former batch.
         out.prompt *= asked_ubatch as f64 / point.ubatch.max(1) as f64;
         out
     }

@@ -1,8 +1,8 @@
-//! The sorts of things that configurations give up.
+//! The classes of configurations by the properties that they give up.
 
 use crate::placement::Placement;
 
-/// The sorts of things that a configuration gives up.
+/// The properties that a configuration gives up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Class {
     /// Context.

@@ -14,7 +14,7 @@ impl Default for Limits {
     }
 }
 
-/// The work of each sort of plan for one way to divide.
+/// The work of each kind of plan for one way to divide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
     /// A plan without programs.
@@ -85,7 +85,7 @@ impl Effort {
         enough
     }
 
-    /// Takes work that was done, however much is left.
+    /// Spends work that was done, even beyond the limit.
     pub(super) fn spend(&mut self, plans: usize, work: u64) {
         self.left = self.left.saturating_sub(work);
         self.tried += plans;

@@ -19,7 +19,7 @@ impl Search<'_> {
         }
         let last = self.space.last_level(point.chain);
         let (mut low, mut step) = (point.level, 1);
-        // Steps grow until one fits; the least is between the last two.
+        // Steps grow until a level fits; the lowest fitting level is then between the last two.
         let mut high = loop {
             let next = (low + step).min(last);
             match fits(next) {

@@ -7,7 +7,7 @@ use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
-/// Drafts that the search for a number of devices takes at most.
+/// The maximum number of drafts in the search for a number of devices.
 const DRAFTS: usize = 3;
 
 /// A number of devices that suffices for the unchanged request.
@@ -48,7 +48,7 @@ pub(super) fn growth(
     let counts = (0..affordable.min(DRAFTS)).map(|more| first + more);
     let counts: Vec<usize> = counts.filter(|&n| n <= MAX_DEVICES).collect();
     effort.spend(counts.len(), work * counts.len() as u64);
-    // The bound is a lower one: the first that is planned and fits.
+    // The bound is a lower bound, so take the first number whose plan fits.
     let tried = in_parallel(counts, |n| {
         let placement = Placement {
             split_mode: mode,

@@ -83,7 +83,7 @@ impl Search<'_> {
         work + reserve <= self.effort.left()
     }
 
-    /// Learns the times with all of each sort on the host.
+    /// Learns the times with each kind of bytes entirely on the host.
     fn learn_extremes(&mut self, plain: usize, none: Times, reserve: u64) {
         let at = self.origin(plain);
         let layers = self.space.n_block + 1;
@@ -124,7 +124,7 @@ impl Search<'_> {
         };
     }
 
-    /// Sketches the other ways that there is work for.
+    /// Sketches the other ways, as far as the work suffices.
     fn learn_ways(&mut self, sketches: &mut [Option<Sketch>], reserve: u64) {
         let mut points = Vec::new();
         for (way, sketch) in sketches.iter().enumerate() {

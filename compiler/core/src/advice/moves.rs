@@ -19,7 +19,7 @@ pub(super) struct Move {
     loses: BTreeSet<usize>,
     /// The overrides whose patterns gain it.
     gains: BTreeSet<usize>,
-    /// The overrides whose patterns are repeated for the layer, with the host as their place.
+    /// The overrides whose patterns are repeated for the layer, with the host as the place.
     repeats: BTreeSet<usize>,
     /// Per device, the bytes that leave it.
     pub(super) pinned: Vec<f64>,

@@ -1,4 +1,4 @@
-//! The advice of drafts: proved, checked once more, and in the order in which it is shown.
+//! The advice from drafts: proved, checked once more, and sorted for display.
 
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ pub(super) struct Chain {
     pub(super) first: OffloadOrder,
     /// The caches are on the host.
     pub(super) kv: bool,
-    /// Everything is there at once: a small model may be faster without any step from the host to a device.
+    /// True if everything is on the host: a small model may be faster without steps from the host to a device.
     pub(super) all: bool,
 }
 
@@ -15,7 +15,7 @@ pub(super) struct Chain {
 pub(super) enum OffloadOrder {
     /// Only the layers that edits of the user's own `-ot` move.
     Moves,
-    /// Experts, then whole layers.
+    /// First experts, then whole layers.
     Experts,
     /// Whole layers.
     Layers,
@@ -37,10 +37,10 @@ pub(super) struct Offload {
 /// A configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// The way to divide, by position.
+    /// The index of the way to divide.
     pub(super) way: usize,
     pub(super) chain: Chain,
-    /// The position in the chain: with each one more is on the host.
+    /// The level in the chain: each level has more on the host than the one before.
     pub(super) level: u64,
     /// The index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,

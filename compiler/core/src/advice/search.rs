@@ -26,7 +26,7 @@ use crate::placement::{Placement, SplitMode};
 const MILDER: f64 = 1.06;
 /// The required speedup of a point over one that gives up less.
 pub(super) const FASTER: f64 = 1.05;
-/// The part of a point's context that another has to have at least to give up no more.
+/// The part of a point's context that another point needs at least to count as having as much.
 const AS_MUCH: f64 = 0.75;
 /// The step of contexts, in cells.
 pub(super) const CELLS: u64 = 256;
@@ -49,7 +49,7 @@ pub(super) struct Search<'a> {
     insts: usize,
 }
 
-/// The sorts of things on the host: experts, whole layers, caches.
+/// Flags for the kinds of bytes on the host: experts, whole layers, caches.
 type OnHost = [bool; 3];
 
 /// A point with its estimated time per token.

@@ -83,7 +83,7 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let differs = match &placement.tensor_split {
         Some(asked) if alike(asked) => !alike(&shares),
         Some(asked) => *asked != shares,
-        // Without proportions, alike devices have alike shares.
+        // Without proportions, devices with equal memory have equal shares.
         None => !alike(&shares),
     };
     (shares.len() > 1 && differs).then_some(shares)

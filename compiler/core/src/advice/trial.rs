@@ -12,13 +12,13 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// The drafts that a full effort takes: memory is priced higher, then shares are shifted.
+/// The number of plans in a full effort: memory is priced higher, then shares are shifted.
 const FULL: u64 = 5;
 /// Drafts that correct the bound for one class.
 const DRAFTED: u64 = 6;
 /// Drafts of a full effort that look for the least on the host.
 const SHIFTED: u64 = 4;
-/// The part of another's time by the bound under which a point is surely faster: the bound errs.
+/// The ratio of two bounds on times below which one point is surely faster; the bounds are inexact.
 const CLEARLY: f64 = 0.85;
 /// Points of each class that may be drafted.
 const KEPT: usize = 3;
@@ -30,7 +30,7 @@ const MOVED: u64 = 4;
 /// The effort of a draft to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DraftEffort {
-    /// One plan, divided as its point says.
+    /// One plan, divided as the point requires.
     Once,
     /// All that a plan for its placement tries.
     Full,
@@ -314,7 +314,7 @@ impl Search<'_> {
             let next = next.map(|next| self.by_engine(&known, next));
             at = match next {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
-                // The bound may be too strict: a little less than it says.
+                // The bound may be too strict: try one level less.
                 _ if fits && at.level > self.space.first_level(at.chain) => Point {
                     level: at.level - 1,
                     ..at

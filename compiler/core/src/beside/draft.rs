@@ -160,7 +160,7 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     (devices, host)
 }
 
-/// True if a block has keys of its own, and so a cache.
+/// True if a block has keys of its own, and therefore a cache.
 fn has_keys(file: &GgufFile, of: u64) -> bool {
     let keys = ["attn_k.", "attn_qkv.", "attn_kv_a_mqa."];
     let mut tensors = file.header().tensors().iter();

@@ -54,7 +54,7 @@ pub(super) fn blocks(file: &GgufFile) -> u64 {
 
 /// The place of a file's blocks: the position of a device, or `None` for the host.
 pub(super) struct Blocks {
-    /// Per block, then of the output.
+    /// The place of each block, then of the output.
     places: Vec<Option<usize>>,
     /// True if every device has a part of every block.
     pub(super) is_split: bool,

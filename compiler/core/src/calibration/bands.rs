@@ -11,7 +11,7 @@ use tpc_passes::plan::{Estimate, ModelKind};
 /// The rows that a kind needs at least to have a band of its own.
 pub const LEAST_ROWS: usize = 4;
 
-/// The least band: measurements of one machine differ by as much from day to day.
+/// The least band: measurements of one machine differ by this much from day to day.
 const LEAST: f64 = 0.05;
 
 /// The least band of an estimate whose kind was never measured: half or double.
@@ -55,7 +55,7 @@ pub struct Cell {
 /// The error of an estimate on a row that was not used to fit the constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedError {
-    /// The kind of the row: every part is there.
+    /// The kind of the row, with all parts.
     pub key: CellKey,
     /// The publisher.
     pub source: String,
@@ -74,7 +74,7 @@ pub struct BandTable {
 pub struct Band {
     /// The error to expect, as |ln(estimated / true)|: nine of ten estimates stay within.
     pub error: f64,
-    /// The rows that say so.
+    /// The rows with these errors.
     pub rows: usize,
     /// The kinds without measurements; empty if the band is calibrated.
     pub not_calibrated_for: Vec<String>,

@@ -13,14 +13,14 @@ use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
 
-/// The plans that are made for the rows of a file, at most: each takes a part of a second.
+/// The maximum number of plans for the rows of a file; each takes a fraction of a second.
 const MAX_PLANS: usize = 16;
 
 /// The permitted relative difference between the parameters that a row states and the model's. Some programs count drafts and
 /// embeddings, others do not.
 const SAME_MODEL: f64 = 0.06;
 
-/// The least error that is stated: measurements of one machine differ by as much from day to day.
+/// The least residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
 /// A row with its bill.
@@ -68,7 +68,7 @@ pub struct CalibrationFit {
     pub calibration: Calibration,
     /// The rows that were used.
     pub rows: Vec<ReproducedRow>,
-    /// Rows and lines that were not, and why.
+    /// Rows and lines that were not used, with the reasons.
     pub left_out: Vec<Diagnostic>,
 }
 

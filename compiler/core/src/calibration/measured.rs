@@ -26,7 +26,7 @@ pub struct Measurement {
     pub gpu_layers: Option<u64>,
     /// Layers whose experts stay on the host.
     pub host_experts: Option<u64>,
-    /// llama.cpp's word for how the model is divided.
+    /// llama.cpp's word for the split mode.
     pub split_mode: Option<String>,
     /// The devices' shares.
     pub shares: Option<Vec<f64>>,

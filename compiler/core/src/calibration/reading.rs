@@ -10,7 +10,7 @@ pub const MAX_BYTES: u64 = 16 << 20;
 /// The most measurements of a file that are used.
 pub const MAX_ROWS: usize = 2000;
 
-/// The most lines that are complained about one by one.
+/// The maximum number of separate complaints about lines.
 const MAX_COMPLAINTS: usize = 20;
 
 /// A buffer that a log states.
@@ -31,9 +31,9 @@ pub struct Reading {
     pub rows: Vec<Measurement>,
     /// Buffers that a log states.
     pub buffers: Vec<LogBuffer>,
-    /// Lines that cannot be used, and why.
+    /// The complaints about lines that cannot be used.
     pub complaints: Vec<Diagnostic>,
-    /// Further such lines, which are counted alone.
+    /// The number of further such lines.
     pub further: usize,
 }
 

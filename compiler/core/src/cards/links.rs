@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(link.kind, LinkKind::PcieHost);
         let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
         assert_eq!(joined, [[0, 1], [2, 3]]);
-        // Cards of one kind are counted, wherever they stand in the list.
+        // Cards of one kind are counted at any position in the list.
         let (_, pairs) = between(&["3090", "4090", "3090"], Some(LinkKind::NvLink));
         let joined: Vec<[usize; 2]> = pairs.iter().map(|p| [p.a, p.b]).collect();
         assert_eq!(joined, [[0, 2]]);

@@ -71,7 +71,7 @@ pub enum Fabric {
         /// Devices of a board.
         devices: usize,
     },
-    /// Direct links between some devices of a board, which rings use in full.
+    /// Direct links between some devices of a board; rings use all links.
     Mesh {
         /// Bytes per second.
         bandwidth: f64,
@@ -195,12 +195,12 @@ impl Card {
     }
 }
 
-/// The cards that are known.
+/// The known cards.
 #[derive(Debug)]
 pub struct Table {
     /// The cards.
     pub cards: Vec<Card>,
-    /// Names that several cards share, with the name of the card that is most often meant.
+    /// Names that several cards share, with the name of the most common card.
     pub meant: Vec<(String, String)>,
     /// Names that several equally common cards share.
     pub several: Vec<String>,

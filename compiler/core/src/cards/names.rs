@@ -6,12 +6,12 @@
 
 use super::{Card, Table};
 
-/// The card that a name stands for.
+/// The card of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CardMatch<'a> {
     /// A card.
     Card(&'a Card),
-    /// The card that is most often meant by a name that others share.
+    /// The most common card of a name that others share.
     Meant {
         /// The card.
         card: &'a Card,
@@ -129,7 +129,7 @@ fn names(card: &Card) -> impl Iterator<Item = &str> {
 
 /// Finds the card of a name, first among `own`, then in the table.
 pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> {
-    // No card has a longer name, and comparing it would take time that the input decides.
+    // Longer names match no card, and the comparison would take unbounded time.
     if name.len() > 80 {
         return CardMatch::Unknown(Vec::new());
     }

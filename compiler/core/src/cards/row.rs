@@ -109,8 +109,8 @@ pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     })
 }
 
-/// The part of memory shared with the host that programs get, graphics and processor together: the rest is firmware's and the
-/// system's.
+/// The part of memory shared with the host that programs get, graphics and processor together. The rest belongs to firmware and
+/// system.
 pub(super) const SHARED_SHARE: f64 = 0.93;
 
 /// The approximate MiB of nvidia-smi's figure that programs do not get.

@@ -2,7 +2,7 @@
 
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
-/// Cells of the KV caches, which the symbols of the same names in graphs stand for.
+/// Cells of the KV caches; graphs have symbols of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
     /// The cells of layers with full attention.
@@ -32,8 +32,8 @@ impl CacheSizes {
         }
     }
 
-    /// Divides the cells among `sequences`. Each has the cells that it has alone with its part of the context. If the caches
-    /// were made for fewer sequences, all of them share all cells.
+    /// Divides the cells among `sequences`. Each sequence gets the cells for its part of the context. If the caches were made for
+    /// fewer sequences, all of them share all cells.
     pub fn divide(self, window: Option<Window>, ubatch: u64, sequences: u64) -> SequenceCells {
         let alone = |ctx_size: u64| CacheSizes::new(ctx_size, window, ubatch, 1).n_ctx_swa;
         let block = CELL_BLOCK as u64;

@@ -1,4 +1,4 @@
-//! From a model's graph to the programs of its devices, for one request.
+//! The passes from a model's graph to the programs of its devices, for one request.
 
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
@@ -65,7 +65,7 @@ impl Sharding {
         })
     }
 
-    /// Lowers the sharded graph, and takes needless work out of its programs.
+    /// Lowers the sharded graph, and removes redundant work from its programs.
     pub(super) fn lower(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
         let Sharding {
             planned,
@@ -88,7 +88,7 @@ impl Sharding {
     }
 }
 
-/// Plans, shards, rewrites, lowers and canonicalises a model's graph. Every graph on the way is verified.
+/// Plans, shards, rewrites, lowers and canonicalises a model's graph. Every intermediate graph is verified.
 pub(super) fn divide(
     graph: &Verified<stage::Model>,
     request: &PlanRequest,

@@ -195,7 +195,7 @@ impl Draft {
             ..
         } = prepared;
         let memory = self.memory;
-        // Every report tells the memory.
+        // Every report contains the memory.
         let count = || {
             memory.footprints(&programs);
         };

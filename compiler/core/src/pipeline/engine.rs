@@ -1,4 +1,4 @@
-//! The reasons why the engine that a plan is for cannot split tensors as the plan does.
+//! The reasons why an engine cannot split tensors as a plan for it does.
 
 use tpc_ggml::engines::{Devices, Prediction, SplitUse};
 use tpc_gguf::TensorName;

@@ -111,7 +111,7 @@ impl Fitting<'_> {
             if out.fits || !self.has_room(&out) {
                 break;
             }
-            // Divisions are large: one at a time.
+            // Divisions are large: drop the last one before making the next.
             let mut request = out.into_request();
             request.memory_price = price;
             out = self.plan(request)?;

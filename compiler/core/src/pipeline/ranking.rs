@@ -24,7 +24,7 @@ const HELD: usize = 2;
 pub(super) enum CompareScope {
     /// All.
     All,
-    /// All but groups in sequence that cost as much as a plain way that has room, at the least.
+    /// All ways except groups in sequence whose least cost reaches the cost of a plain way that fits.
     Promising,
 }
 

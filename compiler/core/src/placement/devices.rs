@@ -33,10 +33,10 @@ pub struct DeviceSpec {
 /// The most devices that a plan may be for.
 pub const MAX_DEVICES: usize = 64;
 
-/// The value of `--devices`; which devices these are depends on the topology.
+/// The value of `--devices`; the topology determines the devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceList {
-    /// All that the topology file lists; one device without a file.
+    /// All devices of the topology file; without a file, one device.
     #[default]
     All,
     /// A number of devices.
@@ -45,7 +45,7 @@ pub enum DeviceList {
     Named(Vec<DeviceItem>),
 }
 
-/// A device of a list, or several of one name.
+/// A device of a list, or several with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceItem {
     /// The CPU.

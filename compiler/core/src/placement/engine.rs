@@ -83,7 +83,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
 /// Reads a back end of ggml by its name.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     Backend::from_name(text).ok_or_else(|| {
         let known = Backend::ALL.map(Backend::name).join(", ");

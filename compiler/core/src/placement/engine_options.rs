@@ -1,4 +1,4 @@
-//! The options of an engine's command that change its memory, and which tpc itself does not have.
+//! The options of an engine's command that change its memory and that tpc itself lacks.
 
 use tpc_ir::DType;
 
@@ -9,7 +9,7 @@ pub struct EngineOptions {
     pub unified: bool,
     /// The program is a server: it computes the logits of the last token of each sequence.
     pub serves: bool,
-    /// The command does not say the sequences: a server then has several that share one cache.
+    /// True if the command does not set the number of sequences: a server then has several that share one cache.
     pub open_slots: bool,
     /// Caches of layers with a window have a cell per token of the context (`--swa-full`).
     pub whole_windows: bool,

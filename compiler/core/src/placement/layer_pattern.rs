@@ -9,7 +9,7 @@ use super::Override;
 pub struct LayerPattern {
     before: String,
     after: String,
-    /// The layers that the pattern names, of those that the model has.
+    /// The model's layers that the pattern names.
     layers: BTreeSet<u64>,
     /// True if the pattern writes runs of numbers as `[4-9]`.
     runs: bool,
@@ -22,8 +22,8 @@ const DOTS: [&str; 3] = [r"\.", "[.]", "."];
 const MAX_LAYERS: u64 = 1024;
 
 impl LayerPattern {
-    /// Reads an override's pattern for a model of `n_block` layers with these tensors; `None` if the pattern names layers in
-    /// another form.
+    /// Reads an override's pattern for a model of `n_block` layers with these tensors. Returns `None` if the pattern names layers
+    /// in another form.
     pub fn parse<'n>(
         of: &Override,
         n_block: u64,

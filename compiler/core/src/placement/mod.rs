@@ -75,7 +75,7 @@ impl SplitMode {
     }
 }
 
-/// The options that a plan is made under.
+/// The options of a plan.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// The devices.
@@ -115,7 +115,7 @@ pub struct Placement {
     pub build: &'static Build,
     /// The back end of all devices, if the user names one; otherwise each device has its card maker's.
     pub backend: Option<Backend>,
-    /// The options of that engine's command which change its memory.
+    /// The options of the engine's command that change its memory.
     pub engine_options: EngineOptions,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
@@ -180,10 +180,11 @@ impl Placement {
     }
 }
 
-/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`, and `ik_llama.cpp` `graph`.
+/// Reads a split mode: `auto`, `none`, `layer` or `tensor`. Synonyms of `tensor` are llama.cpp's `row` and `ik_llama.cpp`'s
+/// `graph`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     match text {
         "auto" => Ok(SplitMode::Auto),
@@ -222,7 +223,7 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
 /// Reads a drafting strategy by llama.cpp's name. Only drafting by the model's own blocks is planned.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     match text {
         "none" => Ok(Drafting::None),
@@ -235,10 +236,10 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     }
 }
 
-/// Reads whether sums over devices are to have the bits of one device: `on`, `off`, or `auto`.
+/// Reads the order of sums over devices: `on` requires the bits of one device. The other values are `off` and `auto`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     match text {
         "auto" => Ok(SumOrder::Auto),
@@ -255,10 +256,10 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     }
 }
 
-/// Reads whether attention is fused: `on`, `off`, or `auto`, which fuses it.
+/// Reads the option for fused attention: `on`, `off`, or `auto`, which fuses it.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
     match text {
         "on" | "auto" | "1" | "-1" | "true" | "enabled" => Ok(true),
@@ -276,7 +277,7 @@ pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
 /// Reads the kind of link between cards.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     let known = |k: &LinkKind| k.name().eq_ignore_ascii_case(text.trim());
     LinkKind::STATED.into_iter().find(known).ok_or_else(|| {
@@ -289,7 +290,7 @@ pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
 /// Checks that an engine has caches of a type.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
+/// Returns a [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
 pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<(), Diagnostic> {
     if !dtype.is_ik() || engine == Engine::IkLlamaCpp {
         return Ok(());

@@ -12,7 +12,7 @@ use tpc_diag::{Diagnostic, codes};
 pub enum Target {
     /// On the host.
     Host,
-    /// On one device, whole, by position.
+    /// One device, by position, with the whole tensor.
     Device(usize),
     /// Whole on every device.
     Mirrored,
@@ -181,7 +181,7 @@ impl OverridePattern {
 /// Reads lists of `REGEX=PLACE` for these devices.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0410 as [`OverridePattern::parse_list`] and [`OverridePattern::among`] say.
+/// Returns the [`Diagnostic`]s TPC0410 of [`OverridePattern::parse_list`] and [`OverridePattern::among`].
 pub fn parse_overrides(
     given: &[String],
     devices: &[DeviceSpec],
@@ -300,7 +300,7 @@ mod tests {
             .matches("blk.1.ffn_up_exps.weight")
             .expect_err("too many steps");
         assert_eq!((refused.code.id, refused.help.is_some()), ("TPC0410", true));
-        // Without backreferences and lookaround it takes no longer than any other.
+        // Without backreferences and lookaround matching takes linear time.
         let given = ["(.+)+(.+)+(.+)+#=host".to_owned()];
         let found = parse_overrides(&given, &devices).expect("an override");
         assert_eq!(found[0].matches("blk.1.ffn_up_exps.weight"), Ok(false));

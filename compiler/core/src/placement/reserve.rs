@@ -60,7 +60,7 @@ impl Reserve {
     /// Reads `1GiB`, `512 MiB`, `0`, or a list such as `2GiB,1GiB`.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for anything else.
+    /// Returns a [`Diagnostic`] TPC0400 for any other text.
     pub fn parse(text: &str) -> Result<Reserve, Diagnostic> {
         let mut bytes = Vec::new();
         for part in text.split(',') {
@@ -123,7 +123,7 @@ mod tests {
         for text in ["1GiB", "0", "512MiB", "2GiB,0", "1000000001B"] {
             assert_eq!(Reserve::parse(text).expect(text).to_string(), text);
         }
-        // llama.cpp counts MiB; here a number alone counts bytes, and so few are not meant.
+        // llama.cpp counts MiB; here a plain number counts bytes, and a small one is rejected as a likely mistake.
         for bad in ["1024", "", "1GiB,", "-1GiB", "1 GB/s", "lots", "inf"] {
             let found = Reserve::parse(bad).expect_err(bad);
             assert_eq!(

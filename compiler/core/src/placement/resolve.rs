@@ -82,13 +82,13 @@ pub struct OverriddenPlaces {
     host_expert_tensors: usize,
 }
 
-/// Steps that all patterns take on all tensors together.
+/// The limit of the steps of all patterns on all tensors together.
 const PATTERN_STEPS: usize = 20_000_000;
 
 /// Matches the user's patterns against the tensors of a model's graph, once for all ways to divide it.
 ///
 /// # Errors
-/// TPC0410 when a pattern takes more than its part of the steps.
+/// Returns TPC0410 if a pattern exceeds its part of the steps.
 pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlaces, Diagnostic> {
     let mut out = OverriddenPlaces {
         places: BTreeMap::new(),

@@ -55,7 +55,7 @@ impl TensorSplit {
 /// Reads `3,1` as the weights of `devices` devices.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`] say.
+/// Returns the [`Diagnostic`]s TPC0400 of [`TensorSplit::parse`] and [`TensorSplit::among`].
 pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagnostic> {
     TensorSplit::parse(text)?.among(devices)
 }

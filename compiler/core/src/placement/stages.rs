@@ -1,4 +1,4 @@
-//! Pipelines: which layers each device or group of devices runs.
+//! Pipelines: the layers of each device or group of devices.
 
 /// A layer, the prologue or the epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

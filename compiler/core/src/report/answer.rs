@@ -1,4 +1,4 @@
-//! The answer: whether the model fits, how fast it is, why it is split so, and the commands that run it.
+//! The answer: the fit, the speed, the reason for the split, and the commands that run the model.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::placement::SplitMode;
 /// The columns of a line's label.
 const LABEL: usize = 8;
 
-/// The place with the least room: its bytes, and those that it may use.
+/// The place with the least room, with its bytes and the usable bytes.
 struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,

@@ -14,7 +14,7 @@ pub struct BitsReport {
     pub others: Vec<OtherBitsReport>,
 }
 
-/// Sums that may have other bits for one reason.
+/// Sums that may differ in bits for one reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherBitsReport {
     /// `devices`, `shares`, `terms` or `late`.

@@ -1,4 +1,4 @@
-//! Cards as a table, one in full, and as JSON.
+//! Cards as a table, a single card with all facts, and cards as JSON.
 
 use serde::Serialize;
 use tpc_passes::machine::{Link, MemoryKind};

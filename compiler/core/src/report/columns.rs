@@ -51,7 +51,7 @@ impl Columns {
         self.rows.push(Row::Heading(text));
     }
 
-    /// Leaves out the columns whose cells below the header all satisfy `empty`.
+    /// Removes the columns whose cells below the header all satisfy `empty`.
     pub(super) fn without_columns(&mut self, of: &[&str], empty: impl Fn(&str) -> bool) {
         let Some(Row::Cells(header)) = self.rows.first() else {
             return;
@@ -93,7 +93,7 @@ impl Columns {
             }
         }
         let gaps = 1 + GAP * widths.len().saturating_sub(1);
-        // Words first, then anything: the widest column gives a place each time.
+        // Words are shortened first, then any column: the widest column loses one place at a time.
         for (left_only, least) in [(true, WORDS), (false, 1)] {
             while widths.iter().sum::<usize>() + gaps > width {
                 let shrinkable = widths.iter_mut().zip(&self.aligns);

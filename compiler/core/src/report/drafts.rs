@@ -1,4 +1,4 @@
-//! The part of a plan that is there for drafts: blocks that guess further tokens ahead.
+//! The part of a plan for drafts: blocks that predict further tokens.
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};

@@ -1,4 +1,4 @@
-//! The estimate of a plan, and how sure it is.
+//! The estimate of a plan, and its reliability.
 
 use serde::Serialize;
 use tpc_passes::machine::{Backend, Engine, Topology};

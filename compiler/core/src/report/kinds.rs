@@ -21,7 +21,7 @@ pub struct TensorRow {
     pub dtypes: Vec<&'static str>,
     /// Shape, as in `4096×1024`.
     pub shape: String,
-    /// Split, as in `axis 1` or `mirrored`; of a tensor on one place, the place.
+    /// The split, as in `axis 1` or `mirrored`; for a tensor on one place, the place.
     pub split: String,
     /// Indices per device along the split axis.
     pub lens: Vec<u64>,

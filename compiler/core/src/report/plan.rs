@@ -135,7 +135,7 @@ impl EngineBuildReport {
 /// A configuration that was planned and fits.
 #[derive(Clone, Debug, Serialize)]
 pub struct AdviceReport {
-    /// The options in place of those that were given.
+    /// The options that replace the given ones.
     pub options: String,
     /// Decoded tokens per second.
     pub decode_tps: f64,
@@ -149,7 +149,7 @@ pub struct AdviceReport {
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// The properties that it gives up, in words.
+    /// A description of the losses.
     pub price: String,
 }
 
@@ -318,7 +318,7 @@ pub struct TrafficReport {
     pub all_to_all: u64,
     /// Copies between the host and devices.
     pub copies: u64,
-    /// Bytes that enter them, one participant's operand each.
+    /// The bytes of their operands, counting one participant each.
     pub bytes: u64,
 }
 
@@ -346,7 +346,7 @@ impl From<Traffic> for TrafficReport {
 /// The part of the drafts in a plan. The plan's own numbers include it.
 #[derive(Clone, Debug, Serialize)]
 pub struct DraftsReport {
-    /// Blocks that draft; each guesses one token.
+    /// Blocks that draft; each predicts one token.
     pub blocks: u64,
     /// Bytes per device.
     pub devices: Vec<DraftBytes>,
@@ -361,7 +361,7 @@ pub struct DraftsReport {
 pub struct DraftBytes {
     /// Name.
     pub name: String,
-    /// Weights of these blocks, without those that they share with the model.
+    /// The weights of these blocks, without weights that they share with the model.
     pub weights_bytes: u64,
     /// Their KV caches.
     pub kv_bytes: u64,

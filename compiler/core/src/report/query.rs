@@ -1,4 +1,4 @@
-//! Values by the names that people give to `tpc plan --why`.
+//! Values by the names that users pass to `tpc plan --why`.
 
 use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};

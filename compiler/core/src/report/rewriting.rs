@@ -1,4 +1,4 @@
-//! The rewritten graph, with how it came about.
+//! The rewritten graph, with the rules that were applied.
 
 use std::fmt::Write;
 

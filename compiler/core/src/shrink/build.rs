@@ -9,7 +9,7 @@ use tpc_ir::{AxisTree, ClassData, ClassRef, DType, Graph, Op, RANK, Sharding, Te
 use super::joint::{Joint, TreeLeaf};
 use super::sizes::SmallSizes;
 
-/// The sizes of one of the two graphs: its values, and which of the joint graph they are.
+/// The sizes of one of the two graphs, and the map from its values to the joint graph.
 struct GraphSizes<'a> {
     sizes: &'a SmallSizes<'a>,
     joint: &'a dyn Fn(Value) -> Value,

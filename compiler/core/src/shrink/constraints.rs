@@ -72,7 +72,7 @@ impl<'a> Constraints<'a> {
         changed
     }
 
-    /// Fixes all that an instruction reads and makes.
+    /// Fixes all factors of an instruction's operands and results. Returns true if a factor was not fixed before.
     pub(super) fn fix_all(&mut self, inst: Inst) -> bool {
         let data = self.joint.graph.inst(inst);
         let mut changed = false;

@@ -12,7 +12,7 @@ pub struct Departure {
     pub layer: Option<u32>,
     /// The instruction of the large programs.
     pub large: String,
-    /// The instruction of the small ones.
+    /// The instruction of the small program.
     pub small: String,
 }
 

@@ -1,4 +1,4 @@
-//! The model and the sharded graph as one, so that a factor of one is a factor of the other.
+//! The model and the sharded graph as one graph, with common factors.
 
 use std::collections::HashMap;
 
@@ -97,7 +97,7 @@ impl Joint {
         }
     }
 
-    /// Makes the shardings' trees one with the factors of their axes.
+    /// Unifies the shardings' trees with the factors of their axes.
     fn import_trees(&mut self, sharded: &Graph) {
         for (v, data) in sharded.values() {
             let at = self.sharded[v.index()];
@@ -227,7 +227,7 @@ fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }
 
-/// Makes a sharding's tree one with the factors of its axis.
+/// Unifies a sharding's tree with the factors of its axis.
 fn import(
     space: &mut Space,
     axis: Var,

@@ -1,4 +1,4 @@
-//! The kinds of sharded layers: alike layers have ops, types, places, shardings and live-out values in common.
+//! The kinds of sharded layers. Layers of one kind have equal ops, types, places, shardings and live-out values.
 
 use tpc_ir::{Class, Graph, Inst, Interval, Op, Place, Sharding, TensorType, Value};
 use tpc_passes::layers::{Shape, View, shape};

@@ -87,7 +87,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let all = |&(kind, layer): &(usize, u32)| {
         let alike = kinds.iter().filter(|(_, k)| **k == kind);
         let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
-        // The last one of the kind before it, or else the first.
+        // The last remaining layer of the kind up to `l`, or else the first.
         let stand_in = |l: u32| {
             let mut before = of_kind.clone().filter(|&k| k <= l);
             before.next_back().or_else(|| of_kind.clone().next())

@@ -67,9 +67,9 @@ pub struct ShrunkModel {
     pub sharded: Verified<stage::Sharded>,
     /// The programs of its devices.
     pub programs: Verified<stage::Programs>,
-    /// The window of layers that have one.
+    /// The window of the layers that have a window.
     pub window: Option<Window>,
-    /// The layers that it has, each with those that it stands for, itself included.
+    /// Its layers, each with the layers that it replaces, itself included.
     pub layers: Vec<(u32, Vec<u32>)>,
     /// The sizes that changed, of each kind of tensor once.
     pub sizes: Vec<ResizedAxis>,
@@ -80,7 +80,7 @@ pub struct ShrunkModel {
 }
 
 impl ShrunkModel {
-    /// Notes on how the small model stands for the large one.
+    /// Reports a difference in form between the small and the large programs.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let departure = self.departure.as_ref().map(|d| {
             let layer = d.layer.map_or_else(

@@ -129,7 +129,7 @@ impl<'a> SmallSizes<'a> {
 struct Mismatch {
     inst: Inst,
     why: String,
-    /// The factor that has another size, and the size that follows from the operands.
+    /// The factor with another size, and the size that the operands require.
     says: Option<(Var, u64)>,
 }
 

@@ -7,7 +7,7 @@ use tpc_passes::machine::{Calibration, Engine};
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};
 
-/// The most rows that a file may say it was fitted to.
+/// The maximum number of rows that a file may state.
 const MAX_ROWS: f64 = 1e6;
 
 /// The default of the residual error, if a file does not state it.

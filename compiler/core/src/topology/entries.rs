@@ -1,4 +1,4 @@
-//! The entries of a topology file. Their values are kept as text until the entry is known.
+//! The entries of a topology file. Their values are kept as text until the kind of the entry is known.
 
 use ron::value::RawValue;
 use serde::Deserialize;
@@ -171,7 +171,7 @@ fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     })
 }
 
-/// Refuses an entry that lacks one of these fields.
+/// Returns an error if the entry lacks one of these fields.
 fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(), TopologyError> {
     let lacks: Vec<&str> = fields
         .iter()
@@ -208,7 +208,7 @@ fn number_within(
     Err(at.wrong(format!("{field} cannot be {n}")).cure(cure))
 }
 
-/// Takes the memory, the bandwidth and the arithmetic that an entry states, in this order.
+/// Sets the memory, the bandwidth and the arithmetic that an entry states, in this order.
 fn fill(
     profile: &mut DeviceProfile,
     [memory, bandwidth, flops]: [Raw<'_>; 3],

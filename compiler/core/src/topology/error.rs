@@ -114,7 +114,7 @@ fn position(before: &str) -> (usize, usize) {
     (line, last.chars().count() + 1)
 }
 
-/// Reads the value at a place, which is a whole file or a value that RON has recognised.
+/// Reads the value at a place: a whole file, or a value that the RON reader has delimited.
 pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, TopologyError> {
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options

@@ -156,7 +156,7 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
     })
 }
 
-/// Gives devices of equal names their positions.
+/// Appends their positions to the names of devices with equal names.
 fn name_apart(devices: &mut [FileDevice]) {
     let names: Vec<String> = devices.iter().map(|d| d.name.to_lowercase()).collect();
     for (i, d) in devices.iter_mut().enumerate() {

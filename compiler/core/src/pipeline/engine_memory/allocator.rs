@@ -61,7 +61,7 @@ impl Allocator {
         start
     }
 
-    /// Gives a range back.
+    /// Releases a range.
     pub(super) fn release(&mut self, start: u64, bytes: u64) {
         let len = self.round_up(bytes);
         if len == 0 {

@@ -1,5 +1,4 @@
-//! The engine's graph for a batch, from the model's: which results are views, which ops write over their operands, and how
-//! large the others are.
+//! The engine's graph for a batch, from the model's: views, ops that write over their operands, and the sizes of other results.
 
 use tpc_ir::op::{InputKind, NormKind};
 use tpc_ir::{Bindings, DType, Graph, Inst, InstData, Op, RANK, Symbol, TensorType, Value};

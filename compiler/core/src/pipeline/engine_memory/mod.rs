@@ -135,7 +135,7 @@ impl PlacedModel<'_> {
         out: &mut BTreeMap<Place, Footprint>,
     ) {
         let back_end = self.facts.of(&self.placement.backends());
-        // Devices that share tensors are one to the scheduler.
+        // To the scheduler, devices that share tensors are one device.
         let host = self.layers.stages.len();
         let place = |v: Value| match self.places.owner(v) {
             Owner::Host => Some(host),

@@ -11,7 +11,7 @@ use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 pub(super) struct Scheduler<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) back_end: BackendMemory,
-    /// The number of devices, which is the place of the host.
+    /// The number of devices, which is also the index of the host.
     pub(super) host: usize,
     /// True if several batches are in flight at once.
     pub(super) is_pipeline: bool,
@@ -20,7 +20,7 @@ pub(super) struct Scheduler<'a> {
 /// The copies of each tensor at each other place that reads it.
 type Copies = BTreeMap<(Id, usize), Vec<Id>>;
 
-/// Ops of one place in sequence, with the tensors that are copied to it before they run.
+/// Consecutive ops of one place, with the tensors that are copied there first.
 struct Section {
     place: usize,
     copied: Vec<(Id, Id)>,
@@ -57,7 +57,7 @@ impl Scheduler<'_> {
         ScheduledGraph { graph, first }
     }
 
-    /// Gives every op a place.
+    /// Assigns a place to every op.
     fn assign(&self, graph: &mut Tensors) {
         for i in 0..graph.order.len() {
             let id = graph.order[i];
@@ -141,7 +141,7 @@ impl Scheduler<'_> {
         for id in graph.order.clone() {
             let here = place(graph, id);
             let last = &sections[sections.len() - 1];
-            // The memory of one weight from elsewhere serves for the next.
+            // The copy of the next weight from another place reuses the memory of the last one.
             let other_weight = |&s: &Id| graph.all[s].is_stored() && place(graph, s) != here;
             let renewed = !last.copied.is_empty() && graph.all[id].weight.iter().any(other_weight);
             if !is_view(graph, id) && (here != last.place || renewed) {

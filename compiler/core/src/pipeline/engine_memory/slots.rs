@@ -10,7 +10,7 @@ use tpc_models::Drafting;
 /// The sizes of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// Cells of each of the caches that sequences have to themselves, or of the one that they share.
+    /// The cells of each cache: one cache per sequence, or one shared cache.
     each: u64,
     /// The same for layers with a window.
     each_window: u64,

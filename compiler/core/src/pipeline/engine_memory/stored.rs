@@ -18,7 +18,7 @@ pub(super) enum Owner {
     Host,
     /// The devices of a stage.
     Stage(usize),
-    /// One device, whole.
+    /// One device has it whole.
     Device(usize),
 }
 
@@ -159,7 +159,7 @@ impl Places<'_> {
         }
     }
 
-    /// Adds a weight's or state's bytes to each place that has a part of it.
+    /// Adds a weight's or state's bytes to each place that has a part.
     fn add(
         &self,
         cut: &TensorCut<'_>,

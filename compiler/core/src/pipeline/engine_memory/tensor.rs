@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Rows,
     /// Any other op.
     Plain,
-    /// A view of another tensor: no op.
+    /// A view of another tensor, which is not an op.
     View,
     /// An op that writes into another tensor.
     Write,

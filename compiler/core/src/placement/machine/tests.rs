@@ -99,7 +99,7 @@ fn the_first_of_a_file_and_those_that_are_named() {
     let m = machine("FAR, left", FILE).expect("two");
     assert_eq!(names(&m), ["far", "left"]);
     assert_eq!(m.topology.link_between(0, 1), Link::new(1e9, 90.0));
-    // Beyond the list the last profile counts, which the topology lists once.
+    // Further devices have the last profile, which the topology lists once.
     let m = machine("5", FILE).expect("five");
     assert_eq!(names(&m), ["left", "right", "far#2", "far#3", "far#4"]);
     assert_eq!(m.topology.devices.len(), 3);

@@ -1,4 +1,4 @@
-//! The word of a command that says the model.
+//! The word of a command for the model.
 
 use tpc_gguf::SplitName;
 

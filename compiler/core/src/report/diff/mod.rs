@@ -32,9 +32,9 @@ pub struct PlanDiff {
     pub places: Vec<PlaceChange>,
     /// The tensors whose type, place or split differ. Tensors of alike layers are listed once.
     pub tensors: Vec<TensorChange>,
-    /// Findings that were not there.
+    /// Findings of the newer plan that the earlier one lacks.
     pub new_findings: Vec<FindingReport>,
-    /// Findings that are there no more.
+    /// Findings of the earlier plan that the newer one lacks.
     pub gone_findings: Vec<FindingReport>,
 }
 
@@ -75,11 +75,11 @@ pub enum Fact {
 pub struct PlaceChange {
     /// The name in the new plan, or in the old one if the new one lacks the place.
     pub name: String,
-    /// All bytes then.
+    /// All bytes in the earlier plan.
     pub old_bytes: Option<u64>,
     /// All bytes now.
     pub new_bytes: Option<u64>,
-    /// Memory then.
+    /// The memory in the earlier plan.
     pub old_capacity_bytes: Option<u64>,
     /// Memory now.
     pub new_capacity_bytes: Option<u64>,
@@ -90,7 +90,7 @@ pub struct PlaceChange {
 pub struct TensorChange {
     /// The name without the layer.
     pub tensor: String,
-    /// The layers; empty for one outside layers.
+    /// The layers; empty for a tensor outside of layers.
     pub layers: Vec<u32>,
     /// The place and split in the old plan, and the type if it differs; `None` if the tensor was absent.
     pub old: Option<String>,

@@ -112,7 +112,7 @@ pub(super) struct Finding {
 pub enum NoSnapshot {
     /// It is not JSON.
     Json(String),
-    /// It is an array: of several plans, or of something else.
+    /// It is an array, of several plans or of other values.
     Array,
     /// It is not an object that tpc printed for a plan.
     NoPlan(String),

@@ -93,7 +93,7 @@ pub(super) struct PageData {
     flows: Vec<Vec<Step>>,
     stretches: Vec<Stretch>,
     ranges: Vec<Vec<Vec<Vec<u64>>>>,
-    /// One token, one prompt batch.
+    /// The batches: one token, and one prompt batch.
     batches: [Batch; 2],
 }
 

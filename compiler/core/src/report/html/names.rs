@@ -1,4 +1,4 @@
-//! Names without the layer's number, so that alike layers have alike names.
+//! Names without the layer's number. Tensors of alike layers then have equal names.
 
 use serde::Serialize;
 

@@ -13,7 +13,7 @@ use crate::pipeline::CompiledModel;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;
 
-/// A number per device, or one that is the same for all.
+/// One number per device, or one number for all devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Each<T> {
@@ -31,7 +31,7 @@ impl<T: Copy + PartialEq + Default> Each<T> {
     }
 }
 
-/// An instruction that takes time.
+/// A timed instruction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Step {
     op: String,

@@ -1,4 +1,4 @@
-//! One factor of a tensor: the verdict on it as data and in words.
+//! One factor of a tensor: its verdict as data and as text.
 
 use tpc_ir::{Class, Inst};
 use tpc_passes::plan::{

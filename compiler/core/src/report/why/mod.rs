@@ -16,7 +16,7 @@ use super::plan::TensorReport;
 use crate::format::lens;
 use crate::pipeline::CompiledModel;
 
-/// Explains the splits of these values of the placed graph, values of alike layers together.
+/// Explains the splits of these values of the placed graph. Values of alike layers are explained together.
 pub fn explain(
     compiled: &CompiledModel,
     values: &[Value],

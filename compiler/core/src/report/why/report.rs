@@ -19,7 +19,7 @@ pub struct WhyReport {
     pub layer: Option<u32>,
     /// Its place.
     pub place: String,
-    /// Tensors of other layers that are split alike, for the same reasons.
+    /// Tensors of other layers with the same split, for the same reasons.
     pub alike: Vec<String>,
     /// The factors of each axis as text: a product per segment, the major factor first.
     pub axes: Vec<String>,
@@ -67,7 +67,7 @@ pub struct FactorReport {
     pub verdict: &'static str,
     /// The class that splits it.
     pub class: Option<String>,
-    /// Indices of the class per device, or those that the alternative would give.
+    /// The indices of the class per device; for a whole factor, the indices of the alternative.
     pub ranges: Vec<[u64; 2]>,
     /// The reason that forbids splitting it, in words.
     pub reason: Option<String>,
@@ -81,7 +81,7 @@ pub struct FactorReport {
     pub instead_of: Vec<String>,
     /// The cost of the choice in the layers that the alternative would change.
     pub chosen: Option<CostReport>,
-    /// The cost of the alternative there: splitting a whole factor, or leaving a split one whole.
+    /// The cost of the alternative in these layers: splitting a whole factor, or leaving a split one whole.
     pub alternative: Option<CostReport>,
     #[serde(skip)]
     pub(super) text: String,
