@@ -135,7 +135,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
             let (mut rest, mut left) = (word, columns(word));
             while column + left > width {
                 let (start, after) = split_at_column(rest, width.saturating_sub(column).max(1));
-                // A character that is wider than the line goes beyond it.
+                // A character wider than the line exceeds it.
                 if start.is_empty() {
                     break;
                 }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(wrapped("a\nb", 10, 4), "a\nb\n");
         assert_eq!(wrapped("a bcdefgh", 4, 1), "a\n bcd\n efg\n h\n");
         assert_eq!(wrapped("模型模型", 4, 0), "模型\n模型\n");
-        // In time that is linear in its length.
+        // The time is linear in the length.
         let long = wrapped(&"n".repeat(4_000_000), 100, 2);
         assert_eq!(
             long.lines().count(),

@@ -32,7 +32,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// Further than any tolerance.
+    /// The distance that exceeds every tolerance.
     pub const INFINITE: Distance = Distance {
         nmse: f64::INFINITY,
         max_abs: f64::INFINITY,
@@ -43,7 +43,7 @@ impl Golden {
     /// Reads the bytes of the file `name`.
     ///
     /// # Errors
-    /// TPC0404 when the magic number, a size or the length is wrong.
+    /// Returns TPC0404 if the magic number, a size or the length is wrong.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
         let wrong = |what: String| {
             Diagnostic::new(&codes::GOLDEN_FILE, name, what)

@@ -1,6 +1,6 @@
 //! Quantities as people write them: `24 GB`, `24 GiB`, `24e9`, `936 GB/s`, `71 TFLOP/s`.
 
-/// The unit that a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -92,7 +92,7 @@ fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let mut end = 0;
     while let Some(&c) = bytes.get(end) {
-        // An exponent's `e` is followed by a digit or a sign; exa- is not offered.
+        // The `e` of an exponent precedes a digit or a sign; the prefix exa is not supported.
         let exponent = matches!(c, b'e' | b'E')
             && matches!(bytes.get(end + 1), Some(b'0'..=b'9' | b'+' | b'-'));
         let sign = matches!(c, b'+' | b'-') && (end == 0 || matches!(bytes[end - 1], b'e' | b'E'));

@@ -21,7 +21,7 @@ pub struct Advisor<'a> {
     pub limits: Limits,
     /// The function to call after every plan.
     pub watch: &'a ProgressHook<'a>,
-    /// The engine that the advice is for: no advice asks for a tensor split that it refuses.
+    /// The engine of the advice: tensor splits that it refuses are not advised.
     pub engine: Engine,
     /// True if the user gave no shares, and the placement has the engine's own shares for `-sm layer`.
     pub implied_shares: bool,

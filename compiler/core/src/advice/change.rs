@@ -16,7 +16,7 @@ pub enum Change {
     MainDevice(usize),
     /// Other shares of the devices.
     Shares(Vec<f64>),
-    /// Other overrides in place of all that were given: feed-forward weights of more layers are on the host.
+    /// Other overrides instead of the given ones: they put feed-forward weights of more layers on the host.
     Overrides {
         /// The overrides.
         all: Vec<Override>,

@@ -31,7 +31,7 @@ impl Costs {
     pub(super) fn of(insts: usize, layers: u64, (sharing, devices): (usize, usize)) -> Costs {
         let insts = insts as f64;
         let (sharing, devices) = (sharing as f64, devices as f64);
-        // The search for splits takes longer the more instructions a layer has.
+        // The search for splits takes longer if a layer has more instructions.
         let of_layer = insts / layers.max(1) as f64;
         let [sketch, draft, proof] = match sharing > 1.0 {
             true => [

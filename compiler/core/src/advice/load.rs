@@ -6,7 +6,7 @@ use crate::pipeline::StoredBytes;
 /// The bytes that a configuration stores, before any of them go to the host.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// Per section.
+    /// The stored bytes of each section.
     pub(super) units: Vec<StoredBytes>,
     /// Per device, the bytes of tensors that overrides put there whole.
     pub(super) pinned: Vec<f64>,

@@ -137,7 +137,7 @@ impl Search<'_> {
             let last = space.last_level(chain);
             let point = smallest(0, chain);
             let load = self.leaves[point.caches].load(&point, space.base.devices.len());
-            // Between full devices and a full host.
+            // Points between full devices and a full host.
             let full = self.level_of_devices(&self.bound.known[0], &point, &load);
             let first = space.first_level(chain);
             for level in [full, full + 1, last, first] {
@@ -191,7 +191,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         .iter()
         .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
     let (most, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
-    // The same bytes are missing on a device and in the memory that it shares.
+    // The same bytes are missing on a device and in the memory that it shares; count them once.
     let is_shared = topology.host_is_shared(devices);
     Some((name, if is_shared { most } else { sum }))
 }

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,
-    /// The caches are on the host.
+    /// True if the caches are on the host.
     pub(super) kv: bool,
     /// True if everything is on the host: a small model may be faster without steps from the host to a device.
     pub(super) all: bool,
@@ -28,9 +28,9 @@ pub(super) struct Offload {
     pub(super) experts: u64,
     /// The number of first layers on the host; the output counts as the last layer.
     pub(super) layers: u64,
-    /// The caches.
+    /// True if the caches are on the host.
     pub(super) kv: bool,
-    /// Layers that edits of `-ot` move.
+    /// The number of moves of layers by edits of `-ot`.
     pub(super) moves: u64,
 }
 

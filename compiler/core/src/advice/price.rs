@@ -21,7 +21,7 @@ pub(super) fn per_token(estimate: &Estimate) -> f64 {
 pub struct Advice {
     /// The options that replace the given ones, as people type them.
     pub options: String,
-    /// The same as data.
+    /// The options as data.
     pub changes: Vec<Change>,
     /// The placement with these changes.
     pub placement: Placement,
@@ -132,7 +132,7 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
 /// The missing memory if no configuration fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The name of the device that is fullest, or `host`.
+    /// The name of the fullest device, or `host`.
     pub place: String,
     /// Bytes that it lacks in the smallest configuration that was planned.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! The search: points in the order of the bound, drafted, corrected, and at last proved.
+//! The search: points in the order of the bound, which are drafted, corrected, and finally proved.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ pub(super) type TimedPoint = (Point, f64);
 pub(super) enum Purpose {
     /// The requested plan does not fit.
     Fit,
-    /// It fits, and may be slow.
+    /// The requested plan fits, and may be slow.
     Speed,
 }
 
@@ -201,7 +201,7 @@ impl<'a> Search<'a> {
                 };
                 let all: Vec<TimedPoint> = loads.iter().filter_map(timed).collect();
                 let least = all.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-                // The loads are in order: the more precise and the larger come first.
+                // The loads are sorted: more precise and larger configurations come first.
                 out.extend(all.into_iter().find(|p| p.1 <= least * MILDER));
             }
         }

@@ -30,7 +30,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
         split_mode: SplitMode::Auto,
         ..base.clone()
     };
-    // Tensors that are pinned to devices need these.
+    // If overrides pin tensors to devices, ways on a single device are excluded.
     let pinned = |o: &Override| matches!(o.target, Target::Device(_));
     let pins = base.overrides.iter().any(pinned) && base.devices.len() > 1;
     let has_word = |w: &Way| match w.mode {

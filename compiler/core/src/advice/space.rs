@@ -1,4 +1,4 @@
-//! The configurations that a search may try: each setting that may change, with its other values.
+//! The configurations of a search: each setting that may change, with its other values.
 
 use tpc_ir::DType;
 

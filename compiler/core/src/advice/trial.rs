@@ -16,7 +16,7 @@ use crate::placement::{Placement, SplitMode};
 const FULL: u64 = 5;
 /// Drafts that correct the bound for one class.
 const DRAFTED: u64 = 6;
-/// Drafts of a full effort that look for the least on the host.
+/// The drafts of a full effort that search the least on the host.
 const SHIFTED: u64 = 4;
 /// The ratio of two bounds on times below which one point is surely faster; the bounds are inexact.
 const CLEARLY: f64 = 0.85;
@@ -32,7 +32,7 @@ const MOVED: u64 = 4;
 pub(super) enum DraftEffort {
     /// One plan, divided as the point requires.
     Once,
-    /// All that a plan for its placement tries.
+    /// All plans of a full draft for its placement.
     Full,
 }
 
@@ -338,7 +338,7 @@ impl Search<'_> {
                 break;
             }
         }
-        // Memory that is priced higher, or shares that shift, may keep more on the devices.
+        // A higher price of memory, or shifted shares, may keep more on the devices.
         let first = self.space.first_level(start.chain);
         let is_more = best.as_ref().is_some_and(|b| b.point.level > first);
         if is_more && self.may_shift(start.way) && allowed.has(FULL * costs.draft) {
@@ -352,7 +352,7 @@ impl Search<'_> {
                 return Some(found);
             }
         }
-        // Devices that differ may need shares that shift.
+        // Devices that differ may need shifted shares.
         if best.is_some() || !self.may_shift(start.way) || !allowed.take(FULL, FULL * costs.draft) {
             return best;
         }
@@ -424,5 +424,5 @@ impl Search<'_> {
     }
 }
 
-/// Classes that are tried at once.
+/// The number of classes that are tried at once.
 const ROUND: usize = 2;

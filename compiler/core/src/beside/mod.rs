@@ -78,7 +78,7 @@ impl Placement {
     #[must_use]
     pub fn with_files(mut self, beside: Vec<ExtraFileMemory>) -> Placement {
         let n = self.devices.len();
-        // The last profile holds for the devices beyond the list: each has bytes of its own now.
+        // Devices beyond the list share the last profile; each needs its own now.
         let profiles = (0..n).map(|d| self.topology.device(d).clone());
         self.topology.devices = profiles.collect();
         for b in &beside {

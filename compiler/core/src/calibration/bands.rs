@@ -8,7 +8,7 @@ use tpc_passes::machine::Way;
 use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
 use tpc_passes::plan::{Estimate, ModelKind};
 
-/// The rows that a kind needs at least to have a band of its own.
+/// The least number of rows of a kind with a band of its own.
 pub const LEAST_ROWS: usize = 4;
 
 /// The least band: measurements of one machine differ by this much from day to day.
@@ -17,7 +17,7 @@ const LEAST: f64 = 0.05;
 /// The least band of an estimate whose kind was never measured: half or double.
 const GUESS: f64 = std::f64::consts::LN_2;
 
-/// A kind of estimates. A part that is `None` is any.
+/// A kind of estimates. A part that is `None` matches any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellKey {

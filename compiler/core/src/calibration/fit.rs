@@ -23,7 +23,7 @@ const SAME_MODEL: f64 = 0.06;
 /// The least residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
-/// A row with its bill.
+/// A row, and the kernels and transfers of its batch.
 struct Case {
     row: Measurement,
     bill: Rc<Bill>,
@@ -75,7 +75,7 @@ pub struct CalibrationFit {
 /// The place of a factor in a calibration.
 type Factor = fn(&mut Calibration) -> &mut f64;
 
-/// The factors that are fitted, with the spread that each is expected to have, as a logarithm: few rows move a factor little.
+/// The factors to fit, with the expected spread of each as a logarithm: a few rows change a factor little.
 const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.bandwidth, 0.3),
     (|c| &mut c.compute, 0.6),
@@ -90,7 +90,7 @@ const SPREAD: f64 = 0.04;
 /// Fits the factors of the placement's machine to the rows of a file that measure the model.
 ///
 /// # Errors
-/// Diagnostics of the model, or TPC0414 when no row measures it.
+/// Returns the diagnostics of the model, or TPC0414 if no row measures it.
 pub fn calibrate(
     file: &str,
     reading: Reading,
@@ -112,7 +112,7 @@ pub fn calibrate(
         outlines: BTreeMap::new(),
     };
     planner.placement.topology.calibration = None;
-    // Rows are measured: they did fit.
+    // The measured rows ran, so they fit the memory.
     for d in &mut planner.placement.topology.devices {
         d.memory = None;
     }

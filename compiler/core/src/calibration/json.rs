@@ -10,7 +10,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     if text.trim_start().starts_with('[') {
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(rows) => {
-                // The reader of JSON keeps no lines: a row is at the line of its speed.
+                // The JSON reader does not report lines, so a row is at the line of its speed.
                 let mut lines = text
                     .lines()
                     .enumerate()

@@ -1,4 +1,4 @@
-//! Logs of llama-server, llama-cli and others that print llama.cpp's timings.
+//! Logs of llama-server, llama-cli and other programs that print llama.cpp's timings.
 
 use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};

@@ -16,7 +16,7 @@ pub struct Measurement {
     pub line: usize,
     /// The kind of the measurement.
     pub test: Test,
-    /// Tokens in the cache before.
+    /// The tokens in the cache at the start.
     pub depth: u64,
     /// Tokens per second.
     pub speed: f64,

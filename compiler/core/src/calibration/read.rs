@@ -1,4 +1,4 @@
-//! The reader of files with measurements, in any of the forms that llama.cpp prints.
+//! The reader of files with measurements, in all formats that llama.cpp prints.
 
 use tpc_diag::suggest::shorten;
 use tpc_diag::{Diagnostic, codes};

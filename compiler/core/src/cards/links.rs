@@ -130,7 +130,7 @@ mod tests {
             assert_eq!((link.kind, link.bandwidth), (LinkKind::NvSwitch, 450e9));
             assert!(pairs.is_empty(), "{pairs:?}");
         }
-        // Two boards are joined by their network cards.
+        // Two boards are linked by their network cards.
         let (link, pairs) = between(&["H100"; 16], None);
         assert_eq!(link.kind, LinkKind::PciePeer);
         assert_eq!(pairs.len(), 2 * 28);

@@ -15,7 +15,7 @@ pub enum CardMatch<'a> {
     Meant {
         /// The card.
         card: &'a Card,
-        /// The others.
+        /// The other cards of that name.
         others: Vec<&'a str>,
     },
     /// Several cards that are equally common.

@@ -1,4 +1,4 @@
-//! The rows of the table, as its file has them.
+//! The rows of the table in its file.
 
 use serde::Deserialize;
 use tpc_passes::machine::{MemoryKind, Processor};

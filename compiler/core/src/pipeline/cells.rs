@@ -88,7 +88,7 @@ mod tests {
         // One sequence of a plan for four has all of the context, and a window's cells.
         let one = sizes(8192, 4 * 256).divide(window, 64, 1);
         assert_eq!((one.ctx_size, one.swa), (8192, 256));
-        // Caches that were made for fewer are shared.
+        // Caches that were made for fewer sequences are shared.
         assert_eq!(sizes(8192, 512).divide(window, 64, 4).parts, 1);
     }
 }

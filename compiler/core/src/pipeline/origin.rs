@@ -48,8 +48,8 @@ impl Origin<'_> {
     /// Plans the model and proves the plan.
     ///
     /// # Errors
-    /// Diagnostics of the model or of options (TPC0400 for a depth beyond the context), or TPC0390 when the verifier rejects
-    /// the result.
+    /// Returns the diagnostics of the model or of options; a depth beyond the context is TPC0400. Returns TPC0390 if the verifier
+    /// rejects the result.
     pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);

@@ -6,7 +6,7 @@ use std::thread::{Builder, available_parallelism, scope};
 /// Bytes of the stack of a thread that plans.
 const STACK: usize = 64 << 20;
 
-/// The most threads that work at once: planning is bound by memory soon.
+/// The maximum number of threads: planning is limited by memory bandwidth.
 const THREADS: usize = 8;
 
 /// Runs `work` on every item, with one thread per processor. The results are in the order of the items.

@@ -109,7 +109,7 @@ impl PlanInput {
             candidates.push(candidate);
             costs.push((ranked, cost));
         }
-        // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
+        // Costs that differ from the least by rounding alone count as equal to it, and keep their order.
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
         costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));

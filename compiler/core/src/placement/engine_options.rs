@@ -5,13 +5,13 @@ use tpc_ir::DType;
 /// The options. The defaults match a program that computes the logits of every token, such as `llama-bench`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// The sequences share one cache (`--kv-unified`).
+    /// True if the sequences share one cache (`--kv-unified`).
     pub unified: bool,
-    /// The program is a server: it computes the logits of the last token of each sequence.
+    /// True if the program is a server: it computes the logits of the last token of each sequence.
     pub serves: bool,
     /// True if the command does not set the number of sequences: a server then has several that share one cache.
     pub open_slots: bool,
-    /// Caches of layers with a window have a cell per token of the context (`--swa-full`).
+    /// True if caches of layers with a window have a cell per token of the context (`--swa-full`).
     pub whole_windows: bool,
     /// Element types of the draft's caches (`-ctkd -ctvd`).
     pub draft_caches: [DType; 2],

@@ -290,7 +290,7 @@ impl MachineRequest<'_> {
             Some(_) => Topology::default(),
             None => Topology::for_unnamed_machine(&processors),
         };
-        // Beyond its list, a file's last profile counts.
+        // Devices beyond the list have the file's last profile.
         let listed = members.iter().take_while(|m| !m.repeated);
         let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();

@@ -91,7 +91,7 @@ pub struct Placement {
     pub overrides: Vec<Override>,
     /// The layers whose experts stay on the host.
     pub host_experts: HostExperts,
-    /// The KV caches stay on the host.
+    /// True if the KV caches stay on the host.
     pub kv_on_host: bool,
     /// The last layers, the output counted as one, that run on the devices; `None` for all.
     pub n_gpu_layers: Option<u64>,

@@ -10,7 +10,7 @@ use tpc_passes::machine::{Link, PairLink, Topology};
 pub struct Servers {
     /// Their addresses, in order.
     addresses: Vec<String>,
-    /// True if their devices are the last of the list. llama.cpp has them first, but last under a tensor split.
+    /// True if their devices are the last of the list. llama.cpp puts them first, but last under a tensor split.
     pub last: bool,
     /// The positions of their devices, if a list of devices gives them.
     pub at: Option<Vec<usize>>,

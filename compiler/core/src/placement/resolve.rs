@@ -74,7 +74,7 @@ pub fn resolve(
     out
 }
 
-/// The weights and states with a place of their own, however the others are divided.
+/// The weights and states with a place of their own, independent of the division of the others.
 #[derive(Clone, Debug)]
 pub struct OverriddenPlaces {
     places: BTreeMap<Value, PlaceOverride>,

@@ -30,7 +30,7 @@ pub struct CardReport<'a> {
     pub bandwidth: f64,
     /// `hbm`, `gddr` or `shared`.
     pub memory_kind: Option<&'static str>,
-    /// Arithmetic that plans count with.
+    /// The throughput that plans use.
     pub flops: f64,
     /// The throughput of dense fp16 products.
     pub fp16: Option<f64>,

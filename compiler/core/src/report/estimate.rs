@@ -42,9 +42,9 @@ pub struct BandReport {
     pub error: f64,
     /// The least decoded tokens per second.
     pub low_tps: f64,
-    /// The most.
+    /// The most decoded tokens per second.
     pub high_tps: f64,
-    /// The measurements that it was seen on.
+    /// The measurements with this band.
     pub rows: usize,
     /// True if the measurements are of the machine itself: it is calibrated.
     pub of_this_machine: bool,

@@ -11,7 +11,7 @@ use super::describe;
 use crate::format::span;
 use crate::pipeline::CompiledModel;
 
-/// Activations that are named.
+/// The number of activations that are named.
 const SHOWN: usize = 3;
 
 /// Formats the factors of every distinct layer group of a plan.

@@ -57,13 +57,13 @@ pub struct PlanReport {
     pub estimate: EstimateReport,
     /// Bytes of weights held more than once, beyond the first copy.
     pub mirrored_bytes: u64,
-    /// The same by cause.
+    /// The same bytes by cause.
     pub mirrored: MirroredReport,
     /// The work of the search for splits.
     pub search: SearchReport,
     /// The collectives and copies of the sharded graph before and after rewriting.
     pub rewriting: RewritingReport,
-    /// Explanations of the splits that `--why` asks for.
+    /// Explanations of the splits, for `--why`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
     /// The strategies that `auto` compared; empty for any other mode.
@@ -430,7 +430,7 @@ impl From<&Candidate> for CandidateReport {
 /// The work of the search for splits.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
-    /// Distinct layers (and ends) that were planned.
+    /// Distinct layers, and the prologue and epilogue, that were planned.
     pub distinct: usize,
     /// Sets of splits priced.
     pub priced: u64,

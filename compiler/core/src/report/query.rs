@@ -32,7 +32,7 @@ pub fn values(
         return Ok(exact);
     }
     let other: Vec<Value> = all().filter(named).collect();
-    // Views have the name of their source; people see the last value of a name.
+    // Views have the name of their source; people mean the last value of a name.
     if let Some(&last) = other.last() {
         return Ok(vec![last]);
     }

@@ -57,7 +57,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     out
 }
 
-/// Groups of places that are listed; of more, the fullest and the emptiest.
+/// The number of groups of places that are listed; of more, the fullest and the emptiest.
 const PLACES: usize = 4;
 
 /// Devices whose rows are alike.

@@ -1,4 +1,4 @@
-//! Graphs again with small sizes.
+//! The construction of graphs with small sizes.
 
 use std::collections::BTreeMap;
 

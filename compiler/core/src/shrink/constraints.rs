@@ -249,7 +249,7 @@ impl<'a> Constraints<'a> {
         self.split.iter().flatten().any(|&(major, _)| major == v)
     }
 
-    /// Slices that begin or end within a factor.
+    /// Constrains slices that begin or end within a factor: the factor keeps its size.
     fn cuts(&mut self, graph: &Graph) {
         for (_, data) in graph.insts() {
             let (along, start, len) = match &data.op {
@@ -273,8 +273,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Keeps selections meaningful: the axis of a top-k stays longer than `k`, and a table that indices select rows
-    /// from keeps several.
+    /// Keeps selections meaningful. The axis of a top-k stays longer than `k`, and a table for row selection keeps several rows.
     fn selections(&mut self, graph: &Graph) {
         let mut products = Vec::new();
         for (_, data) in graph.insts() {

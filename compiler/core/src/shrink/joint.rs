@@ -59,7 +59,7 @@ impl Joint {
         out
     }
 
-    /// Transfers keep their sizes over all devices: operands and results have the same factors.
+    /// Unifies the factors of a transfer's operands and results: transfers keep their sizes over all devices.
     fn unify_transfers(&mut self, transfers: &[(Value, Value)]) {
         let Joint { graph, factors, .. } = self;
         for &(a, b) in transfers {

@@ -22,7 +22,7 @@ pub(super) struct Kind {
     classes: Vec<(u64, Vec<Interval>)>,
 }
 
-/// Layers after splits.
+/// The view of layers after splits.
 struct ShardedView<'a> {
     graph: &'a Graph,
     live_out: &'a [bool],

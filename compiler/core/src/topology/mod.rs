@@ -138,7 +138,7 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
         let value = value.trim_end_matches(',');
         return Ok([&text[..start], value, &text[end..]].concat());
     }
-    // Behind the first parenthesis that is not part of a comment: fields are in any order.
+    // After the first parenthesis outside of comments: fields may be in any order.
     let opening = text.match_indices('(').take(100);
     let with = opening.map(|(at, _)| {
         let (before, after) = text.split_at(at + 1);

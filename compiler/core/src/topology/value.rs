@@ -105,7 +105,7 @@ pub(super) fn words(
     }
 }
 
-/// Yes or no.
+/// Reads a boolean of a field.
 pub(super) fn flag(
     field: &str,
     raw: Raw<'_>,

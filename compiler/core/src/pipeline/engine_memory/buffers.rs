@@ -11,7 +11,7 @@ pub(super) struct ScheduledGraph {
     pub(super) first: Vec<Id>,
 }
 
-/// The state of a tensor while its graph is followed.
+/// The state of a tensor during the replay of its graph.
 #[derive(Clone, Copy, Debug, Default)]
 struct TensorLife {
     readers: u32,

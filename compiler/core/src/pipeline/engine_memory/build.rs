@@ -13,7 +13,7 @@ pub(super) struct Settings<'a> {
     pub(super) graph: &'a Graph,
     pub(super) batch: Bindings,
     pub(super) flash_attention: bool,
-    /// Quantised caches are copied in f16 for attention.
+    /// True if quantised caches are copied in f16 for attention.
     pub(super) copies_caches: bool,
     /// True if batches may hold embeddings in addition to tokens.
     pub(super) mixes_batches: bool,

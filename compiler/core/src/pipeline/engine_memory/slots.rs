@@ -1,4 +1,4 @@
-//! The cells that caches have, and the batch that buffers are reserved for.
+//! The cells of the caches, and the batch that buffers are reserved for.
 
 use tpc_ir::{Bindings, Symbol, Window};
 
@@ -12,7 +12,7 @@ use tpc_models::Drafting;
 pub(super) struct Slots {
     /// The cells of each cache: one cache per sequence, or one shared cache.
     each: u64,
-    /// The same for layers with a window.
+    /// The cells of each cache of layers with a window.
     each_window: u64,
     /// The number of caches.
     streams: u64,

@@ -33,7 +33,7 @@ pub(super) struct Places<'a> {
     pub(super) n_layer: u64,
     /// The proportions of the devices of a tensor split.
     pub(super) shares: &'a [f64],
-    /// Caches and states are on the host.
+    /// True if caches and states are on the host.
     pub(super) states_on_host: bool,
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Tensor {
     pub(super) sources: Vec<Id>,
     /// The tensor that has the memory of a view, or is written.
     pub(super) root: Option<Id>,
-    /// Never given back, since the program reads it.
+    /// True if its memory is never released, since the program reads it.
     pub(super) is_output: bool,
     /// True if it is a weight of the file.
     pub(super) is_weight: bool,

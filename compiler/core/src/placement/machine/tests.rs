@@ -95,7 +95,7 @@ fn the_first_of_a_file_and_those_that_are_named() {
         (names(&m), m.topology.links.len()),
         (vec!["left", "right"], 0)
     );
-    // The links go with the devices.
+    // Links follow their devices.
     let m = machine("FAR, left", FILE).expect("two");
     assert_eq!(names(&m), ["far", "left"]);
     assert_eq!(m.topology.link_between(0, 1), Link::new(1e9, 90.0));

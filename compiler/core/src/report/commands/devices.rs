@@ -1,4 +1,4 @@
-//! The devices of a plan, as llama.cpp calls them.
+//! The devices of a plan under llama.cpp's names.
 
 use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};

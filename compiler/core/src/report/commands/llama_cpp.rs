@@ -59,7 +59,7 @@ pub(super) fn command(
     words(path, placement, compiled, mode).map(ShellCommand::new)
 }
 
-/// Refuses files that the program does not load, however they are placed.
+/// Refuses files that the program cannot load under any placement.
 fn refuse_files(
     family: Family,
     placement: &Placement,

@@ -24,7 +24,7 @@ pub struct PlanDiff {
     /// True if both are plans of the same model: architecture, name, layers and parameters. For different models only the outcome
     /// is compared, not the tensors.
     pub same_model: bool,
-    /// The model, as it is and as it was.
+    /// The model in both plans.
     pub models: Change<String>,
     /// The facts that differ: `verdict`, `split_mode`, `context`, `engine`, `depth`, `decode_tps` and so on.
     pub changed: Vec<FactChange>,

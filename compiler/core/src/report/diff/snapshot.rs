@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::report::plan::PlanReport;
 
-/// The version of the format that is understood.
+/// The supported version of the format.
 const VERSION: u64 = 1;
 
 /// The part of a plan that is compared with another.
@@ -89,7 +89,7 @@ impl Ranges {
 pub(super) struct Speeds {
     pub(super) decode_us: f64,
     pub(super) prefill_us: f64,
-    /// Plans of before had times only.
+    /// The decoded tokens per second; plans of earlier versions lack it and have only times.
     #[serde(default)]
     pub(super) decode_tps: Option<f64>,
     #[serde(default)]

@@ -96,7 +96,7 @@ pub(super) fn steps(
             events.entry(inst).or_default()[i] = Some(e);
         }
     }
-    // The inputs of a batch go out first, wherever the graph uses them.
+    // The inputs of a batch are sent first, wherever the graph uses them.
     let (mut all, rest): (Vec<_>, Vec<_>) = events
         .into_iter()
         .partition(|(inst, _)| is_copy_of_input(graph, graph.inst(*inst)));
