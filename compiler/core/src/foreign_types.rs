@@ -36,7 +36,7 @@ impl ForeignTypes {
         Some(out)
     }
 
-    /// Those of a model's weights; `None` if there are none.
+    /// Collects the foreign types of a model's weights; `None` if the model uses only llama.cpp's types.
     pub fn of_graph(graph: &Graph) -> Option<ForeignTypes> {
         ForeignTypes::of(graph.insts().filter_map(|(_, data)| match &data.op {
             Op::Weight(w) => {
@@ -47,19 +47,19 @@ impl ForeignTypes {
         }))
     }
 
-    /// Those of a file's tensors; `None` if there are none.
+    /// Collects the foreign types of a file's tensors; `None` if the file uses only llama.cpp's types.
     pub fn of_file(header: &Header) -> Option<ForeignTypes> {
         let tensors = header.tensors().iter();
         ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))
     }
 
-    /// The names of the types, such as `iq3_k, iq4_k`.
+    /// Joins the names of the types, such as `iq3_k, iq4_k`.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.types.iter().map(|t| t.name()).collect();
         names.join(", ")
     }
 
-    /// The tensors in words: `1 tensor`, `56 tensors`.
+    /// Formats the number of tensors: `1 tensor`, `56 tensors`.
     pub fn tensors(&self) -> String {
         match self.count {
             1 => "1 tensor".to_owned(),
@@ -67,7 +67,7 @@ impl ForeignTypes {
         }
     }
 
-    /// The refusal to run such a file.
+    /// Returns the diagnostic that refuses to run such a file.
     pub fn refusal(&self) -> Diagnostic {
         let ForeignTypes {
             first,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tpc_diag::steers;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// `4.58 GiB`.
+/// Formats bytes: `4.58 GiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n < 1024 {
@@ -29,7 +29,7 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// `8.03 B`, `751.6 M`: billions and millions.
+/// Formats billions and millions: `8.03 B`, `751.6 M`.
 pub fn count(n: u64) -> String {
     match n {
         1_000_000_000.. => format!("{:.2} B", n as f64 / 1e9),
@@ -38,7 +38,7 @@ pub fn count(n: u64) -> String {
     }
 }
 
-/// `184`, `5.31`, `4400`: tokens per second, three digits of which count.
+/// Formats tokens per second with three significant digits: `184`, `5.31`, `4400`.
 pub fn speed(tps: f64) -> String {
     if tps < 9.995 {
         return format!("{tps:.2}");
@@ -51,7 +51,7 @@ pub fn speed(tps: f64) -> String {
     format!("{:.0}", (tps / unit).round() * unit)
 }
 
-/// `0-31`, `0, 2, 5-7`: the runs of consecutive numbers in an ascending list.
+/// Formats the runs of consecutive numbers in an ascending list: `0-31`, `0, 2, 5-7`.
 pub fn span(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let run = |run: &[u32]| match run {
@@ -62,7 +62,7 @@ pub fn span(numbers: &[u32]) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// `8 × 512`, `640 · 768 · 640`: a size per device; for more than four different ones `352 to 384`.
+/// Formats a size per device: `8 × 512`, `640 · 768 · 640`; for more than four different ones `352 to 384`.
 pub fn lens(lens: &[u64]) -> String {
     let (least, most) = (lens.iter().min(), lens.iter().max());
     match (least, most) {
@@ -74,7 +74,7 @@ pub fn lens(lens: &[u64]) -> String {
     }
 }
 
-/// `4 × 25 MiB`, `30 MiB · 20 MiB`: an item per device, equal ones once.
+/// Formats an item per device, equal ones once: `4 × 25 MiB`, `30 MiB · 20 MiB`.
 pub fn equal(shown: &[String]) -> String {
     match shown {
         [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|x| x == first) => {
@@ -84,12 +84,12 @@ pub fn equal(shown: &[String]) -> String {
     }
 }
 
-/// The columns that a text takes on a terminal.
+/// Counts the columns that a text takes on a terminal.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The longest beginning of a text that takes at most so many columns, and the rest.
+/// Splits a text after the longest prefix of at most `columns` columns.
 pub fn split_at_column(text: &str, columns: usize) -> (&str, &str) {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -99,7 +99,7 @@ pub fn split_at_column(text: &str, columns: usize) -> (&str, &str) {
     text.split_at(end.map_or(text.len(), |(at, _)| at))
 }
 
-/// A text in at most so many columns; one that is longer ends with `…`.
+/// Shortens a text to at most `width` columns; a shortened text ends with `…`.
 pub fn shortened(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -108,14 +108,14 @@ pub fn shortened(text: &str, width: usize) -> String {
     format!("{start}…")
 }
 
-/// A text on one line: what steers a terminal, and files may have in names, does not reach it.
+/// Replaces the characters of a text that control a terminal: file names may contain them.
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if steers(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }
 
-/// `text` in lines of at most `width` columns; all but the first are indented by `indent`. A word that is longer than a
-/// line is cut.
+/// Wraps `text` to lines of at most `width` columns; all but the first are indented by `indent`. Words longer than a line are
+/// cut.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -135,7 +135,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
             let (mut rest, mut left) = (word, columns(word));
             while column + left > width {
                 let (start, after) = split_at_column(rest, width.saturating_sub(column).max(1));
-                // A character that is wider than the line goes beyond it.
+                // A character wider than the line exceeds it.
                 if start.is_empty() {
                     break;
                 }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(wrapped("a\nb", 10, 4), "a\nb\n");
         assert_eq!(wrapped("a bcdefgh", 4, 1), "a\n bcd\n efg\n h\n");
         assert_eq!(wrapped("模型模型", 4, 0), "模型\n模型\n");
-        // In time that is linear in its length.
+        // The time is linear in the length.
         let long = wrapped(&"n".repeat(4_000_000), 100, 2);
         assert_eq!(
             long.lines().count(),

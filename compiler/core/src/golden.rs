@@ -1,7 +1,8 @@
 //! Golden logits: the known answers of a model to given tokens.
 //!
-//! Little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed, `n_tokens` × `i32` token ids,
-//! `n_tokens · n_vocab` × `f32` logits, a row per position, tokens fed as one sequence from position 0.
+//! All numbers are little-endian. The header is `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed. Then come
+//! `n_tokens` × `i32` token ids, and `n_tokens · n_vocab` × `f32` logits, a row per position. The tokens are fed as one sequence
+//! from position 0.
 
 use tpc_diag::{Diagnostic, codes};
 
@@ -21,7 +22,7 @@ pub struct Golden {
     pub logits: Vec<f32>,
 }
 
-/// The distance of logits from golden ones.
+/// The distance between logits and golden ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distance {
     /// `Σ(a − b)² / Σa²`.
@@ -31,7 +32,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// Further than any tolerance.
+    /// The distance that exceeds every tolerance.
     pub const INFINITE: Distance = Distance {
         nmse: f64::INFINITY,
         max_abs: f64::INFINITY,
@@ -42,7 +43,7 @@ impl Golden {
     /// Reads the bytes of the file `name`.
     ///
     /// # Errors
-    /// TPC0404 when the magic number, a size or the length is wrong.
+    /// Returns TPC0404 if the magic number, a size or the length is wrong.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Golden, Diagnostic> {
         let wrong = |what: String| {
             Diagnostic::new(&codes::GOLDEN_FILE, name, what)
@@ -109,7 +110,7 @@ impl Golden {
         })
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + 4 * (self.tokens.len() + self.logits.len()));
         let sizes = [self.tokens.len() as i32, self.n_vocab as i32, self.seed];
@@ -121,7 +122,7 @@ impl Golden {
     }
 }
 
-/// The distance of `got` from `want`, element by element up to the shorter length. A NaN or an infinity makes both
+/// Computes the distance of `got` from `want`, element by element up to the shorter length. A NaN or an infinity makes both
 /// figures infinite.
 pub fn distance(
     want: impl IntoIterator<Item = f64>,

@@ -1,9 +1,9 @@
 //! # tpc-core: from a model and a configuration to a plan
 //!
-//! - [`cards`]: graphics cards by name, with what they have and how they are linked.
-//! - [`placement`]: what the user asks for, and where each layer therefore is.
+//! - [`cards`]: graphics cards by name, with their memory, speed and links.
+//! - [`placement`]: the user's options, and the device of each layer that follows from them.
 //! - [`pipeline`]: the passes in order.
-//! - [`advice`]: configurations that fit where the one asked for does not.
+//! - [`advice`]: configurations that fit if the requested one does not.
 //! - [`beside`]: files that are loaded in addition to the model.
 //! - [`shrink`]: the same model with small sizes, to be run.
 //! - [`report`]: plans as tables, JSON and pages.

@@ -1,6 +1,6 @@
 //! Quantities as people write them: `24 GB`, `24 GiB`, `24e9`, `936 GB/s`, `71 TFLOP/s`.
 
-/// The unit that a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -20,7 +20,7 @@ impl Unit {
         }
     }
 
-    /// `what` people mean who write a small number `n`.
+    /// Suggests the likely texts with a unit for a small number `n`.
     fn likely_unit(self, n: &str) -> String {
         match self {
             Unit::Bytes => format!("\"{n} GB\" ({n}e9 bytes) or \"{n} GiB\""),
@@ -30,7 +30,7 @@ impl Unit {
     }
 }
 
-/// Why a text is no quantity, and what to write.
+/// The reason why a text is not a quantity, and the text to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuantity {
     /// The fault.
@@ -39,14 +39,14 @@ pub struct NoQuantity {
     pub cure: String,
 }
 
-/// Numbers below this without a unit are taken for numbers of giga- or terabytes whose unit was forgotten.
+/// The least number without a unit that counts as bytes or operations. For smaller numbers tpc assumes a forgotten unit.
 const FORGOTTEN: f64 = 1e6;
 
 /// Reads a quantity with or without a unit. `GB` counts 10⁹ bytes, `GiB` and `G` 2³⁰; case and blanks do not matter.
 /// A number without a unit counts bytes (per second) or operations.
 ///
 /// # Errors
-/// For a text that is no such quantity, a negative one, and a number without a unit that is too small to be meant.
+/// Returns an error if the text is not such a quantity, is negative, or lacks a unit and is implausibly small.
 pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     let text = text.trim();
     let (number, suffix) = split(text);
@@ -87,12 +87,12 @@ pub fn quantity(text: &str, unit: Unit) -> Result<f64, NoQuantity> {
     }
 }
 
-/// The number at the start of a text, and what follows it.
+/// Splits a text into the number at its start and the rest.
 fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let mut end = 0;
     while let Some(&c) = bytes.get(end) {
-        // An exponent's `e` is followed by a digit or a sign; exa- is not offered.
+        // The `e` of an exponent precedes a digit or a sign; the prefix exa is not supported.
         let exponent = matches!(c, b'e' | b'E')
             && matches!(bytes.get(end + 1), Some(b'0'..=b'9' | b'+' | b'-'));
         let sign = matches!(c, b'+' | b'-') && (end == 0 || matches!(bytes[end - 1], b'e' | b'E'));
@@ -104,7 +104,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// The factor that a unit stands for.
+/// Returns the factor of a unit.
 fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     let lower: String = suffix
         .chars()
@@ -138,13 +138,13 @@ fn factor(suffix: &str, unit: Unit) -> Option<f64> {
     }
     match rest.strip_suffix('b') {
         Some(prefix) => prefix_factor(prefix),
-        // As `dd` and `ls` have it, a prefix alone counts in powers of 1024.
+        // A prefix alone counts in powers of 1024, as for `dd` and `ls`.
         None if rest.ends_with('i') => prefix_factor(rest),
         None => prefix_factor(&format!("{rest}i")),
     }
 }
 
-/// The factor that a prefix stands for.
+/// Returns the factor of a prefix.
 fn prefix_factor(prefix: &str) -> Option<f64> {
     let (base, prefix) = match prefix.strip_suffix('i') {
         Some(prefix) => (1024.0_f64, prefix),

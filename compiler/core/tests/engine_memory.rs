@@ -1,4 +1,4 @@
-//! Memory as llama.cpp allocates it, against what llama.cpp reports (`tests/data/engine-memory`, made by
+//! Memory as llama.cpp allocates it, compared with llama.cpp's own figures (`tests/data/engine-memory`, made by
 //! `tests/engine/memory.py`).
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ struct Options {
     n_cpu_moe: Option<u64>,
 }
 
-/// The bytes of a place; caches are left out where llama.cpp reports only their sum over devices.
+/// The bytes of a place; caches are left out if llama.cpp reports only their sum over devices.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Bytes {
     weights: u64,
@@ -97,7 +97,7 @@ fn found(folder: &Path, row: &Row) -> BTreeMap<Place, Footprint> {
     prints.expect("llama.cpp's memory is counted")
 }
 
-/// How far a figure is from what llama.cpp reports, in per cent.
+/// Computes the difference between a figure and llama.cpp's figure, in per cent.
 fn off(found: u64, reported: u64) -> f64 {
     100.0 * (found as f64 / (reported as f64).max(1.0) - 1.0)
 }

@@ -6,25 +6,25 @@ use super::effort::Limits;
 use super::price::Advice;
 use crate::pipeline::{CompiledModel, Origin};
 
-/// What is called after every plan that the search has tried.
+/// A function that the search calls after every plan that it tries.
 pub type ProgressHook<'a> = dyn Fn() + Sync + 'a;
 
-/// A check of an advice and its plan, which may reword the advice: whether it is shown.
+/// A check of an advice and its plan, which may reword the advice. It returns true if the advice is shown.
 pub type AdviceCheck<'a> = dyn Fn(&mut Advice, &CompiledModel) -> bool + Sync + 'a;
 
-/// Whoever gives advice about the plans of one model.
+/// The adviser, with the model and the limits of its searches.
 #[derive(Clone, Copy)]
 pub struct Advisor<'a> {
     /// The model.
     pub origin: Origin<'a>,
     /// The limits of a search.
     pub limits: Limits,
-    /// What is called after every plan that was tried.
+    /// The function to call after every plan.
     pub watch: &'a ProgressHook<'a>,
-    /// The engine that the advice is for: no advice asks for a tensor split that it refuses.
+    /// The engine of the advice: tensor splits that it refuses are not advised.
     pub engine: Engine,
-    /// Whether the placement's shares are what the engine does by itself under `-sm layer`, and nobody gave them.
+    /// True if the user gave no shares, and the placement has the engine's own shares for `-sm layer`.
     pub implied_shares: bool,
-    /// The last check of an advice, which may reword it: whether it is shown.
+    /// The last check of an advice. It may reword the advice, and returns true if it is shown.
     pub vet: &'a AdviceCheck<'a>,
 }

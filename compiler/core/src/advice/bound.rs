@@ -1,9 +1,8 @@
-//! What a configuration needs, and about how fast it is, without a plan.
+//! The memory of a configuration and its approximate speed, without a plan.
 //!
-//! The bytes of every layer come from the model's graph. How much of them each device of a stage holds, and how long a
-//! token takes with nothing and with everything on the host, come from a sketch per way to divide; in between, times are
-//! straight lines. The memory of intermediate values comes from the plan that was asked for, and is corrected by every
-//! plan that is drafted.
+//! The bytes of every layer come from the model's graph. A sketch per way to divide gives each device's part of a stage. It also
+//! gives the time of a token with an empty host, and with everything on the host. Times between these two are interpolated
+//! linearly. The memory of intermediate values comes from the requested plan; every drafted plan corrects it.
 
 use super::compute::Compute;
 use super::configuration::Configuration;
@@ -16,29 +15,29 @@ use super::times::Times;
 use super::way_profile::WayProfile;
 use crate::pipeline::StoredBytes;
 
-/// The times with everything of a sort on the host, by one way to divide.
+/// The times with one kind of bytes entirely on the host, by one way to divide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extremes {
-    /// With nothing there.
+    /// The times with an empty host.
     pub(super) none: Times,
-    /// With all experts.
+    /// The times with all experts on the host.
     pub(super) experts: Option<Times>,
-    /// With the caches.
+    /// The times with the caches on the host.
     pub(super) kv: Option<Times>,
-    /// With all layers.
+    /// The times with all layers on the host.
     pub(super) layers: Option<Times>,
 }
 
 /// The bound on configurations.
 pub(super) struct Bound {
     pub(super) compute: Compute,
-    /// Per way to divide.
+    /// The profile of each way to divide.
     pub(super) known: Vec<WayProfile>,
     pub(super) extremes: Extremes,
 }
 
 impl Bound {
-    /// A bound that knows nothing of any way to divide.
+    /// Creates a bound without a profile for any way to divide.
     pub(super) fn new(compute: Compute) -> Bound {
         Bound {
             compute,
@@ -52,8 +51,8 @@ impl Bound {
         }
     }
 
-    /// Whether a configuration fits, by what is known of its way to divide. Of memory that the host shares with devices only a
-    /// draft tells.
+    /// Checks that a configuration fits, by the profile of its way to divide. Memory that the host shares with devices is checked
+    /// only by a draft.
     pub(super) fn fits(&self, it: &Configuration<'_>) -> bool {
         let (_, host) = it.load.divide(it.offload);
         let devices = it.base.devices.len();
@@ -61,7 +60,7 @@ impl Bound {
         room.is_none_or(|room| host <= room) && self.fits_devices(it)
     }
 
-    /// Whether a configuration fits on the devices, whatever the host has.
+    /// Checks that a configuration fits on the devices, independent of the host's memory.
     pub(super) fn fits_devices(&self, it: &Configuration<'_>) -> bool {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it);
@@ -75,7 +74,7 @@ impl Bound {
         }
     }
 
-    /// The room of every device.
+    /// Computes the room of every device.
     fn rooms(&self, it: &Configuration<'_>) -> FreeMemory {
         let compute = self.compute.bytes(it.point);
         let usable = |d: usize| {
@@ -90,7 +89,8 @@ impl Bound {
         }
     }
 
-    /// The layers of each device that fit, if a way counts them for each configuration and they differ from what was asked.
+    /// Counts the layers that fit on each device, if layers are counted for each configuration and differ from the requested
+    /// ones.
     pub(super) fn count_layers(&self, it: &Configuration<'_>, drafting: u64) -> Option<Vec<f64>> {
         if it.shared.shares != Shares::Counted {
             return None;
@@ -104,8 +104,8 @@ impl Bound {
         (!asked.is_some_and(same)).then_some(counts)
     }
 
-    /// The first `n` moves of layers to the host, each of which relieves the fullest device that any can relieve, and what is
-    /// stored after them.
+    /// Returns the first `n` moves of layers to the host, and the load after them. Each move relieves the fullest device that any
+    /// move can relieve.
     pub(super) fn move_layers<'m>(
         &self,
         it: &Configuration<'_>,
@@ -143,7 +143,7 @@ impl Bound {
         (out, load)
     }
 
-    /// The part of its memory that each device needs.
+    /// Computes the part of its memory that each device needs.
     fn fullness(&self, it: &Configuration<'_>, stages: &[usize]) -> Vec<f64> {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it).all;
@@ -159,7 +159,7 @@ impl Bound {
         out
     }
 
-    /// The estimated times of a point. What is known of its way has as much on the host as `floor` says.
+    /// Estimates the times of a point. The profile of its way was measured with `floor` on the host.
     pub(super) fn times(
         &self,
         point: &Point,
@@ -194,13 +194,13 @@ impl Bound {
             let left = all_layers.saturating_sub(floor.layers) as f64;
             out = out.interpolate(all, (gone / left.max(1.0)).min(1.0));
         }
-        // Weights are read once per batch: at worst, a prompt takes as long per batch as before.
+        // Weights are read once per batch: at worst, each of the smaller batches takes the time of a former batch.
         out.prompt *= asked_ubatch as f64 / point.ubatch.max(1) as f64;
         out
     }
 }
 
-/// Whether consecutive units can be divided among so many stages, each of which holds what it can.
+/// Checks that consecutive units can be divided among `stages` stages, each within its capacity.
 pub(super) fn in_order(
     units: &[StoredBytes],
     stages: usize,

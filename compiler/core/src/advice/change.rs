@@ -1,4 +1,4 @@
-//! A change of what was asked for, as the option that people type in its place.
+//! A change to the request, as the option that people type in its place.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tpc_ir::DType;
 
 use crate::placement::{HostExperts, Override, Placement, SplitMode};
 
-/// A change of what was asked for. Shown as the option that people type in its place.
+/// A change to the request. It is displayed as the option that people type in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Another split mode.
@@ -16,13 +16,13 @@ pub enum Change {
     MainDevice(usize),
     /// Other shares of the devices.
     Shares(Vec<f64>),
-    /// Other overrides in place of all that were given: feed-forward weights of more layers are on the host.
+    /// Other overrides instead of the given ones: they put feed-forward weights of more layers on the host.
     Overrides {
         /// The overrides.
         all: Vec<Override>,
         /// The number of layers that go to the host.
         layers: usize,
-        /// Whether only experts go there.
+        /// True if only experts go there.
         experts: bool,
     },
     /// The experts of the first layers on the host.
@@ -31,28 +31,28 @@ pub enum Change {
     GpuLayers {
         /// On the devices.
         kept: u64,
-        /// In all.
+        /// The number of all layers.
         all: u64,
     },
     /// The caches on the host.
     KvOnHost,
     /// Other types of the K and the V cache.
     Caches {
-        /// The value that was asked for.
+        /// The requested value.
         asked: [DType; 2],
         /// The new value.
         types: [DType; 2],
     },
     /// A smaller context.
     Context {
-        /// The value that was asked for.
+        /// The requested value.
         asked: u64,
         /// The new value.
         ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
-        /// The value that was asked for.
+        /// The requested value.
         asked: u64,
         /// The new value.
         count: u64,

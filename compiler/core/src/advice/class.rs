@@ -1,8 +1,8 @@
-//! The sorts of things that configurations give up.
+//! The classes of configurations by the properties that they give up.
 
 use crate::placement::Placement;
 
-/// The sorts of things that a configuration gives up.
+/// The properties that a configuration gives up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Class {
     /// Context.
@@ -14,7 +14,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// All classes of a placement's configurations; those that give up less first.
+    /// Lists all classes of a placement's configurations; classes that give up less come first.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)
@@ -36,7 +36,7 @@ impl Class {
             .count()
     }
 
-    /// Whether all that this gives up is given up by the other as well.
+    /// Checks that the other class gives up everything that this class gives up.
     pub(super) fn is_within(self, other: Class) -> bool {
         (!self.context || other.context)
             && (!self.caches || other.caches)

@@ -8,24 +8,24 @@ use super::search::{Purpose, Search};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// What to do about a plan that does not fit.
+/// The advice about a plan that does not fit.
 #[derive(Clone, Debug, Default)]
 pub struct Counsel {
-    /// Configurations that fit: first those that give up nothing, then the others, the fastest first; none of them gives up more
-    /// than another without being faster.
+    /// Configurations that fit. The first ones give up no context, precision or sequences; within both groups the fastest comes
+    /// first. A configuration that gives up more than another is faster than it.
     pub advice: Vec<Advice>,
-    /// How many devices of the same kind suffice for all as it was asked.
+    /// The sufficient number of devices of the same kind for the unchanged request.
     pub growth: Option<Growth>,
-    /// Where nothing fits, what is missing at least.
+    /// The least amount of missing memory, if no configuration fits.
     pub shortfall: Option<Shortfall>,
     /// Plans that were tried.
     pub tried: usize,
-    /// Whether the search ended before a limit did.
+    /// True if the search ended before it reached a limit.
     pub complete: bool,
 }
 
 impl Advisor<'_> {
-    /// The configurations under which a model fits that does not fit as `compiled` under `placement`.
+    /// Searches configurations that fit a model which does not fit as `compiled` under `placement`.
     pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {
@@ -45,8 +45,8 @@ impl Advisor<'_> {
         }
     }
 
-    /// A configuration that gives up nothing and is faster than `compiled` by more than estimates err; `None` where the
-    /// search finds none.
+    /// Searches a configuration that gives up no context, precision or sequences and is faster than `compiled` by more than the
+    /// error of estimates. Returns `None` if the search finds no such configuration.
     pub fn faster(&self, placement: &Placement, compiled: &CompiledModel) -> Option<Advice> {
         let mut search = Search::new(self, placement, compiled, Purpose::Speed)?;
         let now = price::per_token(&compiled.estimate);

@@ -1,4 +1,4 @@
-//! The work of a search: what each step takes, in units that do not depend on the machine.
+//! The work of a search: the cost of each step, in units that do not depend on the machine.
 
 /// The limits of a search.
 #[derive(Clone, Copy, Debug)]
@@ -8,13 +8,13 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// About one and a half seconds of one processor's time. What is found does not depend on the machine.
+    /// Returns a limit of about 1.5 seconds of one processor. The results do not depend on the machine.
     fn default() -> Limits {
         Limits { steps: 1_500_000 }
     }
 }
 
-/// The work of each sort of plan for one way to divide.
+/// The work of each kind of plan for one way to divide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
     /// A plan without programs.
@@ -26,12 +26,12 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// The work for a model of so many instructions and layers, whose tensors are shared by `sharing` of `devices` devices. The
-    /// constants are measured: `cargo run --release -p tpc-tests --bin step-cost`.
+    /// Computes the costs for a model with `insts` instructions and `layers` layers, whose tensors are shared by `sharing` of
+    /// `devices` devices. The constants are measured: `cargo run --release -p tpc-tests --bin step-cost`.
     pub(super) fn of(insts: usize, layers: u64, (sharing, devices): (usize, usize)) -> Costs {
         let insts = insts as f64;
         let (sharing, devices) = (sharing as f64, devices as f64);
-        // The search for splits takes longer the more instructions a layer has.
+        // The search for splits takes longer if a layer has more instructions.
         let of_layer = insts / layers.max(1) as f64;
         let [sketch, draft, proof] = match sharing > 1.0 {
             true => [
@@ -50,13 +50,13 @@ impl Costs {
     }
 }
 
-/// What is left of the work of a search.
+/// The remaining work of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Effort {
     left: u64,
     /// Plans that were made.
     pub(super) tried: usize,
-    /// Whether nothing was left out for want of work.
+    /// True if the search skipped no plan for lack of work.
     pub(super) complete: bool,
 }
 
@@ -73,7 +73,7 @@ impl Effort {
         self.left
     }
 
-    /// Whether there is enough left for plans of so much work, which is taken.
+    /// Takes `work` for `plans` plans if enough remains; returns true if it did.
     pub(super) fn take(&mut self, plans: usize, work: u64) -> bool {
         let enough = work <= self.left;
         if enough {
@@ -85,7 +85,7 @@ impl Effort {
         enough
     }
 
-    /// Takes work that was done, however much is left.
+    /// Spends work that was done, even beyond the limit.
     pub(super) fn spend(&mut self, plans: usize, work: u64) {
         self.left = self.left.saturating_sub(work);
         self.tried += plans;

@@ -1,5 +1,5 @@
-//! The least on the host by the count of the engine that a plan is for, where that is another than tpc's. The count needs no
-//! plan, so it is asked before drafts are made: the bound knows tpc's memory alone.
+//! The least part on the host by the memory count of an engine other than tpc. The count needs no plan, so the search uses it
+//! before drafts: the bound knows tpc's memory alone.
 
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
@@ -9,8 +9,8 @@ use super::search::Search;
 use super::way_profile::WayProfile;
 
 impl Search<'_> {
-    /// The point, with as much more on the host as its engine's count needs. The point itself where tpc's count serves, or
-    /// where nothing on the host suffices.
+    /// Returns the point with the additional part on the host that its engine's count needs. Returns the point unchanged if tpc's
+    /// count applies, or if it does not fit even with everything on the host.
     pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
         let fits = |level: u64| self.engine_fits(known, &at(level));
@@ -19,7 +19,7 @@ impl Search<'_> {
         }
         let last = self.space.last_level(point.chain);
         let (mut low, mut step) = (point.level, 1);
-        // Steps grow until one fits; the least is between the last two.
+        // Steps grow until a level fits; the lowest fitting level is then between the last two.
         let mut high = loop {
             let next = (low + step).min(last);
             match fits(next) {
@@ -38,7 +38,7 @@ impl Search<'_> {
         at(high)
     }
 
-    /// Whether a point fits by its engine's count; `None` where tpc's count serves.
+    /// Checks that a point fits by its engine's count; `None` if tpc's count applies.
     fn engine_fits(&self, known: &WayProfile, point: &Point) -> Option<bool> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);

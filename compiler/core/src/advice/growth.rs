@@ -1,4 +1,4 @@
-//! How many devices of the same kind suffice.
+//! The sufficient number of devices of the same kind.
 
 use super::advisor::Advisor;
 use super::bound::in_order;
@@ -7,13 +7,13 @@ use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
-/// Drafts that the search for a number of devices takes at most.
+/// The maximum number of drafts in the search for a number of devices.
 const DRAFTS: usize = 3;
 
-/// A number of devices that suffices for all as it was asked.
+/// A number of devices that suffices for the unchanged request.
 #[derive(Clone, Debug)]
 pub struct Growth {
-    /// How many, those that are there included.
+    /// The number of devices, including the existing ones.
     pub devices: usize,
     /// The split mode.
     pub mode: SplitMode,
@@ -23,10 +23,10 @@ pub struct Growth {
     pub decode_tps: f64,
 }
 
-/// The smallest number of devices that is found to suffice.
+/// Searches the smallest sufficient number of devices.
 ///
-/// Those that are added are like the one with the most memory. `units` are what each section of the model stores on the
-/// devices as it was asked, `taken` the memory of intermediate values.
+/// Each added device equals the existing device with the most memory. `units` are the bytes that each section of the requested
+/// model stores on the devices, `taken` the memory of intermediate values.
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
@@ -48,7 +48,7 @@ pub(super) fn growth(
     let counts = (0..affordable.min(DRAFTS)).map(|more| first + more);
     let counts: Vec<usize> = counts.filter(|&n| n <= MAX_DEVICES).collect();
     effort.spend(counts.len(), work * counts.len() as u64);
-    // The bound is a lower one: the first that is planned and fits.
+    // The bound is a lower bound, so take the first number whose plan fits.
     let tried = in_parallel(counts, |n| {
         let placement = Placement {
             split_mode: mode,
@@ -67,7 +67,7 @@ pub(super) fn growth(
     tried.into_iter().flatten().next()
 }
 
-/// The placement on so many devices.
+/// Returns the placement on `n` devices.
 pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     let topology = &base.topology;
     let memory = |d: &usize| topology.device(*d).usable_memory().unwrap_or(f64::INFINITY);
@@ -93,7 +93,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
             ..base.devices[largest].clone()
         });
         out.topology.devices.push(topology.device(largest).clone());
-        // A machine whose devices share its memory has no place for more of them.
+        // Devices that share the machine's memory cannot be added to the same machine.
         if topology.pool_of(largest).is_some() {
             out.topology.away.push(d);
             out.topology.link = Link::network();
@@ -102,7 +102,8 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     out
 }
 
-/// Whether so many devices can suffice, by what is stored: each holds what it can of consecutive layers, or a part of all.
+/// Checks that `n` devices can suffice for the stored bytes: each takes consecutive layers up to its capacity, or a part of all
+/// layers.
 fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {

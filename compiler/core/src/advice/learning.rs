@@ -1,4 +1,4 @@
-//! What a search learns before it tries anything: what the plan that was asked for tells, and sketches of other ways.
+//! The preparation of a search: facts of the requested plan, and sketches of other ways.
 
 use super::bound::Extremes;
 use super::point::{Chain, OffloadOrder, Point};
@@ -10,19 +10,20 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
-/// Times with everything of a sort on the host, as multiples of the time without, where there is no work left for sketches.
+/// The times with one kind of bytes entirely on the host, as multiples of the time without. They apply if no work remains for
+/// sketches.
 const EXPERTS: f64 = 4.0;
 const KV: f64 = 3.0;
 const LAYERS: f64 = 8.0;
 
 impl Search<'_> {
-    /// Whether a way splits no tensors.
+    /// Checks that a way splits no tensors.
     fn is_whole(&self, way: usize) -> bool {
         let stages = &self.space.ways[way].way.stages;
         stages.iter().all(|s| s.len() == 1)
     }
 
-    /// The way of a plan, if the plan is one of the points of the search.
+    /// Returns the way of a plan, if the plan is one of the points of the search.
     fn way_of(&self, compiled: &CompiledModel, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
@@ -40,7 +41,7 @@ impl Search<'_> {
         self.space.ways.iter().position(is_own)
     }
 
-    /// Learns how fast each way is and what its devices hold, and how slow it is with all of each sort on the host.
+    /// Measures each way's speed and stored bytes, and its speed with each kind of bytes entirely on the host.
     pub(super) fn learn(&mut self, compiled: &CompiledModel, purpose: Purpose) -> Option<()> {
         let own = self.way_of(compiled, purpose);
         let plain = own.filter(|&way| self.is_whole(way)).or_else(|| {
@@ -49,7 +50,7 @@ impl Search<'_> {
             all.filter(asked).find(|&w| self.is_whole(w))
         })?;
         let first = own.unwrap_or(plain);
-        // What is drafted and proved at least.
+        // The least work for drafting and proving.
         let costs = self.costs[first];
         let reserve = 2 * (costs.draft + costs.proof);
         let mut sketches: Vec<Option<Sketch>> = vec![None; self.space.ways.len()];
@@ -61,7 +62,7 @@ impl Search<'_> {
             .into_iter()
             .filter(|&way| sketches[way].is_none())
             .collect();
-        // Without the first one there is no search, whatever the limits are.
+        // The search needs the first sketch, so it is made independent of the limits.
         for way in needed {
             let point = self.origin(way);
             if way == first || self.affords(&[point], reserve) {
@@ -76,13 +77,13 @@ impl Search<'_> {
         (!self.bound.known.is_empty()).then_some(())
     }
 
-    /// Whether there is work for sketches of these points beside a reserve.
+    /// Checks that the work suffices for sketches of these points in addition to a reserve.
     pub(super) fn affords(&self, points: &[Point], reserve: u64) -> bool {
         let work: u64 = points.iter().map(|p| self.costs[p.way].sketch).sum();
         work + reserve <= self.effort.left()
     }
 
-    /// Learns the times with all of each sort on the host.
+    /// Learns the times with each kind of bytes entirely on the host.
     fn learn_extremes(&mut self, plain: usize, none: Times, reserve: u64) {
         let at = self.origin(plain);
         let layers = self.space.n_block + 1;
@@ -123,12 +124,12 @@ impl Search<'_> {
         };
     }
 
-    /// Sketches the other ways that there is work for.
+    /// Sketches the other ways, as far as the work suffices.
     fn learn_ways(&mut self, sketches: &mut [Option<Sketch>], reserve: u64) {
         let mut points = Vec::new();
         for (way, sketch) in sketches.iter().enumerate() {
             let shared = &self.space.ways[way];
-            // Layers that are counted otherwise are as fast.
+            // The speed does not depend on the counts of layers.
             let is_known = sketch.is_some() || shared.shares == Shares::Counted;
             if is_known {
                 continue;
@@ -147,7 +148,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the ways of which something is known.
+    /// Keeps the ways that have a sketch.
     fn keep_known(
         &mut self,
         sketches: &[Option<Sketch>],
@@ -191,7 +192,7 @@ impl Search<'_> {
         self.bound.known = known.into_iter().flatten().collect();
     }
 
-    /// The sketches of points.
+    /// Sketches points.
     pub(super) fn sketches(&mut self, points: &[Point]) -> Vec<Option<Sketch>> {
         let work = points.iter().map(|p| self.costs[p.way].sketch).sum();
         self.effort.spend(points.len(), work);

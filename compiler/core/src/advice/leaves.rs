@@ -29,7 +29,7 @@ enum StoredKind {
     State,
 }
 
-/// What a model stores, with caches of one pair of types.
+/// The stored tensors of a model, with caches of one pair of types.
 pub(super) struct Leaves {
     all: Vec<Leaf>,
     units: usize,
@@ -37,10 +37,10 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// The leaves of a model, without the options that move experts, caches and layers to the host.
+    /// Collects the leaves of a model, without the options that move experts, caches and layers to the host.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched.
+    /// Returns TPC0410 if a pattern cannot be matched.
     pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Result<Leaves, Diagnostic> {
         let graph = &prepared.model.graph;
         let n_block = prepared.model.summary.n_block();
@@ -88,19 +88,19 @@ impl Leaves {
         })
     }
 
-    /// Whether any of it is an expert.
+    /// Checks that any of the tensors is an expert.
     pub(super) fn has_experts(&self) -> bool {
         self.all
             .iter()
             .any(|l| matches!(l.sort, StoredKind::Expert) && l.place.is_none())
     }
 
-    /// Whether any of it is a cache.
+    /// Checks that any of the tensors is a cache.
     pub(super) fn has_caches(&self) -> bool {
         self.all.iter().any(|l| matches!(l.sort, StoredKind::Cache))
     }
 
-    /// What is stored for so many cells, sequences and tokens per batch.
+    /// Computes the stored bytes for a point's cells, sequences and tokens per batch.
     pub(super) fn load(&self, point: &Point, devices: usize) -> Load {
         let batch = crate::pipeline::memory_batch_of(
             point.ctx_size,

@@ -1,21 +1,21 @@
-//! What a configuration stores on the devices and on the host.
+//! The bytes that a configuration stores on the devices and on the host.
 
 use super::point::Offload;
 use crate::pipeline::StoredBytes;
 
-/// What a configuration stores, before anything is put on the host.
+/// The bytes that a configuration stores, before any of them go to the host.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// Per section.
+    /// The stored bytes of each section.
     pub(super) units: Vec<StoredBytes>,
-    /// Per device, what overrides put there whole.
+    /// Per device, the bytes of tensors that overrides put there whole.
     pub(super) pinned: Vec<f64>,
-    /// What overrides put on the host.
+    /// The bytes that overrides put on the host.
     pub(super) host: f64,
 }
 
 impl Load {
-    /// What each section keeps on the devices, and the bytes on the host.
+    /// Returns the bytes that each section keeps on the devices, and the bytes on the host.
     pub(super) fn divide(&self, offload: Offload) -> (Vec<StoredBytes>, f64) {
         let last = self.units.len() - 1;
         let mut host = self.host;

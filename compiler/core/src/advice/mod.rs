@@ -1,12 +1,12 @@
-//! Advice: configurations that fit where the one asked for does not, or that are faster, each planned before it is named.
+//! Advice: configurations that fit if the requested one does not, or that are faster. Each is planned before it is named.
 //!
-//! A configuration is a point of a `space`: a way to divide the model, shares, what is on the host, the context,
-//! the types of the caches, sequences and batches. The points are too many to be planned. A `bound` tells of each
-//! in microseconds whether it can fit and about how fast it is; it is learnt from a few sketches of plans. The
-//! `search` plans the best points for real, corrects the bound by what it finds, and proves what it names.
+//! A configuration is a point of a `space`. Its coordinates are the way to divide the model, shares, the part on the host,
+//! context, cache types, sequences and batches. There are too many points to plan them all. A `bound` estimates in microseconds
+//! if a point can fit, and its approximate speed; it learns from a few sketches of plans. The `search` plans the best points,
+//! corrects the bound by the results, and proves the points that it names.
 //!
-//! Points differ in what they give up: context, precision of the caches, sequences. Of each set of these the fastest point
-//! is named, unless one that gives up less is as fast.
+//! Points differ in the context, the precision of the caches and the sequences that they give up. The search names the fastest
+//! point of each such set, unless a point that gives up less is as fast.
 
 mod advisor;
 mod bound;

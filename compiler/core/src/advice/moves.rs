@@ -1,7 +1,7 @@
 //! Layers that go from the devices to the host by edits of the user's own `-ot`.
 //!
-//! A pattern that pins the feed-forward weights of some layers to a device loses a layer, and the layer falls to the pattern
-//! of the host behind it; a pattern of the host gains a layer.
+//! An edit removes a layer from a pattern that pins feed-forward weights to a device; a later pattern of the host then matches
+//! the layer. Or it adds a layer to a pattern of the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Move {
     loses: BTreeSet<usize>,
     /// The overrides whose patterns gain it.
     gains: BTreeSet<usize>,
-    /// The overrides whose patterns are repeated for the layer, with the host as their place.
+    /// The overrides whose patterns are repeated for the layer, with the host as the place.
     repeats: BTreeSet<usize>,
     /// Per device, the bytes that leave it.
     pub(super) pinned: Vec<f64>,
@@ -29,12 +29,12 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// Whether it takes bytes from the devices that run the layer, wherever these are.
+    /// Checks that the move takes bytes from the devices that run the layer.
     pub(super) fn leaves_layer(&self) -> bool {
         self.experts + self.weights > 0.0
     }
 
-    /// Takes the bytes from what the devices hold, and gives them to the host.
+    /// Moves the bytes from the devices to the host.
     pub(super) fn apply(&self, load: &mut Load) {
         let pinned: f64 = self.pinned.iter().sum();
         let taken = self.pinned.iter().zip(&mut load.pinned);
@@ -52,9 +52,9 @@ impl Move {
 #[derive(Default)]
 pub(super) struct Moves {
     patterns: Vec<Option<LayerPattern>>,
-    /// In the order in which they are made, of those that relieve the same device.
+    /// The moves. Moves that relieve the same device are in order of execution.
     pub(super) all: Vec<Move>,
-    /// Whether only experts move.
+    /// True if only experts move.
     pub(super) experts: bool,
 }
 
@@ -68,7 +68,7 @@ struct Weight<'p> {
     first: Option<usize>,
 }
 
-/// The first of these overrides, but those of a set, that matches a name.
+/// Finds the first of these overrides, outside the set `but`, that matches a name.
 fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Option<usize> {
     let matches =
         |(i, o): &(usize, &Override)| !but.contains(i) && o.matches(name).unwrap_or(false);
@@ -76,7 +76,7 @@ fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Opt
 }
 
 impl Moves {
-    /// The moves for a model under a placement.
+    /// Collects the moves for a model under a placement.
     pub(super) fn new(prepared: &PlanInput, base: &Placement) -> Moves {
         if base.overrides.is_empty() {
             return Moves::default();
@@ -101,7 +101,7 @@ impl Moves {
                 .copied()
                 .filter(|l| !pins(l).is_empty())
                 .collect();
-            // The layers beside those of the host go first.
+            // Layers next to the host's layers go first.
             let is_last = pinned.last() == layers.last();
             let order: Vec<u64> = match is_last {
                 true => pinned,
@@ -125,7 +125,7 @@ impl Moves {
         out
     }
 
-    /// The overrides that pin weights of a layer to a device and can lose the layer.
+    /// Lists the overrides that pin weights of a layer to a device and can lose the layer.
     fn pins(&self, base: &Placement, device: usize, layer: u64) -> BTreeSet<usize> {
         let pins = |(i, o): &(usize, &Override)| {
             let pattern = self.patterns.get(*i).and_then(Option::as_ref);
@@ -136,7 +136,7 @@ impl Moves {
         all.filter(pins).map(|(i, _)| i).collect()
     }
 
-    /// The layers of the host's patterns.
+    /// Lists the layers of the host's patterns.
     fn on_host(&self, base: &Placement) -> BTreeSet<u64> {
         let all = base.overrides.iter().zip(&self.patterns);
         let host = all.filter(|(o, _)| o.target == Target::Host);
@@ -145,7 +145,7 @@ impl Moves {
             .collect()
     }
 
-    /// The override of the host that would match a weight if it had the weight's layer.
+    /// Finds the override of the host that would match a weight if it had the weight's layer.
     fn host_pattern(&self, base: &Placement, weight: &Weight<'_>) -> Option<usize> {
         let rest = weight.name.split_once('.')?.1.split_once('.')?.1;
         let would_match = |(o, p): (&Override, &Option<LayerPattern>)| {
@@ -158,7 +158,7 @@ impl Moves {
         all.map(would_match).position(|found| found.is_some())
     }
 
-    /// The move of a layer whose weights are pinned to a device.
+    /// Computes the move of a layer whose weights are pinned to a device.
     fn unpin(
         &self,
         base: &Placement,
@@ -178,7 +178,7 @@ impl Moves {
             };
             match first_match(&base.overrides, &loses, w.name).map(|i| base.overrides[i].target) {
                 Some(Target::Host) => {}
-                // Another pattern has it then: that is no move to the host.
+                // Another device pattern matches the tensor then, so this does not move it to the host.
                 Some(Target::Device(_) | Target::Mirrored) => return None,
                 None if w.is_expert && base.host_experts.contains(layer) => {}
                 None => match self.host_pattern(base, w) {
@@ -196,7 +196,7 @@ impl Moves {
         (out.pinned.iter().sum::<f64>() > 0.0).then_some(out)
     }
 
-    /// The move of a layer that no override places: the host's patterns gain it.
+    /// Computes the move of a layer that is not in an override: the host's patterns gain it.
     fn grow(&self, base: &Placement, layer: u64, weights: &[&Weight<'_>]) -> Option<Move> {
         let mut out = Move {
             layer,
@@ -220,7 +220,7 @@ impl Moves {
         out.leaves_layer().then_some(out)
     }
 
-    /// The overrides after these moves; `None` if a pattern cannot be written.
+    /// Returns the overrides after these moves; `None` if a pattern cannot be written.
     pub(super) fn edit(&self, base: &Placement, moves: &[&Move]) -> Option<Vec<Override>> {
         let mut out = Vec::new();
         for (i, o) in base.overrides.iter().enumerate() {
@@ -248,7 +248,7 @@ impl Moves {
     }
 }
 
-/// The weights of the layers, with the first override that matches each.
+/// Lists the weights of the layers, with the first override that matches each.
 fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     let graph = &prepared.model.graph;
     let experts = prepared.experts();
@@ -268,7 +268,7 @@ fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     graph.insts().filter_map(|(_, d)| weight(d)).collect()
 }
 
-/// The patterns that name layers and match feed-forward weights alone.
+/// Parses the patterns that name layers and match only feed-forward weights.
 fn patterns(weights: &[Weight<'_>], base: &Placement, n_block: u64) -> Vec<Option<LayerPattern>> {
     let pattern = |(i, o): (usize, &Override)| {
         let mut own = weights.iter().filter(|w| w.first == Some(i));

@@ -1,4 +1,4 @@
-//! The advice of drafts: proved, checked once more, and in the order in which it is shown.
+//! The advice from drafts: proved, checked once more, and sorted for display.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,12 @@ use crate::placement::SplitMode;
 
 /// Points that are named.
 const NAMED: usize = 8;
-/// The drafts of the smallest configurations where nothing fits.
+/// The maximum number of smallest configurations to draft if no configuration fits.
 const SHORT: usize = 12;
 
 impl Search<'_> {
-    /// The drafts worth naming, proved: none that is slower than one that gives up less.
+    /// Proves the drafts and returns the useful ones. A draft is dropped if another gives up less, has about as much context and
+    /// is at most 5 % slower.
     pub(super) fn name(&self, mut found: Vec<TrialResult>) -> Vec<Advice> {
         found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
         let class = |f: &TrialResult| self.space.class(&f.point);
@@ -56,8 +57,8 @@ impl Search<'_> {
         out.into_iter().filter_map(|(_, advice)| advice).collect()
     }
 
-    /// The order in which advice is shown: what gives up nothing comes before what gives up context, precision or sequences; of
-    /// the former, what moves nothing to the host in the mode that was asked for comes first.
+    /// Computes the sort key of advice. Advice that gives up no context, precision or sequences comes first. Within it, advice
+    /// that keeps the requested mode and changes only shares comes first.
     fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {
@@ -69,7 +70,7 @@ impl Search<'_> {
         (gives_up, gives_up || found.changes.iter().any(is_other))
     }
 
-    /// The advice of a draft; `None` where its plan is not proved, or the last check rejects it.
+    /// Proves a draft and returns its advice; `None` if the proof fails, or if the last check rejects it.
     fn prove(&self, found: TrialResult) -> Option<Advice> {
         if !found.draft.fits() {
             return None;
@@ -109,7 +110,7 @@ impl Search<'_> {
         (self.advisor.vet)(&mut out, &compiled).then_some(out)
     }
 
-    /// What the smallest configurations lack: the least of them.
+    /// Computes the least shortfall of the smallest configurations.
     pub(super) fn shortfall(&mut self) -> Option<Shortfall> {
         let space = &self.space;
         let smallest = |level: u64, chain: Chain| Point {
@@ -136,7 +137,7 @@ impl Search<'_> {
             let last = space.last_level(chain);
             let point = smallest(0, chain);
             let load = self.leaves[point.caches].load(&point, space.base.devices.len());
-            // Between full devices and a full host.
+            // Points between full devices and a full host.
             let full = self.level_of_devices(&self.bound.known[0], &point, &load);
             let first = space.first_level(chain);
             for level in [full, full + 1, last, first] {
@@ -164,7 +165,7 @@ impl Search<'_> {
     }
 }
 
-/// The place that lacks most, and how much all of them lack.
+/// Returns the place that lacks most, and the missing bytes of all places together.
 fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();
@@ -177,7 +178,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         let usable = topology.device(d).usable_memory();
         all.extend(usable.map(|usable| (over(of_device(d), usable), spec.name.clone())));
     }
-    // A host that shares its memory with devices holds theirs, too.
+    // A host that shares its memory with devices also holds the devices' bytes.
     let pooled = topology.host_pool(devices).map_or(0, |pool| {
         let shared = pool.devices.iter().map(|&d| of_device(d));
         shared.fold(0, u64::saturating_add)
@@ -190,7 +191,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         .iter()
         .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
     let (most, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
-    // The same bytes are missing on a device and in the memory that it shares.
+    // The same bytes are missing on a device and in the memory that it shares; count them once.
     let is_shared = topology.host_is_shared(devices);
     Some((name, if is_shared { most } else { sum }))
 }

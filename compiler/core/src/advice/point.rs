@@ -1,48 +1,48 @@
 //! A configuration as a point of the search space.
 
-/// The order in which more and more goes to the host.
+/// The order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,
-    /// The caches are on the host.
+    /// True if the caches are on the host.
     pub(super) kv: bool,
-    /// Everything is there at once: a small model may be faster without any step from the host to a device.
+    /// True if everything is on the host: a small model may be faster without steps from the host to a device.
     pub(super) all: bool,
 }
 
-/// What goes to the host first.
+/// The part that goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OffloadOrder {
-    /// Layers that the user's own `-ot` moves, and nothing else.
+    /// Only the layers that edits of the user's own `-ot` move.
     Moves,
-    /// Experts, then whole layers.
+    /// First experts, then whole layers.
     Experts,
     /// Whole layers.
     Layers,
 }
 
-/// What is on the host.
+/// The parts on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Offload {
-    /// The experts of the first layers, so many of them.
+    /// The number of first layers whose experts are on the host.
     pub(super) experts: u64,
-    /// The first layers, so many of them; the output counts as the last.
+    /// The number of first layers on the host; the output counts as the last layer.
     pub(super) layers: u64,
-    /// The caches.
+    /// True if the caches are on the host.
     pub(super) kv: bool,
-    /// Layers that edits of `-ot` move.
+    /// The number of moves of layers by edits of `-ot`.
     pub(super) moves: u64,
 }
 
 /// A configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// The way to divide, by position.
+    /// The index of the way to divide.
     pub(super) way: usize,
     pub(super) chain: Chain,
-    /// The position in the chain: with each one more is on the host.
+    /// The level in the chain: each level has more on the host than the one before.
     pub(super) level: u64,
-    /// The types of the caches, by position: 0 for those that were asked for.
+    /// The index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,
     pub(super) ctx_size: u64,
     pub(super) parallel: u64,

@@ -1,4 +1,4 @@
-//! What a configuration costs: its time per token, and what it gives up, in words.
+//! The costs of a configuration: its time per token, and a description of its losses.
 
 use tpc_passes::machine::Workload;
 
@@ -7,7 +7,7 @@ use crate::format::bytes;
 use crate::pipeline::Estimate;
 use crate::placement::{Placement, SplitMode};
 
-/// Differences below this part of a time are none, however good estimates are.
+/// The least relative difference between two times that counts, however exact the estimates are.
 pub(super) const LEAST_ERROR: f64 = 0.05;
 
 /// Microseconds of a generated token, with the tokens of prompts that come with it.
@@ -16,35 +16,35 @@ pub(super) fn per_token(estimate: &Estimate) -> f64 {
     1e6 / estimate.decode_tps.max(1e-9) + Workload::PROMPT_WEIGHT * prompt
 }
 
-/// A configuration that fits, and what it is worth.
+/// A configuration that fits, with its speed and its losses.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The options in place of those that were given, as people type them.
+    /// The options that replace the given ones, as people type them.
     pub options: String,
-    /// The same as data.
+    /// The options as data.
     pub changes: Vec<Change>,
     /// The placement with these changes.
     pub placement: Placement,
-    /// How the model is divided.
+    /// The way to divide the model.
     pub mode: SplitMode,
     /// Estimated tokens per second.
     pub decode_tps: f64,
     /// Estimated tokens of a prompt per second.
     pub prompt_tps: f64,
-    /// The tokens in the cache for which these are estimated.
+    /// The depth, in tokens, that the speeds are estimated for.
     pub depth: u64,
-    /// The part of its usable memory that the fullest device holds; `None` where no memory is known.
+    /// The part of its usable memory that the fullest device holds; `None` if the memory of every device is unknown.
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// What it gives up, in words; empty where it is nothing.
+    /// A description of the losses; empty for a configuration without losses.
     pub price: String,
     /// Microseconds of a generated token, with the tokens of prompts that come with it.
     pub us_per_token: f64,
 }
 
 impl Advice {
-    /// The speeds and the price: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
+    /// Formats the speeds and the price: `21 t/s, prompts 310 t/s at depth 4096; context 16384 instead of 131072`.
     pub fn worth(&self) -> String {
         let mut out = format!(
             "{} t/s, prompts {} t/s at depth {}",
@@ -60,7 +60,7 @@ impl Advice {
     }
 }
 
-/// A speed with three digits.
+/// Formats a speed with three digits.
 fn speed(tps: f64) -> String {
     match tps {
         t if t >= 100.0 => format!("{t:.0}"),
@@ -69,7 +69,7 @@ fn speed(tps: f64) -> String {
     }
 }
 
-/// What changes give up, in words.
+/// Describes the losses of changes.
 pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut on_host = false;
@@ -129,10 +129,10 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
     out.join(", ")
 }
 
-/// What is missing where nothing helps.
+/// The missing memory if no configuration fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The name of the device that is fullest, or `host`.
+    /// The name of the fullest device, or `host`.
     pub place: String,
     /// Bytes that it lacks in the smallest configuration that was planned.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! The search: points in the order of the bound, drafted, corrected, and at last proved.
+//! The search: points in the order of the bound, which are drafted, corrected, and finally proved.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +22,11 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// The part by which a point may be slower than the fastest of its class if it gives up less.
+/// The permitted slowdown of a point that gives up less, relative to the fastest of its class.
 const MILDER: f64 = 1.06;
-/// The part by which a point has to be faster than one that gives up less.
+/// The required speedup of a point over one that gives up less.
 pub(super) const FASTER: f64 = 1.05;
-/// The part of a point's context that another has to have at least to give up no more.
+/// The part of a point's context that another point needs at least to count as having as much.
 const AS_MUCH: f64 = 0.75;
 /// The step of contexts, in cells.
 pub(super) const CELLS: u64 = 256;
@@ -36,20 +36,20 @@ pub(super) struct Search<'a> {
     pub(super) advisor: &'a Advisor<'a>,
     pub(super) space: Space<'a>,
     pub(super) bound: Bound,
-    /// What the model stores, per pair of cache types.
+    /// The stored tensors of the model, per pair of cache types.
     pub(super) leaves: Vec<Leaves>,
     /// The work of plans, per way to divide.
     pub(super) costs: Vec<Costs>,
     pub(super) effort: Effort,
-    /// What the engine refuses to have on the host while tensors are split.
+    /// The combinations on the host that the engine refuses while tensors are split.
     refused: BTreeSet<OnHost>,
-    /// Blocks behind the last layer that count as layers.
+    /// The blocks after the last layer that count as layers.
     drafting: u64,
     /// Instructions of the model's graph.
     insts: usize,
 }
 
-/// The sorts of things on the host: experts, whole layers, caches.
+/// Flags for the kinds of bytes on the host: experts, whole layers, caches.
 type OnHost = [bool; 3];
 
 /// A point with its estimated time per token.
@@ -58,15 +58,15 @@ pub(super) type TimedPoint = (Point, f64);
 /// The kinds of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The plan that was asked for does not fit.
+    /// The requested plan does not fit.
     Fit,
-    /// It fits, and may be slow.
+    /// The requested plan fits, and may be slow.
     Speed,
 }
 
 impl<'a> Search<'a> {
-    /// A search beside a plan; `None` where the model cannot be planned at all. Speeds of a plan that fits are those at depth 0,
-    /// else those at a part of the context where nobody says a depth.
+    /// Starts a search based on a plan; `None` if the model cannot be planned at all. If the plan fits, speeds are estimated at
+    /// the given depth; otherwise, and if the user gave no depth, at a part of the context.
     pub(super) fn new(
         advisor: &'a Advisor<'a>,
         base: &'a Placement,
@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
         purpose: Purpose,
     ) -> Option<Search<'a>> {
         let caches = Space::cache_types(base);
-        // A model whose rows are no multiples of a type's blocks has no such caches.
+        // A model whose rows are not multiples of a type's block size cannot have caches of that type.
         let leaves = |types: [tpc_ir::DType; 2]| {
             let placement = Placement {
                 cache_type_k: types[0],
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// The point that was asked for, divided by a way, with nothing on the host that need not stay there.
+    /// Returns the requested point, divided by a way, with the least part on the host.
     pub(super) fn origin(&self, way: usize) -> Point {
         let chain = Chain {
             first: self.space.default_order(),
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The points of a class that are fastest by the bound: of each way and chain one, the mildest of the fast ones.
+    /// Returns the fastest points of a class by the bound: for each way and chain the mildest of the fast ones.
     pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
@@ -201,18 +201,18 @@ impl<'a> Search<'a> {
                 };
                 let all: Vec<TimedPoint> = loads.iter().filter_map(timed).collect();
                 let least = all.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-                // The loads are in order: the more precise and the larger come first.
+                // The loads are sorted: more precise and larger configurations come first.
                 out.extend(all.into_iter().find(|p| p.1 <= least * MILDER));
             }
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
-        // A chain that begins otherwise and puts the same there is no other point.
+        // Skip a chain that puts the same bytes on the host as an earlier chain.
         let mut seen = BTreeSet::new();
         out.retain(|(p, _)| seen.insert((p.way, space.offload(p))));
         out
     }
 
-    /// Whether the engine refuses to split tensors with what a point has on the host.
+    /// Checks that the engine refuses to split tensors with a point's parts on the host.
     fn is_refused(&self, point: &Point) -> bool {
         let of = self.space.offload(point);
         let host = [of.experts + of.moves > 0, of.layers > 0, of.kv];
@@ -246,8 +246,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a point stores after the moves of its layers, and the edits of the line that follow; `None` where it has fewer
-    /// moves than it asks for.
+    /// Computes a point's load after its moves of layers, and the resulting edits; `None` if fewer moves exist than the point
+    /// needs.
     fn settle(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
         let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
@@ -265,7 +265,7 @@ impl<'a> Search<'a> {
         Some((load, Edits { shares, overrides }))
     }
 
-    /// The changes that lead from the user's configuration to a point.
+    /// Lists the changes that lead from the user's configuration to a point.
     pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
@@ -273,7 +273,7 @@ impl<'a> Search<'a> {
         Some(self.space.changes(point, &edits))
     }
 
-    /// What a point stores after the moves of its layers.
+    /// Computes a point's load after its moves of layers.
     fn after_moves(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<Load> {
         let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
@@ -302,16 +302,16 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The least that has to go to the host by the bound; `None` where everything there does not help, or the engine refuses
-    /// it.
+    /// Returns the lowest level of offload that fits by the bound. Returns `None` if even everything on the host does not fit, or
+    /// if the engine refuses the level.
     fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
         let at = Point { level, ..*point };
         (!self.is_refused(&at) && self.fits(known, &at, load)).then_some(level)
     }
 
-    /// The least that has to go to the host for the devices to have room by the bound, whatever the host has; the last level
-    /// where they never have.
+    /// Returns the lowest offload level that fits on the devices by the bound, independent of the host's memory. Returns the last
+    /// level if all lower levels fail.
     pub(super) fn level_of_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (self.space.first_level(point.chain).min(last), last);
@@ -330,7 +330,7 @@ impl<'a> Search<'a> {
         low
     }
 
-    /// The mildest point like this one that fits by what is known: the least on the host, then the largest context.
+    /// Returns the mildest point like this one that fits by the bound: the least on the host, then the largest context.
     pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
@@ -356,7 +356,7 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// The number of devices of the same kind that suffice.
+    /// Searches the number of devices of the same kind that suffice.
     pub(super) fn growth(&mut self) -> Option<Growth> {
         let base = self.space.base;
         let asked = self.origin(0);
@@ -375,7 +375,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether the host holds what a plan gives it, as far as its memory is known.
+/// Checks that the host has room for its part of a plan, if its memory is known.
 fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     let prints = compiled.footprints();
     let host = prints
@@ -385,7 +385,8 @@ fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     usable.is_none_or(|usable| host as f64 <= usable)
 }
 
-/// What an engine refuses to have on the host while tensors are split; with nothing there, it refuses all.
+/// Lists the combinations on the host that an engine refuses while tensors are split. If it refuses even with an empty host, all
+/// combinations are refused.
 fn refused_on_host(
     engine: Engine,
     base: &Placement,
@@ -417,12 +418,12 @@ fn refused_on_host(
     out
 }
 
-/// Whether a point has about as much context as another.
+/// Checks that a point has about as much context as another.
 pub(super) fn has_as_much(a: &Point, b: &Point) -> bool {
     a.ctx_size as f64 >= b.ctx_size as f64 * AS_MUCH
 }
 
-/// Whether a point gives up less than another like it.
+/// Checks that a point gives up less than a similar one.
 pub(super) fn milder(a: &Point, b: &Point) -> bool {
     (a.level, std::cmp::Reverse(a.ctx_size)) < (b.level, std::cmp::Reverse(b.ctx_size))
 }

@@ -1,5 +1,5 @@
-//! The ways to divide a model with their shares: those that were asked for, others in proportion to memory, and layers counted
-//! until they fit.
+//! The ways to divide a model with their shares: the requested shares, shares in proportion to memory, and layers counted until
+//! they fit.
 
 use super::free_memory::FreeMemory;
 use crate::pipeline::{StoredBytes, Way, ways};
@@ -8,7 +8,7 @@ use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, b
 /// The shares of a way to divide.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shares {
-    /// The shares that were asked for, or none.
+    /// The requested shares, or the default if the request omits them.
     Asked,
     /// These shares.
     Given(Vec<f64>),
@@ -23,15 +23,14 @@ pub(super) struct SharedWay {
     pub(super) shares: Shares,
 }
 
-/// The ways to divide among the devices of a placement that have a word of their own, those of the mode that was asked for
-/// first. Groups in sequence have none: they are strategies of `auto` alone, which decides about them anew with every
-/// change.
+/// Lists the ways to divide among the devices of a placement that have an option of their own. The ways of the requested mode
+/// come first. Groups in sequence lack such an option: they are strategies of `auto`, which chooses again after every change.
 pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {
         split_mode: SplitMode::Auto,
         ..base.clone()
     };
-    // Tensors that are pinned to devices need these.
+    // If overrides pin tensors to devices, ways on a single device are excluded.
     let pinned = |o: &Override| matches!(o.target, Target::Device(_));
     let pins = base.overrides.iter().any(pinned) && base.devices.len() > 1;
     let has_word = |w: &Way| match w.mode {
@@ -41,7 +40,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     };
     let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
     if base.split_mode == SplitMode::None {
-        // The device that was asked for, beside the roomiest.
+        // The requested main device, in addition to the roomiest.
         for way in ways(base) {
             if !all.contains(&way) {
                 all.push(way);
@@ -68,7 +67,8 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     out
 }
 
-/// Shares in proportion to usable memory, in GiB; `None` where memory is not known or alike, or these were asked for.
+/// Computes shares in proportion to usable memory, in GiB. Returns `None` if the memory is unknown or alike, or if the request
+/// has these shares.
 fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let gib = |d: usize| {
         let usable = placement.topology.device(d).usable_memory()?;
@@ -83,14 +83,14 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let differs = match &placement.tensor_split {
         Some(asked) if alike(asked) => !alike(&shares),
         Some(asked) => *asked != shares,
-        // Without proportions, alike devices have alike shares.
+        // Without proportions, devices with equal memory have equal shares.
         None => !alike(&shares),
     };
     (shares.len() > 1 && differs).then_some(shares)
 }
 
-/// The layers of each device, the output counted as one, that fit what the devices have room for; of several the fullest
-/// device is as empty as can be. `drafting` are blocks behind the last layer that count as layers.
+/// Counts the layers that fit on each device; the output counts as one. Among several counts, it chooses the one whose fullest
+/// device is emptiest. `drafting` is the number of blocks after the last layer that count as layers.
 pub(super) fn count_layers(
     units: &[StoredBytes],
     rooms: &FreeMemory,
@@ -117,7 +117,7 @@ pub(super) fn count_layers(
         counts
     };
     let sums = |counts: &[f64]| counts.iter().sum::<f64>() > 0.0;
-    // As a plan without proportions divides them, if that fits.
+    // The division of a plan without proportions, if that fits.
     let whole = by(&rooms.before_compute);
     if sums(&whole) && holds(&by_layers(&bytes, &whole)) {
         return whole;

@@ -1,4 +1,4 @@
-//! The configurations that a search may try: each setting that may change, with its other values.
+//! The configurations of a search: each setting that may change, with its other values.
 
 use tpc_ir::DType;
 
@@ -9,7 +9,7 @@ use super::point::{Chain, Offload, OffloadOrder, Point};
 use super::shares::SharedWay;
 use crate::placement::{Override, Placement, SplitMode};
 
-/// The edits of a configuration that follow from what it stores.
+/// The changes to a configuration's options that follow from its load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edits {
     /// Other shares.
@@ -20,40 +20,40 @@ pub(super) struct Edits {
 
 /// The types of both caches that are tried, the most precise first.
 const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
-/// The context over the depth for which speeds are estimated where nobody says it: a context that is asked for is used.
+/// The requested context divided by the depth that speeds are estimated for, if the user gives no depth.
 const FILLED: u64 = 4;
-/// The smallest context that is tried, unless a smaller one was asked for.
+/// The smallest context that is tried, unless the request has a smaller one.
 const LEAST_CELLS: u64 = 512;
 /// The smallest batch that is tried.
 const LEAST_BATCH: u64 = 32;
 
-/// The configurations beside the one that was asked for.
+/// The configurations other than the requested one.
 pub(super) struct Space<'a> {
     pub(super) base: &'a Placement,
-    /// The cells that were asked for, or the model's.
+    /// The requested number of cells, or the model's.
     pub(super) ctx_size: u64,
     pub(super) n_block: u64,
     pub(super) has_experts: bool,
     pub(super) has_caches: bool,
     pub(super) ways: Vec<SharedWay>,
-    /// The types of the K and the V cache, those asked for first.
+    /// The types of the K and the V cache, the requested pair first.
     pub(super) caches: Vec<[DType; 2]>,
-    /// Whether speeds are those at a part of the context that was asked for, instead of those at depth 0.
+    /// True if speeds are estimated at a part of the requested context, instead of at the given depth.
     pub(super) filled: bool,
-    /// Whether nobody gave the shares of the placement, which hold for a split by layers alone.
+    /// True if the user gave no shares; the shares then apply only to a split by layers.
     pub(super) implied_shares: bool,
-    /// What stays on the host at least.
+    /// The least part that stays on the host.
     pub(super) floor: Offload,
-    /// Whether what was asked to be on the host stays there.
+    /// True if the parts that the user put on the host stay there.
     pub(super) keeps_host: bool,
-    /// Whether the devices and the host share one memory: nothing that goes from the one to the other frees any.
+    /// True if the devices and the host share one memory. A move between them then frees no memory.
     pub(super) is_pooled: bool,
     /// The layers that edits of `-ot` can move.
     pub(super) moves: Moves,
 }
 
 impl Space<'_> {
-    /// The pairs of cache types that are tried: those asked for, and smaller ones.
+    /// Lists the pairs of cache types to try: the requested pair, and smaller ones.
     pub(super) fn cache_types(base: &Placement) -> Vec<[DType; 2]> {
         let asked = [base.cache_type_k, base.cache_type_v];
         let bits = |t: DType| t.block_bytes() as f64 / t.block_len() as f64;
@@ -65,13 +65,13 @@ impl Space<'_> {
         out
     }
 
-    /// Whether the devices have unlike memory.
+    /// Checks that the devices have different amounts of memory.
     pub(super) fn devices_differ(&self) -> bool {
         let memory = |d: usize| self.base.topology.device(d).usable_memory();
         (1..self.base.devices.len()).any(|d| memory(d) != memory(0))
     }
 
-    /// The chains that a configuration can follow.
+    /// Lists the chains that a configuration can follow.
     pub(super) fn chains(&self) -> Vec<Chain> {
         if self.is_pooled {
             return vec![Chain {
@@ -111,7 +111,7 @@ impl Space<'_> {
             .collect()
     }
 
-    /// What goes to the host first where nobody says otherwise.
+    /// Returns the part that goes to the host first by default.
     pub(super) fn default_order(&self) -> OffloadOrder {
         match self.has_experts {
             true => OffloadOrder::Experts,
@@ -119,7 +119,7 @@ impl Space<'_> {
         }
     }
 
-    /// The first position of a chain: what was asked for stays on the host.
+    /// Returns the first level of a chain; the parts that the user put on the host stay there.
     pub(super) fn first_level(&self, chain: Chain) -> u64 {
         match chain.first {
             _ if chain.all => self.last_level(chain),
@@ -129,7 +129,7 @@ impl Space<'_> {
         }
     }
 
-    /// The last position of a chain: everything is on the host.
+    /// Returns the last level of a chain, with everything on the host.
     pub(super) fn last_level(&self, chain: Chain) -> u64 {
         let layers = self.n_block + 1;
         match chain.first {
@@ -141,7 +141,7 @@ impl Space<'_> {
         }
     }
 
-    /// What is on the host at a point.
+    /// Returns the parts on the host at a point.
     pub(super) fn offload(&self, point: &Point) -> Offload {
         let mut out = self.floor;
         out.kv = point.chain.kv;
@@ -157,7 +157,7 @@ impl Space<'_> {
         out
     }
 
-    /// The contexts of a class: the one asked for, or the powers of two below it.
+    /// Lists the contexts of a class: the requested one, or the powers of two below it.
     pub(super) fn contexts(&self, class: Class) -> Vec<u64> {
         if !class.context {
             return vec![self.ctx_size];
@@ -174,7 +174,7 @@ impl Space<'_> {
         out
     }
 
-    /// The positions of the cache types of a class.
+    /// Lists the indices of the cache types of a class.
     pub(super) fn cache_levels(&self, class: Class) -> Vec<usize> {
         match class.caches {
             true => (1..self.caches.len()).filter(|_| self.has_caches).collect(),
@@ -182,7 +182,7 @@ impl Space<'_> {
         }
     }
 
-    /// The numbers of sequences of a class.
+    /// Lists the numbers of sequences of a class.
     pub(super) fn sequences(&self, class: Class) -> Vec<u64> {
         let asked = self.base.parallel;
         match class.sequences {
@@ -191,14 +191,14 @@ impl Space<'_> {
         }
     }
 
-    /// The batches that are tried: the one asked for and two smaller ones.
+    /// Lists the batch sizes to try: the requested size and two smaller ones.
     pub(super) fn batches(&self) -> Vec<u64> {
         let asked = self.base.ubatch_size;
         let smaller = halves(asked, LEAST_BATCH).into_iter().take(2);
         std::iter::once(asked).chain(smaller).collect()
     }
 
-    /// The class of a point.
+    /// Returns the class of a point.
     pub(super) fn class(&self, point: &Point) -> Class {
         Class {
             context: point.ctx_size < self.ctx_size,
@@ -207,7 +207,7 @@ impl Space<'_> {
         }
     }
 
-    /// What a point changes.
+    /// Lists the changes of a point.
     pub(super) fn changes(&self, point: &Point, edits: &Edits) -> Vec<Change> {
         let base = self.base;
         let mut out = Vec::new();
@@ -258,7 +258,7 @@ impl Space<'_> {
         out
     }
 
-    /// The placement at a point with these changes.
+    /// Returns the placement at a point with these changes.
     pub(super) fn placement(&self, point: &Point, changes: &[Change]) -> Placement {
         let mut out = self.base.clone();
         if self.implied_shares && self.ways[point.way].way.mode != SplitMode::Layer {
@@ -269,7 +269,7 @@ impl Space<'_> {
         out
     }
 
-    /// The depth at which speeds are estimated for a context.
+    /// Returns the depth for estimates of speed with a context.
     pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
             true => (self.ctx_size / FILLED).min(ctx_size),
@@ -277,7 +277,7 @@ impl Space<'_> {
         }
     }
 
-    /// The overrides after these moves.
+    /// Returns the overrides after these moves.
     pub(super) fn overrides(&self, moves: &[&Move]) -> Option<(Vec<Override>, usize)> {
         if moves.is_empty() {
             return None;
@@ -286,7 +286,7 @@ impl Space<'_> {
     }
 }
 
-/// The halves of a number, down to `least`.
+/// Lists the halves of a number, down to `least`.
 fn halves(n: u64, least: u64) -> Vec<u64> {
     let mut out = Vec::new();
     let mut at = n / 2;

@@ -19,12 +19,12 @@ impl Times {
         }
     }
 
-    /// The time of a generated token with the tokens of prompts that come with it.
+    /// Computes the time of a generated token, with its share of prompt tokens.
     pub(super) fn per_token(self) -> f64 {
         self.decode + Workload::PROMPT_WEIGHT * self.prompt
     }
 
-    /// So many times these times.
+    /// Multiplies these times by a factor.
     pub(super) fn times(self, factor: f64) -> Times {
         Times {
             decode: self.decode * factor,
@@ -32,7 +32,7 @@ impl Times {
         }
     }
 
-    /// These times and a part of the way to others.
+    /// Interpolates between these times and others.
     pub(super) fn interpolate(self, other: Times, part: f64) -> Times {
         Times {
             decode: self.decode + part * (other.decode - self.decode),
@@ -40,7 +40,7 @@ impl Times {
         }
     }
 
-    /// These times, changed as another pair of times changes.
+    /// Shifts these times by a part of the difference between two others.
     pub(super) fn shift_by(self, from: Times, to: Times, part: f64) -> Times {
         Times {
             decode: (self.decode + part * (to.decode - from.decode)).max(0.0),

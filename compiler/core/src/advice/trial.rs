@@ -1,4 +1,4 @@
-//! Trials: points are drafted, and what a draft needs corrects the bound for the next.
+//! Trials: points are drafted, and the memory of a draft corrects the bound for the next.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,27 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// The drafts that a full effort takes: memory is priced higher, then shares are shifted.
+/// The number of plans in a full effort: memory is priced higher, then shares are shifted.
 const FULL: u64 = 5;
 /// Drafts that correct the bound for one class.
 const DRAFTED: u64 = 6;
-/// Drafts of a full effort that look for the least on the host.
+/// The drafts of a full effort that search the least on the host.
 const SHIFTED: u64 = 4;
-/// The part of another's time by the bound under which a point is surely faster: the bound errs.
+/// The ratio of two bounds on times below which one point is surely faster; the bounds are inexact.
 const CLEARLY: f64 = 0.85;
 /// Points of each class that may be drafted.
 const KEPT: usize = 3;
-/// The work that is left is so many times that of sketches, if points are sketched.
+/// Sketches may use one part in `SKETCHED` of the remaining work.
 const SKETCHED: u64 = 4;
-/// Levels that are tried beyond that of a point with its caches on the host when they are moved back to the devices.
+/// The larger number of additional levels to try when a point's caches move back from the host to the devices.
 const MOVED: u64 = 4;
 
-/// How hard a draft tries to fit.
+/// The effort of a draft to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DraftEffort {
-    /// One plan, divided as its point says.
+    /// One plan, divided as the point requires.
     Once,
-    /// All that a plan for its placement tries.
+    /// All plans of a full draft for its placement.
     Full,
 }
 
@@ -44,7 +44,7 @@ struct WorkLimit {
     made: usize,
     /// Work that was done.
     spent: u64,
-    /// Whether the work did not suffice.
+    /// True if the work did not suffice.
     short: bool,
 }
 
@@ -59,12 +59,12 @@ impl WorkLimit {
         }
     }
 
-    /// Whether so much work is left.
+    /// Checks that this much work is left.
     fn has(&self, work: u64) -> bool {
         self.spent.saturating_add(work) <= self.work
     }
 
-    /// Whether the work suffices for so many plans, which are counted. The first one is always made.
+    /// Takes `work` for `plans` plans if it suffices, and returns true if it did. The first plan is always made.
     fn take(&mut self, plans: u64, work: u64) -> bool {
         let is_first = self.made == 0 && plans == 1;
         let enough = is_first || self.spent + work <= self.work;
@@ -76,7 +76,7 @@ impl WorkLimit {
         enough
     }
 
-    /// Whether there is work for one more draft that corrects the bound.
+    /// Takes the work for one more draft that corrects the bound, and returns true if it sufficed.
     fn take_draft(&mut self, costs: Costs) -> bool {
         let enough = self.drafts > 0 && self.take(1, costs.draft);
         self.drafts = self.drafts.saturating_sub(1);
@@ -95,10 +95,10 @@ pub(super) struct TrialResult {
 }
 
 impl Search<'_> {
-    /// The fastest points of these classes, each planned and proved.
+    /// Returns the fastest points of these classes, each planned and proved.
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
-        // Each class gets as much as is left for it, in rounds of as many as there are processors for.
+        // Each class gets an equal part of the remaining work. A round tries `ROUND` classes at once.
         let mut found: Vec<TrialResult> = Vec::new();
         let mut rest = points.as_slice();
         while !rest.is_empty() {
@@ -109,7 +109,7 @@ impl Search<'_> {
             if cost > self.effort.left() {
                 n = 1;
             }
-            // One at least is tried, whatever the limits are.
+            // The first draft is always made, independent of the limits.
             if dearest(&rest[0].1) > self.effort.left() && !found.is_empty() {
                 self.effort.complete = false;
                 break;
@@ -124,7 +124,7 @@ impl Search<'_> {
                 self.effort.spend(allowed.made, allowed.spent);
                 self.effort.complete &= !allowed.short;
                 if let Some(one) = &one {
-                    // Its proof is to come.
+                    // Reserve the work of its proof.
                     self.effort.spend(0, self.costs[one.point.way].proof);
                 }
                 found.extend(one);
@@ -135,8 +135,7 @@ impl Search<'_> {
         self.name(found)
     }
 
-    /// The points that each class begins with, in the mode that was asked for and, where these are faster by the bound, in
-    /// others.
+    /// Selects the points that each class begins with: points of the requested mode, and points of other modes.
     fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<TimedPoint>)> {
         let asked = self.space.base.split_mode;
         let mut points: Vec<(Class, Vec<TimedPoint>)> = Vec::new();
@@ -146,8 +145,7 @@ impl Search<'_> {
             let (own, others): (Vec<TimedPoint>, Vec<TimedPoint>) =
                 all.into_iter().partition(is_own);
             for best in [own, others] {
-                // A point clearly slower, by its bound, than one of another class that gives up less is
-                // not tried.
+                // Skip a class if a class that gives up less is clearly faster by the bound.
                 let idle = points.iter().any(|(other, of)| {
                     let times = of.first().zip(best.first());
                     *other != class
@@ -163,7 +161,7 @@ impl Search<'_> {
         self.sort_by_sketch(points)
     }
 
-    /// These points in the order of their sketches, where there is work for sketches.
+    /// Sorts these points by the speed of their sketches, if the work suffices for sketches.
     fn sort_by_sketch(
         &mut self,
         mut points: Vec<(Class, Vec<TimedPoint>)>,
@@ -186,13 +184,13 @@ impl Search<'_> {
         points
     }
 
-    /// The work of a draft and a proof of a point.
+    /// Computes the work of a draft and a proof of a point.
     fn work_of(&self, (point, _): &TimedPoint) -> u64 {
         let costs = self.costs[point.way];
         costs.draft + costs.proof
     }
 
-    /// A draft of a point, whether it fits or not.
+    /// Drafts a point; the draft may not fit.
     pub(super) fn draft(
         &self,
         known: &WayProfile,
@@ -225,7 +223,7 @@ impl Search<'_> {
         })
     }
 
-    /// The draft of the first of these points that fits, corrected so that it is as mild as can be.
+    /// Returns the fastest draft that fits among these points. Each draft is corrected to be as mild as possible.
     fn first_that_fits(
         &self,
         class: Class,
@@ -234,7 +232,7 @@ impl Search<'_> {
     ) -> Option<TrialResult> {
         let mut best: Option<TrialResult> = None;
         for (start, time) in points {
-            // By the bound, the rest is slower than what is found.
+            // By the bound, the remaining points are slower than the best draft.
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
@@ -251,8 +249,8 @@ impl Search<'_> {
         best
     }
 
-    /// A draft whose caches are on the host, with its caches on the devices instead and a little more of the rest on the host,
-    /// where that fits and is no slower. The bound is not exact enough to tell.
+    /// Tries a draft with its caches moved from the host to the devices, and a few more levels on the host instead. Returns the
+    /// new draft if it fits and is not slower. The bound is not exact enough to decide this.
     fn with_caches_moved_back(
         &self,
         found: TrialResult,
@@ -289,7 +287,7 @@ impl Search<'_> {
         Some(found)
     }
 
-    /// The mildest draft like a point that fits: what one draft needs corrects the bound for the next.
+    /// Returns the mildest draft that fits like this point. The memory of one draft corrects the bound for the next.
     fn correct(&self, class: Class, start: &Point, allowed: &mut WorkLimit) -> Option<TrialResult> {
         let costs = self.costs[start.way];
         let mut known = self.bound.known[start.way].clone();
@@ -297,7 +295,7 @@ impl Search<'_> {
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.by_engine(&known, self.mildest(class, &known, start)?);
         let last = self.space.last_level(start.chain);
-        // Where the bound is wrong again and again, steps grow.
+        // Steps grow while the bound stays wrong.
         let mut step = 1;
         while tried.insert(at) && allowed.take_draft(costs) {
             let Some(found) = self.draft(&known, &at, DraftEffort::Once) else {
@@ -316,13 +314,13 @@ impl Search<'_> {
             let next = next.map(|next| self.by_engine(&known, next));
             at = match next {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
-                // The bound may be too strict: a little less than it says.
+                // The bound may be too strict: try one level less.
                 _ if fits && at.level > self.space.first_level(at.chain) => Point {
                     level: at.level - 1,
                     ..at
                 },
                 _ if fits => break,
-                // The bound is wrong about this one: a little more than it says.
+                // The bound is too optimistic here: try the next milder step beyond it.
                 _ if class.context && at.ctx_size > 2 * CELLS && step == 1 => Point {
                     ctx_size: (at.ctx_size - at.ctx_size / 16) / CELLS * CELLS,
                     ..at
@@ -340,7 +338,7 @@ impl Search<'_> {
                 break;
             }
         }
-        // Memory that is priced higher, or shares that shift, may keep more on the devices.
+        // A higher price of memory, or shifted shares, may keep more on the devices.
         let first = self.space.first_level(start.chain);
         let is_more = best.as_ref().is_some_and(|b| b.point.level > first);
         if is_more && self.may_shift(start.way) && allowed.has(FULL * costs.draft) {
@@ -354,7 +352,7 @@ impl Search<'_> {
                 return Some(found);
             }
         }
-        // Devices that differ may need shares that shift.
+        // Devices that differ may need shifted shares.
         if best.is_some() || !self.may_shift(start.way) || !allowed.take(FULL, FULL * costs.draft) {
             return best;
         }
@@ -364,7 +362,7 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// Whether a plan of this way may shift the shares of the devices to fit.
+    /// Checks that a plan of this way may shift the shares of the devices to fit.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];
@@ -372,8 +370,8 @@ impl Search<'_> {
         shared.way.mode == SplitMode::Tensor && shared.shares == Shares::Asked && !asked
     }
 
-    /// The drafts with less on the host, where the devices differ and shares that shift make room for it; of as many as the
-    /// limits allow, the fastest first.
+    /// Returns the drafts with less on the host, if the devices differ and shifted shares make room for it. The fastest drafts
+    /// come first, until the work runs out.
     fn with_shares_shifted(&mut self, mut found: Vec<TrialResult>) -> Vec<TrialResult> {
         if !self.space.devices_differ() {
             return found;
@@ -398,7 +396,7 @@ impl Search<'_> {
         out
     }
 
-    /// The draft with the least on the host between nothing and its own.
+    /// Searches the draft with the least on the host, between the requested part and the draft's own.
     fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);
@@ -426,5 +424,5 @@ impl Search<'_> {
     }
 }
 
-/// Classes that are tried at once.
+/// The number of classes that are tried at once.
 const ROUND: usize = 2;

@@ -1,4 +1,4 @@
-//! What is known of one way to divide.
+//! The measured profile of one way to divide.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use super::shares::SharedWay;
 use super::times::Times;
 use crate::pipeline::{Sketch, StoredBytes};
 
-/// What is known of one way to divide.
+/// The measured profile of one way to divide.
 #[derive(Clone, Debug)]
 pub(super) struct WayProfile {
-    /// Per device, its part of what its stage stores.
+    /// The part of its stage's bytes that each device stores.
     pub(super) parts: Vec<StoredBytes>,
-    /// Per device, the memory of intermediate values as a part of what [`Compute`] says.
+    /// Per device, the memory of intermediate values divided by the estimate of [`Compute`].
     pub(super) compute: Vec<f64>,
-    /// The times with nothing on the host.
+    /// The times with an empty host.
     pub(super) times: Times,
 }
 
 impl WayProfile {
-    /// Devices that hold whole layers, in this time.
+    /// Creates the profile of devices that hold whole layers, with these times.
     pub(super) fn whole(devices: usize, times: Times) -> WayProfile {
         let all = StoredBytes {
             experts: 1.0,
@@ -38,7 +38,7 @@ impl WayProfile {
         }
     }
 
-    /// What a sketch tells.
+    /// Derives the profile from a sketch.
     pub(super) fn of(sketch: &Sketch, shared: &SharedWay, devices: usize) -> WayProfile {
         let mut parts = vec![StoredBytes::default(); devices];
         for (stage, members) in shared.way.stages.iter().enumerate() {

@@ -6,7 +6,7 @@ use super::header::{Blocks, block, blocks};
 use super::{Adapter, ExtraFileMemory, Part};
 use crate::placement::{Placement, Target};
 
-/// The memory of an adapter of this model.
+/// Computes the memory of an adapter of this model.
 pub(super) fn adapter(
     adapter: &Adapter,
     file: &GgufFile,
@@ -35,7 +35,7 @@ pub(super) fn adapter(
     out
 }
 
-/// The device of a tensor; `None` for the host.
+/// Returns the device of a tensor; `None` for the host.
 fn place(base: &str, places: &Blocks, placement: &Placement) -> Option<usize> {
     let matching = placement.overrides.iter();
     let matching = matching.filter(|o| o.matches(base).unwrap_or(false));

@@ -10,7 +10,7 @@ use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
-/// The memory of a draft beside this model. Its context has as many cells as the model's.
+/// Computes the memory of a draft model. Its context has the same number of cells as the model's.
 pub(super) fn draft(
     draft: &Draft,
     file: &GgufFile,
@@ -33,13 +33,13 @@ pub(super) fn draft(
     out
 }
 
-/// The cells of the model's context.
+/// Returns the cells of the model's context.
 fn ctx_size(model: &GgufFile, placement: &Placement) -> u64 {
     let trained = || Keys::of(model).number("context_length");
     placement.ctx_size.or_else(trained).unwrap_or(4096).max(1)
 }
 
-/// The placement of a draft, and the positions of its devices among the model's.
+/// Returns the placement of a draft, and the positions of its devices among the model's.
 fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placement, Vec<usize>) {
     let mut out = Placement {
         overrides: Vec::new(),
@@ -88,14 +88,14 @@ fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placem
     {
         out.tensor_split = None;
     }
-    // A draft on one device needs no split of tensors; where nobody says how the model is divided, layers are.
+    // A draft on one device needs no tensor split; the default is a split by layers.
     if positions.len() == 1 || placement.split_mode == SplitMode::Auto {
         out.split_mode = SplitMode::Layer;
     }
     (out, positions)
 }
 
-/// The memory by a plan; `None` where tpc does not plan the file.
+/// Computes the memory by a plan; `None` if tpc cannot plan the file.
 fn planned_memory(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
     let prepared = Origin::File(file).prepare(placement).ok()?;
     let draft = prepared.draft(placement).ok()?;
@@ -124,7 +124,7 @@ fn of_print(print: Footprint) -> Part {
     }
 }
 
-/// The memory by the header. Blocks without keys of their own read the model's cache.
+/// Computes the memory by the header. Blocks without keys of their own read the model's cache.
 fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let n = blocks(file);
     let places = Blocks::of(n, placement);
@@ -160,7 +160,7 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     (devices, host)
 }
 
-/// True if a block has keys of its own, and so a cache.
+/// True if a block has keys of its own, and therefore a cache.
 fn has_keys(file: &GgufFile, of: u64) -> bool {
     let keys = ["attn_k.", "attn_qkv.", "attn_kv_a_mqa."];
     let mut tensors = file.header().tensors().iter();

@@ -5,7 +5,7 @@ use tpc_gguf::{GgufFile, Metadata};
 use super::Part;
 use crate::placement::{Placement, SplitMode, Unit, by_layers};
 
-/// The block of a tensor by its name, such as 3 of `blk.3.attn_q.weight`.
+/// Parses the block of a tensor from its name, such as 3 from `blk.3.attn_q.weight`.
 pub(super) fn block(name: &str) -> Option<u64> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
@@ -26,7 +26,7 @@ impl<'f> Keys<'f> {
         }
     }
 
-    /// A number; of one per layer the largest.
+    /// Reads a number; for an array with one number per layer, the largest.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
         let key = format!("{}.{key}", self.arch);
         let one = self.metadata.get_u64(&key).ok().flatten();
@@ -36,7 +36,7 @@ impl<'f> Keys<'f> {
         })
     }
 
-    /// A number for each of so many layers.
+    /// Reads one number per layer for `layers` layers.
     fn per_layer(&self, key: &str, layers: u64) -> Option<Vec<u64>> {
         let key = format!("{}.{key}", self.arch);
         let n = usize::try_from(layers).ok()?;
@@ -45,7 +45,7 @@ impl<'f> Keys<'f> {
     }
 }
 
-/// The number of blocks of a file: by its tensors, whatever its key says.
+/// Counts the blocks of a file by its tensors, independent of its key.
 pub(super) fn blocks(file: &GgufFile) -> u64 {
     let tensors = file.header().tensors().iter();
     let last = tensors.filter_map(|t| block(&t.name)).max();
@@ -54,14 +54,14 @@ pub(super) fn blocks(file: &GgufFile) -> u64 {
 
 /// The place of a file's blocks: the position of a device, or `None` for the host.
 pub(super) struct Blocks {
-    /// Per block, then of the output.
+    /// The place of each block, then of the output.
     places: Vec<Option<usize>>,
     /// True if every device has a part of every block.
     pub(super) is_split: bool,
 }
 
 impl Blocks {
-    /// The places of so many blocks under a placement.
+    /// Computes the places of `blocks` blocks under a placement.
     pub(super) fn of(blocks: u64, placement: &Placement) -> Blocks {
         let n = usize::try_from(blocks).unwrap_or(usize::MAX).min(1 << 16);
         let devices = placement.devices.len();
@@ -89,19 +89,19 @@ impl Blocks {
         }
     }
 
-    /// The place of a block.
+    /// Returns the place of a block.
     pub(super) fn block(&self, block: u64) -> Option<usize> {
         let at = usize::try_from(block).ok();
         at.and_then(|b| self.places.get(b).copied()).flatten()
     }
 
-    /// The place of the output.
+    /// Returns the place of the output.
     pub(super) fn output(&self) -> Option<usize> {
         self.places.last().copied().flatten()
     }
 }
 
-/// The shares by which llama.cpp counts layers where nobody says them: those of the memories.
+/// Returns llama.cpp's default shares of layers: the memory of each device.
 fn memory_shares(placement: &Placement) -> Vec<f64> {
     let n = placement.devices.len();
     let all: Option<Vec<f64>> = (0..n)
@@ -111,7 +111,7 @@ fn memory_shares(placement: &Placement) -> Vec<f64> {
         .unwrap_or_else(|| vec![1.0; n])
 }
 
-/// The bytes of a KV cache of so many cells for one block, by the header; 0 where it does not say.
+/// Computes the bytes of a KV cache of `cells` cells for one block from the header; 0 if the header lacks the sizes.
 pub(super) fn cache(file: &GgufFile, block: u64, cells: u64, bytes: [f64; 2]) -> u64 {
     let keys = Keys::of(file);
     let layers = blocks(file).max(keys.number("block_count").unwrap_or(0));
@@ -133,8 +133,8 @@ pub(super) fn cache(file: &GgufFile, block: u64, cells: u64, bytes: [f64; 2]) ->
     (cells as f64 * kv_heads as f64 * (k + v)) as u64
 }
 
-/// The bytes of a file's tensors at each place, and on the host: blocks where they run, the embedding on the host, all else with the
-/// output. An embedding that is the output, too, is there a second time.
+/// Sums the bytes of a file's tensors at each device and on the host. Blocks are on the device that runs them, the embedding on
+/// the host, and all other tensors with the output. An embedding that is also the output is stored twice.
 pub(super) fn weights(file: &GgufFile, blocks: &Blocks, devices: usize) -> (Vec<Part>, Part) {
     let mut out = vec![Part::default(); devices];
     let mut host = Part::default();

@@ -1,11 +1,11 @@
-//! Files that a command loads in addition to the model: drafts, image encoders, adapters. Their headers tell the memory.
+//! Files that a command loads in addition to the model: drafts, image encoders, adapters. Their headers give the memory.
 //!
-//! - `request` has the files that are asked for;
-//! - `draft` counts a draft: by a plan of its own, or by its header where tpc does not know its architecture;
+//! - `request` has the requested files;
+//! - `draft` counts a draft: by a plan of its own, or by its header if tpc does not know its architecture;
 //! - `header` counts weights and caches by a header alone;
 //! - `projector` counts an encoder of images or sound;
 //! - `adapter` counts LoRA adapters and control vectors;
-//! - `vocabulary` compares the tokens of a draft with those of the model.
+//! - `vocabulary` compares the tokens of a draft with the model's tokens.
 
 mod adapter;
 mod draft;
@@ -22,7 +22,7 @@ use tpc_gguf::GgufFile;
 
 use crate::placement::Placement;
 
-/// A reader of the headers of files; `None` where a file cannot be read.
+/// A reader of the headers of files; `None` if it cannot read a file.
 pub type Open<'o> = &'o dyn Fn(&str) -> Option<GgufFile>;
 
 /// Counts the files of a request on the devices of a placement, for this model. Files that cannot be read are left out.
@@ -74,11 +74,11 @@ pub fn count(
 }
 
 impl Placement {
-    /// The placement with the memory of these files taken from its devices and its host.
+    /// Takes the memory of these files from the placement's devices and host.
     #[must_use]
     pub fn with_files(mut self, beside: Vec<ExtraFileMemory>) -> Placement {
         let n = self.devices.len();
-        // The last profile holds for the devices beyond the list: each has bytes of its own now.
+        // Devices beyond the list share the last profile; each needs its own now.
         let profiles = (0..n).map(|d| self.topology.device(d).clone());
         self.topology.devices = profiles.collect();
         for b in &beside {

@@ -5,14 +5,14 @@ use tpc_gguf::GgufFile;
 use super::{ExtraFileMemory, Part, Projector};
 use crate::placement::Placement;
 
-/// The patches of an image that llama.cpp reserves buffers for where the encoder takes images of any size: 46 by 46 tokens, each of
-/// four patches.
+/// The patches of an image that llama.cpp reserves buffers for if the encoder takes images of any size. They are 46 by 46 tokens
+/// of four patches each.
 const PATCHES_OF_ANY_SIZE: u64 = 4 * 46 * 46;
 
 /// Frames of sound that an encoder takes at once: thirty seconds.
 const FRAMES: u64 = 1500;
 
-/// The memory of an encoder: on the first device of the host's machine, or on the host.
+/// Computes the memory of an encoder: on the first device of the host's machine, or on the host.
 pub(super) fn projector(
     projector: &Projector,
     file: &GgufFile,
@@ -35,7 +35,7 @@ pub(super) fn projector(
     out
 }
 
-/// An estimate of an encoder's buffers: of each patch the state, its queries, keys and values, and the wider of attention's and the
+/// Estimates an encoder's buffers. Each patch has its state, its queries, keys and values, and the wider of attention's and the
 /// feed-forward part's intermediate values. Attention is fused.
 fn compute(file: &GgufFile) -> u64 {
     let metadata = file.header().metadata();

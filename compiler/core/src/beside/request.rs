@@ -7,7 +7,7 @@ use tpc_ir::DType;
 pub struct Draft {
     /// The file.
     pub file: String,
-    /// Element type of its K cache (`-ctkd`); llama.cpp's default is f16, whatever the model's cache has.
+    /// Element type of its K cache (`-ctkd`); llama.cpp's default is f16, independent of the model's cache.
     pub cache_type_k: DType,
     /// Element type of its V cache (`-ctvd`).
     pub cache_type_v: DType,
@@ -20,7 +20,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The draft of this file with llama.cpp's defaults.
+    /// Creates the draft of this file with llama.cpp's defaults.
     pub fn of(file: &str) -> Draft {
         Draft {
             file: file.to_owned(),
@@ -65,12 +65,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// True if there are none.
+    /// Checks that the request is empty.
     pub fn is_empty(&self) -> bool {
         *self == Request::default()
     }
 
-    /// The options of `tpc plan` that ask for them.
+    /// Returns the options of `tpc plan` that request these files.
     pub fn words(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));

@@ -4,13 +4,13 @@ use tpc_gguf::{GgufFile, StrList};
 
 use crate::placement::Difference;
 
-/// The most by which the numbers of tokens may differ, as llama.cpp has it.
+/// llama.cpp's limit of the difference between the numbers of tokens.
 const MOST_MORE: usize = 128;
 
-/// Tokens before this one are not compared: they are special in many vocabularies.
+/// The first token that is compared: earlier ones are special in many vocabularies.
 const FIRST: usize = 5;
 
-/// How the tokens of a draft differ from the model's; `None` where they are alike, or one of the files has none.
+/// Finds how the tokens of a draft differ from the model's; `None` if they are alike, or if one of the files lacks tokens.
 pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     let kind = |f: &GgufFile| -> Option<String> {
         let kind = f.header().metadata().get_str("tokenizer.ggml.model");
@@ -26,12 +26,12 @@ pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     };
     match (tokens(model), tokens(draft)) {
         (Some(model), Some(draft)) => compare_tokens(&model, &draft),
-        // A header without its tokens still says how many there are.
+        // A header without its tokens still has their number.
         _ => compare_counts(size(model)?, size(draft)?),
     }
 }
 
-/// The number of tokens that a header states.
+/// Returns the number of tokens that a header states.
 fn size(file: &GgufFile) -> Option<usize> {
     let metadata = file.header().metadata();
     let arch = metadata.get_str("general.architecture").ok().flatten()?;
@@ -39,7 +39,7 @@ fn size(file: &GgufFile) -> Option<usize> {
     usize::try_from(size.ok().flatten()?).ok()
 }
 
-/// Numbers of tokens that differ by more than llama.cpp takes.
+/// Compares numbers of tokens: they may not differ by more than llama.cpp permits.
 fn compare_counts(model: usize, draft: usize) -> Option<Difference> {
     (model.abs_diff(draft) > MOST_MORE).then_some(Difference::Count(model, draft))
 }

@@ -1,4 +1,4 @@
-//! Bands: how far estimates of a kind were from what was measured, and the kinds that nobody measured.
+//! Bands: the errors of the estimates of a kind against measurements, and the kinds without measurements.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,22 +8,22 @@ use tpc_passes::machine::Way;
 use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
 use tpc_passes::plan::{Estimate, ModelKind};
 
-/// The rows that a kind needs at least to have a band of its own.
+/// The least number of rows of a kind with a band of its own.
 pub const LEAST_ROWS: usize = 4;
 
-/// The least band: measurements of one machine differ by as much from day to day.
+/// The least band: measurements of one machine differ by this much from day to day.
 const LEAST: f64 = 0.05;
 
-/// The least band of an estimate whose kind nobody measured: half or double.
+/// The least band of an estimate whose kind was never measured: half or double.
 const GUESS: f64 = std::f64::consts::LN_2;
 
-/// A kind of estimates. A part that is `None` is any.
+/// A kind of estimates. A part that is `None` matches any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellKey {
-    /// The engine's name is that of llama.cpp, or else of ik_llama.cpp.
+    /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
-    /// How devices work together.
+    /// The way that devices work together.
     pub way: Way,
     /// The back end.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct Cell {
     pub key: CellKey,
     /// Measurement rows.
     pub rows: usize,
-    /// Who published them: the number of sources.
+    /// The number of sources that published them.
     pub sources: usize,
     /// The largest error, as |ln(estimated / measured)|.
     pub worst: f64,
@@ -52,12 +52,12 @@ pub struct Cell {
     pub band: f64,
 }
 
-/// An error that was seen on a row which the constants were not fitted on.
+/// The error of an estimate on a row that was not used to fit the constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedError {
-    /// The kind of the row: every part is there.
+    /// The kind of the row, with all parts.
     pub key: CellKey,
-    /// Who published it.
+    /// The publisher.
     pub source: String,
     /// ln(estimated / measured).
     pub error: f64,
@@ -74,26 +74,26 @@ pub struct BandTable {
 pub struct Band {
     /// The error to expect, as |ln(estimated / true)|: nine of ten estimates stay within.
     pub error: f64,
-    /// The rows that say so.
+    /// The rows with these errors.
     pub rows: usize,
-    /// The kinds that nobody measured; empty where it is calibrated.
+    /// The kinds without measurements; empty if the band is calibrated.
     pub not_calibrated_for: Vec<String>,
 }
 
 impl Band {
-    /// The least and the largest speed.
+    /// Returns the least and the largest speed.
     pub fn range(&self, speed: f64) -> [f64; 2] {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
 
-    /// Whether such estimates were measured.
+    /// Checks that such estimates were measured.
     pub const fn is_calibrated(&self) -> bool {
         self.not_calibrated_for.is_empty()
     }
 }
 
 impl CellKey {
-    /// The kinds that this one belongs to, itself first.
+    /// Lists the kinds that this one belongs to, itself first.
     fn wider(self) -> [CellKey; 5] {
         let any = |back_end, class, kind| CellKey {
             back_end,
@@ -111,8 +111,9 @@ impl CellKey {
     }
 }
 
-/// The error that nine of ten further ones stay within: of `n` errors the one at rank ⌈0.9 (n + 1)⌉, by size. With fewer
-/// than nine there is none, and the largest is widened: by a half for four, by a fifth for eight.
+/// Computes the error that nine of ten further errors stay within: of `n` errors the one at rank ⌈0.9 (n + 1)⌉, by size. With
+/// fewer than nine errors that rank does not exist. The largest error is then widened by 2 / n: by a half for four errors, by a
+/// quarter for eight.
 pub fn band_of(errors: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -127,7 +128,7 @@ pub fn band_of(errors: &[f64]) -> f64 {
 }
 
 impl BandTable {
-    /// The table of errors that were seen.
+    /// Groups observed errors into a table.
     pub fn new(seen: &[ObservedError]) -> BandTable {
         let mut groups: BTreeMap<CellKey, Vec<&ObservedError>> = BTreeMap::new();
         for s in seen {
@@ -158,12 +159,12 @@ impl BandTable {
         }
     }
 
-    /// All cells.
+    /// Returns all cells.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.cells.values()
     }
 
-    /// The rows of a kind.
+    /// Returns the number of rows of a kind.
     fn rows(&self, key: CellKey) -> usize {
         self.cells.get(&key).map_or(0, |c| c.rows)
     }
@@ -172,7 +173,7 @@ impl BandTable {
         self.cells.get(&key).filter(|c| c.rows >= LEAST_ROWS)
     }
 
-    /// The band of a kind, every part of which is there.
+    /// Returns the band of a kind that has all parts.
     pub fn band(&self, key: CellKey) -> Band {
         let [own, of_class, of_kind, of_back_end, of_way] = key.wider();
         if let Some(cell) = self.cell(own) {
@@ -198,7 +199,7 @@ impl BandTable {
         }
     }
 
-    /// The kinds that have too few rows, in words: the widest that lacks them.
+    /// Names the widest kinds that have too few rows.
     fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);
@@ -230,7 +231,7 @@ struct File {
     cells: Vec<Cell>,
 }
 
-/// The table of this repository, which `fit-cost` writes.
+/// Returns the table of this repository, which `fit-cost` writes.
 pub fn table() -> &'static BandTable {
     static TABLE: LazyLock<BandTable> = LazyLock::new(|| {
         BandTable::from_ron(include_str!("bands.ron")).expect("invariant: a test reads it")
@@ -242,7 +243,7 @@ impl BandTable {
     /// Reads a table.
     ///
     /// # Errors
-    /// When the text is none.
+    /// Returns an error if the text is not a table.
     pub fn from_ron(text: &str) -> Result<BandTable, ron::error::SpannedError> {
         let options = ron::Options::default()
             .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
@@ -252,7 +253,7 @@ impl BandTable {
         })
     }
 
-    /// The text of the table: a cell a line.
+    /// Formats the table, one cell per line.
     pub fn to_ron(&self) -> String {
         let mut out = "// Written by `fit-cost --bands`: the errors of estimates on rows that the constants were not fitted on.\n\
                        Bands(cells: [\n"
@@ -274,8 +275,8 @@ impl BandTable {
         out + "])\n"
     }
 
-    /// The band of an estimate on a machine: the widest over the classes of its devices, each with the back end that is
-    /// usual for it where none is asked for. What was measured on the machine itself comes first.
+    /// Returns the band of an estimate on a machine. A calibration of the machine itself comes first. Otherwise it is the widest
+    /// band over the classes of its devices, each with its usual back end unless the user names one.
     pub fn of_estimate(
         &self,
         e: &Estimate,

@@ -4,7 +4,7 @@ use super::fields::{BOTH, field};
 use super::measured::{Measurement, Test};
 use super::reading::Reading;
 
-/// The fields of a line, quotes taken off; two quotes within quotes are one.
+/// Splits a line into fields without their quotes; two quotes within quotes are one.
 fn fields(line: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let (mut quoted, mut chars) = (false, line.chars().peekable());
@@ -28,7 +28,7 @@ fn push(fields: &mut [String], c: char) {
     }
 }
 
-/// The line and the columns of the first header.
+/// Finds the line and the columns of the first header.
 pub(super) fn header(text: &str) -> Option<(usize, Vec<String>)> {
     let lines = text.lines().enumerate();
     let mut headers = lines.filter(|(_, l)| l.contains("avg_ts") && l.contains("n_gen"));
@@ -36,7 +36,7 @@ pub(super) fn header(text: &str) -> Option<(usize, Vec<String>)> {
     (!line.contains(['|', '{', ':'])).then(|| (i, fields(line)))
 }
 
-/// Reads the lines behind a header.
+/// Reads the lines after a header.
 pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], out: &mut Reading) {
     for (i, line) in text.lines().enumerate().skip(header + 1) {
         if line.trim().is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], ou
     }
 }
 
-/// A row of llama-bench, as pairs of field and value.
+/// Reads a row of llama-bench from pairs of field and value.
 pub(super) fn row<'a>(
     file: &str,
     line: usize,

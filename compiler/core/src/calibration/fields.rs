@@ -2,7 +2,7 @@
 
 use super::measured::{Measurement, Test};
 
-/// The test of a name such as `pp512`, `tg128 @ d4096`; `None` of any other.
+/// Parses the name of a test, such as `pp512`, `tg128 @ d4096`; `None` for any other text.
 pub(super) fn test(name: &str) -> Option<(Test, u64)> {
     let (test, depth) = match name.split_once('@') {
         Some((test, depth)) => (test.trim(), depth.trim().strip_prefix('d')?.parse().ok()?),
@@ -16,11 +16,11 @@ pub(super) fn test(name: &str) -> Option<(Test, u64)> {
     Some((test, depth))
 }
 
-/// What is wrong with a test that is neither.
+/// The complaint about a test of prompt and generation together.
 pub(super) const BOTH: &str =
     "the prompt and the generation are measured in one, and cannot be told apart";
 
-/// Shares such as `3/1` or `3,1`; `None` of zeros and of other texts.
+/// Parses shares such as `3/1` or `3,1`; `None` for zeros and for other texts.
 pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
     let parts = text
         .split(['/', ',', ';'])

@@ -1,4 +1,4 @@
-//! The factors of a machine, fitted to what its user measured.
+//! The factors of a machine, fitted to its user's measurements.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,17 +13,17 @@ use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
 
-/// The plans that are made for the rows of a file, at most: each takes a part of a second.
+/// The maximum number of plans for the rows of a file; each takes a fraction of a second.
 const MAX_PLANS: usize = 16;
 
-/// The part by which the parameters that a row states may differ from the model's: drafts and embeddings are counted by
-/// some programs, and not by others.
+/// The permitted relative difference between the parameters that a row states and the model's. Some programs count drafts and
+/// embeddings, others do not.
 const SAME_MODEL: f64 = 0.06;
 
-/// The least error that is stated: measurements of one machine differ by as much from day to day.
+/// The least residual error: measurements of one machine differ by this much from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
-/// A row with its bill.
+/// A row, and the kernels and transfers of its batch.
 struct Case {
     row: Measurement,
     bill: Rc<Bill>,
@@ -53,11 +53,11 @@ impl Case {
 /// A row's speed by the profile, and by the calibration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
-    /// What was measured.
+    /// The measurement.
     pub row: Measurement,
     /// The estimate of the profile.
     pub before: f64,
-    /// That of the calibrated one.
+    /// The estimate of the calibrated profile.
     pub after: f64,
 }
 
@@ -68,14 +68,14 @@ pub struct CalibrationFit {
     pub calibration: Calibration,
     /// The rows that were used.
     pub rows: Vec<ReproducedRow>,
-    /// Rows and lines that were not, and why.
+    /// Rows and lines that were not used, with the reasons.
     pub left_out: Vec<Diagnostic>,
 }
 
 /// The place of a factor in a calibration.
 type Factor = fn(&mut Calibration) -> &mut f64;
 
-/// The factors that are fitted, with the spread that each is expected to have, as a logarithm: few rows move a factor little.
+/// The factors to fit, with the expected spread of each as a logarithm: a few rows change a factor little.
 const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.bandwidth, 0.3),
     (|c| &mut c.compute, 0.6),
@@ -90,7 +90,7 @@ const SPREAD: f64 = 0.04;
 /// Fits the factors of the placement's machine to the rows of a file that measure the model.
 ///
 /// # Errors
-/// Diagnostics of the model, or TPC0414 when no row measures it.
+/// Returns the diagnostics of the model, or TPC0414 if no row measures it.
 pub fn calibrate(
     file: &str,
     reading: Reading,
@@ -112,7 +112,7 @@ pub fn calibrate(
         outlines: BTreeMap::new(),
     };
     planner.placement.topology.calibration = None;
-    // Rows are measured: they did fit.
+    // The measured rows ran, so they fit the memory.
     for d in &mut planner.placement.topology.devices {
         d.memory = None;
     }
@@ -165,7 +165,7 @@ impl Planner<'_> {
         Box::new(d.help(cure.to_owned()))
     }
 
-    /// The placement that a row was measured with.
+    /// Returns the placement that a row was measured with.
     fn placement(&self, row: &Measurement) -> Result<Placement, Box<Diagnostic>> {
         let mut p = self.placement.clone();
         let n = p.devices.len();
@@ -281,12 +281,12 @@ impl Planner<'_> {
     }
 }
 
-/// What the fit makes small: the squares of errors, and of the factors' logarithms.
+/// Computes the loss that the fit minimises: the squares of errors, and of the factors' logarithms.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {
         let e = case.error(topology, &profile) / SPREAD;
-        // A row that is wrong counts by its size alone.
+        // For an outlier the loss grows linearly.
         if e.abs() > 3.0 {
             6.0 * e.abs() - 9.0
         } else {
@@ -298,7 +298,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     errors.sum::<f64>() + far.iter().sum::<f64>()
 }
 
-/// A search along each factor, with steps that halve: it needs no derivatives and gives the same on every machine.
+/// Searches along each factor with steps that halve. The search needs no derivatives and gives the same result on every machine.
 fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
@@ -340,8 +340,8 @@ fn way(case: &Case) -> Way {
     case.bill.way()
 }
 
-/// The error to state for rows of this kind: the largest of those that remain, and more where few rows tell. Without any
-/// it is what calibrated factors were never tried on.
+/// Computes the residual error for rows of this kind: the largest error, increased if there are few rows. Without any rows it is
+/// the default of an untested calibration.
 fn residual(errors: &[f64]) -> f64 {
     let n = errors.len() as f64;
     if errors.is_empty() {

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::csv;
 use super::reading::Reading;
 
-/// Reads an array of rows, or one row a line.
+/// Reads an array of rows, or one row per line.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     if text.trim_start().starts_with('[') {
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(rows) => {
-                // The reader of JSON keeps no lines: a row is at the line of its speed.
+                // The JSON reader does not report lines, so a row is at the line of its speed.
                 let mut lines = text
                     .lines()
                     .enumerate()
@@ -42,7 +42,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     }
 }
 
-/// Why a text is no JSON, without the position, which counts from the line.
+/// Returns the reason why a text is not JSON, without the position, which counts from the line.
 fn reason(e: &serde_json::Error) -> String {
     let text = e.to_string();
     text.split(" at line ")

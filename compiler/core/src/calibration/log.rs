@@ -1,9 +1,9 @@
-//! Logs of llama-server, llama-cli and others that print llama.cpp's timings.
+//! Logs of llama-server, llama-cli and other programs that print llama.cpp's timings.
 
 use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
-/// Whether a line is of a log rather than JSON: a time or a level stands in brackets.
+/// Checks that a line is of a log and not JSON: it begins with a time or a level in brackets.
 pub(super) fn is_line(line: &str) -> bool {
     line.starts_with('[')
         && line[1..]
@@ -12,7 +12,7 @@ pub(super) fn is_line(line: &str) -> bool {
             .is_some_and(|t| !t.contains(['{', '"']) && !t.trim().is_empty())
 }
 
-/// What a log has said so far.
+/// The settings that a log has stated up to a line.
 #[derive(Default)]
 struct State {
     params: Option<f64>,
@@ -24,7 +24,7 @@ struct State {
     devices: Vec<String>,
 }
 
-/// Reads the timings and the buffers; other lines are none.
+/// Reads the timings and the buffers; other lines are ignored.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut state = State::default();
     for (i, line) in text.lines().enumerate() {
@@ -62,13 +62,13 @@ impl State {
     }
 }
 
-/// The text behind `name =`.
+/// Returns the text after `name =`.
 fn text_after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line.split(name).nth(1)?.trim_start();
     Some(rest.strip_prefix('=')?.trim_start())
 }
 
-/// The number that a text starts with.
+/// Parses the number at the start of a text.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let end = text
@@ -93,7 +93,7 @@ fn count(text: &str) -> Option<f64> {
     Some(number(text)? * factor)
 }
 
-/// `CUDA0 model buffer size = 4437.81 MiB`.
+/// Reads a buffer, such as `CUDA0 model buffer size = 4437.81 MiB`.
 fn buffer(line: &str, state: &mut State, out: &mut Reading) {
     let Some((before, after)) = line.split_once("buffer size =") else {
         return;
@@ -118,7 +118,7 @@ fn buffer(line: &str, state: &mut State, out: &mut Reading) {
     });
 }
 
-/// `prompt eval time = 123.45 ms / 64 tokens ( 1.93 ms per token, 518.43 tokens per second)`.
+/// Reads a timing, such as `prompt eval time = 123.45 ms / 64 tokens ( 1.93 ms per token, 518.43 tokens per second)`.
 fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &mut Reading) {
     let of_prompt = line.contains("prompt eval time");
     let rest = line.split("eval time =").nth(1).unwrap_or_default();
@@ -135,7 +135,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
     if of_prompt {
         state.prompt = tokens;
     }
-    // Few tokens tell little: the first ones wait for kernels to be loaded.
+    // Short runs are unreliable: the first tokens wait for kernels to be loaded.
     let least = if of_prompt { 32 } else { 8 };
     if tokens < least {
         return;

@@ -6,19 +6,19 @@ use super::fields::{BOTH, field, test};
 use super::measured::{Measurement, Test};
 use super::reading::Reading;
 
-/// The cells of a row of a table; `None` of a line that is none.
+/// Splits a row of a table into cells; `None` if the line is not a row.
 fn cells(line: &str) -> Option<Vec<&str>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// Whether these are the dashes below a header.
+/// Checks that these cells are the dashes below a header.
 fn is_rule(cells: &[&str]) -> bool {
     let of_dashes = |c: &&str| !c.is_empty() && c.chars().all(|c| c == '-' || c == ':' || c == ' ');
     cells.iter().all(of_dashes)
 }
 
-/// Reads every table with the columns `test` and `t/s`; any other line is none.
+/// Reads every table with the columns `test` and `t/s`, and ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut columns: Option<Vec<String>> = None;
     for (i, line) in text.lines().enumerate() {
@@ -73,7 +73,7 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
     }
 }
 
-/// A count such as `6.74 B`.
+/// Parses a count such as `6.74 B`.
 fn count(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once(' ')?;
     let factor = match unit.trim() {

@@ -1,6 +1,6 @@
 //! A measured speed.
 
-/// What is measured.
+/// The kind of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// A prompt of this many tokens.
@@ -14,9 +14,9 @@ pub enum Test {
 pub struct Measurement {
     /// Its line in the file, from 1.
     pub line: usize,
-    /// What is measured.
+    /// The kind of the measurement.
     pub test: Test,
-    /// Tokens in the cache before.
+    /// The tokens in the cache at the start.
     pub depth: u64,
     /// Tokens per second.
     pub speed: f64,
@@ -26,7 +26,7 @@ pub struct Measurement {
     pub gpu_layers: Option<u64>,
     /// Layers whose experts stay on the host.
     pub host_experts: Option<u64>,
-    /// llama.cpp's word for how the model is divided.
+    /// llama.cpp's word for the split mode.
     pub split_mode: Option<String>,
     /// The devices' shares.
     pub shares: Option<Vec<f64>>,
@@ -34,12 +34,12 @@ pub struct Measurement {
     pub ubatch: Option<u64>,
     /// Types of the caches.
     pub cache_types: [Option<String>; 2],
-    /// The number of devices, where it is stated.
+    /// The number of devices, if the row states it.
     pub devices: Option<usize>,
 }
 
 impl Measurement {
-    /// A row that states nothing but its test and speed.
+    /// Creates a row that states only its test and speed.
     pub const fn new(line: usize, test: Test, speed: f64) -> Measurement {
         Measurement {
             line,
@@ -57,7 +57,7 @@ impl Measurement {
         }
     }
 
-    /// The test, as llama-bench names it.
+    /// Formats the test as llama-bench names it.
     pub fn name(&self) -> String {
         let test = match self.test {
             Test::Prompt(n) => format!("pp{n}"),

@@ -1,4 +1,4 @@
-//! The reader of files with measurements, in any of the forms that llama.cpp prints.
+//! The reader of files with measurements, in all formats that llama.cpp prints.
 
 use tpc_diag::suggest::shorten;
 use tpc_diag::{Diagnostic, codes};
@@ -6,10 +6,10 @@ use tpc_diag::{Diagnostic, codes};
 use super::reading::Reading;
 use super::{csv, json, log, markdown};
 
-/// Reads llama-bench's output (md, json, jsonl, csv) or a log; which it is follows from the text.
+/// Reads llama-bench's output (md, json, jsonl, csv) or a log; the text determines the format.
 ///
 /// # Errors
-/// [`Diagnostic`] when nothing in the file is a measurement.
+/// Returns a [`Diagnostic`] if the file contains no measurement.
 pub fn read(file: &str, text: &str) -> Result<Reading, Vec<Diagnostic>> {
     let mut out = Reading::default();
     let first = text.lines().map(str::trim).find(|l| !l.is_empty());

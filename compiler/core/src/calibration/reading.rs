@@ -1,4 +1,4 @@
-//! The measurements of a file, and the lines that are none.
+//! The measurements of a file, and complaints about its other lines.
 
 use tpc_diag::{Diagnostic, codes};
 
@@ -10,7 +10,7 @@ pub const MAX_BYTES: u64 = 16 << 20;
 /// The most measurements of a file that are used.
 pub const MAX_ROWS: usize = 2000;
 
-/// The most lines that are complained about one by one.
+/// The maximum number of separate complaints about lines.
 const MAX_COMPLAINTS: usize = 20;
 
 /// A buffer that a log states.
@@ -24,21 +24,21 @@ pub struct LogBuffer {
     pub mib: f64,
 }
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Measurement speeds, in the file's order.
     pub rows: Vec<Measurement>,
     /// Buffers that a log states.
     pub buffers: Vec<LogBuffer>,
-    /// Lines that cannot be used, and why.
+    /// The complaints about lines that cannot be used.
     pub complaints: Vec<Diagnostic>,
-    /// Further such lines, which are counted alone.
+    /// The number of further such lines.
     pub further: usize,
 }
 
 impl Reading {
-    /// A line that cannot be used: what is wrong, and what stands there otherwise.
+    /// Records a line that cannot be used: the mistake, and its correction.
     pub(super) fn complain(&mut self, file: &str, line: usize, wrong: &str, cure: &str) {
         if self.complaints.len() >= MAX_COMPLAINTS {
             self.further += 1;
@@ -49,7 +49,7 @@ impl Reading {
         self.complaints.push(d.help(cure));
     }
 
-    /// A row, as long as there is room and its numbers make sense.
+    /// Adds a row, if there is room and its numbers are plausible.
     pub(super) fn row(&mut self, file: &str, row: Measurement) {
         let (Test::Prompt(tokens) | Test::Generation(tokens)) = row.test;
         let usual = tokens > 0 && tokens <= 1 << 24 && row.depth <= 1 << 32;

@@ -5,7 +5,7 @@ use tpc_passes::machine::{CardClass, MemoryKind};
 use super::{Card, Vendor};
 
 impl Card {
-    /// The generation that the card belongs to.
+    /// Returns the generation of the card.
     pub fn class(&self) -> CardClass {
         let memory = self.processor.map(|p| p.memory);
         let class = match (self.vendor, &self.capability, &self.arch) {
@@ -71,7 +71,8 @@ fn intel(arch: &str) -> CardClass {
     }
 }
 
-/// How names of a generation start, without vendor, spaces and dashes, in small letters; the longest start that fits says it.
+/// The starts of the names of each generation, in small letters without vendor, spaces and dashes. The longest matching start
+/// decides.
 const STARTS: &[(&str, CardClass)] = &[
     ("gtx7", CardClass::OldNvidia),
     ("gtx9", CardClass::OldNvidia),
@@ -161,7 +162,7 @@ const STARTS: &[(&str, CardClass)] = &[
     ("apple", CardClass::Apple),
 ];
 
-/// The class of a card whose architecture nobody states, by how its name starts.
+/// Returns the class of a card of unknown architecture, by the start of its name.
 pub fn class_of_name(name: &str) -> CardClass {
     let squeezed: String = name
         .to_lowercase()
@@ -196,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Names tell what architectures tell.
+    /// Checks that classes by name agree with classes by architecture.
     #[test]
     fn names_agree_with_architectures() {
         for card in &table().cards {

@@ -1,5 +1,4 @@
-//! Cards by name: the table of what graphics cards and accelerators have, the names that people give them, and the links
-//! between them.
+//! Cards by name: a table of graphics cards and accelerators, the names that people give them, and the links between them.
 
 mod class;
 mod links;
@@ -14,8 +13,7 @@ pub use class::class_of_name;
 pub use links::{apart_from, between_cards, host_link, most_common};
 pub use names::{CardMatch, find, short_name};
 
-/// Bytes that plans leave to the driver's context and the engine's own buffers on a card where nobody says how many:
-/// 1 GiB, as llama.cpp's `--fit-target` has it.
+/// The default reserve of a card for the driver's context and the engine's own buffers: 1 GiB, as for llama.cpp's `--fit-target`.
 pub const RESERVE: f64 = 1_073_741_824.0;
 
 /// The maker of a card.
@@ -54,15 +52,15 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// Bytes per second in each direction that copies reach: 0.8 of what the lanes carry, which is 0.985 GB/s for a lane
-    /// of generation 3 and doubles with each.
+    /// Computes the bytes per second in each direction that copies reach. This is 0.8 of the lanes' rate, which is 0.985 GB/s per
+    /// lane of generation 3 and doubles with each generation.
     pub fn bandwidth(self) -> f64 {
         let lane = 0.985e9 * 2.0_f64.powi(self.r#gen as i32 - 3);
         0.8 * lane * f64::from(self.lanes)
     }
 }
 
-/// Links of a card beside PCI Express: NVLink, Infinity Fabric. Bandwidths count both directions of all links, in bytes
+/// The links of a card other than PCI Express: NVLink, Infinity Fabric. Bandwidths count both directions of all links, in bytes
 /// per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fabric {
@@ -73,14 +71,14 @@ pub enum Fabric {
         /// Devices of a board.
         devices: usize,
     },
-    /// Direct links between some devices of a board, which rings use in full.
+    /// Direct links between some devices of a board; rings use all links.
     Mesh {
         /// Bytes per second.
         bandwidth: f64,
         /// Devices of a board.
         devices: usize,
     },
-    /// A bridge that is bought for it: without one the cards have PCI Express only.
+    /// A bridge that is sold separately: without one the cards have PCI Express only.
     Bridge {
         /// Bytes per second.
         bandwidth: f64,
@@ -90,7 +88,7 @@ pub enum Fabric {
 }
 
 impl Fabric {
-    /// Bytes per second, both directions together.
+    /// Returns the bytes per second, both directions together.
     pub const fn bandwidth(self) -> f64 {
         match self {
             Fabric::Switch { bandwidth, .. }
@@ -99,7 +97,7 @@ impl Fabric {
         }
     }
 
-    /// The number of devices that it joins.
+    /// Returns the number of devices that it joins.
     pub const fn devices(self) -> usize {
         match self {
             Fabric::Switch { devices, .. }
@@ -109,12 +107,12 @@ impl Fabric {
     }
 }
 
-/// How a card's memory is known.
+/// The source of a card's memory size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemorySource {
-    /// The driver reports it; who says so.
+    /// Reported by the driver, with the source of the report.
     Driver(String),
-    /// From what nvidia-smi says, less what the driver keeps.
+    /// The figure of nvidia-smi, less the driver's own memory.
     Tool,
     /// From the nominal size.
     Nominal,
@@ -129,35 +127,36 @@ pub struct Card {
     pub name: String,
     /// Other names.
     pub aliases: Vec<String>,
-    /// Its maker, where it is known.
+    /// Its maker, if known.
     pub vendor: Option<Vendor>,
-    /// Its architecture, where it is known.
+    /// Its architecture, if known.
     pub arch: Option<String>,
     /// Its CUDA compute capability.
     pub capability: Option<String>,
     /// Bytes of memory that the driver gives to a program.
     pub memory: f64,
-    /// How these are known.
+    /// The source of these figures.
     pub memory_source: MemorySource,
     /// The memory that it is sold with, in GiB.
     pub nominal_gib: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// The throughput that plans count with, in operations per second: fp16 with sums in fp32 where it is known.
+    /// The throughput that plans use, in operations per second: fp16 with sums in fp32, if known.
     pub flops: f64,
-    /// Dense throughput of fp16 matrix products in operations per second, whatever they sum in.
+    /// Dense throughput of fp16 matrix products in operations per second, for any type of sum.
     pub fp16: Option<f64>,
-    /// Its processor, where it is known.
+    /// Its processor, if known.
     pub processor: Option<Processor>,
     /// Its place on PCI Express.
     pub pcie: Pcie,
-    /// Whether the driver lets two of them copy to each other over PCI Express without the host's memory.
+    /// True if the driver copies between two of these cards over PCI Express without the host's memory.
     pub peer: bool,
-    /// Links beside PCI Express.
+    /// Its links other than PCI Express.
     pub fabric: Option<Fabric>,
-    /// Bytes per second in each direction to the host, where that is not PCI Express.
+    /// Bytes per second in each direction to the host, if the host link is not PCI Express.
     pub host_bandwidth: Option<f64>,
-    /// Bytes per second in each direction of the network that its machine is sold with, where that joins machines of its kind.
+    /// Bytes per second in each direction of the network that its machine is sold with, if that network joins machines of its
+    /// kind.
     pub network: Option<f64>,
     /// The source of the figures.
     pub source: String,
@@ -166,7 +165,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// The profile of one that is called `name` in reports.
+    /// Returns the device profile of the card, called `name` in reports.
     pub fn profile(&self, name: impl Into<String>) -> DeviceProfile {
         DeviceProfile {
             name: name.into(),
@@ -181,32 +180,33 @@ impl Card {
         }
     }
 
-    /// Bytes of the memory that it shares with the host of its machine, both together: all that the machine is sold with but 7 %
-    /// for firmware and system, and at least what the driver gives to a program. `None` for a card with memory of its own.
+    /// Returns the bytes of the memory that the card shares with the host of its machine, both together. This is the machine's
+    /// memory less 7 % for firmware and system, and at least the driver's figure. Returns `None` for a card with memory of its
+    /// own.
     pub fn pool(&self) -> Option<f64> {
         self.processor.filter(|p| p.memory == MemoryKind::Shared)?;
         let sold = self.nominal_gib.unwrap_or(0.0) * 1_073_741_824.0;
         Some((row::SHARED_SHARE * sold).max(self.memory))
     }
 
-    /// 8-bit operations per second, where they are known.
+    /// Returns the 8-bit operations per second, if known.
     pub fn int8(&self) -> Option<f64> {
         self.processor?.int8
     }
 }
 
-/// The cards that are known.
+/// The known cards.
 #[derive(Debug)]
 pub struct Table {
     /// The cards.
     pub cards: Vec<Card>,
-    /// Names that several cards share, with the name of the card that is most often meant.
+    /// Names that several cards share, with the name of the most common card.
     pub meant: Vec<(String, String)>,
-    /// Names that several cards share, none of which is meant more often.
+    /// Names that several equally common cards share.
     pub several: Vec<String>,
 }
 
-/// The table of this repository.
+/// Returns the table of this repository.
 pub fn table() -> &'static Table {
     static TABLE: LazyLock<Table> =
         LazyLock::new(|| row::read(include_str!("cards.ron")).expect("invariant: a test reads it"));
@@ -243,8 +243,8 @@ mod tests {
             let p = c.processor.expect("a processor");
             within("units", 10.0, f64::from(p.units), 400.0);
             within("clock", 1e9, p.clock, 3.2e9);
-            // 8-bit products are at most four times as fast as those of halves with sums in fp32; dp4a against plain fp32
-            // as well.
+            // 8-bit products are at most four times as fast as products of halves with sums in fp32. The same holds for dp4a
+            // against plain fp32.
             assert!(
                 p.int8.is_none_or(|x| (0.9..=4.2).contains(&(x / c.flops))),
                 "{name}: int8"
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// Where the driver's figure is known, the estimate is near it, and seldom above.
+    /// Compares estimates with the driver's figures: they are near, and seldom above.
     #[test]
     fn estimates_of_memory_are_near_what_drivers_report() {
         let rows = row::rows(include_str!("cards.ron")).expect("the table is RON");

@@ -1,37 +1,37 @@
 //! Cards by the names that people give them.
 //!
-//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter: `rtx3090ti`, `3090 Ti` and
-//! `NVIDIA GeForce RTX 3090 Ti` are one card, and `3090` is another. A name without the form or the memory is the card
-//! that is most often meant, where the table says so; where it does not, the choices are told.
+//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter. For example, `rtx3090ti`, `3090 Ti`
+//! and `NVIDIA GeForce RTX 3090 Ti` are one card, and `3090` is another. A name without the form or the memory is the most common
+//! card of that name, if the table has an entry for it. Otherwise tpc lists the choices.
 
 use super::{Card, Table};
 
-/// The card that a name stands for.
+/// The card of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CardMatch<'a> {
     /// A card.
     Card(&'a Card),
-    /// The card that is most often meant by a name that others share.
+    /// The most common card of a name that others share.
     Meant {
         /// The card.
         card: &'a Card,
-        /// The others.
+        /// The other cards of that name.
         others: Vec<&'a str>,
     },
-    /// Several cards, none of which is meant more often.
+    /// Several cards that are equally common.
     Several(Vec<&'a str>),
     /// No card; the nearest names, the best first.
     Unknown(Vec<&'a str>),
 }
 
-/// Words before a name that say whose or what it is.
+/// Words for the maker or the series before a name.
 const LEADING: [&str; 15] = [
     "nvidia", "amd", "intel", "apple", "ati", "geforce", "quadro", "tesla", "radeon", "instinct",
     "graphics", "rtx", "gtx", "gpu", "rx",
 ];
 
-/// The words of a name: lower case, split at whatever is neither letter nor digit. Memory sizes and forms of modules are
-/// spelt one way.
+/// Splits a name into words, in lower case, at characters that are neither letter nor digit nor `+`. Memory sizes and forms of
+/// modules are normalised.
 fn words(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let parts = lower.split(|c: char| !c.is_alphanumeric() && c != '+');
@@ -47,7 +47,7 @@ fn words(name: &str) -> Vec<String> {
     out
 }
 
-/// A word, `24g` and `24gib` as `24gb`, `sxm2` to `sxm5` as `sxm`.
+/// Normalises a word: `24g` and `24gib` to `24gb`, `sxm2` to `sxm5` to `sxm`.
 fn word(part: &str) -> String {
     if let "sxm2" | "sxm3" | "sxm4" | "sxm5" = part {
         return "sxm".to_owned();
@@ -60,7 +60,7 @@ fn word(part: &str) -> String {
     part.to_owned()
 }
 
-/// The words without those that lead.
+/// Removes the leading words of the maker and the series.
 fn without_leading(mut words: Vec<String>) -> Vec<String> {
     while words.len() > 1 && LEADING.contains(&words[0].as_str()) {
         words.remove(0);
@@ -78,7 +78,7 @@ fn without_leading(mut words: Vec<String>) -> Vec<String> {
     words
 }
 
-/// A name without what is neither letter nor digit.
+/// Reduces a name to its letters, digits and `+`, in lower case.
 fn squeeze(name: &str) -> String {
     let lower = name.to_lowercase();
     lower
@@ -87,17 +87,17 @@ fn squeeze(name: &str) -> String {
         .collect()
 }
 
-/// A name by its words.
+/// Joins the words of a name.
 fn whole(name: &str) -> String {
     join(&words(name))
 }
 
-/// A name by its words without those that lead.
+/// Joins the words of a name without the leading ones.
 fn key(name: &str) -> String {
     join(&without_leading(words(name)))
 }
 
-/// The words as one, a memory size at the end spelt one way.
+/// Joins words, and normalises a memory size at the end.
 fn join(words: &[String]) -> String {
     let text = words.concat();
     let stem = text.strip_suffix('g').or_else(|| text.strip_suffix("gib"));
@@ -107,7 +107,7 @@ fn join(words: &[String]) -> String {
     }
 }
 
-/// The name of a card in names of devices: without leading words and blanks.
+/// Shortens the name of a card for names of devices: without leading words and blanks.
 pub fn short_name(name: &str) -> String {
     let parts = name.split(|c: char| !c.is_alphanumeric() && c != '+');
     let mut parts: Vec<&str> = parts.filter(|p| !p.is_empty()).collect();
@@ -120,16 +120,16 @@ pub fn short_name(name: &str) -> String {
     parts.join("-")
 }
 
-/// All names of a card.
+/// Lists all names of a card.
 fn names(card: &Card) -> impl Iterator<Item = &str> {
     [card.name.as_str()]
         .into_iter()
         .chain(card.aliases.iter().map(String::as_str))
 }
 
-/// The card of a name, first among `own`, then in the table.
+/// Finds the card of a name, first among `own`, then in the table.
 pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> {
-    // No card has a longer name, and comparing it would take time that the input decides.
+    // Longer names match no card, and the comparison would take unbounded time.
     if name.len() > 80 {
         return CardMatch::Unknown(Vec::new());
     }
@@ -138,7 +138,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     let ways = [squeeze as fn(&str) -> String, whole, key];
     for compared in &ways[..if shared { 2 } else { 3 }] {
         let wanted = compared(name);
-        // An own card stands before one of the table.
+        // The file's own cards take precedence over the table.
         if let Some(card) = all().find(|c| names(c).any(|n| compared(n) == wanted)) {
             return CardMatch::Card(card);
         }
@@ -160,7 +160,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     match (exact, candidates.as_slice()) {
         (Some(card), _) | (None, [card]) => CardMatch::Card(card),
         (None, []) => {
-            // A memory that no card of the name has says nothing about the name.
+            // The memory is ignored: no card of the name has it.
             let model = wanted.iter().filter(|w| !w.ends_with("gb"));
             let model: Vec<String> = model.cloned().collect();
             CardMatch::Unknown(nearest(&join(&model), own, table))
@@ -169,7 +169,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     }
 }
 
-/// Whether these words are a card's name and its nominal memory.
+/// Checks that these words are a card's name and its nominal memory.
 fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     let memory = card.nominal_gib.map(|g| format!("{g}gb"));
     let rest: Vec<String> = wanted
@@ -180,7 +180,8 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
-/// Whether a card's name, its aliases and its nominal memory have all these words, a number among them.
+/// Checks that a card's name, its aliases and its nominal memory have all these words, and that one of the words is a model
+/// number.
 fn has_words(card: &Card, wanted: &[String]) -> bool {
     let model = |w: &String| w.bytes().any(|b| b.is_ascii_digit()) && !w.ends_with("gb");
     if !wanted.iter().any(model) {
@@ -195,7 +196,7 @@ fn has_words(card: &Card, wanted: &[String]) -> bool {
     })
 }
 
-/// The names that are most alike, at most three: those of the fewest edits, where these are few.
+/// Returns the most similar names, at most three: the names with the fewest edits, if these are few.
 fn nearest<'a>(wanted: &str, own: &'a [Card], table: &'a Table) -> Vec<&'a str> {
     let edits = |n: &str| strsim::osa_distance(wanted, &key(n));
     let cards = own.iter().chain(&table.cards);

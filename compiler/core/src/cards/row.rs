@@ -1,11 +1,11 @@
-//! The rows of the table, as its file has them.
+//! The rows of the table in its file.
 
 use serde::Deserialize;
 use tpc_passes::machine::{MemoryKind, Processor};
 
 use super::{Card, Fabric, MemorySource, Pcie, Table, Vendor};
 
-/// A link beside PCI Express; GB/s in both directions of all links.
+/// A link other than PCI Express; GB/s in both directions of all links.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum FabricRow {
@@ -109,17 +109,17 @@ pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     })
 }
 
-/// The part of memory shared with the host that programs get, graphics and processor together: the rest is firmware's and the
-/// system's.
+/// The part of memory shared with the host that programs get, graphics and processor together. The rest belongs to firmware and
+/// system.
 pub(super) const SHARED_SHARE: f64 = 0.93;
 
-/// MiB of what nvidia-smi says that programs do not get, about.
+/// The approximate MiB of nvidia-smi's figure that programs do not get.
 const DRIVER_MIB: f64 = 450.0;
 
 impl Row {
-    /// Bytes that the driver gives to a program: reported, or else what nvidia-smi says less 450 MiB, or else the nominal
-    /// size less that; AMD's cards give 144 MiB less than they have, Intel's 5 %; of memory shared with the host 7 % are
-    /// firmware's and the system's; macOS gives a program three quarters.
+    /// Computes the bytes that the driver gives to a program. This is the reported size, or else nvidia-smi's figure less 450
+    /// MiB. Otherwise it follows from the nominal size. NVIDIA's cards give 450 MiB less, AMD's 144 MiB less, Intel's 5 % less.
+    /// Memory shared with the host gives 7 % less, for firmware and system. macOS gives a program three quarters.
     pub(super) fn memory_bytes(&self) -> f64 {
         let nominal = self.nominal_gib * 1024.0;
         let mib = match (self.runtime_mib, self.smi_mib, self.vendor) {

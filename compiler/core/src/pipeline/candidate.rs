@@ -15,12 +15,12 @@ pub struct Candidate {
     pub estimate: Estimate,
     /// Bytes of weights, caches and states on the fullest device.
     pub fullest: u64,
-    /// Whether it fits the memory that the topology states.
+    /// True if it fits the memory that the topology states.
     pub fits: bool,
-    /// Its price in microseconds per decoded token, prompts and memory weighed in.
+    /// Its price in microseconds per decoded token, with prompts and memory weighed in.
     pub cost: f64,
-    /// Whether it is chosen.
+    /// True if it is chosen.
     pub chosen: bool,
-    /// Whether its speeds differ from the chosen one's by less than the estimates' error.
+    /// True if its speeds differ from the chosen one's by less than the estimates' error.
     pub within_error: bool,
 }

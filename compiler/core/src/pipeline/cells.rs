@@ -1,19 +1,19 @@
-//! The cells of KV caches: how many a context needs, and how sequences share them. Nothing else computes them.
+//! The cells of KV caches: the number that a context needs, and the part of each sequence. Only this module computes them.
 
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
-/// Cells of the KV caches, which the symbols of the same names in graphs stand for.
+/// Cells of the KV caches; graphs have symbols of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
-    /// Of layers that attend to everything.
+    /// The cells of layers with full attention.
     pub n_ctx: u64,
-    /// Of layers with a sliding window.
+    /// The cells of layers with a sliding window.
     pub n_ctx_swa: u64,
 }
 
 impl CacheSizes {
-    /// The sizes for a context, of which each sequence has its part: layers with a window keep its tokens and a batch more per
-    /// sequence, in steps of 256 as the usual engine does.
+    /// Computes the sizes for a context that the sequences divide. Layers with a window keep its tokens and one batch more per
+    /// sequence, in steps of 256 cells as llama.cpp does.
     pub fn new(ctx_size: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
         let per_sequence = match parallel {
             0 | 1 => ctx_size,
@@ -32,8 +32,8 @@ impl CacheSizes {
         }
     }
 
-    /// Divides the cells among `sequences`. Each has the cells that it has alone with its part of the context. If the caches
-    /// were made for fewer sequences, all of them share all cells.
+    /// Divides the cells among `sequences`. Each sequence gets the cells for its part of the context. If the caches were made for
+    /// fewer sequences, all of them share all cells.
     pub fn divide(self, window: Option<Window>, ubatch: u64, sequences: u64) -> SequenceCells {
         let alone = |ctx_size: u64| CacheSizes::new(ctx_size, window, ubatch, 1).n_ctx_swa;
         let block = CELL_BLOCK as u64;
@@ -88,7 +88,7 @@ mod tests {
         // One sequence of a plan for four has all of the context, and a window's cells.
         let one = sizes(8192, 4 * 256).divide(window, 64, 1);
         assert_eq!((one.ctx_size, one.swa), (8192, 256));
-        // Caches that were made for fewer are shared.
+        // Caches that were made for fewer sequences are shared.
         assert_eq!(sizes(8192, 512).divide(window, 64, 4).parts, 1);
     }
 }

@@ -25,9 +25,9 @@ use tpc_diag::{Diagnostic, codes};
 pub struct CompiledModel {
     /// The model's graph, and the facts of its header.
     pub model: Model,
-    /// How it is divided.
+    /// The split mode.
     pub mode: SplitMode,
-    /// The strategies that were compared, the chosen one included; empty where the user chose.
+    /// The strategies that were compared, the chosen one included; empty if the user chose one.
     pub candidates: Vec<Candidate>,
     /// The strategies that were not compared, since the engine refuses them.
     pub left_out: Vec<ExcludedMode>,
@@ -37,7 +37,7 @@ pub struct CompiledModel {
     pub request: PlanRequest,
     /// Factors and choice.
     pub planned: PlannedGraph,
-    /// The sharded graph before rewriting: every unreduced sum is reduced where it arises.
+    /// The sharded graph before rewriting: every unreduced sum is reduced at its first use.
     pub eager: Verified<stage::Sharded>,
     /// The sharded graph, rewritten.
     pub sharded: Verified<stage::Sharded>,
@@ -51,60 +51,60 @@ pub struct CompiledModel {
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
-    /// The proof that the programs compute what the model's graph says, or why there is none.
+    /// The proof that the programs compute the model's graph, or the refutation.
     pub proof: Result<Proof, Box<Refutation>>,
-    /// The budget of the command, with what the plan and its proof have taken of it.
+    /// The budget of the command, less the work of the plan and its proof.
     pub budget: Budget,
     pub(super) memory: Memory,
 }
 
 impl CompiledModel {
-    /// The device of a model that is not split.
+    /// Returns the device of a model that is not split.
     pub fn main_device(&self) -> Option<usize> {
         main_device(self.mode, &self.resolved.layer_placement.stages)
     }
 
-    /// Why the plan is not to be used: its programs are not proved (TPC0391).
+    /// Returns the diagnostic TPC0391 if the programs are not proved.
     pub fn proof_error(&self) -> Option<Diagnostic> {
         self.proof.as_ref().err().map(|r| refutation(r))
     }
 
-    /// The batch that decodes one token.
+    /// Returns the batch that decodes one token.
     pub fn decode_batch(&self) -> Bindings {
         self.request.workload.decode
     }
 
-    /// The largest batch of a prompt, with a full cache: what memory is sized for.
+    /// Returns the largest batch of a prompt, with a full cache; it determines the memory.
     pub fn memory_batch(&self) -> Bindings {
         memory_batch(&self.request.workload, self.caches)
     }
 
-    /// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+    /// Lists the shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
     pub fn batch_shapes(&self) -> Vec<BatchShape> {
         memory::shapes(&self.request.workload, self.caches)
     }
 
-    /// The bytes of the arenas of each place, for [these shapes](Self::batch_shapes).
+    /// Returns the bytes of the arenas of each place, for [these shapes](Self::batch_shapes).
     pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
         self.memory.footprints(&self.programs)
     }
 
-    /// The same for batches of one shape alone.
+    /// Returns the bytes of the arenas of each place, for batches of one shape.
     pub(crate) fn footprints_of(&self, shape: BatchShape) -> BTreeMap<Place, Footprint> {
         self.memory.with(shape).footprints(&self.programs).clone()
     }
 
-    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    /// Checks that every device and the host have the memory for their programs, if the topology states the memory.
     pub fn fits(&self) -> bool {
         fits(&self.programs, &self.request, &self.memory)
     }
 
-    /// The choice of splits.
+    /// Returns the choice of splits.
     pub fn choice(&self) -> &Choice {
         &self.planned.choice
     }
 
-    /// Number of weights in the sharded graph.
+    /// Lists the weights of the sharded graph, each with its layer.
     pub fn weights(&self) -> impl Iterator<Item = (Option<u32>, tpc_ir::Value)> + '_ {
         self.sharded
             .insts()
@@ -113,7 +113,7 @@ impl CompiledModel {
     }
 }
 
-/// Programs that do not compute what the model says.
+/// Converts a refutation of the programs to a diagnostic.
 fn refutation(r: &Refutation) -> Diagnostic {
     if let RefutationReason::Budget(e) = &r.what {
         return divide::over_budget("programs", e);

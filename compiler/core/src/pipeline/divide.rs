@@ -1,4 +1,4 @@
-//! From a model's graph to the programs of its devices, for one request.
+//! The passes from a model's graph to the programs of its devices, for one request.
 
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
@@ -65,7 +65,7 @@ impl Sharding {
         })
     }
 
-    /// Lowers the sharded graph, and takes needless work out of its programs.
+    /// Lowers the sharded graph, and removes redundant work from its programs.
     pub(super) fn lower(self, budget: &Budget) -> Result<Division, Vec<Diagnostic>> {
         let Sharding {
             planned,
@@ -88,7 +88,7 @@ impl Sharding {
     }
 }
 
-/// Plans, shards, rewrites, lowers and canonicalises a model's graph. Every graph on the way is verified.
+/// Plans, shards, rewrites, lowers and canonicalises a model's graph. Every intermediate graph is verified.
 pub(super) fn divide(
     graph: &Verified<stage::Model>,
     request: &PlanRequest,
@@ -97,7 +97,7 @@ pub(super) fn divide(
     Sharding::new(graph, request, budget)?.lower(budget)
 }
 
-/// A graph that takes more than a command may spend.
+/// Returns the diagnostic of a graph that exceeds the budget of a command.
 pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
@@ -108,13 +108,13 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     )
 }
 
-/// A pass that failed: a fault of tpc's own.
+/// Returns the diagnostic of a pass that failed: a fault of tpc's own.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a fault of tpc; please report it")]
 }
 
-/// A graph that does not verify: a fault of tpc's own.
+/// Returns the diagnostics of a graph that does not verify: a fault of tpc's own.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {

@@ -1,4 +1,4 @@
-//! A plan with its programs, before they are proved: all that tells whether it fits, and how fast it is.
+//! A plan with its programs, before they are proved; it determines the memory and the speed.
 
 use std::collections::BTreeMap;
 
@@ -34,10 +34,11 @@ impl PlanInput {
     /// Plans the model.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, TPC0395 when the budget of a command does not suffice, or TPC0390 when the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0395 if the budget of a command does not suffice. Returns TPC0390
+    /// if the verifier rejects the result.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let draft = self.draft_of(placement, CompareScope::Promising)?;
-        // What has room for weights and states alone may have none for intermediate values.
+        // A strategy that has room for weights and states may lack room for intermediate values.
         match draft {
             (draft, true) => Ok(draft),
             (draft, false) if draft.fits() => Ok(draft),
@@ -45,7 +46,7 @@ impl PlanInput {
         }
     }
 
-    /// The plan of the first of these strategies that fits, and whether they are all.
+    /// Plans the first of these strategies that fits. The second result is true if all strategies were compared.
     fn draft_of(
         &self,
         placement: &Placement,
@@ -84,11 +85,11 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// Plans the model, divided this way, once: shares are not shifted and memory is not priced higher where the plan does
-    /// not fit. Where it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
+    /// Plans the model, divided this way, once. If the plan does not fit, shares are not shifted and memory is not priced higher.
+    /// If it fits, it is the plan of [`PlanInput::draft`] for a placement that asks for this way.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
     pub fn draft_once(&self, placement: &Placement, way: &Way) -> Result<Draft, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -117,11 +118,11 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// The bytes of every place as the placement's engine allocates them for the model, divided this way, without a plan;
-    /// `None` where tpc's own count serves.
+    /// Computes the bytes of every place as the placement's engine allocates them for the model, divided this way, without a
+    /// plan. Returns `None` if tpc's own count applies.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched.
+    /// Returns TPC0410 if a pattern cannot be matched.
     pub fn engine_footprints(
         &self,
         placement: &Placement,
@@ -142,17 +143,17 @@ impl PlanInput {
 }
 
 impl Draft {
-    /// How the model is divided.
+    /// Returns the split mode.
     pub fn mode(&self) -> SplitMode {
         self.strategy.mode
     }
 
-    /// Estimated times.
+    /// Returns the estimated times.
     pub fn estimate(&self) -> &Estimate {
         &self.estimate
     }
 
-    /// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+    /// Checks that every device and the host have the memory for their programs, if the topology states the memory.
     pub fn fits(&self) -> bool {
         fits(
             &self.division.programs,
@@ -161,18 +162,18 @@ impl Draft {
         )
     }
 
-    /// Whether the engine that it is for refuses to split tensors so.
+    /// Checks that the plan's engine refuses this tensor split.
     pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
 
-    /// The bytes of the arenas of every place.
+    /// Returns the bytes of the arenas of every place.
     pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
         self.memory.footprints(&self.division.programs)
     }
 
-    /// The plan of `prepared`, with the proof of its programs or why there is none.
+    /// Completes the plan of `prepared` with the proof of its programs, or with the refutation.
     pub fn proved(self, prepared: PlanInput) -> CompiledModel {
         let Strategy {
             mode,
@@ -194,7 +195,7 @@ impl Draft {
             ..
         } = prepared;
         let memory = self.memory;
-        // Every report tells the memory.
+        // Every report contains the memory.
         let count = || {
             memory.footprints(&programs);
         };

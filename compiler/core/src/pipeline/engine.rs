@@ -1,4 +1,4 @@
-//! The reasons why the engine that a plan is for cannot split tensors as the plan does.
+//! The reasons why an engine cannot split tensors as a plan for it does.
 
 use tpc_ggml::engines::{Devices, Prediction, SplitUse};
 use tpc_gguf::TensorName;
@@ -18,8 +18,8 @@ pub struct ExcludedMode {
     pub reason: Prediction,
 }
 
-/// The reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first. The list is
-/// empty if tpc knows of no failure.
+/// Lists the reasons why an engine does not split a model's tensors as a placement asks. The reason that ends a run first comes
+/// first. The list is empty if tpc knows of no failure.
 pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Prediction> {
     if engine == Engine::Tpc {
         return Vec::new();
@@ -42,7 +42,7 @@ pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> 
     )
 }
 
-/// The reason that ends a run first.
+/// Returns the reason that ends a run first.
 pub(crate) fn tensor_limit(
     engine: Engine,
     model: &Model,
@@ -51,7 +51,7 @@ pub(crate) fn tensor_limit(
     tensor_failures(engine, model, placement).into_iter().next()
 }
 
-/// Whether a placement puts a tensor of this name on the host.
+/// Checks that a placement puts a tensor of this name on the host.
 pub fn is_on_host(placement: &Placement, name: &str) -> bool {
     let mut overrides = placement.overrides.iter();
     if let Some(first) = overrides.find(|o| o.matches(name) == Ok(true)) {

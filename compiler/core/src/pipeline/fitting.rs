@@ -1,8 +1,8 @@
 //! The search for a plan that fits the devices' memory.
 //!
-//! Planning does not know the memory that intermediate values take: only the programs tell whether all fits. A plan that
-//! does not is planned again, first with a higher price of stored bytes, then with device weights that shift towards the
-//! devices with room, then by the next strategy.
+//! Planning does not know the memory of intermediate values; it is known only after lowering to programs. A plan that does not
+//! fit is planned again. The attempts are a higher price of stored bytes, device weights that shift towards the devices with
+//! room, and the next strategy.
 
 use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
 use tpc_passes::footprint::Footprint;
@@ -19,7 +19,7 @@ use super::strategies::Strategy;
 use crate::placement::Placement;
 use tpc_diag::Diagnostic;
 
-/// How often device weights are shifted, at most.
+/// The maximum number of shifts of device weights.
 const SHIFTS: usize = 5;
 
 /// The search for a plan that fits.
@@ -28,7 +28,7 @@ pub(super) struct Fitting<'a> {
     pub(super) placement: &'a Placement,
     /// The model with the facts of its header.
     pub(super) of: &'a Model,
-    /// The context size that is asked for.
+    /// The requested context size.
     pub(super) ctx_size: u64,
     /// The batch that caches and states are sized for.
     pub(super) batch: Bindings,
@@ -51,12 +51,11 @@ impl Attempt {
 }
 
 impl Fitting<'_> {
-    /// The plan of the first strategy under which the model fits; if none fits, of the first strategy. Marks in
-    /// `candidates` the strategies that fit and the chosen one; `candidates` is empty where the user chose the
-    /// strategy.
+    /// Returns the plan of the first strategy that fits the model; if all fail, of the first strategy. Marks in `candidates` the
+    /// strategies that fit and the chosen one. `candidates` is empty if the user chose the strategy.
     ///
     /// # Errors
-    /// TPC0390 when a graph does not verify.
+    /// Returns TPC0390 if a graph does not verify.
     pub(super) fn first(
         &self,
         strategies: Vec<RankedStrategy>,
@@ -68,7 +67,7 @@ impl Fitting<'_> {
             sharding,
         } in strategies
         {
-            // Where weights and states alone do not fit, nothing does.
+            // A strategy without room for weights and states cannot fit.
             if best.is_some() && !candidates[strategy.number].fits {
                 break;
             }
@@ -92,7 +91,7 @@ impl Fitting<'_> {
         Ok((strategy, division, memory))
     }
 
-    /// The plan of a strategy, as its request says if that fits, else with scarce memory, else with shifted device weights.
+    /// Plans a strategy: as its request states if that fits, else with scarce memory, else with shifted device weights.
     fn attempt(
         &self,
         strategy: &Strategy,
@@ -106,13 +105,13 @@ impl Fitting<'_> {
         if out.fits || !strategy.mode.splits_tensors() {
             return Ok(out);
         }
-        // Shares shift from what the plan needs at first.
+        // Shares shift by the memory of the first plan.
         let shift = self.shift(&out);
         for price in Workload::SCARCE_MEMORY {
             if out.fits || !self.has_room(&out) {
                 break;
             }
-            // Divisions are large: one at a time.
+            // Divisions are large: drop the last one before making the next.
             let mut request = out.into_request();
             request.memory_price = price;
             out = self.plan(request)?;
@@ -126,8 +125,8 @@ impl Fitting<'_> {
         Ok(out)
     }
 
-    /// The request with device weights shifted towards the devices with room; `None` where a stage needs more than its
-    /// devices have together, or nothing is to be shifted.
+    /// Returns the request with device weights shifted towards the devices with room. Returns `None` if a stage needs more than
+    /// its devices have together, or if the weights cannot shift.
     fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
         let needed = self.bytes(attempt, Footprint::total);
         let mut request = attempt.request.clone();
@@ -142,7 +141,7 @@ impl Fitting<'_> {
         (enough && request.shift_device_weights(&needed)).then_some(request)
     }
 
-    /// A plan that fits with device weights shifted again and again, if there is one.
+    /// Shifts the device weights repeatedly until a plan fits; returns `None` if all fail.
     fn shift_weights(
         &self,
         mut next: Option<PlanRequest>,
@@ -158,15 +157,15 @@ impl Fitting<'_> {
         Ok(None)
     }
 
-    /// Bytes of an attempt on each device.
+    /// Counts the bytes of an attempt on each device.
     fn bytes(&self, attempt: &Attempt, count: impl Fn(&Footprint) -> u64) -> Vec<u64> {
         let prints = attempt.memory.footprints(&attempt.division.programs);
         let of = |d: usize| prints.get(&Place::Device(Device::new(d))).map_or(0, &count);
         (0..attempt.request.devices.len()).map(of).collect()
     }
 
-    /// Whether the devices of every stage together have the memory for its weights and states, beside what an attempt's
-    /// intermediate values take.
+    /// Checks that the devices of every stage together have the memory for its weights and states, and for an attempt's
+    /// intermediate values.
     fn has_room(&self, attempt: &Attempt) -> bool {
         let compute = self.bytes(attempt, |print| print.compute);
         attempt.request.has_room(self.model, &self.batch, &compute)

@@ -11,7 +11,7 @@ use tpc_passes::plan::PlanRequest;
 
 use super::cells::CacheSizes;
 
-/// The largest batch of a prompt, with a full cache.
+/// Returns the largest batch of a prompt, with a full cache.
 pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
     workload
         .prefill
@@ -19,7 +19,7 @@ pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings 
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
-/// The shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
+/// Lists the shapes of batches that a run uses, all with full caches: one token, and the largest batch of a prompt.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
     let most = memory_batch(workload, caches);
     let decode = [Symbol::NKv, Symbol::NKvSwa]
@@ -30,18 +30,18 @@ pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape>
     shapes
 }
 
-/// The memory of programs, counted when it is first asked for.
+/// The memory of programs, counted at the first access.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     shapes: Vec<BatchShape>,
     storage: &'static dyn Target,
     found: OnceLock<BTreeMap<Place, Footprint>>,
-    /// Whether it does not depend on programs and shapes.
+    /// True if the memory does not depend on programs and shapes.
     is_known: bool,
 }
 
 impl Memory {
-    /// The memory for batches of these shapes on devices that store weights so.
+    /// Creates the memory for batches of these shapes on devices with this storage of weights.
     pub(super) const fn new(shapes: Vec<BatchShape>, storage: &'static dyn Target) -> Memory {
         Memory {
             shapes,
@@ -51,7 +51,7 @@ impl Memory {
         }
     }
 
-    /// The memory that an engine allocates, whatever the programs and shapes.
+    /// Replaces the memory with an engine's footprints, which do not depend on programs and shapes.
     pub(super) fn with_footprints(self, found: BTreeMap<Place, Footprint>) -> Memory {
         Memory {
             found: OnceLock::from(found),
@@ -60,12 +60,12 @@ impl Memory {
         }
     }
 
-    /// The same for other programs.
+    /// Returns an uncounted memory with the same shapes and storage, for other programs.
     pub(super) fn of_others(&self) -> Memory {
         Memory::new(self.shapes.clone(), self.storage)
     }
 
-    /// The same for batches of one shape.
+    /// Returns the memory for batches of one shape.
     pub(super) fn with(&self, shape: BatchShape) -> Memory {
         if self.is_known {
             return self.clone();
@@ -73,7 +73,7 @@ impl Memory {
         Memory::new(vec![shape], self.storage)
     }
 
-    /// The bytes of the arenas of each place of the programs.
+    /// Returns the bytes of the arenas of each place of the programs.
     pub(super) fn footprints(
         &self,
         programs: &Verified<stage::Programs>,
@@ -83,7 +83,7 @@ impl Memory {
     }
 }
 
-/// Whether every device and the host have the memory for their programs, as far as the topology says what they have.
+/// Checks that every device and the host have the memory for their programs, if the topology states the memory.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

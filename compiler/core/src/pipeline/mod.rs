@@ -1,4 +1,4 @@
-//! From a model file to verified programs.
+//! The pipeline from a model file to verified programs.
 
 mod candidate;
 mod cells;
@@ -42,7 +42,7 @@ use tpc_gguf::GgufFile;
 /// Plans `file` and proves the plan.
 ///
 /// # Errors
-/// Diagnostics of the model, or TPC0390 when the verifier rejects the result.
+/// Returns the diagnostics of the model, or TPC0390 if the verifier rejects the result.
 pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
     Origin::File(file).compile(placement)
 }
@@ -50,7 +50,8 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, 
 /// Plans a captured graph and proves the plan.
 ///
 /// # Errors
-/// TPC0400 for sizes out of range, TPC0163 when tokens are to be drafted, or TPC0390 when the verifier rejects the result.
+/// Returns TPC0400 for sizes out of range, and TPC0163 if the placement drafts tokens. Returns TPC0390 if the verifier rejects
+/// the result.
 pub fn compile_capture(
     captured: &CapturedGraph,
     placement: &Placement,

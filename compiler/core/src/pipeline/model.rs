@@ -11,6 +11,6 @@ pub struct Model {
     pub graph: Verified<stage::Model>,
     /// The facts of its header.
     pub summary: Summary,
-    /// The geometry by which engines split it; none of a captured graph.
+    /// The geometry for the engines' splits; empty for a captured graph.
     pub geometry: Geometry,
 }

@@ -13,10 +13,10 @@ use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, LoweredModel, Summary};
 
-/// The limit on `--ctx-size` and the like: far beyond any model, far below what overflows.
+/// The limit of `--ctx-size` and similar options: far above any model, far below an overflow.
 pub const MAX_CONTEXT: u64 = 1 << 32;
 
-/// The context that a captured graph is planned for when nobody says.
+/// The default context of a plan for a captured graph.
 pub const CAPTURE_CONTEXT: u64 = 4096;
 
 /// The architecture of a captured graph, for people.
@@ -25,20 +25,20 @@ pub const CAPTURE: &str = "capture";
 /// The source of a model's graph.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// A model file, of which the header suffices.
+    /// A model file; the plan needs only its header.
     File(&'a GgufFile),
     /// A captured graph.
     Capture(&'a CapturedGraph),
 }
 
-/// A model that is ready to be planned: its graph with caches of the types and sizes that a placement asks for.
+/// A model that is ready to be planned: its graph with caches of the requested types and sizes.
 #[derive(Clone, Debug)]
 pub struct PlanInput {
     /// The graph, and the facts of the header.
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
-    /// The context that is asked for, which engines divide into cells in ways of their own.
+    /// The requested context, which each engine divides into cells in its own way.
     pub ctx_size: u64,
     /// The size of the model.
     pub size: ModelSize,
@@ -48,8 +48,8 @@ impl Origin<'_> {
     /// Plans the model and proves the plan.
     ///
     /// # Errors
-    /// Diagnostics of the model or of options (TPC0400 for a depth beyond the context), or TPC0390 when the verifier rejects
-    /// the result.
+    /// Returns the diagnostics of the model or of options; a depth beyond the context is TPC0400. Returns TPC0390 if the verifier
+    /// rejects the result.
     pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
@@ -62,10 +62,10 @@ impl Origin<'_> {
         Ok(prepared.draft(placement)?.proved(prepared))
     }
 
-    /// The model's graph with the caches that a placement asks for.
+    /// Prepares the model's graph with the requested caches.
     ///
     /// # Errors
-    /// Diagnostics of the model or of options.
+    /// Returns the diagnostics of the model or of options.
     pub fn prepare(self, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {
         match self {
             Origin::File(file) => of_file(file, placement),
@@ -75,7 +75,7 @@ impl Origin<'_> {
 }
 
 impl PlanInput {
-    /// The batches that plans are priced for.
+    /// Returns the batches that plans are priced for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
             self.caches.n_ctx,
@@ -85,19 +85,19 @@ impl PlanInput {
         )
     }
 
-    /// The batch that memory is sized for: the largest of a prompt, with a full cache.
+    /// Returns the batch that determines the memory: the largest of a prompt, with a full cache.
     pub fn memory_batch(&self, placement: &Placement) -> Bindings {
         memory_batch(&self.workload(placement), self.caches)
     }
 
-    /// The memory of its programs.
+    /// Creates the memory of its programs.
     pub(super) fn memory(&self, placement: &Placement) -> Memory {
         let shapes = shapes(&self.workload(placement), self.caches);
         Memory::new(shapes, placement.storage)
     }
 }
 
-/// The batch that memory is sized for, with caches for this context: the largest of a prompt.
+/// Returns the batch that determines the memory, with caches for this context: the largest of a prompt.
 pub(crate) fn memory_batch_of(
     ctx_size: u64,
     window: Option<Window>,
@@ -179,7 +179,7 @@ fn of_capture(
         unused: Vec::new(),
         ignored: Vec::new(),
     };
-    // What was captured has the cells that it has.
+    // The cells of a captured graph are fixed.
     let caches = CacheSizes {
         n_ctx: ctx_size,
         n_ctx_swa: ctx_size,

@@ -1,4 +1,4 @@
-//! A plan whose speed is asked for more than once: for several engines, depths and batches.
+//! A plan for repeated estimates of speed: for several engines, depths and batches.
 
 use tpc_ir::{Bindings, Budget, Symbol, Verified, stage};
 use tpc_passes::plan::{Bill, PlanRequest, PlannedGraph};
@@ -19,10 +19,10 @@ pub struct Outline {
 }
 
 impl PlanInput {
-    /// The outline of a plan of the model, divided this way.
+    /// Outlines a plan of the model, divided this way.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
     pub fn outline(&self, placement: &Placement, way: &Way) -> Result<Outline, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -41,13 +41,13 @@ impl PlanInput {
 }
 
 impl Outline {
-    /// The kernels and transfers of a batch.
+    /// Lists the kernels and transfers of a batch.
     pub fn bill(&self, batch: &Bindings) -> Bill {
         Bill::new(&self.planned, &self.graph, &self.request, batch)
     }
 
-    /// The kernels and transfers of a batch with `tokens` of one sequence: one is decoded, several are of a prompt. The caches
-    /// are filled with `depth` cells.
+    /// Lists the kernels and transfers of a batch with `tokens` of one sequence: one is decoded, several are of a prompt. The
+    /// caches are filled with `depth` cells.
     pub fn bill_of_batch(&self, tokens: u64, depth: u64) -> Bill {
         let workload = &self.request.workload;
         let batch = match tokens {

@@ -6,11 +6,10 @@ use std::thread::{Builder, available_parallelism, scope};
 /// Bytes of the stack of a thread that plans.
 const STACK: usize = 64 << 20;
 
-/// The most threads that work at once: planning is bound by memory soon.
+/// The maximum number of threads: planning is limited by memory bandwidth.
 const THREADS: usize = 8;
 
-/// `work` on every item, on as many threads as there are processors. The results are in the items' order, whichever
-/// thread made them.
+/// Runs `work` on every item, with one thread per processor. The results are in the order of the items.
 pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = available_parallelism().map_or(1, usize::from).min(THREADS);
     if threads < 2 || items.len() < 2 {
@@ -31,7 +30,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     };
     scope(|s| {
         let spawned = (1..workers).map(|_| Builder::new().stack_size(STACK).spawn_scoped(s, each));
-        // A thread that cannot be had leaves its share to the others.
+        // If a thread cannot be spawned, the others take its share.
         let spawned: Vec<_> = spawned.filter_map(Result::ok).collect();
         each();
         for thread in spawned {
@@ -45,7 +44,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     results.into_iter().map(|(_, r)| r).collect()
 }
 
-/// `work`, with `aside` on another processor where there is one; where there is none, `aside` is left out.
+/// Runs `work`, and `aside` on another processor at the same time. On a single processor `aside` is skipped.
 pub(crate) fn run_beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return work();

@@ -1,8 +1,8 @@
-//! The strategies of `auto`, compared by the estimate of a plan of each.
+//! The strategies of `auto`, compared by the estimate of one plan per strategy.
 //!
-//! The cheapest that fits is taken: by the time of a decoded token with prompts weighed in, and by the memory of the fullest
-//! device where that is short. Costs that differ by less than the estimates' error are equal. Groups in sequence are planned
-//! only where they could be chosen.
+//! The planner takes the cheapest strategy that fits. The cost is the time of a decoded token with prompts weighed in, and a
+//! price for the fullest device's memory if it is scarce. Costs that differ by less than the estimates' error are equal. Groups
+//! in sequence are planned only if they could be chosen.
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
 use tpc_passes::machine::{Engine, Workload};
@@ -15,26 +15,27 @@ use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
 use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
-/// Strategies whose plans are held until one is taken: plans are large, and the others are made again where these do not fit.
+/// The number of strategies whose plans are kept until one is taken. Plans are large, so the others are planned again if these do
+/// not fit.
 const HELD: usize = 2;
 
-/// Which strategies are compared.
+/// The strategies to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareScope {
     /// All.
     All,
-    /// All but groups in sequence that cost as much as a plain way that has room, at the least.
+    /// All ways except groups in sequence whose least cost reaches the cost of a plain way that fits.
     Promising,
 }
 
-/// A strategy, with the plan by which it was compared with others, if it was.
+/// A strategy, with its plan if it was compared with others.
 pub(super) struct RankedStrategy {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
 }
 
 impl RankedStrategy {
-    /// The strategy with its plan where it is held, else without.
+    /// Returns the strategy, and keeps its plan only if `held` is set.
     fn hold_plan(self, held: bool) -> RankedStrategy {
         RankedStrategy {
             sharding: self.sharding.filter(|_| held),
@@ -46,20 +47,19 @@ impl RankedStrategy {
 /// The strategies to divide a model, the cheapest that fits first.
 pub(super) struct Ranking {
     pub(super) strategies: Vec<RankedStrategy>,
-    /// How they compare; empty where the mode admits one alone.
+    /// The comparison of the strategies; empty if the mode admits only one.
     pub(super) candidates: Vec<Candidate>,
     /// The strategies that the engine refuses.
     pub(super) left_out: Vec<ExcludedMode>,
-    /// Whether none was left out.
+    /// True if every strategy was compared.
     pub(super) complete: bool,
 }
 
 impl PlanInput {
-    /// The strategies to divide the model that the mode admits. Whether a strategy fits is judged by weights, caches and
-    /// states alone.
+    /// Ranks the strategies that the mode admits. A strategy fits if its weights, caches and states do.
     ///
     /// # Errors
-    /// When a pattern cannot be matched, or a plan contradicts itself.
+    /// Returns an error if a pattern cannot be matched, or a plan contradicts itself.
     pub(super) fn ranking(
         &self,
         placement: &Placement,
@@ -89,7 +89,7 @@ impl PlanInput {
             }
             None => true,
         });
-        // Plans of groups take the longest, and are made where they can fit.
+        // Plans of groups take the longest, and are made only if they can fit.
         all.retain(|way| {
             way.mode != SplitMode::Hybrid || self.may_fit(placement, &overridden, way)
         });
@@ -109,7 +109,7 @@ impl PlanInput {
             candidates.push(candidate);
             costs.push((ranked, cost));
         }
-        // Costs that differ from the least by rounding alone are equal to it, and the first stays first.
+        // Costs that differ from the least by rounding alone count as equal to it, and keep their order.
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
         costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
@@ -127,7 +127,7 @@ impl PlanInput {
         })
     }
 
-    /// The engine's refusal to split tensors as a way asks; `None` where it does.
+    /// Returns the engine's refusal of a way's tensor split; `None` if the engine supports it.
     fn refusal(&self, placement: &Placement, way: &Way) -> Option<ExcludedMode> {
         if way.mode != SplitMode::Tensor {
             return None;
@@ -140,12 +140,12 @@ impl PlanInput {
         })
     }
 
-    /// Whether an engine refuses to split tensors as a way asks, whichever engine the placement is for.
+    /// Checks that an engine refuses a way's tensor split, independent of the placement's engine.
     pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
         way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
     }
 
-    /// Whether the devices have the memory for weights and states alone, as a way divides them.
+    /// Checks that the devices have the memory for weights and states alone, as a way divides them.
     fn may_fit(&self, placement: &Placement, overridden: &OverriddenPlaces, way: &Way) -> bool {
         let request = self.strategy(placement, overridden, way).request;
         let batch = self.memory_batch(placement);
@@ -163,7 +163,8 @@ impl PlanInput {
         strategy(&self.model, workload, placement, overridden, way, &batch)
     }
 
-    /// These ways, planned, each with its cost: what does not fit is worse than anything that does, by how much it is over.
+    /// Plans these ways and computes their costs. A way that does not fit costs more than any that fits, in proportion to its
+    /// missing memory.
     fn compare(
         &self,
         ways: Vec<Way>,
@@ -212,9 +213,9 @@ impl PlanInput {
     }
 }
 
-/// Whether groups in sequence could be chosen, by the plan by layers: a group shares its layers' work evenly at best, and
-/// then its reductions cost nothing. They are not where a plain way fits that costs no more than that, or more by less than
-/// the estimate's error. Of devices that differ nothing is known so easily.
+/// Checks that groups in sequence could be chosen, by the plan by layers. At best a group divides its layers' work evenly, with
+/// free reductions. The groups are excluded if a plain way fits and costs less than this best case, within the estimate's error.
+/// This bound holds only for identical devices.
 fn may_be_chosen(
     way: &Way,
     plain: &[(RankedStrategy, Candidate, f64)],
@@ -240,8 +241,8 @@ fn may_be_chosen(
         .any(|(_, c, _)| c.fits && c.cost <= least * (1.0 + c.estimate.error))
 }
 
-/// The price of memory, in microseconds: none while a tenth of every device stays free, then rising to the time in which
-/// the fullest device reads half of what it stores.
+/// Computes the price of memory in microseconds. It is zero while at least a tenth of every device stays free. It then rises to
+/// the time that the fullest device needs to read half of its stored bytes.
 fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     let of_device = |d: usize| {
         let device = placement.topology.device(d);
@@ -267,13 +268,13 @@ pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     }
 }
 
-/// The part by which a speed has to be higher to count.
+/// The least ratio of two speeds that counts as a difference.
 const FASTER: f64 = 1.02;
-/// The part of another's memory that a strategy may take at most to be preferred for it, where it is slower at all else.
+/// The least ratio of the other strategy's memory to the faster strategy's memory.
 const ROOMIER: f64 = 0.9;
 
-/// Whether a strategy that fits is better than another at decoding and at prompts, and the other leaves hardly more memory.
-/// Groups in sequence have to be better by more than the estimates err.
+/// Checks that a strategy fits, is faster than another at decoding or prompts, and is not slower at either. The other may leave
+/// at most slightly more memory. Groups in sequence have to be faster by more than the estimates' error.
 fn beats(better: &Candidate, other: &Candidate) -> bool {
     let (a, b) = (&better.estimate, &other.estimate);
     let margin = match (better.mode, other.mode) {
@@ -287,9 +288,9 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
         && other.fullest as f64 >= better.fullest as f64 * ROOMIER
 }
 
-/// The position of the strategy to take, of those that are sorted by cost. Those whose cost differs from the least by less
-/// than the estimates' error are equal; of equal ones none that another beats is taken, then a plain way before a hybrid one,
-/// and then the one with the fewest bytes on the fullest device, which leaves room for a longer context.
+/// Returns the position of the strategy to take; `found` is sorted by cost. Costs that differ from the least by less than the
+/// estimates' error are equal. Among equal strategies, it prefers one that no other beats, then a plain way over groups. Then it
+/// prefers the fewest bytes on the fullest device, which leaves room for a longer context.
 fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
@@ -301,7 +302,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
     let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
-    // What is not taken because plain ways come first beats no plain way either.
+    // Groups lose to plain ways, so they do not count as rivals of a plain way.
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));
@@ -310,7 +311,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
     equals.min_by_key(key).unwrap_or(0)
 }
 
-/// Bytes of weights, caches and states on each device of a sharded graph.
+/// Sums the bytes of weights, caches and states on each device of a sharded graph.
 fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {

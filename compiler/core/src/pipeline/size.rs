@@ -14,7 +14,7 @@ pub struct ModelSize {
 }
 
 impl ModelSize {
-    /// The size that a file's header states.
+    /// Reads the size from a file's header.
     pub(super) fn of_file(file: &GgufFile) -> ModelSize {
         let header = file.header();
         ModelSize {
@@ -23,7 +23,7 @@ impl ModelSize {
         }
     }
 
-    /// The size of a graph's weights.
+    /// Computes the size of a graph's weights.
     pub(super) fn of_graph(graph: &Graph) -> ModelSize {
         let batch = Bindings::default();
         let mut out = ModelSize {

@@ -11,7 +11,7 @@ use super::{CompiledModel, PlanInput, Way};
 use crate::placement::{Placement, expert_weights, overridden};
 use tpc_diag::Diagnostic;
 
-/// Bytes that are stored, by what moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` everything.
+/// Stored bytes, by the option that moves them: `-ncmoe` the experts, `-nkvo` the caches, `-ngl` all bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StoredBytes {
     /// Weights of experts.
@@ -25,7 +25,7 @@ pub struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// Bytes of all sorts.
+    /// Sums the bytes of all kinds.
     pub fn total(&self) -> f64 {
         self.experts + self.weights + self.caches + self.states
     }
@@ -38,7 +38,7 @@ impl StoredBytes {
         self.states += other.states;
     }
 
-    /// The counter of an instruction's bytes; `None` where it stores nothing. `experts` are the tensors of experts.
+    /// Returns the counter of an instruction's bytes; `None` if it stores no bytes. `experts` are the tensors of experts.
     pub(crate) fn counter(
         &mut self,
         graph: &Graph,
@@ -60,13 +60,13 @@ impl StoredBytes {
 pub struct Sketch {
     /// Estimated times.
     pub estimate: Estimate,
-    /// Bytes stored on each device, its parts of what its stage divides.
+    /// The bytes stored on each device, its part of its stage's bytes.
     pub parts: Vec<StoredBytes>,
     /// Bytes stored by each stage, each tensor counted once.
     pub stages: Vec<StoredBytes>,
 }
 
-/// The tensors of experts of a model's graph.
+/// Lists the tensors of experts of a model's graph.
 fn experts(graph: &Graph) -> BTreeSet<&str> {
     let name = |v: Value| match graph.def_op(v) {
         Op::Weight(w) => Some(w.tensor.as_str()),
@@ -76,7 +76,7 @@ fn experts(graph: &Graph) -> BTreeSet<&str> {
 }
 
 impl PlanInput {
-    /// The tensors of experts.
+    /// Lists the tensors of experts.
     pub fn experts(&self) -> BTreeSet<&str> {
         experts(&self.model.graph)
     }
@@ -84,7 +84,7 @@ impl PlanInput {
     /// Plans the model, divided this way.
     ///
     /// # Errors
-    /// TPC0410 when a pattern cannot be matched, or TPC0390 when the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
     pub fn sketch(&self, placement: &Placement, way: &Way) -> Result<Sketch, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -106,7 +106,7 @@ impl PlanInput {
 }
 
 impl CompiledModel {
-    /// The sketch of this plan, with its speeds at another depth.
+    /// Sketches this plan, with its speeds at another depth.
     pub(crate) fn sketched(&self, depth: u64) -> Sketch {
         let request = PlanRequest {
             depth,
@@ -121,7 +121,7 @@ impl CompiledModel {
 }
 
 impl Sketch {
-    /// The sketch of a sharded graph on so many devices in so many stages.
+    /// Creates the sketch of a sharded graph on `devices` devices in `stages` stages.
     fn new(
         estimate: Estimate,
         [devices, stages]: [usize; 2],
@@ -140,7 +140,7 @@ impl Sketch {
         out
     }
 
-    /// Counts what an instruction stores on the devices of a stage.
+    /// Counts the bytes that an instruction stores on the devices of a stage.
     fn count(
         &mut self,
         graph: &Graph,

@@ -11,14 +11,14 @@ use crate::placement::{OverriddenPlaces, Placement, ResolvedPlacement, SplitMode
 /// A strategy with the request for its plan.
 #[derive(Clone, Debug)]
 pub(super) struct Strategy {
-    /// Its position among those that were compared.
+    /// Its position among the compared strategies.
     pub(super) number: usize,
     pub(super) mode: SplitMode,
     pub(super) resolved: ResolvedPlacement,
     pub(super) request: PlanRequest,
 }
 
-/// The device of a model that is divided so, if it is not split.
+/// Returns the device of a model that is divided this way, if it is not split.
 pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usize> {
     match (mode, stages) {
         (SplitMode::None, [only]) => only.first().copied(),
@@ -38,7 +38,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// The device of a model that is not split.
+    /// Returns the device of a model that is not split.
     pub fn main_device(&self) -> Option<usize> {
         main_device(self.mode, &self.stages)
     }
@@ -52,7 +52,7 @@ impl Way {
     }
 }
 
-/// The ways to divide a model that a placement's mode admits.
+/// Lists the ways to divide a model that a placement's mode admits.
 pub fn ways(placement: &Placement) -> Vec<Way> {
     let n = placement.devices.len();
     let none = |d: usize| Way::new(SplitMode::None, "none", vec![vec![d]]);
@@ -70,7 +70,7 @@ pub fn ways(placement: &Placement) -> Vec<Way> {
         SplitMode::Auto => {
             let main = placement.main_device.unwrap_or_else(|| roomiest(placement));
             let mut out = vec![tensor(), layer(), none(main)];
-            // Of the engines only tpc has groups in sequence.
+            // Only tpc supports groups in sequence.
             if placement.engine == Engine::Tpc {
                 out.extend(hybrids(n));
             }
@@ -79,7 +79,7 @@ pub fn ways(placement: &Placement) -> Vec<Way> {
     }
 }
 
-/// The device with the most memory, of those the one that reads it fastest, of those the first.
+/// Returns the device with the most memory; of several, the one with the highest bandwidth, then the first.
 fn roomiest(placement: &Placement) -> usize {
     let key = |d: usize| {
         let device = placement.topology.device(d);
@@ -103,7 +103,7 @@ fn hybrids(n: usize) -> Vec<Way> {
         .collect()
 }
 
-/// The request for a plan of the model, divided this way.
+/// Creates the request for a plan of the model, divided this way.
 pub(super) fn strategy(
     model: &Model,
     workload: Workload,
@@ -126,7 +126,7 @@ pub(super) fn strategy(
     if mode == SplitMode::None {
         request.tensor_split = None;
     }
-    // Stages hold what their devices' shares allow; of memory, where the topology knows it.
+    // Stages hold layers by their devices' shares, or by their memory if it is known.
     let memory: Option<Vec<f64>> = (0..placement.devices.len())
         .map(|d| placement.topology.device(d).usable_memory())
         .collect();

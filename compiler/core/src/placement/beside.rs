@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How the tokens of a draft differ from the model's.
+/// The difference between the tokens of a draft and the model's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The kinds of their tokenizers: the model's, the draft's.
@@ -25,7 +25,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// All of them.
+    /// Sums all bytes.
     pub const fn total(self) -> u64 {
         self.weights
             .saturating_add(self.kv)
@@ -61,7 +61,7 @@ pub struct ExtraFileMemory {
     /// The options that ask for it.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// How a draft's tokens differ from the model's.
+    /// The difference between a draft's tokens and the model's.
     #[serde(skip)]
     pub difference: Option<Difference>,
 }
@@ -78,7 +78,7 @@ impl ExtraFileMemory {
         }
     }
 
-    /// All its bytes.
+    /// Sums all its bytes.
     pub fn total(&self) -> u64 {
         let devices = self.devices.iter().map(|p| p.total());
         devices.fold(self.host.total(), u64::saturating_add)

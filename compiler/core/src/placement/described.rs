@@ -4,7 +4,7 @@ use tpc_passes::machine::LinkKind;
 
 use super::Placement;
 
-/// The text of a topology file that describes a placement's devices and links.
+/// Writes the text of a topology file that describes a placement's devices and links.
 pub fn describe(placement: &Placement) -> String {
     let mut out = "Topology(\n    devices: [\n".to_owned();
     let quoted = |text: &str| format!("{text:?}");

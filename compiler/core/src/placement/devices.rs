@@ -9,7 +9,7 @@ use crate::cards::{CardMatch, find, table};
 /// The executor of a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// Not said: a device of the topology's profile.
+    /// An unspecified device with the topology's profile.
     Generic,
     /// The CPU.
     Cpu,
@@ -24,19 +24,19 @@ pub struct DeviceSpec {
     pub name: String,
     /// The executor of its program.
     pub kind: DeviceKind,
-    /// The name of its card, where it is one.
+    /// The name of its card, if it is one.
     pub card: Option<String>,
-    /// Whether a topology file lists it.
+    /// True if a topology file lists it.
     pub of_file: bool,
 }
 
 /// The most devices that a plan may be for.
 pub const MAX_DEVICES: usize = 64;
 
-/// The value of `--devices`; which devices these are depends on the topology.
+/// The value of `--devices`; the topology determines the devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceList {
-    /// All that the topology file lists; one device without a file.
+    /// All devices of the topology file; without a file, one device.
     #[default]
     All,
     /// A number of devices.
@@ -45,7 +45,7 @@ pub enum DeviceList {
     Named(Vec<DeviceItem>),
 }
 
-/// A device of a list, or several of one name.
+/// A device of a list, or several with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceItem {
     /// The CPU.
@@ -78,12 +78,12 @@ impl DeviceItem {
     }
 }
 
-/// A refusal of `--devices`.
+/// Creates a diagnostic about `--devices`.
 pub(super) fn wrong(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "--devices", message)
 }
 
-/// The values of `--devices`, as a cure.
+/// Describes the valid values of `--devices`.
 pub(super) fn cure() -> String {
     format!(
         "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a list such \
@@ -92,11 +92,10 @@ pub(super) fn cure() -> String {
 }
 
 impl DeviceList {
-    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Whether there are such names is told when the
-    /// machine is put together.
+    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Names are looked up later, when the machine is assembled.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for an empty name, a CUDA device without a number, and a count of none or more than
+    /// Returns a [`Diagnostic`] TPC0400 for an empty name, a CUDA device without a number, and a count of zero or more than
     /// [`MAX_DEVICES`].
     pub fn parse(text: &str) -> Result<DeviceList, Diagnostic> {
         let trimmed = text.trim();
@@ -116,7 +115,7 @@ impl DeviceList {
 }
 
 impl fmt::Display for DeviceList {
-    /// The list as `--devices` takes it; `1` for all of a topology.
+    /// Formats the list for `--devices`; `1` stands for all devices of a topology.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let items = match self {
             DeviceList::All => return f.write_str("1"),
@@ -135,11 +134,11 @@ impl fmt::Display for DeviceList {
     }
 }
 
-/// The number before or behind a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
+/// Splits the number before or after a name from it: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
 pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
-        // `3090x2`, whose first number counts no devices.
+        // `3090x2`: the first number is not a count of devices.
         let is_name = |name: &str| {
             let counts = number(name).is_some_and(|n| n <= MAX_DEVICES);
             name.ends_with(' ') || (name.ends_with(|c: char| c.is_ascii_digit()) && !counts)
@@ -162,7 +161,7 @@ pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     Some((n, name.trim()))
 }
 
-/// The devices as `--devices` takes them: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
+/// Formats the devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu`, or names of a topology file.
 pub fn spell_devices(devices: &[DeviceSpec]) -> String {
     let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
     if devices.iter().all(plain) {

@@ -13,7 +13,7 @@ use crate::cards::{Vendor, table};
 pub struct EngineChoice {
     /// The engine.
     pub engine: Engine,
-    /// The release whose limits count; of tpc it is that of llama.cpp, for which it prints a command, too.
+    /// The release whose limits apply. For tpc it is the release of llama.cpp that the printed command is for.
     pub build: &'static Build,
 }
 
@@ -23,7 +23,7 @@ impl Default for EngineChoice {
     }
 }
 
-/// The project that makes an engine.
+/// Returns the project that makes an engine.
 pub const fn maker(engine: Engine) -> Maker {
     match engine {
         Engine::Tpc | Engine::LlamaCpp => Maker::LlamaCpp,
@@ -32,7 +32,7 @@ pub const fn maker(engine: Engine) -> Maker {
 }
 
 impl EngineChoice {
-    /// The newest release of an engine.
+    /// Returns the newest release of an engine.
     pub fn newest(engine: Engine) -> EngineChoice {
         EngineChoice {
             engine,
@@ -41,10 +41,10 @@ impl EngineChoice {
     }
 }
 
-/// Reads an engine by its name, with its release behind an `@`: `llama.cpp@0.5.0`.
+/// Reads an engine by its name, with an optional release after an `@`: `llama.cpp@0.5.0`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for an engine or a release that is not known.
+/// Returns a [`Diagnostic`] TPC0400 for an unknown engine or release.
 pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
     let wrong = |message: String| Diagnostic::new(&codes::COMMAND_LINE, "--engine", message);
     let (name, version) = match text.split_once('@') {
@@ -83,7 +83,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
 /// Reads a back end of ggml by its name.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     Backend::from_name(text).ok_or_else(|| {
         let known = Backend::ALL.map(Backend::name).join(", ");
@@ -93,7 +93,7 @@ pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     })
 }
 
-/// The back end that a device's own maker provides; `None` where the device is not known.
+/// Returns the back end of a device's maker; `None` if the device is unknown.
 fn of_device(device: &DeviceSpec) -> Option<Backend> {
     match device.kind {
         DeviceKind::Cpu => return Some(Backend::Cpu),
@@ -111,7 +111,7 @@ fn of_device(device: &DeviceSpec) -> Option<Backend> {
 }
 
 impl Placement {
-    /// The release of an engine whose limits count for this plan.
+    /// Returns the release of an engine whose limits apply to this plan.
     pub fn build_of(&self, engine: Engine) -> &'static Build {
         match maker(self.engine) == maker(engine) {
             true => self.build,
@@ -119,7 +119,7 @@ impl Placement {
         }
     }
 
-    /// The back end of each device: the one that `--backend` names, or else that of the card's maker.
+    /// Returns the back end of each device: the one of `--backend`, or else the one of the card's maker.
     pub fn backends(&self) -> Vec<Option<Backend>> {
         let of = |d: &DeviceSpec| self.backend.or_else(|| of_device(d));
         self.devices.iter().map(of).collect()

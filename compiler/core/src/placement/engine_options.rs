@@ -1,17 +1,17 @@
-//! The options of an engine's command that change its memory, and which tpc itself does not have.
+//! The options of an engine's command that change its memory and that tpc itself lacks.
 
 use tpc_ir::DType;
 
-/// The options. The defaults are those of a program that computes the logits of every token, such as `llama-bench`.
+/// The options. The defaults match a program that computes the logits of every token, such as `llama-bench`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// The sequences share one cache (`--kv-unified`).
+    /// True if the sequences share one cache (`--kv-unified`).
     pub unified: bool,
-    /// The program is a server: it computes the logits of the last token of each sequence.
+    /// True if the program is a server: it computes the logits of the last token of each sequence.
     pub serves: bool,
-    /// The command does not say the sequences: a server then has several that share one cache.
+    /// True if the command does not set the number of sequences: a server then has several that share one cache.
     pub open_slots: bool,
-    /// Caches of layers with a window have a cell per token of the context (`--swa-full`).
+    /// True if caches of layers with a window have a cell per token of the context (`--swa-full`).
     pub whole_windows: bool,
     /// Element types of the draft's caches (`-ctkd -ctvd`).
     pub draft_caches: [DType; 2],

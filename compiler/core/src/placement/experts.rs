@@ -3,7 +3,7 @@
 /// The layers whose experts stay on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostExperts {
-    /// The first layers, so many of them.
+    /// The number of first layers.
     First(u64),
     /// All layers.
     All,
@@ -13,7 +13,7 @@ impl HostExperts {
     /// No layer: all experts are on the devices.
     pub const NONE: HostExperts = HostExperts::First(0);
 
-    /// Whether the experts of this layer, counted from 0, stay on the host.
+    /// Checks that the experts of this layer, counted from 0, stay on the host.
     pub const fn contains(self, layer: u64) -> bool {
         match self {
             HostExperts::First(n) => layer < n,
@@ -21,7 +21,7 @@ impl HostExperts {
         }
     }
 
-    /// How many of `n_layer` layers these are.
+    /// Counts these layers among `n_layer` layers.
     pub fn count(self, n_layer: u64) -> u64 {
         match self {
             HostExperts::First(n) => n.min(n_layer),
@@ -29,7 +29,7 @@ impl HostExperts {
         }
     }
 
-    /// Whether there is no such layer.
+    /// Checks that the experts of all layers are on the devices.
     pub fn is_none(self) -> bool {
         self == HostExperts::NONE
     }

@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 
 use super::Override;
 
-/// A pattern in three parts: the text before the numbers of layers, the numbers, and the text behind them.
+/// A pattern in three parts: the text before the numbers of layers, the numbers, and the text after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPattern {
     before: String,
     after: String,
-    /// The layers that the pattern names, of those that the model has.
+    /// The model's layers that the pattern names.
     layers: BTreeSet<u64>,
-    /// Whether the pattern writes runs of numbers as `[4-9]`.
+    /// True if the pattern writes runs of numbers as `[4-9]`.
     runs: bool,
 }
 
-/// The ways to write the dot behind `blk` and behind the number.
+/// The ways to write the dot after `blk` and after the number.
 const DOTS: [&str; 3] = [r"\.", "[.]", "."];
 
 /// The most layers that are tried.
 const MAX_LAYERS: u64 = 1024;
 
 impl LayerPattern {
-    /// Reads an override's pattern for a model of `n_block` layers with these tensors; `None` if the pattern names layers in
-    /// another form.
+    /// Reads an override's pattern for a model of `n_block` layers with these tensors. Returns `None` if the pattern names layers
+    /// in another form.
     pub fn parse<'n>(
         of: &Override,
         n_block: u64,
@@ -45,7 +45,7 @@ impl LayerPattern {
             layers: (0..n_block.min(MAX_LAYERS)).filter(named).collect(),
             runs: numbers.contains('['),
         };
-        // The pattern must match no layer but these, whatever its other parts say.
+        // The whole pattern may match only these layers.
         let agrees = |name: &str| {
             let layer = layer_of(name);
             !of.matches(name).unwrap_or(true) || layer.is_some_and(|l| out.layers.contains(&l))
@@ -54,12 +54,12 @@ impl LayerPattern {
         names.all(agrees).then_some(out)
     }
 
-    /// The layers that the pattern names.
+    /// Returns the layers that the pattern names.
     pub fn layers(&self) -> &BTreeSet<u64> {
         &self.layers
     }
 
-    /// The pattern with other layers; `None` if there are none.
+    /// Returns the pattern with other layers; `None` if `layers` is empty.
     pub fn with(&self, layers: &BTreeSet<u64>) -> Option<String> {
         let numbers = match self.runs {
             true => runs(layers),
@@ -74,32 +74,32 @@ impl LayerPattern {
     }
 }
 
-/// The number of a tensor's layer: `blk.7.ffn_up.weight` has 7.
+/// Parses the number of a tensor's layer: `blk.7.ffn_up.weight` has 7.
 pub fn layer_of(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("blk.")?;
     rest.split('.').next()?.parse().ok()
 }
 
-/// The text up to and with the dot at a position, and the text behind the dot.
+/// Splits a pattern after the dot at a position.
 fn split_at_dot(pattern: &str, at: usize) -> Option<(&str, &str)> {
     let rest = pattern.get(at..)?;
     let dot = DOTS.iter().find(|dot| rest.starts_with(**dot))?;
     Some(pattern.split_at(at + dot.len()))
 }
 
-/// The position of the dot behind the numbers at the start of a text, outside of groups.
+/// Finds the dot after the numbers at the start of a text, outside of groups.
 fn end_of_numbers(text: &str) -> Option<usize> {
     let is_dot = |rest: &str| DOTS.iter().any(|dot| rest.starts_with(dot));
     end_of_part(text, is_dot).filter(|end| *end < text.len())
 }
 
-/// Whether a part of a pattern closes the groups that it opens, and has no alternatives outside of groups.
+/// Checks that a part of a pattern closes the groups that it opens, and has alternatives only inside of groups.
 fn closes(text: &str) -> bool {
     end_of_part(text, |_| false).is_some()
 }
 
-/// The first position outside of groups at which the rest of a text is an end, or else the length of the text. `None` if the
-/// groups before it are not balanced, or if it has alternatives outside of groups.
+/// Finds the first position outside of groups where `is_end` holds for the rest of a text. The default is the length of the text.
+/// Returns `None` if the groups before it are unbalanced, or if it has alternatives outside of groups.
 fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     let (mut depth, mut in_class, mut escaped) = (0_i32, false, false);
     for (i, c) in text.char_indices() {
@@ -124,7 +124,7 @@ fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     (depth == 0).then_some(text.len())
 }
 
-/// Numbers as alternatives in which runs within a ten are classes: `[4-9]`, `1[0-9]`.
+/// Formats numbers as alternatives, with runs within a ten as classes: `[4-9]`, `1[0-9]`.
 fn runs(numbers: &BTreeSet<u64>) -> Vec<String> {
     let all: Vec<u64> = numbers.iter().copied().collect();
     let follows = |a: &u64, b: &u64| *b == *a + 1 && a / 10 == b / 10;
@@ -151,7 +151,7 @@ mod tests {
     use super::super::{parse_devices, parse_overrides};
     use super::*;
 
-    /// The layers of a pattern, and the pattern without the last of them.
+    /// Returns the layers of a pattern, and the pattern without its last layer.
     fn read(pattern: &str) -> Option<(Vec<u64>, Option<String>)> {
         let devices = parse_devices("2").expect("a count");
         let given = [format!("{pattern}=CPU")];

@@ -40,27 +40,27 @@ pub struct Machine {
     pub notes: Vec<Diagnostic>,
 }
 
-/// Reads a list of devices for the machine that it describes by itself.
+/// Reads a list of devices, without a topology file or further options.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for what is no such list, and names that no card has.
+/// Returns a [`Diagnostic`] TPC0400 for a malformed list, and for names of unknown cards.
 pub fn parse_devices(text: &str) -> Result<Vec<DeviceSpec>, Diagnostic> {
     Ok(Machine::of(&DeviceList::parse(text)?)?.devices)
 }
 
-/// A device on its way into a machine.
+/// A device during the assembly of a machine.
 #[derive(Clone)]
 struct Member {
     name: String,
     kind: DeviceKind,
     card: Option<Card>,
-    /// Its profile; `None` for one of which nothing is known.
+    /// Its profile; `None` for an unknown device.
     profile: Option<DeviceProfile>,
     /// Its position in the topology file.
     file: Option<usize>,
-    /// Whether it is beyond the file's list, and has the profile of its last device.
+    /// True if it is beyond the file's list, and has the profile of the list's last device.
     repeated: bool,
-    /// Whether the file states its reserve.
+    /// True if the file states its reserve.
     reserve_stated: bool,
 }
 
@@ -85,7 +85,7 @@ impl Member {
         }
     }
 
-    /// The device of a file at this position; its last one beyond the list.
+    /// Creates the device of a file at this position. Positions beyond the list use its last device.
     fn of_file(file: &TopologyFile, position: usize) -> Member {
         let last = file.devices.len() - 1;
         let device = &file.devices[position.min(last)];
@@ -101,10 +101,10 @@ impl Member {
 }
 
 impl Machine {
-    /// The machine that a list describes without a topology file.
+    /// Assembles the machine of a list without a topology file.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for names that no card has.
+    /// Returns a [`Diagnostic`] TPC0400 for names of unknown cards.
     pub fn of(list: &DeviceList) -> Result<Machine, Diagnostic> {
         MachineRequest {
             list: Some(list),
@@ -115,11 +115,11 @@ impl Machine {
 }
 
 impl MachineRequest<'_> {
-    /// The machine.
+    /// Assembles the machine.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for names that neither the file nor a card has, links that the cards do not have, and
-    /// reserves for another number of devices.
+    /// Returns a [`Diagnostic`] TPC0400 for names that are neither in the file nor a card's, and for links that the cards lack.
+    /// It also reports reserves for another number of devices.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {
         let mut notes = Vec::new();
         let mut members = self.members(&mut notes)?;
@@ -158,7 +158,7 @@ impl MachineRequest<'_> {
             (DeviceList::All | DeviceList::Count(_), None) => {
                 let n = match list {
                     DeviceList::Count(n) => *n,
-                    // Nobody says how many devices the host has beside its servers.
+                    // By default the host has one device in addition to its servers.
                     _ => 1 + self.servers.count(),
                 };
                 let generic = |i| Member::generic(format!("dev{i}"), DeviceKind::Generic);
@@ -176,7 +176,7 @@ impl MachineRequest<'_> {
                     continue;
                 }
             };
-            // Profiles are those of the file, by position.
+            // Profiles come from the file, by position.
             let member = match self.file {
                 Some(file) => Member::of_file(file, out.len()),
                 None => Member::generic(String::new(), kind),
@@ -198,7 +198,7 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// The device of a name in the list, and how many of it.
+    /// Finds the device of a name in the list, and its count.
     fn find_named(
         &self,
         text: &str,
@@ -219,7 +219,7 @@ impl MachineRequest<'_> {
         Ok((count, member))
     }
 
-    /// The device of a name.
+    /// Finds the device of a name.
     fn one(&self, name: &str, notes: &mut Vec<Diagnostic>) -> Result<Member, Diagnostic> {
         if let Some(file) = self.file
             && let Some(position) = file.named(name)
@@ -262,8 +262,8 @@ impl MachineRequest<'_> {
         }
     }
 
-    /// Sets the reserves: what `--reserve` says, else what the file says, else 1 GiB of a card's or a file's memory, and
-    /// nothing of a CPU's.
+    /// Sets the reserves: the option `--reserve`, else the file's reserve, else 1 GiB of a card's or a file's memory and 0 of a
+    /// CPU's.
     fn reserve(&self, members: &mut [Member]) -> Result<(), Diagnostic> {
         let given = self.reserve.map(|r| r.among(members.len())).transpose()?;
         for (i, m) in members.iter_mut().enumerate() {
@@ -279,7 +279,7 @@ impl MachineRequest<'_> {
         Ok(())
     }
 
-    /// The profiles and links.
+    /// Collects the profiles and links.
     fn topology(
         &self,
         members: &[Member],
@@ -290,7 +290,7 @@ impl MachineRequest<'_> {
             Some(_) => Topology::default(),
             None => Topology::for_unnamed_machine(&processors),
         };
-        // Beyond its list, a file's last profile counts.
+        // Devices beyond the list have the file's last profile.
         let listed = members.iter().take_while(|m| !m.repeated);
         let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
@@ -335,7 +335,7 @@ impl MachineRequest<'_> {
         file.link.is_some() || file.links.iter().any(is)
     }
 
-    /// The links between the devices: what `--link` says, else the file, else what cards have.
+    /// Sets the links between the devices: the option `--link`, else the file's link, else the cards' own.
     fn links(
         &self,
         members: &[Member],
@@ -352,7 +352,7 @@ impl MachineRequest<'_> {
                 return Err(without_fabric(cards, way));
             }
         }
-        // `--link` takes the place of what the file states.
+        // `--link` overrides the file.
         let file = self.file.filter(|_| self.way.is_none());
         let stated = file.and_then(|f| f.link);
         let before = |i: usize| {
@@ -396,12 +396,12 @@ impl MachineRequest<'_> {
     }
 }
 
-/// Gives devices numbers: cards their positions, and others whose names are equal.
+/// Appends `#` and the position to the names of CPUs, CUDA devices, cards that are not in the file, and devices with equal names.
 fn name_apart(members: &mut [Member]) {
     let names: Vec<String> = members.iter().map(|m| m.name.to_lowercase()).collect();
     for (i, m) in members.iter_mut().enumerate() {
         let alike = names.iter().filter(|n| **n == names[i]).count() > 1;
-        // Logical devices may share a physical one, so that their names carry the position.
+        // Logical devices may share a physical one, so their names include the position.
         let numbered = m.kind != DeviceKind::Generic || (m.card.is_some() && m.file.is_none());
         if alike || numbered {
             m.name = format!("{}#{i}", m.name);
@@ -423,7 +423,7 @@ fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     d.help("leave --link out, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
-/// The assumption about cards that a bridge may join.
+/// Returns the note that cards of one kind may have a bridge.
 fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
     let card = cards.iter().find(bridged)?;

@@ -1,13 +1,13 @@
-//! The device of a model that is not split: what `--main-gpu` names.
+//! The device of a model that is not split: the value of `--main-gpu`.
 
 use super::Placement;
 use tpc_diag::{Diagnostic, codes};
 
 impl Placement {
-    /// The placement whose main device is the one of this number.
+    /// Sets the main device of the placement to the device with this number.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 where there is no such device.
+    /// Returns a [`Diagnostic`] TPC0400 if the device does not exist.
     pub fn with_main_device(mut self, main: u64) -> Result<Placement, Diagnostic> {
         let n = self.devices.len();
         self.main_device = usize::try_from(main).ok().filter(|&d| d < n);

@@ -41,7 +41,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
 
-/// How a model is divided.
+/// The mode of dividing a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitMode {
     /// The planner decides.
@@ -58,12 +58,12 @@ pub enum SplitMode {
 }
 
 impl SplitMode {
-    /// Whether devices share tensors.
+    /// Checks that the mode shares tensors between devices.
     pub const fn splits_tensors(self) -> bool {
         matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
     }
 
-    /// The option's word.
+    /// Returns the option's word.
     pub const fn name(self) -> &'static str {
         match self {
             SplitMode::Auto => "auto",
@@ -75,14 +75,14 @@ impl SplitMode {
     }
 }
 
-/// The options that a plan is made under.
+/// The options of a plan.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// The devices.
     pub devices: Vec<DeviceSpec>,
     /// The machine.
     pub topology: Topology,
-    /// How the model is divided.
+    /// The mode of dividing the model.
     pub split_mode: SplitMode,
     /// The device weights, which count whole layers under [`SplitMode::Layer`]; `None` for weights by bandwidth, and for stages
     /// balanced by bytes.
@@ -91,7 +91,7 @@ pub struct Placement {
     pub overrides: Vec<Override>,
     /// The layers whose experts stay on the host.
     pub host_experts: HostExperts,
-    /// The KV caches stay on the host.
+    /// True if the KV caches stay on the host.
     pub kv_on_host: bool,
     /// The last layers, the output counted as one, that run on the devices; `None` for all.
     pub n_gpu_layers: Option<u64>,
@@ -101,7 +101,7 @@ pub struct Placement {
     pub cache_type_v: DType,
     /// The context size: the tokens of all sequences together; `None` for the model's context.
     pub ctx_size: Option<u64>,
-    /// The context that an engine's options make of the model's, where they scale the rotation.
+    /// The context after the engine's options scale the rotation, if they do.
     pub stretch: Option<Stretch>,
     /// Largest batch of tokens.
     pub ubatch_size: u64,
@@ -111,42 +111,42 @@ pub struct Placement {
     pub drafting: Drafting,
     /// The engine that the plan is for.
     pub engine: Engine,
-    /// Its release; for tpc, that of llama.cpp.
+    /// Its release; for tpc, the release of llama.cpp.
     pub build: &'static Build,
-    /// The back end of all devices, where it is not that of each card's maker.
+    /// The back end of all devices, if the user names one; otherwise each device has its card maker's.
     pub backend: Option<Backend>,
-    /// The options of that engine's command which change its memory.
+    /// The options of the engine's command that change its memory.
     pub engine_options: EngineOptions,
     /// Tokens in the cache when the speed of decoding is estimated.
     pub depth: u64,
-    /// Fused attention: an engine that has scores in memory otherwise counts and reads them.
+    /// True if attention is fused. Otherwise an engine that stores scores in memory allocates and reads them.
     pub flash_attention: bool,
     /// The servers whose devices are in other machines.
     pub servers: Servers,
     /// The order of sums over devices.
     pub sums: SumOrder,
-    /// How the devices store weights.
+    /// The devices' storage of weights.
     pub storage: &'static dyn Storage,
-    /// The device that a model is on which is not split; the first, and of `auto` the one with the most memory, where
-    /// `--main-gpu` names none.
+    /// The device of a model that is not split (`--main-gpu`). The default is the first device; for `auto` it is the one with the
+    /// most memory.
     pub main_device: Option<usize>,
-    /// The memory of files that are loaded in addition to the model; the topology's devices and host have it as taken.
+    /// The memory of files that are loaded in addition to the model; it is already taken from the topology's devices and host.
     pub beside: Vec<ExtraFileMemory>,
     /// The assumptions about the machine.
     pub notes: Vec<Diagnostic>,
 }
 
 impl Placement {
-    /// The largest batch where nobody says.
+    /// The default size of the largest batch.
     pub const UBATCH: u64 = 512;
 
-    /// The type of a cache that only `ik_llama.cpp` has.
+    /// Returns the type of a cache that only `ik_llama.cpp` has.
     pub fn foreign_cache(&self) -> Option<DType> {
         let caches = [self.cache_type_k, self.cache_type_v];
         caches.into_iter().find(|t| t.is_ik())
     }
 
-    /// The plain placement on these devices: default topology, f16 caches, the model's context, batches of 512.
+    /// Creates the default placement on these devices: default topology, f16 caches, the model's context, batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
             devices,
@@ -180,10 +180,11 @@ impl Placement {
     }
 }
 
-/// Reads a split mode: `auto`, `none`, `layer` or `tensor`, which llama.cpp also calls `row`, and `ik_llama.cpp` `graph`.
+/// Reads a split mode: `auto`, `none`, `layer` or `tensor`. Synonyms of `tensor` are llama.cpp's `row` and `ik_llama.cpp`'s
+/// `graph`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     match text {
         "auto" => Ok(SplitMode::Auto),
@@ -198,11 +199,11 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     }
 }
 
-/// Reads the layers that run on the devices: a number, or `all`, `auto` and negative numbers for all of them, as
-/// llama.cpp has it. Whether they fit is the plan's to say.
+/// Reads the number of layers that run on the devices. As for llama.cpp, `all`, `auto` and negative numbers stand for all layers.
+/// The plan checks that they fit.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("all") || text.eq_ignore_ascii_case("auto") {
@@ -222,7 +223,7 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
 /// Reads a drafting strategy by llama.cpp's name. Only drafting by the model's own blocks is planned.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     match text {
         "none" => Ok(Drafting::None),
@@ -235,10 +236,10 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     }
 }
 
-/// Reads whether sums over devices are to have the bits of one device: `on`, `off`, or `auto`.
+/// Reads the order of sums over devices: `on` requires the bits of one device. The other values are `off` and `auto`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     match text {
         "auto" => Ok(SumOrder::Auto),
@@ -255,10 +256,10 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     }
 }
 
-/// Reads whether attention is fused: `on`, `off`, or `auto`, which fuses it.
+/// Reads the option for fused attention: `on`, `off`, or `auto`, which fuses it.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
     match text {
         "on" | "auto" | "1" | "-1" | "true" | "enabled" => Ok(true),
@@ -276,7 +277,7 @@ pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
 /// Reads the kind of link between cards.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else.
+/// Returns a [`Diagnostic`] TPC0400 for any other text.
 pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
     let known = |k: &LinkKind| k.name().eq_ignore_ascii_case(text.trim());
     LinkKind::STATED.into_iter().find(known).ok_or_else(|| {
@@ -289,7 +290,7 @@ pub fn parse_link(text: &str) -> Result<LinkKind, Diagnostic> {
 /// Checks that an engine has caches of a type.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
+/// Returns a [`Diagnostic`] TPC0400 for a type of `ik_llama.cpp` with another engine.
 pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<(), Diagnostic> {
     if !dtype.is_ik() || engine == Engine::IkLlamaCpp {
         return Ok(());
@@ -299,10 +300,10 @@ pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<()
     Err(d.help("use q8_0, q5_1 or q4_0, or plan for that engine with --engine ik_llama.cpp"))
 }
 
-/// Reads a cache type. Whether an engine has it is the business of [`check_cache_type`].
+/// Reads a cache type. [`check_cache_type`] checks that an engine supports it.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for a type that caches cannot have.
+/// Returns a [`Diagnostic`] TPC0400 for a type that caches cannot have.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
     DType::from_name(text)
         .filter(|t| CACHE_TYPES.contains(t) || IK_CACHE_TYPES.contains(t))

@@ -1,23 +1,23 @@
-//! Devices of other machines: those behind llama.cpp's RPC servers, and machines whose devices share the host's memory.
+//! Devices of other machines: devices of llama.cpp's RPC servers, and machines whose devices share the host's memory.
 
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{Link, PairLink, Topology};
 
-/// RPC servers, each of which is taken for a machine of one device.
+/// RPC servers. Each counts as a machine with one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Servers {
     /// Their addresses, in order.
     addresses: Vec<String>,
-    /// True if their devices are the last of the list. llama.cpp has them first, but last under a tensor split.
+    /// True if their devices are the last of the list. llama.cpp puts them first, but last under a tensor split.
     pub last: bool,
-    /// The positions of their devices, where a list of devices says them.
+    /// The positions of their devices, if a list of devices gives them.
     pub at: Option<Vec<usize>>,
 }
 
 impl fmt::Display for Servers {
-    /// The addresses as the option takes them.
+    /// Formats the addresses for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.addresses.join(","))
     }
@@ -27,7 +27,7 @@ impl Servers {
     /// Reads `HOST:PORT,HOST:PORT`.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for an address without a port, and for none.
+    /// Returns a [`Diagnostic`] TPC0400 for an address without a port, and for an empty list.
     pub fn parse(text: &str) -> Result<Servers, Diagnostic> {
         let addresses: Vec<String> = (text.split(','))
             .map(|a| a.trim().to_owned())
@@ -51,12 +51,12 @@ impl Servers {
         })
     }
 
-    /// How many there are.
+    /// Counts the servers.
     pub fn count(&self) -> usize {
         self.addresses.len()
     }
 
-    /// The positions of their devices among so many.
+    /// Returns the positions of their devices among `devices` devices.
     pub fn among(&self, devices: usize) -> Vec<usize> {
         let n = self.count().min(devices);
         if let Some(at) = &self.at {
@@ -69,10 +69,10 @@ impl Servers {
     }
 }
 
-/// Marks the devices that are in other machines than the host, and joins machines by a network where nobody states the link.
+/// Marks the devices that are not in the host's machine, and joins machines by a network unless their link is stated.
 ///
-/// Of the devices that share their machine's memory only one is in the host's machine. `network` has the link between two machines,
-/// or `None` where the link between their devices is stated.
+/// Among devices that share their machine's memory, only one is in the host's machine. `network` returns the link between two
+/// machines, or `None` if the link between their devices is stated.
 pub(super) fn join(
     topology: &mut Topology,
     devices: usize,
@@ -96,7 +96,7 @@ pub(super) fn join(
             None => topology.links.push(PairLink { a, b, link }),
         }
     }
-    // A link that all pairs have is the link.
+    // A link that all pairs have becomes the common link.
     let count = devices * devices.saturating_sub(1) / 2;
     if let Some(first) = topology.links.first().map(|p| p.link)
         && topology.links.len() == count

@@ -1,4 +1,4 @@
-//! `--override-tensor`: which tensors live where.
+//! `--override-tensor`: the places of tensors by name.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use tpc_diag::{Diagnostic, codes};
 pub enum Target {
     /// On the host.
     Host,
-    /// On one device, whole, by position.
+    /// One device, by position, with the whole tensor.
     Device(usize),
     /// Whole on every device.
     Mirrored,
@@ -28,10 +28,10 @@ pub struct Override {
     pub target: Target,
 }
 
-/// The most steps of one match where nobody says.
+/// The default limit of the steps of one match.
 const MATCH_STEPS: usize = 100_000;
 
-/// The regex of a pattern, which takes at most so many steps per match where it needs to go back.
+/// Compiles a pattern to a regex that takes at most `steps` backtracking steps per match.
 #[expect(
     clippy::result_large_err,
     reason = "the crate's own error, told at once"
@@ -41,7 +41,7 @@ fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
 }
 
 impl Override {
-    /// The same with at most so many steps per match.
+    /// Returns the same override with at most `steps` steps per match.
     #[must_use]
     pub(super) fn with_step_limit(&self, steps: usize) -> Override {
         let regex = compile(&self.pattern, steps.clamp(1, MATCH_STEPS));
@@ -51,7 +51,7 @@ impl Override {
         }
     }
 
-    /// The override with another pattern and place; `None` if the pattern is no regular expression.
+    /// Returns the override with another pattern and place; `None` if the pattern is not a regular expression.
     pub fn edited(&self, pattern: &str, target: Target) -> Option<Override> {
         Some(Override {
             pattern: pattern.to_owned(),
@@ -60,15 +60,15 @@ impl Override {
         })
     }
 
-    /// The override as people type it: `PATTERN=PLACE`.
+    /// Formats the override as people type it: `PATTERN=PLACE`.
     pub fn words(&self) -> String {
         format!("{}={}", self.pattern, self.target)
     }
 
-    /// Whether the pattern is found anywhere in `name`.
+    /// Checks that the pattern matches anywhere in `name`.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0410 when the pattern needs too many steps to tell.
+    /// Returns a [`Diagnostic`] TPC0410 if the match exceeds its step limit.
     pub fn matches(&self, name: &str) -> Result<bool, Diagnostic> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("`{}` cannot be matched against `{name}`: {e}", self.pattern);
@@ -94,7 +94,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// One `REGEX=PLACE` of which the place is not resolved: which places there are depends on the devices.
+/// A `REGEX=PLACE` whose place is not resolved yet: the valid places depend on the devices.
 #[derive(Clone, Debug)]
 pub struct OverridePattern {
     pattern: String,
@@ -113,10 +113,10 @@ fn wrong(message: String) -> Diagnostic {
 }
 
 impl OverridePattern {
-    /// Reads `REGEX=PLACE,…`. A comma inside a regex is no separator unless a `=` follows before the next one.
+    /// Reads `REGEX=PLACE,…`. A comma separates two entries only if a `=` follows before the next comma.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0410 for text that is not such a list.
+    /// Returns a [`Diagnostic`] TPC0410 for a malformed list.
     pub fn parse_list(text: &str) -> Result<Vec<OverridePattern>, Diagnostic> {
         let mut parts: Vec<String> = Vec::new();
         let mut open = String::new();
@@ -158,10 +158,10 @@ impl OverridePattern {
         })
     }
 
-    /// The override, its place being one of these devices, the host, or all devices.
+    /// Resolves the place to one of these devices, the host, or all devices.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0410 when there is no such place.
+    /// Returns a [`Diagnostic`] TPC0410 if the place does not exist.
     pub fn among(&self, devices: &[DeviceSpec]) -> Result<Override, Diagnostic> {
         let target = target(&self.place, devices).ok_or_else(|| {
             let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
@@ -181,7 +181,7 @@ impl OverridePattern {
 /// Reads lists of `REGEX=PLACE` for these devices.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0410 as [`OverridePattern::parse_list`] and [`OverridePattern::among`] say.
+/// Returns the [`Diagnostic`]s TPC0410 of [`OverridePattern::parse_list`] and [`OverridePattern::among`].
 pub fn parse_overrides(
     given: &[String],
     devices: &[DeviceSpec],
@@ -195,7 +195,7 @@ pub fn parse_overrides(
     Ok(out)
 }
 
-/// A place by name: a device by its own name, by position (`dev1`), or as llama.cpp calls it (`CUDA1`).
+/// Finds a place by name: a device by its own name, by position (`dev1`), or by llama.cpp's name (`CUDA1`).
 fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
     let lower = place.trim().to_ascii_lowercase();
     if let "host" | "cpu" = lower.as_str() {
@@ -211,7 +211,7 @@ fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
         let n = lower.strip_prefix("cuda")?.trim_start_matches(':');
         let n: u32 = n.parse().ok()?;
         let physical = devices.iter().position(|d| d.kind == DeviceKind::Cuda(n));
-        // Devices of no kind are whatever the user has.
+        // Devices without a kind stand for the user's own devices.
         let logical = || {
             let nth = devices.get(n as usize)?;
             (nth.kind == DeviceKind::Generic).then_some(n as usize)
@@ -300,7 +300,7 @@ mod tests {
             .matches("blk.1.ffn_up_exps.weight")
             .expect_err("too many steps");
         assert_eq!((refused.code.id, refused.help.is_some()), ("TPC0410", true));
-        // Without backreferences and lookaround it takes no longer than any other.
+        // Without backreferences and lookaround matching takes linear time.
         let given = ["(.+)+(.+)+(.+)+#=host".to_owned()];
         let found = parse_overrides(&given, &devices).expect("an override");
         assert_eq!(found[0].matches("blk.1.ffn_up_exps.weight"), Ok(false));

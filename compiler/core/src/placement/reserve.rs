@@ -11,12 +11,12 @@ use crate::units::{Unit, quantity};
 pub enum Reserve {
     /// The same on every device.
     Each(f64),
-    /// By device.
+    /// One reserve per device.
     List(Vec<f64>),
 }
 
 impl fmt::Display for Reserve {
-    /// The reserve as the option takes it.
+    /// Formats the reserve for the option.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = match self {
             Reserve::Each(one) => std::slice::from_ref(one),
@@ -39,7 +39,7 @@ impl fmt::Display for Reserve {
 /// Reads the memory of the host, such as `64GiB`.
 ///
 /// # Errors
-/// [`Diagnostic`] TPC0400 for anything else, and for none at all.
+/// Returns a [`Diagnostic`] TPC0400 for any other text, and for zero bytes.
 pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--host-memory", message);
@@ -60,7 +60,7 @@ impl Reserve {
     /// Reads `1GiB`, `512 MiB`, `0`, or a list such as `2GiB,1GiB`.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 for anything else.
+    /// Returns a [`Diagnostic`] TPC0400 for any other text.
     pub fn parse(text: &str) -> Result<Reserve, Diagnostic> {
         let mut bytes = Vec::new();
         for part in text.split(',') {
@@ -76,10 +76,10 @@ impl Reserve {
         })
     }
 
-    /// The bytes for each of so many devices.
+    /// Returns the bytes for each of `devices` devices.
     ///
     /// # Errors
-    /// [`Diagnostic`] TPC0400 when a list has another length.
+    /// Returns a [`Diagnostic`] TPC0400 if the list has another length.
     pub(super) fn among(&self, devices: usize) -> Result<Vec<f64>, Diagnostic> {
         match self {
             Reserve::Each(bytes) => Ok(vec![*bytes; devices]),
@@ -123,7 +123,7 @@ mod tests {
         for text in ["1GiB", "0", "512MiB", "2GiB,0", "1000000001B"] {
             assert_eq!(Reserve::parse(text).expect(text).to_string(), text);
         }
-        // llama.cpp counts MiB; here a number alone counts bytes, and so few are not meant.
+        // llama.cpp counts MiB; here a plain number counts bytes, and a small one is rejected as a likely mistake.
         for bad in ["1024", "", "1GiB,", "-1GiB", "1 GB/s", "lots", "inf"] {
             let found = Reserve::parse(bad).expect_err(bad);
             assert_eq!(

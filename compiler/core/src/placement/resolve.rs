@@ -23,8 +23,8 @@ pub struct ResolvedPlacement {
 
 /// Resolves the placement of a model's graph of `n_layer` blocks whose layers run through these stages.
 ///
-/// `stage_weights` divides the layers among the stages: by their number where the placement has proportions, else by their
-/// bytes; `batch` gives the sizes of the caches.
+/// `stage_weights` divides the layers among the stages: by their number if the placement has proportions, else by their bytes.
+/// `batch` gives the sizes of the caches.
 pub fn resolve(
     graph: &Graph,
     n_layer: u64,
@@ -51,7 +51,7 @@ pub fn resolve(
         let gone = &mut units[..=on_host.min(n + 1)];
         gone.iter_mut().for_each(|u| u.bytes = 0);
     }
-    // Proportions that are given count layers, as llama.cpp does; others balance what the stages hold.
+    // Given proportions count layers, as llama.cpp does; the default balances the stages' bytes.
     let stage = match placement.tensor_split {
         Some(_) => by_layers(&units, stage_weights),
         None => by_bytes(&units, stage_weights),
@@ -74,7 +74,7 @@ pub fn resolve(
     out
 }
 
-/// The weights and states with a place of their own, however the others are divided.
+/// The weights and states with a place of their own, independent of the division of the others.
 #[derive(Clone, Debug)]
 pub struct OverriddenPlaces {
     places: BTreeMap<Value, PlaceOverride>,
@@ -82,13 +82,13 @@ pub struct OverriddenPlaces {
     host_expert_tensors: usize,
 }
 
-/// Steps that all patterns take on all tensors together.
+/// The limit of the steps of all patterns on all tensors together.
 const PATTERN_STEPS: usize = 20_000_000;
 
 /// Matches the user's patterns against the tensors of a model's graph, once for all ways to divide it.
 ///
 /// # Errors
-/// TPC0410 when a pattern takes more than its part of the steps.
+/// Returns TPC0410 if a pattern exceeds its part of the steps.
 pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlaces, Diagnostic> {
     let mut out = OverriddenPlaces {
         places: BTreeMap::new(),
@@ -133,7 +133,7 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlac
     Ok(out)
 }
 
-/// The first override whose pattern matches a tensor's name.
+/// Finds the first override whose pattern matches a tensor's name.
 fn first_match<'a>(
     overrides: &'a [Override],
     name: &str,
@@ -146,12 +146,12 @@ fn first_match<'a>(
     Ok(None)
 }
 
-/// The expert weights of all layers.
+/// Lists the expert weights of all layers.
 pub fn expert_weights(graph: &Graph) -> Vec<Value> {
     experts(graph, HostExperts::All)
 }
 
-/// The expert weights of these layers: the weights behind operands that are selected by expert.
+/// Lists the expert weights of these layers: the weights of operands that are selected by expert.
 fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     let selected = |(_, d): (Inst, &InstData)| {
         if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) {
@@ -175,7 +175,7 @@ fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     graph.insts().filter_map(selected).map(source).collect()
 }
 
-/// The prologue, each layer, and the epilogue, with the bytes that no override places.
+/// Counts the bytes of the prologue, each layer, and the epilogue, without tensors that overrides place.
 fn units(
     graph: &Graph,
     n_layer: usize,

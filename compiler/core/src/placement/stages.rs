@@ -1,4 +1,4 @@
-//! Pipelines: which layers each device or group of devices runs.
+//! Pipelines: the layers of each device or group of devices.
 
 /// A layer, the prologue or the epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,14 +7,14 @@ pub struct Unit {
     pub bytes: u64,
 }
 
-/// Divides consecutive units among stages by their number, as llama.cpp counts for `-ts`: a layer belongs to the stage in
-/// whose part of the cumulative shares its position lies, the output counted as a layer. The prologue goes with the first
-/// layer. Units without bytes before all others are on the host, and are not counted. Returns the stage of each unit,
-/// ascending. A stage of weight 0 gets nothing.
+/// Divides consecutive units among stages by their number, as llama.cpp counts for `-ts`. A layer belongs to the stage whose
+/// interval of the cumulative shares contains its position; the output counts as a layer. The prologue goes with the first layer.
+/// Units without bytes before all others are on the host, and are not counted. Returns the stage of each unit, ascending. A stage
+/// of weight 0 gets no units.
 pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let first = units.iter().position(|u| u.bytes > 0).unwrap_or(0).max(1);
     let counted = units.len().saturating_sub(first).max(1) as f32;
-    // In the engine's precision, so that a layer on the border is on the same side.
+    // `f32` is the engine's precision: a layer at the border then gets the same stage.
     let mut sum = 0.0_f32;
     let mut ends: Vec<f32> = shares
         .iter()
@@ -33,8 +33,8 @@ pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Divides consecutive units among stages so that the fullest stage, by its weight, is as empty as possible. Returns the
-/// stage of each unit, ascending. A stage of weight 0 gets nothing.
+/// Divides consecutive units among stages so that the fullest stage, by its weight, is as empty as possible. Returns the stage of
+/// each unit, ascending. A stage of weight 0 gets no units.
 pub fn by_bytes(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let n = units.len();
     let mut sums = vec![0.0; n + 1];
@@ -46,7 +46,7 @@ pub fn by_bytes(units: &[Unit], shares: &[f64]) -> Vec<usize> {
         (_, false) => f64::INFINITY,
         _ => (sums[to] - sums[from]) / shares[stage],
     };
-    // best[s][i]: the fullest of the first s stages when they hold the first i units; and where the last one starts.
+    // best[s][i]: the first s stages hold the first i units. The load of the fullest of them, and the first unit of the last one.
     let mut best = vec![vec![(f64::INFINITY, 0_usize); n + 1]; shares.len() + 1];
     best[0][0] = (0.0, 0);
     for stage in 0..shares.len() {

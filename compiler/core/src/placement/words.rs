@@ -1,4 +1,4 @@
-//! A placement as the options that ask for it.
+//! A placement as command-line options.
 
 use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
@@ -6,15 +6,15 @@ use tpc_models::Drafting;
 
 use super::{HostExperts, Placement, SplitMode, spell_devices};
 
-/// Numbers as `-ts` takes them: without a fraction where they have none.
+/// Formats numbers for `-ts`; whole numbers lack a fraction.
 pub fn shares(all: &[f64]) -> String {
     let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
     shown.join(",")
 }
 
 impl Placement {
-    /// The options that ask for the machine, as far as the devices tell: their count, their cards, or their list. A topology
-    /// file is known only to whoever read it.
+    /// Returns the options for the machine that follow from the devices: their count, their cards, or their list. The topology
+    /// file is not included: the placement does not know its path.
     pub fn machine_words(&self) -> Vec<String> {
         let mut out = vec!["--devices".to_owned(), spell_devices(&self.devices)];
         if self.servers.count() > 0 {
@@ -23,13 +23,12 @@ impl Placement {
         out
     }
 
-    /// The options that ask for everything but the machine, the engine and the depth: under them `--split-mode auto` and
-    /// `mode`, which it chose, are planned alike. A context that is not given is left out.
-    /// A model that is not split is on the device `main`.
+    /// Returns all options except for the machine, the engine and the depth. They give the same plan with `--split-mode auto` as
+    /// with its choice, `mode`. A default context is left out. `main` is the device of a model that is not split.
     pub fn option_words(&self, mode: SplitMode, main: Option<usize>) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
-        // Groups of devices in sequence are one of the strategies of `auto`, which has no name of its own.
+        // Groups of devices in sequence are a strategy of `auto`, and lack a mode name of their own.
         if self.devices.len() > 1 && mode != SplitMode::Hybrid {
             put(&["-sm", mode.name()]);
             if let Some(main) = main.filter(|&d| d > 0) {

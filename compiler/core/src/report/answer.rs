@@ -1,4 +1,4 @@
-//! The answer: whether the model fits, how fast it is, why it is split so, and the commands that run it.
+//! The answer: the fit, the speed, the reason for the split, and the commands that run the model.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use super::plan::{CandidateReport, DeviceReport, PlanReport};
 use crate::format::{bytes, count, printable, shortened, speed, wrapped};
 use crate::placement::SplitMode;
 
-/// Columns of the words that say what a line is about.
+/// The columns of a line's label.
 const LABEL: usize = 8;
 
-/// The place with the least room: its bytes, and those that it may use.
+/// The place with the least room, with its bytes and the usable bytes.
 struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,
@@ -20,36 +20,36 @@ struct FullestPlace<'a> {
 }
 
 impl PlanReport {
-    /// The bytes of the device at a position that plans may use, those of files beside the model among them; `None` where nobody
-    /// says them.
+    /// Returns the bytes of a device that plans may use, including the bytes of files other than the model. Returns `None` if the
+    /// memory is unknown.
     pub fn usable_bytes(&self, device: usize) -> Option<u64> {
         let profile = self.machine.devices.get(device)?;
         let usable = |memory: f64| (memory - profile.reserve).max(0.0) as u64;
         profile.memory.map(usable)
     }
 
-    /// The bytes that plans may use of the host. Memory that it shares with devices is judged as a pool.
+    /// Returns the bytes of the host that plans may use. Memory that the host shares with devices is counted as a pool.
     pub fn usable_host_bytes(&self) -> Option<u64> {
         let host = &self.machine.host;
         let usable = |memory: f64| (memory - host.reserve).max(0.0) as u64;
         host.memory.filter(|_| self.pool.is_none()).map(usable)
     }
 
-    /// The bytes of the pool that host and devices take, and those that they may take.
+    /// Returns the bytes of the pool that host and devices take, and the bytes that they may take.
     fn pool_usage(&self) -> Option<(u64, u64)> {
         self.pool
             .as_ref()
             .map(|p| (p.total_bytes, p.usable_bytes()))
     }
 
-    /// Every place with the bytes that it may use: the devices, then the host.
+    /// Lists every place with the bytes that it may use: the devices, then the host.
     fn rooms(&self) -> impl Iterator<Item = (&DeviceReport, Option<u64>)> {
         let devices = self.devices.iter().enumerate();
         let devices = devices.map(|(i, d)| (d, self.usable_bytes(i)));
         devices.chain([(&self.host, self.usable_host_bytes())])
     }
 
-    /// Whether everything fits; `None` where the memory of no device is known.
+    /// Checks that everything fits; `None` if the memory of every device is unknown.
     pub fn fits(&self) -> Option<bool> {
         let over = self
             .rooms()
@@ -62,7 +62,7 @@ impl PlanReport {
         }
     }
 
-    /// The place with the largest part of its memory taken.
+    /// Returns the place with the highest ratio of taken to usable memory.
     fn fullest(&self) -> Option<FullestPlace<'_>> {
         let known = self.rooms().filter_map(|(place, usable)| {
             Some(FullestPlace {
@@ -80,19 +80,19 @@ impl PlanReport {
         out
     }
 
-    /// The device that holds most.
+    /// Returns the device with the most bytes.
     pub(super) fn largest(&self) -> Option<&DeviceReport> {
         let devices = self.devices.iter().enumerate();
         let first = devices.max_by_key(|(i, d)| (d.total_bytes, std::cmp::Reverse(*i)));
         first.map(|(_, d)| d)
     }
 
-    /// The part of its memory that the fullest place has taken.
+    /// Returns the part of its memory that the fullest place has taken.
     pub(super) fn fullest_share(&self) -> Option<f64> {
         self.fullest().map(|f| f.share())
     }
 
-    /// The bytes of a place that plans leave to others.
+    /// Returns the bytes of a place that plans leave to others.
     fn reserve_of(&self, place: &DeviceReport) -> u64 {
         let device = self.devices.iter().position(|d| d.name == place.name);
         let device = device.filter(|_| place.kind != "host");
@@ -100,7 +100,7 @@ impl PlanReport {
         profile.map_or(0, |d| d.reserve as u64)
     }
 
-    /// Whether all devices, of which there are several, hold the same of the same memory, as far as people see.
+    /// Checks that there are several devices which hold the same bytes of the same memory, to the displayed precision.
     fn devices_are_alike(&self) -> bool {
         let shown = |i: usize| {
             let usable = self.usable_bytes(i).map(bytes);
@@ -117,10 +117,10 @@ impl FullestPlace<'_> {
     }
 }
 
-/// A share in percent: whole ones, and one digit where it is almost all.
+/// Formats a share in percent, rounded to whole numbers; shares from 99 % to 101 % have one digit more.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // Hardly any memory: how many times too little it is says nothing.
+    // A device with hardly any memory: the exact ratio is useless.
     if percent >= 10_000.0 {
         return ">9999".to_owned();
     }
@@ -131,7 +131,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// The answer in lines of at most `width` columns.
+/// Formats the answer in lines of at most `width` columns.
 pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     let mut out = wrapped(&model(report), width, 2);
     out.push_str(&wrapped(&machine(report), width, 2));
@@ -154,7 +154,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     out
 }
 
-/// The model.
+/// Describes the model.
 fn model(report: &PlanReport) -> String {
     let m = &report.model;
     let drafts = match report.drafts.as_ref().map(|d| d.blocks) {
@@ -172,7 +172,7 @@ fn model(report: &PlanReport) -> String {
     )
 }
 
-/// The machine, and the context.
+/// Describes the machine, and the context.
 fn machine(report: &PlanReport) -> String {
     format!(
         "on {}, context {}",
@@ -181,7 +181,7 @@ fn machine(report: &PlanReport) -> String {
     )
 }
 
-/// Whether it fits, and the fullest place.
+/// Describes the fullest place, and if the plan fits.
 fn fits(report: &PlanReport) -> String {
     let alike = report.devices_are_alike();
     let subject = |place: &DeviceReport| match place.kind {
@@ -238,7 +238,7 @@ fn fits(report: &PlanReport) -> String {
     )
 }
 
-/// How fast.
+/// Describes the speeds.
 fn speeds(report: &PlanReport) -> String {
     let e = &report.estimate;
     format!(
@@ -249,7 +249,7 @@ fn speeds(report: &PlanReport) -> String {
     )
 }
 
-/// How sure the speeds are.
+/// Describes the reliability of the speeds.
 fn sureness(report: &PlanReport) -> String {
     let e = &report.estimate;
     if report.machine.assumed && report.machine.of_processors() {
@@ -278,7 +278,7 @@ fn sureness(report: &PlanReport) -> String {
         }
     }
     let host = &report.machine.host;
-    // A row of the embedding counts for nothing.
+    // Reading one row of the embedding is negligible.
     if e.breakdown.host_us > e.decode_us / 10.0 && *host == Topology::default().host {
         let _ = write!(
             out,
@@ -289,7 +289,7 @@ fn sureness(report: &PlanReport) -> String {
     out
 }
 
-/// The range of the speed, and what says so.
+/// Describes the range of the speed, and its source.
 fn band(report: &PlanReport) -> String {
     let e = &report.estimate;
     let Some(b) = &e.band else {
@@ -315,7 +315,7 @@ fn band(report: &PlanReport) -> String {
     format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
 }
 
-/// The split mode, and why.
+/// Describes the split mode, and the reason for it.
 fn split(report: &PlanReport) -> String {
     let all = &report.considered;
     let Some(chosen) = all.iter().find(|c| c.chosen) else {
@@ -357,7 +357,7 @@ fn split(report: &PlanReport) -> String {
     }
 }
 
-/// The modes that the engine refuses, with the codes of the reasons.
+/// Lists the modes that the engine refuses, with the codes of the reasons.
 fn refusals(report: &PlanReport) -> String {
     let all = report.left_out.iter();
     let all: Vec<String> = all
@@ -366,14 +366,14 @@ fn refusals(report: &PlanReport) -> String {
     all.concat()
 }
 
-/// The device of a model that is not split.
+/// Returns the device of a model that is not split.
 fn only_device(report: &PlanReport) -> Option<&str> {
     let devices = report.devices.iter().filter(|d| d.kind != "host");
     let most = devices.max_by_key(|d| d.weights_bytes)?;
     (report.split_mode == SplitMode::None.name()).then_some(most.name.as_str())
 }
 
-/// The advantage of the chosen strategy over a faster one.
+/// Describes the advantage of the chosen strategy over a faster one.
 fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     let prompts = chosen.prompt_tps > faster.prompt_tps * 1.005;
     let memory = chosen.fullest_bytes < faster.fullest_bytes;
@@ -385,7 +385,7 @@ fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     }
 }
 
-/// The commands.
+/// Formats the commands.
 fn commands(commands: &Commands, width: usize) -> String {
     let mut out = String::new();
     let mut say = |with: &str, command: Option<&ShellCommand>, reason: Option<&String>| match (

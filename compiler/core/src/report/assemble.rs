@@ -1,4 +1,4 @@
-//! The report of a plan, put together from what the pipeline made.
+//! The assembly of a plan's report from the results of the pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::pipeline::CompiledModel;
 use crate::placement::{DeviceKind, Placement};
 
 impl PlanReport {
-    /// The report of a plan for the model at `path`, without findings.
+    /// Creates the report of a plan for the model at `path`, without findings.
     pub fn new(path: &str, placement: &Placement, compiled: &CompiledModel) -> PlanReport {
         let (devices, host) = places(placement, compiled);
         let machine = MachineReport::new(placement);
@@ -85,7 +85,7 @@ fn model(path: &str, compiled: &CompiledModel) -> ModelReport {
     }
 }
 
-/// Bytes of the weights that the model uses. A weight that several stages store counts once.
+/// Counts the bytes of the weights that the model uses. A weight that several stages store counts once.
 fn used_bytes(compiled: &CompiledModel) -> u64 {
     let batch = compiled.memory_batch();
     let weight = |v: Value| match compiled.sharded.def_op(v) {
@@ -100,7 +100,7 @@ fn used_bytes(compiled: &CompiledModel) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The bytes of every device, and of the host.
+/// Reports the bytes of every device, and of the host.
 fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>, DeviceReport) {
     let prints = compiled.footprints();
     let print = |place: Place| prints.get(&place).copied().unwrap_or_default();
@@ -122,7 +122,7 @@ fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>
 }
 
 impl PoolReport {
-    /// The memory that the host shares with devices; `None` if the host shares no memory.
+    /// Reports the memory that the host shares with devices; `None` if the host does not share its memory.
     fn new(placement: &Placement, compiled: &CompiledModel) -> Option<PoolReport> {
         let pool = placement.topology.host_pool(placement.devices.len())?;
         let (devices, host) = places(placement, compiled);
@@ -135,7 +135,7 @@ impl PoolReport {
         })
     }
 
-    /// Bytes that plans may use of it.
+    /// Returns the bytes of the pool that plans may use.
     pub const fn usable_bytes(&self) -> u64 {
         self.capacity_bytes.saturating_sub(self.reserve_bytes)
     }
@@ -172,7 +172,7 @@ fn place_report(
     }
 }
 
-/// Every weight of the sharded graph, then every state.
+/// Lists every weight of the sharded graph, then every state.
 fn tensors(compiled: &CompiledModel) -> Vec<TensorReport> {
     let mut weights = Vec::new();
     let mut states = Vec::new();
@@ -215,7 +215,7 @@ fn tensor(
     }
 }
 
-/// Bytes of weights that devices hold beyond the first copy, by cause.
+/// Counts the bytes of weights that devices hold beyond the first copy, by cause.
 fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
     let batch = Bindings::default();
     let mut held: BTreeMap<&str, u64> = BTreeMap::new();

@@ -1,25 +1,25 @@
-//! Whether a plan gives the bits of one device.
+//! The comparison of a plan's logits with one device's, bit by bit.
 
 use serde::Serialize;
 use tpc_passes::reproducibility::{DifferenceCause, TWO_TERM_WEIGHTS, find_differing_sums};
 
 use crate::pipeline::CompiledModel;
 
-/// Whether logits have the bits that one device gives, and which sums may not.
+/// The comparison of the logits with one device's, and the sums that may differ.
 #[derive(Clone, Debug, Serialize)]
 pub struct BitsReport {
-    /// Whether no sum over devices differs.
+    /// True if every sum over devices equals the sum of one device.
     pub same: bool,
     /// The sums that may have other bits, by reason.
     pub others: Vec<OtherBitsReport>,
 }
 
-/// Sums that may have other bits for one reason.
+/// Sums that may differ in bits for one reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherBitsReport {
     /// `devices`, `shares`, `terms` or `late`.
     pub reason: &'static str,
-    /// How many.
+    /// The number of sums.
     pub sums: usize,
     /// The value of the first.
     pub first: String,
@@ -60,7 +60,7 @@ impl BitsReport {
         }
     }
 
-    /// A line of text.
+    /// Formats a line of text.
     pub(super) fn line(&self) -> String {
         if self.same {
             return "bits: those of one device\n".to_owned();

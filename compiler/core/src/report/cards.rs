@@ -1,4 +1,4 @@
-//! Cards as a table, one in full, and as JSON.
+//! Cards as a table, a single card with all facts, and cards as JSON.
 
 use serde::Serialize;
 use tpc_passes::machine::{Link, MemoryKind};
@@ -22,7 +22,7 @@ pub struct CardReport<'a> {
     pub compute_capability: Option<&'a str>,
     /// Memory that the driver gives to a program.
     pub memory_bytes: u64,
-    /// How that is known.
+    /// The source of the memory size.
     pub memory_source: String,
     /// The part of it that plans leave free by default.
     pub reserve_bytes: u64,
@@ -30,11 +30,11 @@ pub struct CardReport<'a> {
     pub bandwidth: f64,
     /// `hbm`, `gddr` or `shared`.
     pub memory_kind: Option<&'static str>,
-    /// Arithmetic that plans count with.
+    /// The throughput that plans use.
     pub flops: f64,
-    /// Of dense fp16 products.
+    /// The throughput of dense fp16 products.
     pub fp16: Option<f64>,
-    /// Of dense 8-bit products.
+    /// The throughput of dense 8-bit products.
     pub int8: Option<f64>,
     /// Streaming multiprocessors, or compute units.
     pub units: Option<u32>,
@@ -44,11 +44,11 @@ pub struct CardReport<'a> {
     pub pcie_gen: u32,
     /// Its lanes.
     pub pcie_lanes: u32,
-    /// Whether the driver copies from card to card over it.
+    /// True if the driver copies from card to card over it.
     pub peer: bool,
     /// NVLink and the like.
     pub fabric: Option<FabricReport>,
-    /// The link that two of them are taken to have.
+    /// The assumed link between two of them.
     pub link: Link,
     /// The source of the figures.
     pub source: &'a str,
@@ -56,7 +56,7 @@ pub struct CardReport<'a> {
     pub note: Option<&'a str>,
 }
 
-/// Links beside PCI Express.
+/// Links other than PCI Express.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct FabricReport {
     /// `switch`, `mesh` or `bridge`.
@@ -81,7 +81,7 @@ impl From<Fabric> for FabricReport {
     }
 }
 
-/// The link between two cards of a kind where nobody says.
+/// Returns the default link between two cards of a kind.
 fn between(card: &Card) -> Link {
     between_cards((card, 0), (card, 1), None)
 }
@@ -134,7 +134,7 @@ fn memory_source(card: &Card) -> String {
     }
 }
 
-/// A number of bytes per second.
+/// Formats a number of bytes per second.
 fn rate(bytes: f64) -> String {
     match bytes {
         b if b >= 1e12 => format!("{:.2} TB/s", b / 1e12),
@@ -143,7 +143,7 @@ fn rate(bytes: f64) -> String {
     }
 }
 
-/// Tera-operations per second.
+/// Formats tera-operations per second.
 fn tera(ops: Option<f64>) -> String {
     match ops.map(|x| x / 1e12) {
         None => "–".to_owned(),
@@ -152,7 +152,7 @@ fn tera(ops: Option<f64>) -> String {
     }
 }
 
-/// Cards as a table for a terminal of `width` columns.
+/// Formats cards as a table for a terminal of `width` columns.
 pub fn render_cards<'a>(cards: impl IntoIterator<Item = &'a Card>, width: u16) -> String {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
@@ -189,7 +189,7 @@ pub fn render_cards<'a>(cards: impl IntoIterator<Item = &'a Card>, width: u16) -
     t.render(usize::from(width))
 }
 
-/// A card in full, no line wider than `width`.
+/// Formats all facts of a card in lines of at most `width` columns.
 pub fn render_card(c: &Card, width: u16) -> String {
     let mut facts = figures(c);
     facts.extend(links(c));
@@ -203,7 +203,7 @@ pub fn render_card(c: &Card, width: u16) -> String {
     out
 }
 
-/// The names of a card, and its figures.
+/// Lists the names of a card, and its figures.
 fn figures(c: &Card) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     if !c.aliases.is_empty() {
@@ -256,7 +256,7 @@ fn figures(c: &Card) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How a card is linked.
+/// Lists the links of a card.
 fn links(c: &Card) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&str, String)> = Vec::new();
     let peer = match c.peer {

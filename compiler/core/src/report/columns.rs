@@ -5,7 +5,7 @@ use crate::format::{columns, shortened};
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
-    /// Words; they are shortened first where the terminal is narrow.
+    /// Words; on a narrow terminal they are shortened first.
     Left,
     /// Numbers.
     Right,
@@ -32,7 +32,7 @@ const GAP: usize = 2;
 const WORDS: usize = 6;
 
 impl Columns {
-    /// A table with these headers.
+    /// Creates a table with these headers.
     pub(super) fn new(header: &[(&str, Align)]) -> Columns {
         let cells = header.iter().map(|(name, _)| (*name).to_owned()).collect();
         Columns {
@@ -51,7 +51,7 @@ impl Columns {
         self.rows.push(Row::Heading(text));
     }
 
-    /// Leaves out the columns whose cells below the header all satisfy `empty`.
+    /// Removes the columns whose cells below the header all satisfy `empty`.
     pub(super) fn without_columns(&mut self, of: &[&str], empty: impl Fn(&str) -> bool) {
         let Some(Row::Cells(header)) = self.rows.first() else {
             return;
@@ -82,7 +82,7 @@ impl Columns {
         }
     }
 
-    /// The width of each column in lines of `width` columns.
+    /// Computes the width of each column in lines of `width` columns.
     fn widths(&self, width: usize) -> Vec<usize> {
         let mut widths = vec![0; self.aligns.len()];
         for row in &self.rows {
@@ -93,7 +93,7 @@ impl Columns {
             }
         }
         let gaps = 1 + GAP * widths.len().saturating_sub(1);
-        // Words first, then anything: the widest column gives a place each time.
+        // Words are shortened first, then any column: the widest column loses one place at a time.
         for (left_only, least) in [(true, WORDS), (false, 1)] {
             while widths.iter().sum::<usize>() + gaps > width {
                 let shrinkable = widths.iter_mut().zip(&self.aligns);
@@ -109,7 +109,7 @@ impl Columns {
         widths
     }
 
-    /// The table in lines of at most `width` columns, each beginning with a blank.
+    /// Formats the table in lines of at most `width` columns, each with a leading blank.
     pub(super) fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         let mut out = String::new();

@@ -10,7 +10,7 @@ use tpc_passes::plan::{Cost, FactorFacts, ForbiddenSplit, Granules, Refusal};
 
 use crate::format::{bytes, equal, span};
 
-/// The tensor of a weight, the name of a state or another value, or the number of a value without a name.
+/// Returns the tensor of a weight, the name of a state or another value, or the number of a value without a name.
 pub fn name(graph: &Graph, v: Value) -> String {
     match graph.def_op(v) {
         Op::Weight(w) => w.tensor.clone(),
@@ -20,14 +20,14 @@ pub fn name(graph: &Graph, v: Value) -> String {
     }
 }
 
-/// `[64, 6*n_tokens]`: trailing sizes of 1 are left out.
+/// Formats sizes without trailing 1s: `[64, 6*n_tokens]`.
 pub fn sizes(dims: &[Dim; RANK]) -> String {
     let rank = dims.iter().rposition(|d| !d.is_one()).map_or(1, |i| i + 1);
     let sizes: Vec<String> = dims[..rank].iter().map(ToString::to_string).collect();
     format!("[{}]", sizes.join(", "))
 }
 
-/// `axis 1 (major of 3 factors, segment 2 of 3)`.
+/// Formats the position of a factor: `axis 1 (major of 3 factors, segment 2 of 3)`.
 pub fn place(t: &FactorPosition) -> String {
     let mut out = format!("axis {}", t.axis);
     let mut more = Vec::new();
@@ -46,7 +46,7 @@ pub fn place(t: &FactorPosition) -> String {
     out
 }
 
-/// The factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
+/// Formats the factors of an axis, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one index.
 pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     let factor = |l: &Var| {
         let size = factors.space.size(*l);
@@ -69,7 +69,7 @@ pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     all.join(" + ")
 }
 
-/// The places where ranges may end.
+/// Describes the positions where ranges may end.
 pub fn granule(g: &Granules) -> String {
     match (g.hard, g.soft) {
         (Some(1), _) => "ranges may end anywhere".to_owned(),
@@ -82,7 +82,7 @@ pub fn granule(g: &Granules) -> String {
     }
 }
 
-/// The name of an op; of an opaque one, the name that it has in the capture.
+/// Returns the name of an op; for an opaque op, its name in the capture.
 pub fn op_name(op: &Op) -> &str {
     match op {
         Op::Opaque(o) => &o.name,
@@ -90,7 +90,7 @@ pub fn op_name(op: &Op) -> &str {
     }
 }
 
-/// `` `rope` of Qcur-0 (layer 0) ``: an instruction by its op, first result and layer.
+/// Describes an instruction by its op, first result and layer: `` `rope` of Qcur-0 (layer 0) ``.
 pub fn inst(graph: &Graph, i: Inst) -> String {
     let data = graph.inst(i);
     let op = op_name(&data.op);
@@ -104,7 +104,7 @@ pub fn inst(graph: &Graph, i: Inst) -> String {
     format!("`{op}` of {of}{layer}")
 }
 
-/// The reason that forbids splitting a factor.
+/// Describes the reason that forbids splitting a factor.
 pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> String {
     match &f.reason {
         Refusal::Whole(i) => needed_whole(graph, *i, f),
@@ -132,7 +132,7 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> Stri
     }
 }
 
-/// The op that needs a factor whole, and how many others do.
+/// Describes the op that needs a factor whole, and the number of other such ops.
 fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     let mut out = inst(graph, i);
     let data = graph.inst(i);
@@ -158,7 +158,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     out
 }
 
-/// `in layers 0-3 and outside`: layers, of which `None` is what precedes or follows all of them.
+/// Formats layers: `in layers 0-3 and outside`. `None` is the part before or after all layers.
 pub fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();
@@ -170,7 +170,7 @@ pub fn layers(all: &[Option<u32>]) -> String {
     }
 }
 
-/// `2 × 12.0 MiB`: bytes per device, or the least and the most of more than four.
+/// Formats bytes per device: `2 × 12.0 MiB`, or the least and the most of more than four.
 fn per_device(all: &[f64]) -> String {
     let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
     if each.len() <= 4 || each.iter().all(|b| *b == each[0]) {
@@ -181,7 +181,7 @@ fn per_device(all: &[f64]) -> String {
     format!("{} to {}", bytes(least as u64), bytes(most as u64))
 }
 
-/// `12.1 µs per token, 340.0 µs per prompt batch, 2 × 12.0 MiB; price 14.2`.
+/// Formats a cost: `12.1 µs per token, 340.0 µs per prompt batch, 2 × 12.0 MiB; price 14.2`.
 pub fn cost(c: &Cost) -> String {
     format!(
         "{:.1} µs per token, {:.1} µs per prompt batch, {} of weights and states; price {:.2}",

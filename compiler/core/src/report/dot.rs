@@ -15,7 +15,8 @@ pub type LayerRange = (u32, u32);
 /// The cluster of a node: its layer, and its place if all its results share one.
 type Cluster = (Option<u32>, Option<Place>);
 
-/// A graph in the DOT language. With `layers`, only their instructions, and those elsewhere whose results they read.
+/// Formats a graph in the DOT language. With `layers`, it contains only their instructions, and the instructions whose results
+/// they read.
 pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     let drawn = |data: &InstData| match (layers, data.layer) {
         (None, _) => true,
@@ -89,7 +90,7 @@ pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     out
 }
 
-/// The place of all results; `None` for a collective, whose results are on several devices.
+/// Returns the common place of all results; `None` for a collective, whose results are on several devices.
 fn own_place(graph: &Graph, data: &InstData) -> Option<Place> {
     let mut places = data.results.iter().map(|&v| graph.value(v).place);
     let first = places.next()?;
@@ -116,7 +117,7 @@ fn node(out: &mut String, graph: &Graph, inst: Inst, depth: usize, look: Option<
     out.push_str("];\n");
 }
 
-/// The state of a value on a group of devices: `axis 1`, `mirrored`, `partial`.
+/// Describes the state of a value on a group of devices: `axis 1`, `mirrored`, `partial`.
 fn state(graph: &Graph, v: Value) -> Option<String> {
     let data = graph.value(v);
     if graph.ranks(data.place) < 2 {
@@ -132,7 +133,7 @@ fn state(graph: &Graph, v: Value) -> Option<String> {
     })
 }
 
-/// The look of a node: transfers stand out by shape and colour, weights, states and inputs by shape.
+/// Returns the style of a node: transfers have their own shape and colour, weights, states and inputs their own shapes.
 fn look(op: &Op) -> Option<&'static str> {
     Some(match op {
         op if op.is_collective() => {
@@ -188,7 +189,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", escape(text))
 }
 
-/// Text inside a quoted label: DOT knows `\"`, takes other backslashes for escapes of its own, and reads entities.
+/// Escapes text inside a quoted label: DOT knows `\"`, interprets other backslashes as escapes of its own, and reads entities.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The part of a plan that is there for drafts: blocks that guess further tokens ahead.
+//! The part of a plan for drafts: blocks that predict further tokens.
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
@@ -8,7 +8,7 @@ use super::plan::{Collectives, DraftBytes, DraftsReport};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// The part of the drafts in a plan, if it has some.
+/// Reports the part of the drafts in a plan, if it has drafts.
 pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {
@@ -56,8 +56,7 @@ pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<
     })
 }
 
-/// Per instruction of the programs, whether it serves the drafts alone: it belongs to one of their blocks, or depends on
-/// further tokens.
+/// Marks the instructions of the programs that only the drafts need: they belong to a draft's block, or depend on further tokens.
 fn drafting(compiled: &CompiledModel) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;

@@ -1,4 +1,4 @@
-//! The estimate of a plan, and how sure it is.
+//! The estimate of a plan, and its reliability.
 
 use serde::Serialize;
 use tpc_passes::machine::{Backend, Engine, Topology};
@@ -9,7 +9,7 @@ use crate::pipeline::{Breakdown, Estimate};
 /// Estimated times, in microseconds, and speeds of one sequence.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimateReport {
-    /// The engine whose speed it is.
+    /// The engine of this speed.
     pub engine: &'static str,
     /// Tokens in the cache when a token is decoded, and before the prompt.
     pub depth: u64,
@@ -23,35 +23,35 @@ pub struct EstimateReport {
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// The relative error by which strategies are told apart.
+    /// The relative error within which strategies count as equal.
     pub error: f64,
-    /// The speeds that `decode_tps` stands for; `None` for devices of which nobody says anything.
+    /// The range of speeds around `decode_tps`; `None` for unknown devices.
     pub band: Option<BandReport>,
-    /// Whether estimates of this kind were measured, so that the band is the error that was seen.
+    /// True if estimates of this kind were measured, so that the band is the observed error.
     pub calibrated: bool,
-    /// The kinds that nobody measured.
+    /// The kinds without measurements.
     pub not_calibrated_for: Vec<String>,
     /// The parts of the time of a decoded token.
     pub breakdown: BreakdownReport,
 }
 
-/// The speeds that an estimate stands for: nine of ten measured ones were within, of as many times as it is calibrated.
+/// The range of speeds around an estimate; nine of ten measured speeds were within it, if it is calibrated.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandReport {
     /// Half its width, as |ln(estimated / measured)|.
     pub error: f64,
     /// The least decoded tokens per second.
     pub low_tps: f64,
-    /// The most.
+    /// The most decoded tokens per second.
     pub high_tps: f64,
-    /// The measurements that it was seen on.
+    /// The measurements with this band.
     pub rows: usize,
-    /// Whether these are of the machine itself: it is calibrated.
+    /// True if the measurements are of the machine itself: it is calibrated.
     pub of_this_machine: bool,
 }
 
 impl EstimateReport {
-    /// The estimate of a plan for a machine; `named` where somebody named it.
+    /// Reports the estimate of a plan for a machine; `named` is true if the user named the machine.
     pub fn new(
         e: &Estimate,
         topology: &Topology,

@@ -1,11 +1,10 @@
-//! Kinds of layers: those whose tensors have the same names, shapes and splits are one. Types may differ: quantisation
-//! alone makes no other kind.
+//! Kinds of layers: layers whose tensors have the same names, shapes and splits are one kind. Types may differ within a kind.
 
 use tpc_gguf::TensorName;
 
 use super::plan::{PlanReport, TensorReport};
 
-/// A tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
+/// Returns a tensor's name without the layer's number: `blk.3.attn_q.weight` → `attn_q.weight`.
 pub fn suffix(name: &str) -> String {
     match TensorName::parse(name) {
         TensorName::Block { stem, .. } | TensorName::State { stem, .. } => stem.to_owned(),
@@ -22,14 +21,14 @@ pub struct TensorRow {
     pub dtypes: Vec<&'static str>,
     /// Shape, as in `4096×1024`.
     pub shape: String,
-    /// Split, as in `axis 1` or `mirrored`; of a tensor on one place, the place.
+    /// The split, as in `axis 1` or `mirrored`; for a tensor on one place, the place.
     pub split: String,
     /// Indices per device along the split axis.
     pub lens: Vec<u64>,
 }
 
 impl TensorRow {
-    /// Whether another row differs in its types at most.
+    /// Checks that another row differs only in its types.
     fn is_alike(&self, other: &TensorRow) -> bool {
         let key = |r: &TensorRow| {
             (
@@ -52,7 +51,7 @@ pub struct LayerKind {
     pub rows: Vec<TensorRow>,
 }
 
-/// `4096×1024`: a shape without trailing 1s.
+/// Formats a shape without trailing 1s: `4096×1024`.
 pub(super) fn shape(ne: &[u64]) -> String {
     let rank = ne.iter().rposition(|&n| n != 1).map_or(1, |i| i + 1);
     ne[..rank]
@@ -62,7 +61,7 @@ pub(super) fn shape(ne: &[u64]) -> String {
         .join("×")
 }
 
-/// `axis 1`, `mirrored`; of a tensor on one place, the place.
+/// Describes a split: `axis 1`, `mirrored`; for a tensor on one place, the place.
 pub(super) fn split(t: &TensorReport) -> String {
     match t.sharding.axis {
         Some(axis) => format!("axis {axis}"),
@@ -81,7 +80,7 @@ fn row(t: &TensorReport) -> TensorRow {
     }
 }
 
-/// The items of each layer, in order of first appearance; `None` for those outside layers.
+/// Groups the items by layer, in order of first appearance; `None` is the group outside of layers.
 pub(super) fn insts_by_layer<T>(
     all: impl Iterator<Item = (Option<u32>, T)>,
 ) -> Vec<(Option<u32>, Vec<T>)> {
@@ -95,7 +94,7 @@ pub(super) fn insts_by_layer<T>(
     out
 }
 
-/// The kinds of layers, in order of first appearance.
+/// Lists the kinds of layers, in order of first appearance.
 pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
     for (layer, mut rows) in insts_by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {

@@ -12,17 +12,18 @@ pub struct MachineReport {
     pub devices: Vec<DeviceProfile>,
     /// The host.
     pub host: DeviceProfile,
-    /// The link between devices, where `links` says nothing else.
+    /// The link between devices, except for the pairs in `links`.
     pub link: Link,
     /// Links between two given devices.
     pub links: Vec<PairLink>,
     /// The link between the host and each device.
     pub host_link: Link,
-    /// Whether nobody named the machine: the profiles are documented defaults.
+    /// True if the user did not name the machine: the profiles are documented defaults.
     pub assumed: bool,
 }
 
-/// True if nobody describes the devices. Servers, the host's memory and files beside the model say nothing of them.
+/// Checks that the devices and links have default profiles. Servers, the host's memory and files other than the model are
+/// ignored.
 fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
     let assumed = Topology::for_unnamed_machine(processors);
     let alike = |a: &DeviceProfile, b: &DeviceProfile| {
@@ -48,7 +49,7 @@ fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
 }
 
 impl MachineReport {
-    /// The machine of a placement.
+    /// Reports the machine of a placement.
     pub fn new(placement: &Placement) -> MachineReport {
         let topology = &placement.topology;
         let n = placement.devices.len();
@@ -65,13 +66,13 @@ impl MachineReport {
         }
     }
 
-    /// Whether all devices are the host's processor.
+    /// Checks that all devices are the host's processor.
     pub fn of_processors(&self) -> bool {
         let mut devices = self.devices.iter();
         devices.all(|d| d.name == DeviceProfile::PROCESSOR)
     }
 
-    /// The devices in words: `2 × RTX 3090`, `RTX 4090 + RTX 3090`; `2 devices` where nobody named them.
+    /// Describes the devices: `2 × RTX 3090`, `RTX 4090 + RTX 3090`; unnamed ones as `2 devices`.
     pub fn devices_in_words(&self) -> String {
         if self.assumed && !self.of_processors() {
             return match self.devices.len() {

@@ -1,7 +1,7 @@
 //! The report of a plan: its numbers, rendered as tables, JSON, RON, a page, or a drawing.
 //!
-//! [`PlanReport`] holds everything that a plan says, in serialisable form; each renderer is a module that reads it, or,
-//! where it shows graphs, the plan. Findings are made elsewhere and put in by whoever asks for a report.
+//! [`PlanReport`] holds all facts of a plan in serialisable form. Each renderer is a module that reads it, or the plan if it
+//! shows graphs. Findings are made elsewhere and passed in by the caller.
 
 mod answer;
 mod assemble;

@@ -42,9 +42,9 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
-    /// Whether the logits have the bits of one device.
+    /// The comparison of the logits with one device's, bit by bit.
     pub bits: BitsReport,
-    /// The part of the drafts in all this; none where drafts are not planned.
+    /// The part of the drafts in all this; `None` if drafts are not planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftsReport>,
     /// The memory that the host shares with devices of its machine, if it shares any.
@@ -57,13 +57,13 @@ pub struct PlanReport {
     pub estimate: EstimateReport,
     /// Bytes of weights held more than once, beyond the first copy.
     pub mirrored_bytes: u64,
-    /// The same by cause.
+    /// The same bytes by cause.
     pub mirrored: MirroredReport,
-    /// The search behind the choice.
+    /// The work of the search for splits.
     pub search: SearchReport,
     /// The collectives and copies of the sharded graph before and after rewriting.
     pub rewriting: RewritingReport,
-    /// Explanations of the splits that `--why` asks for.
+    /// Explanations of the splits, for `--why`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<WhyReport>,
     /// The strategies that `auto` compared; empty for any other mode.
@@ -71,10 +71,10 @@ pub struct PlanReport {
     /// The strategies that `auto` did not compare, since the engine refuses them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutReport>,
-    /// The release of the engine whose limits count, where the plan is not for tpc.
+    /// The release of the engine whose limits apply, if the plan is not for tpc.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_build: Option<EngineBuildReport>,
-    /// Configurations that fit, the fastest first, where this one does not.
+    /// Configurations that fit, the fastest first, if this one does not.
     pub advice: Vec<AdviceReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
@@ -107,7 +107,7 @@ impl From<&ExcludedMode> for LeftOutReport {
     }
 }
 
-/// The release of an engine, and the source of what is known of it.
+/// The release of an engine, and the source of its facts.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineBuildReport {
     /// The engine.
@@ -116,12 +116,12 @@ pub struct EngineBuildReport {
     pub version: &'static str,
     /// The source of the facts.
     pub source: &'static str,
-    /// The back end of each device, where it is known.
+    /// The back end of each device, if known.
     pub backends: Vec<Option<Backend>>,
 }
 
 impl EngineBuildReport {
-    /// The release that a placement is for; `None` for tpc.
+    /// Reports the release that a placement is for; `None` for tpc.
     pub fn new(placement: &Placement) -> Option<EngineBuildReport> {
         (placement.engine != Engine::Tpc).then(|| EngineBuildReport {
             engine: placement.build.engine.name(),
@@ -135,21 +135,21 @@ impl EngineBuildReport {
 /// A configuration that was planned and fits.
 #[derive(Clone, Debug, Serialize)]
 pub struct AdviceReport {
-    /// The options in place of those that were given.
+    /// The options that replace the given ones.
     pub options: String,
     /// Decoded tokens per second.
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// Tokens in the cache for which these are estimated: a quarter of the context that was asked for, or what `--depth` says.
+    /// The depth, in tokens, that the speeds are estimated for: `--depth`, or else a quarter of the requested context.
     pub depth: u64,
-    /// Whether it fits: always, as what does not is not named.
+    /// Always true, since only configurations that fit are listed.
     pub fits: bool,
-    /// The part of its usable memory that the fullest device holds; `null` where no memory is known.
+    /// The part of its usable memory that the fullest device holds; `null` if the memory of every device is unknown.
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// The properties that it gives up, in words.
+    /// A description of the losses.
     pub price: String,
 }
 
@@ -202,23 +202,23 @@ pub struct DeviceReport {
     pub kv_bytes: u64,
     /// Other states.
     pub state_bytes: u64,
-    /// The bytes that storing weights, caches and states adds to them: the device's own formats, and gaps between buffers. Less than
-    /// 0 where it saves more.
+    /// The additional bytes of stored weights, caches and states: the device's own formats, and gaps between buffers. It is
+    /// negative if the formats save more.
     pub layout_bytes: i64,
     /// The memory for inputs, intermediate values and outputs of the largest batch.
     pub compute_bytes: u64,
-    /// Of these, results of copies and collectives, at their own peak.
+    /// The part of `compute_bytes` for results of copies and collectives, at their own peak.
     pub staging_bytes: u64,
     /// Files that are loaded in addition to the model.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside_bytes: u64,
-    /// The sum of weights, caches, states, layout and compute, which are the arenas of the program, and of what is loaded beside.
+    /// The sum of weights, caches, states, layout and compute, which form the program's arenas, and of other files.
     pub total_bytes: u64,
-    /// The device's memory, where the topology says it.
+    /// The device's memory, if the topology states it.
     pub capacity_bytes: Option<u64>,
     /// Bytes of that memory that the plan leaves to the driver and the engine's own buffers.
     pub reserve_bytes: u64,
-    /// The name of its card, where it is known.
+    /// The name of its card, if known.
     pub card: Option<String>,
 }
 
@@ -232,9 +232,9 @@ const fn is_zero(bytes: &u64) -> bool {
 pub struct PoolReport {
     /// The positions of these devices.
     pub devices: Vec<usize>,
-    /// Bytes that the devices and the host take of it together.
+    /// The bytes of the pool that the devices and the host take together.
     pub total_bytes: u64,
-    /// Its bytes.
+    /// The bytes of the pool.
     pub capacity_bytes: u64,
     /// Bytes that the plan leaves to the system and the drivers.
     pub reserve_bytes: u64,
@@ -253,7 +253,7 @@ pub struct TensorReport {
     pub place: String,
     /// Its sharding.
     pub sharding: ShardingReport,
-    /// The positions of the devices that hold it or a part of it; none for a tensor on the host.
+    /// The positions of the devices that hold it or a part of it; empty for a tensor on the host.
     #[serde(skip)]
     pub devices: Vec<usize>,
     /// Bytes on each of these devices, or on the host.
@@ -272,7 +272,7 @@ pub struct ShardingReport {
     pub kind: &'static str,
     /// The split axis.
     pub axis: Option<usize>,
-    /// `[start, len]` per device, or per device a list of segments; empty where nothing is split.
+    /// `[start, len]` per device, or a list of segments per device; empty if the tensor is not split.
     pub ranges: Ranges,
 }
 
@@ -280,14 +280,14 @@ pub struct ShardingReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Ranges {
-    /// One range per device; none where nothing is split.
+    /// One range per device; empty if the tensor is not split.
     Single(Vec<[u64; 2]>),
     /// Several segments per device.
     Segments(Vec<Vec<[u64; 2]>>),
 }
 
 impl Ranges {
-    /// Number of indices per device.
+    /// Returns the number of indices per device.
     pub fn lens(&self) -> Vec<u64> {
         match self {
             Ranges::Single(r) => r.iter().map(|r| r[1]).collect(),
@@ -318,7 +318,7 @@ pub struct TrafficReport {
     pub all_to_all: u64,
     /// Copies between the host and devices.
     pub copies: u64,
-    /// Bytes that enter them, one participant's operand each.
+    /// The bytes of their operands, counting one participant each.
     pub bytes: u64,
 }
 
@@ -346,7 +346,7 @@ impl From<Traffic> for TrafficReport {
 /// The part of the drafts in a plan. The plan's own numbers include it.
 #[derive(Clone, Debug, Serialize)]
 pub struct DraftsReport {
-    /// Blocks that draft; each guesses one token.
+    /// Blocks that draft; each predicts one token.
     pub blocks: u64,
     /// Bytes per device.
     pub devices: Vec<DraftBytes>,
@@ -361,7 +361,7 @@ pub struct DraftsReport {
 pub struct DraftBytes {
     /// Name.
     pub name: String,
-    /// Weights of these blocks, without those that they share with the model.
+    /// The weights of these blocks, without weights that they share with the model.
     pub weights_bytes: u64,
     /// Their KV caches.
     pub kv_bytes: u64,
@@ -372,14 +372,14 @@ pub struct DraftBytes {
 pub struct MirroredReport {
     /// Tensors that are whole on every device.
     pub whole_bytes: u64,
-    /// Quantisation blocks in which the ranges of two devices meet: both hold the block.
+    /// Quantisation blocks that contain the boundary between two devices: both hold the block.
     pub edge_block_bytes: u64,
     /// Rows of KV heads that devices share.
     pub shared_head_bytes: u64,
 }
 
 impl MirroredReport {
-    /// Bytes by all causes.
+    /// Sums the bytes of all causes.
     pub const fn total(&self) -> u64 {
         self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
     }
@@ -396,17 +396,17 @@ pub struct CandidateReport {
     pub prefill_us: f64,
     /// Bytes of weights, caches and states on the fullest device.
     pub fullest_bytes: u64,
-    /// Whether these bytes fit the memory that the topology states.
+    /// True if these bytes fit the memory that the topology states.
     pub fits: bool,
     /// Microseconds per decoded token, with prompts and memory weighed in: the number that `auto` compares.
     pub cost_us: f64,
-    /// Whether `auto` chose this strategy.
+    /// True if `auto` chose this strategy.
     pub chosen: bool,
     /// Decoded tokens per second.
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// Whether its speeds, of decoding and of prompts, differ from the chosen one's by less than the estimates' error.
+    /// True if its speeds, of decoding and of prompts, differ from the chosen one's by less than the estimates' error.
     pub within_error: bool,
 }
 
@@ -427,17 +427,16 @@ impl From<&Candidate> for CandidateReport {
     }
 }
 
-/// The search behind the choice.
+/// The work of the search for splits.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
-    /// Distinct layers (and ends) that were planned.
+    /// Distinct layers, and the prologue and epilogue, that were planned.
     pub distinct: usize,
     /// Sets of splits priced.
     pub priced: u64,
-    /// Whether all were.
+    /// True if all sets of splits were priced.
     pub optimal: bool,
-    /// The most by which the choice may cost more than the cheapest one, as a fraction of that; 0 where it is the
-    /// cheapest.
+    /// The largest possible excess cost of the choice, as a fraction of the cheapest cost; 0 if the choice is the cheapest.
     pub at_most_above: f64,
 }
 
@@ -452,14 +451,14 @@ pub struct RewritingReport {
     pub copies_before: usize,
     /// Copies between places after.
     pub copies_after: usize,
-    /// Whether no rule found anything more in any section.
+    /// True if the rules reached a fixed point in every section.
     pub saturated: bool,
     /// Matches per rule, of the rules that matched in a distinct section.
     pub rules: BTreeMap<&'static str, usize>,
 }
 
 impl PlanReport {
-    /// The report with these findings, and the verdict that follows from them.
+    /// Returns the report with these findings, and the verdict that follows from them.
     pub fn with_findings(mut self, findings: Vec<Diagnostic>) -> PlanReport {
         self.diagnostics = findings;
         if self.has_errors() {
@@ -468,7 +467,7 @@ impl PlanReport {
         self
     }
 
-    /// Whether a finding is an error.
+    /// Checks that a finding is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics
             .iter()

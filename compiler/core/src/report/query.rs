@@ -1,4 +1,4 @@
-//! Values by the names that people give to `tpc plan --why`.
+//! Values by the names that users pass to `tpc plan --why`.
 
 use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
@@ -9,15 +9,15 @@ use tpc_diag::{Diagnostic, codes};
 
 /// Finds the values that `asked` names, in program order. The first of these readings that fits is taken:
 ///
-/// 1. the name of a weight or state, or of another value, of which the last counts;
+/// 1. the name of a weight or state, or of another value; the last value of that name counts;
 /// 2. a handle of the placed graph (`v12`, as `tpc dump` prints it);
 /// 3. a line of a capture (`line:12`), for the value that it computes;
 /// 4. a regular expression that names of weights and states match.
 ///
-/// `graph` was placed from `model`; `lines` has the line of each instruction of `model`, if that is a capture's graph.
+/// `graph` was placed from `model`. `lines` has the line of each instruction of `model` if `model` is a capture's graph.
 ///
 /// # Errors
-/// TPC0409 when no value has such a name.
+/// Returns TPC0409 if `asked` matches no value.
 pub fn values(
     graph: &Graph,
     model: &Graph,
@@ -32,7 +32,7 @@ pub fn values(
         return Ok(exact);
     }
     let other: Vec<Value> = all().filter(named).collect();
-    // Views have the name of their source; people see the last value of a name.
+    // Views have the name of their source; people mean the last value of a name.
     if let Some(&last) = other.last() {
         return Ok(vec![last]);
     }
@@ -78,8 +78,8 @@ pub fn values(
     Err(d.help(help))
 }
 
-/// Per instruction of a placed graph, the position of the instruction of the model's graph that it comes from; `None`
-/// for copies. Placing keeps the order, adds copies, and may store a weight at several places.
+/// Maps each instruction of a placed graph to the position of its source in the model's graph; `None` for copies. Placing keeps
+/// the order, adds copies, and may store a weight at several places.
 fn sources(placed: &Graph, model: &Graph) -> Vec<Option<usize>> {
     let mut ops = model.insts().map(|(i, d)| (i.index(), &d.op));
     let mut last: Option<(usize, &Op)> = None;

@@ -1,4 +1,4 @@
-//! The rewritten graph, with how it came about.
+//! The rewritten graph, with the rules that were applied.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub(super) fn rewriting(report: &Report) -> RewritingReport {
     }
 }
 
-/// The line of the full table about rewriting.
+/// Formats the line of the full table about rewriting.
 pub(super) fn summary(report: &RewritingReport) -> String {
     let rules: Vec<String> = (report.rules.iter())
         .map(|(rule, n)| format!("{rule} {n}×"))
@@ -44,7 +44,7 @@ pub(super) fn summary(report: &RewritingReport) -> String {
     )
 }
 
-/// The text of `dump --stage rewrite`: how rewriting each distinct section went, as comments, and the graph.
+/// Formats the text of `dump --stage rewrite`: the rewriting of each distinct section, as comments, and the graph.
 pub fn render_rewriting(compiled: &CompiledModel) -> String {
     let report = &compiled.rewriting;
     let mut out = String::new();
@@ -74,7 +74,7 @@ pub fn render_rewriting(compiled: &CompiledModel) -> String {
     out
 }
 
-/// `1 section, from layer 0`, `78 sections, from layers 1-77, 79`.
+/// Describes the layers of a section: `layers 1-77, 79`, or `before the first layer`.
 fn layers(section: &SectionReport) -> String {
     let numbers: Vec<u32> = section.layers.iter().flatten().copied().collect();
     if numbers.is_empty() {
@@ -83,7 +83,7 @@ fn layers(section: &SectionReport) -> String {
     format!("layers {}", span(&numbers))
 }
 
-/// `4 all-reduces, 2 copies`.
+/// Describes transfers: `4 all-reduces, 2 copies`.
 fn transfers(counts: Counts) -> String {
     let all = [
         ("all-reduces", counts.all_reduce),

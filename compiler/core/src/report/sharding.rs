@@ -4,7 +4,7 @@ use tpc_ir::{Graph, Place, RANK, Sharding, Value};
 
 use super::plan::{Ranges, ShardingReport};
 
-/// The sharding of a value of the sharded graph, for people and scripts.
+/// Reports the sharding of a value of the sharded graph, for people and scripts.
 pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     let data = graph.value(value);
     let sharding: &Sharding = &data.sharding;
@@ -40,7 +40,7 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     }
 }
 
-/// A place as scripts see it: `tp0`, `host`, or the device's name.
+/// Returns the name of a place for scripts: `tp0`, `host`, or the device's name.
 pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     match place {
         Place::Device(d) => graph.device(d).name.clone(),
@@ -52,7 +52,7 @@ pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// The positions of the devices at a place; none for the host.
+/// Lists the positions of the devices at a place; empty for the host.
 pub(super) fn devices_at(graph: &Graph, place: Place) -> Vec<usize> {
     match place {
         Place::Host => Vec::new(),

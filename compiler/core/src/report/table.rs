@@ -12,18 +12,18 @@ use super::{rewriting, why};
 use crate::beside::Part;
 use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 
-/// How much the tables tell.
+/// The level of detail of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// The answer, memory, transfers, and the candidates.
     Brief,
-    /// Also the tensors of each kind of layer, the search, and how rewriting went.
+    /// Also the tensors of each kind of layer, the search, and the rewriting.
     Full,
     /// Also every tensor with its ranges.
     EveryTensor,
 }
 
-/// The report for a terminal of `width` columns: no line is wider.
+/// Formats the report for a terminal of `width` columns; lines are not wider.
 pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     let columns = usize::from(width);
     let mut out = answer(report, columns);
@@ -57,7 +57,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     out
 }
 
-/// Groups of places that are listed; of more, the fullest and the emptiest.
+/// The number of groups of places that are listed; of more, the fullest and the emptiest.
 const PLACES: usize = 4;
 
 /// Devices whose rows are alike.
@@ -68,7 +68,7 @@ struct Alike {
     cells: Vec<String>,
 }
 
-/// The devices in groups whose rows are alike.
+/// Groups the devices whose rows are alike.
 fn group_equal_devices(report: &PlanReport) -> Vec<Alike> {
     let mut out: Vec<(String, Alike)> = Vec::new();
     for (i, d) in report.devices.iter().enumerate() {
@@ -94,7 +94,7 @@ fn group_equal_devices(report: &PlanReport) -> Vec<Alike> {
     out.into_iter().map(|(_, a)| a).collect()
 }
 
-/// The bytes of the devices and of the host.
+/// Formats the bytes of the devices and of the host.
 fn places(report: &PlanReport, detail: Detail) -> Columns {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
@@ -144,10 +144,10 @@ fn places(report: &PlanReport, detail: Detail) -> Columns {
     t
 }
 
-/// The cell of a number that nobody knows, or that is next to nothing.
+/// The cell of a number that is unknown or negligible.
 const UNKNOWN: &str = "–";
 
-/// The name of a device's kind.
+/// Returns the name of a device's kind.
 fn kind_of(report: &PlanReport, device: usize) -> String {
     let profile = report.machine.devices.get(device);
     let name = profile
@@ -156,7 +156,8 @@ fn kind_of(report: &PlanReport, device: usize) -> String {
     name.unwrap_or_else(|| "device".to_owned())
 }
 
-/// The bytes that storing weights and states adds, if that is more than gaps between buffers: a thousandth of the total.
+/// Formats the additional bytes of stored weights and states, if they exceed a thousandth of the total. Gaps between buffers are
+/// smaller.
 fn layout(d: &DeviceReport) -> String {
     let size = d.layout_bytes.unsigned_abs();
     if size <= d.total_bytes / 1000 {
@@ -181,7 +182,7 @@ fn place_cells(d: &DeviceReport, usable: Option<u64>) -> Vec<String> {
     ]
 }
 
-/// The cells of the memory that host and devices share.
+/// Formats the cells of the memory that host and devices share.
 fn pool_cells(pool: &PoolReport) -> Vec<String> {
     let usable = pool.usable_bytes();
     let share = pool.total_bytes as f64 / (usable as f64).max(1.0);
@@ -194,7 +195,7 @@ fn pool_cells(pool: &PoolReport) -> Vec<String> {
     out
 }
 
-/// The files that are loaded in addition to the model, a line each, and the memory that is shared.
+/// Formats the files that are loaded in addition to the model, one per line, and the shared memory.
 fn extra_files(report: &PlanReport) -> String {
     let mut out = String::new();
     for b in &report.beside {
@@ -229,7 +230,7 @@ fn extra_files(report: &PlanReport) -> String {
     out
 }
 
-/// The strategies that `auto` weighed, the chosen one first, then those that fit, the fastest first.
+/// Formats the strategies that `auto` compared: the chosen one first, then the fitting ones, the fastest first.
 fn candidates(report: &PlanReport) -> Columns {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
@@ -283,7 +284,7 @@ fn candidates(report: &PlanReport) -> Columns {
     t
 }
 
-/// The time of a token, and that on one device.
+/// Formats the time of a token, and its time on one device.
 fn times(report: &PlanReport) -> String {
     let e = &report.estimate;
     let b = &e.breakdown;
@@ -312,7 +313,7 @@ fn times(report: &PlanReport) -> String {
     )
 }
 
-/// Every tensor with its ranges.
+/// Formats every tensor with its ranges.
 fn every_tensor(report: &PlanReport, width: u16) -> String {
     let header = [
         "tensor",
@@ -342,7 +343,7 @@ fn range([start, len]: &[u64; 2]) -> String {
     format!("{start}+{len}")
 }
 
-/// The first few segments of a device, and how many more there are; JSON has them all.
+/// Formats the first few segments of a device, and the number of the rest; JSON has them all.
 fn segments(all: &[[u64; 2]]) -> String {
     const SHOWN: usize = 6;
     let mut parts: Vec<String> = all.iter().take(SHOWN).map(range).collect();
@@ -352,7 +353,7 @@ fn segments(all: &[[u64; 2]]) -> String {
     parts.join(",")
 }
 
-/// The tensors of each kind of layer.
+/// Formats the tensors of each kind of layer.
 fn kinds(report: &PlanReport) -> Columns {
     use Align::Left;
     let mut t = Columns::new(&[
@@ -381,7 +382,7 @@ fn kinds(report: &PlanReport) -> Columns {
     t
 }
 
-/// The plural of what is counted, or its singular where there is one.
+/// Returns the plural of a noun, or its singular if `n` is 1.
 fn counted(n: u64, plural: &str) -> &str {
     match (n, plural) {
         (1, "copies") => "copy",
@@ -390,7 +391,7 @@ fn counted(n: u64, plural: &str) -> &str {
     }
 }
 
-/// The transfers per batch, and the part of the drafts in them.
+/// Formats the transfers per batch, and the part of the drafts in them.
 fn transfers(report: &PlanReport) -> String {
     let (d, p) = (&report.collectives.decode, &report.collectives.prefill);
     let kinds = [
@@ -415,7 +416,7 @@ fn transfers(report: &PlanReport) -> String {
     out
 }
 
-/// The bytes and transfers that drafts add, in a line.
+/// Formats the bytes and transfers that drafts add, in a line.
 fn drafts(drafts: &DraftsReport) -> String {
     let d = &drafts.collectives.decode;
     let plural = if drafts.blocks == 1 { "" } else { "s" };
@@ -436,7 +437,7 @@ fn drafts(drafts: &DraftsReport) -> String {
     )
 }
 
-/// The bytes that devices hold more than once, by cause.
+/// Formats the bytes that devices hold more than once, by cause.
 fn mirrored_bytes(report: &PlanReport) -> String {
     let share = report.mirrored_bytes as f64 / (report.model.bytes as f64).max(1.0) * 100.0;
     let mut out = format!(
@@ -457,7 +458,7 @@ fn mirrored_bytes(report: &PlanReport) -> String {
     out
 }
 
-/// The search, and how good its choice is by the cost model.
+/// Describes the search, and the quality of its choice by the cost model.
 fn search(report: &PlanReport) -> String {
     let s = &report.search;
     let bound = if s.optimal {

@@ -1,7 +1,7 @@
 //! The constraints on the factors' sizes, from quantisation blocks, from the devices' ranges, and from ops.
 //!
-//! A factor stays as it is where it lies behind another in something that is cut, so that units remain what they are, and
-//! where an attribute of an op speaks of its size.
+//! A factor keeps its size if it follows another factor in a divided axis, so that units stay the same. It also keeps its size if
+//! an attribute of an op depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use super::joint::{Joint, TreeLeaf};
 use super::position::position;
 use super::units::{Constraint, SmallSize};
 
-/// Indices that remain of a factor that nothing splits, as far as units allow.
+/// The indices that remain of a factor that is not split, as far as units allow.
 const WHOLE: u64 = 16;
-/// The same of a factor that lies before others, of each of its parts.
+/// The indices that remain of each part of a factor that devices split, or that precedes other factors.
 const BEFORE_OTHERS: u64 = 2;
 
 /// The constraints on all factors.
@@ -27,7 +27,7 @@ pub(super) struct Constraints<'a> {
 }
 
 impl<'a> Constraints<'a> {
-    /// The constraints on the factors of both graphs.
+    /// Collects the constraints on the factors of both graphs.
     pub(super) fn new(joint: &'a Joint, sharded: &Graph) -> Constraints<'a> {
         let mut out = Constraints {
             joint,
@@ -72,7 +72,7 @@ impl<'a> Constraints<'a> {
         changed
     }
 
-    /// Fixes all that an instruction reads and makes.
+    /// Fixes all factors of an instruction's operands and results. Returns true if a factor was not fixed before.
     pub(super) fn fix_all(&mut self, inst: Inst) -> bool {
         let data = self.joint.graph.inst(inst);
         let mut changed = false;
@@ -89,7 +89,7 @@ impl<'a> Constraints<'a> {
         Dim::product(sizes)?.as_const()
     }
 
-    /// Rows of a tensor are blocks of so many elements.
+    /// Constrains a factor by an axis that consists of blocks of `block` elements.
     fn blocks(&mut self, v: Var, minor: u64, block: u64) {
         let space = &self.joint.factors.space;
         let factors = space.factors(&[v]);
@@ -111,7 +111,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// The ranges of a class divide the factors of these references to it.
+    /// Constrains the factors that the ranges of a class divide, given the references to the class.
     fn split(&mut self, class: Class, sharded: &Graph, refs: &[TreeLeaf]) {
         let space = &self.joint.factors.space;
         let data = sharded.class(class);
@@ -212,8 +212,8 @@ impl<'a> Constraints<'a> {
         self.counts();
     }
 
-    /// Where an index counts a product, that is as large as what the index selects from: the whole follows from the
-    /// factors, or where devices divide the whole, the last factor from that.
+    /// Constrains the factors of an index that counts a product. The whole is as large as the axis that the index selects from.
+    /// Its size follows from the factors. If devices divide the whole, the last factor follows from it.
     fn counts(&mut self) {
         for &(whole, product) in &self.joint.counted {
             let leaves = self.leaves(product);
@@ -244,12 +244,12 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Whether devices divide a factor.
+    /// Checks that devices divide a factor.
     fn is_split(&self, v: Var) -> bool {
         self.split.iter().flatten().any(|&(major, _)| major == v)
     }
 
-    /// Slices that begin or end within a factor.
+    /// Constrains slices that begin or end within a factor: the factor keeps its size.
     fn cuts(&mut self, graph: &Graph) {
         for (_, data) in graph.insts() {
             let (along, start, len) = match &data.op {
@@ -273,8 +273,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Keeps selections meaningful: the axis of a top-k stays longer than `k`, and a table that indices select rows
-    /// from keeps several.
+    /// Keeps selections meaningful. The axis of a top-k stays longer than `k`, and a table for row selection keeps several rows.
     fn selections(&mut self, graph: &Graph) {
         let mut products = Vec::new();
         for (_, data) in graph.insts() {
@@ -317,7 +316,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Something else says the size of a factor. Whether that is new.
+    /// Sets the size of a factor that an op requires. Returns true if the size was not set before.
     pub(super) fn pin(&mut self, v: Var, size: u64) -> bool {
         let one = self.leaves(v);
         match one.as_slice() {
@@ -353,7 +352,7 @@ impl<'a> Constraints<'a> {
     }
 }
 
-/// The rows of a table that hashes in small models select from; 0 for another index.
+/// Returns the number of table rows that hashes select from in the small model; 0 for another index.
 fn hashed_rows(graph: &Graph, mut index: Value) -> u64 {
     while graph.def_op(index).is_layout() {
         index = graph.inst(graph.value(index).def.0).operands[0];

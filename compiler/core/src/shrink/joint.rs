@@ -1,4 +1,4 @@
-//! The model and the sharded graph as one, so that a factor of one is a factor of the other.
+//! The model and the sharded graph as one graph, with common factors.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ pub(super) struct TreeLeaf {
 
 /// Both graphs with their factors. They share weights, states and inputs.
 pub(super) struct Joint {
-    /// The instructions of the model, with their numbers, and then those of the sharded graph but for its leaves.
+    /// The instructions of the model, with their numbers, and then the instructions of the sharded graph without its leaves.
     pub(super) graph: Graph,
     pub(super) factors: Factors,
-    /// Per value of the sharded graph, that of the joint one.
+    /// Per value of the sharded graph, the value of the joint one.
     pub(super) sharded: Vec<Value>,
     /// Per value of the sharded graph and axis, the leaves of its sharding's tree in order.
     pub(super) trees: Vec<[Vec<TreeLeaf>; RANK]>,
     /// Instructions whose equations do not hold: their factors keep their sizes.
     pub(super) opaque: Vec<Inst>,
-    /// Factors of indices and of what they count that could not be made one: they keep their sizes.
+    /// Factors of indices, and of the axes they count, that could not be unified: they keep their sizes.
     pub(super) unmatched: Vec<Var>,
-    /// Factors of which indices count a product of others, with that product.
+    /// Factors whose indices count a product of others, with that product.
     pub(super) counted: Vec<(Var, Var)>,
 }
 
@@ -59,7 +59,7 @@ impl Joint {
         out
     }
 
-    /// Transfers keep their sizes over all devices: operands and results have the same factors.
+    /// Unifies the factors of a transfer's operands and results: transfers keep their sizes over all devices.
     fn unify_transfers(&mut self, transfers: &[(Value, Value)]) {
         let Joint { graph, factors, .. } = self;
         for &(a, b) in transfers {
@@ -72,7 +72,8 @@ impl Joint {
         }
     }
 
-    /// An axis along which an index selects is the one that the index counts along, or a product of factors there.
+    /// Unifies the axis along which an index selects with the axis that the index counts along. If one of them is a product of
+    /// factors, it is recorded in `counted`.
     fn unify_indices(&mut self) {
         for (a, b) in indexed_axes(&self.graph, &self.factors) {
             let space = &mut self.factors.space;
@@ -96,7 +97,7 @@ impl Joint {
         }
     }
 
-    /// Makes the shardings' trees one with the factors of their axes.
+    /// Unifies the shardings' trees with the factors of their axes.
     fn import_trees(&mut self, sharded: &Graph) {
         for (v, data) in sharded.values() {
             let at = self.sharded[v.index()];
@@ -116,7 +117,7 @@ impl Joint {
 /// Both graphs as one.
 struct JointGraph {
     graph: Graph,
-    /// Per value of the sharded graph, that of the joint one.
+    /// Per value of the sharded graph, the value of the joint one.
     map: Vec<Value>,
     /// Operands and results of transfers.
     transfers: Vec<(Value, Value)>,
@@ -170,8 +171,8 @@ impl JointGraph {
     }
 }
 
-/// Axes along which an index selects, each with the axis that the index counts along: that of what was ordered, or of
-/// which the largest were chosen.
+/// Lists the axes along which an index selects, each with the axis that the index counts along. For `TopK` and `ArgSort` that is
+/// the axis of the sorted tensor.
 fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     let var = |v: Value, axis: usize| factors.axes[v.index()][axis];
     let mut counts: HashMap<Value, Var> = HashMap::new();
@@ -191,7 +192,7 @@ fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
         {
             out.push((axis, counted));
         }
-        // What an integer is made of, it counts.
+        // An integer counts the same axis as its operand.
         let known = o.iter().find_map(|v| counts.get(v)).copied();
         if let Some(counted) = known {
             let integers = data
@@ -204,7 +205,7 @@ fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     out
 }
 
-/// The operand that is an index, and the operand and axis along which it selects, for an op that looks up.
+/// Returns the index operand of a lookup, and the operand and axis along which it selects.
 fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
     let ty = |v: &Value| &graph.value(*v).ty;
     let types = |vs: &[Value]| -> Vec<_> { vs.iter().map(ty).collect() };
@@ -221,12 +222,12 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
         })
 }
 
-/// Whether the name of this leaf identifies it in the other graph.
+/// Checks that the name of this leaf identifies it in the other graph.
 fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }
 
-/// Makes a sharding's tree one with the factors of its axis.
+/// Unifies a sharding's tree with the factors of its axis.
 fn import(
     space: &mut Space,
     axis: Var,

@@ -1,4 +1,4 @@
-//! The kinds of sharded layers: alike layers have ops, types, places, shardings and live-out values in common.
+//! The kinds of sharded layers. Layers of one kind have equal ops, types, places, shardings and live-out values.
 
 use tpc_ir::{Class, Graph, Inst, Interval, Op, Place, Sharding, TensorType, Value};
 use tpc_passes::layers::{Shape, View, shape};
@@ -8,13 +8,13 @@ use tpc_passes::layers::{Shape, View, shape};
 struct ValueShape {
     ty: TensorType,
     place: Place,
-    /// Its sharding, with the classes numbered in the order in which the layer mentions them.
+    /// Its sharding, with the classes numbered in their order of appearance in the layer.
     sharding: Sharding,
-    /// Whether it is a result of the layer that is used outside.
+    /// True if it is a result of the layer that is used outside.
     live_out: bool,
 }
 
-/// The kind of a layer: equal for layers that are the same but for names.
+/// The kind of a layer: equal for layers that differ only in names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kind {
     shape: Shape<Op, ValueShape>,
@@ -22,7 +22,7 @@ pub(super) struct Kind {
     classes: Vec<(u64, Vec<Interval>)>,
 }
 
-/// Layers after splits.
+/// The view of layers after splits.
 struct ShardedView<'a> {
     graph: &'a Graph,
     live_out: &'a [bool],
@@ -66,8 +66,8 @@ impl View for ShardedView<'_> {
     }
 }
 
-/// The kind of a layer with these instructions, and its classes by number. `live_out` is that of the graph
-/// ([`tpc_passes::layers::live_out`]).
+/// Computes the kind of a layer with these instructions, and its classes by number. `live_out` is the graph's
+/// [`tpc_passes::layers::live_out`].
 pub(super) fn kind_of(graph: &Graph, insts: &[Inst], live_out: &[bool]) -> (Kind, Vec<Class>) {
     let mut view = ShardedView {
         graph,

@@ -1,14 +1,14 @@
-//! Layers that are like others are left out.
+//! The removal of layers that equal others.
 //!
-//! Two layers are of one *kind* when their instructions are the same but for names, in the model and in the sharded
-//! graph: ops, types, places, shardings, and what each reads of its own layer. Two things are left out:
+//! Two layers have the same *kind* if their instructions differ only in names, in the model and in the sharded graph. Ops, types,
+//! places, shardings, and operands within the layer are equal. Two things are left out:
 //!
-//! - where a run of layers is followed by a run of the same kinds, the second: what follows reads the values of the
-//!   first in its place;
-//! - of two layers of a kind the second and all between them, where each of these kinds is found elsewhere and nothing
-//!   later reads what is between: what follows the second reads the first.
+//! - If a run of layers is followed by a run of the same kinds, the second run. Later layers read the values of the first run
+//!   instead.
+//! - The second of two layers of a kind, and all layers between them. Each of these kinds has to remain elsewhere, and no later
+//!   layer may read the layers between. Later layers read the first layer instead.
 //!
-//! So every kind remains, most in the company that they are in.
+//! Every kind remains, and most remain next to their neighbours.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,14 +17,14 @@ use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 use super::kinds::{Kind, kind_of};
 use tpc_passes::layers::{insts_by_layer, live_out};
 
-/// Which layers stay.
+/// The layers that stay, and the replacements of the others.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
-    /// Those that stay, in order, each with the layers that it stands for, itself included.
+    /// The layers that stay, in order, each with the layers that it replaces, itself included.
     pub(super) kept: Vec<(u32, Vec<u32>)>,
-    /// For layers that go, the one that stays whose values are read in place of theirs.
+    /// Maps layers that go to the remaining layers whose values are read instead.
     instead: BTreeMap<u32, u32>,
-    /// Layers that go and whose values nothing that stays reads.
+    /// Layers that go and whose values no remaining layer reads.
     passed: BTreeSet<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Layers {
     }
 }
 
-/// Chooses the layers that stay. Of several layers at least two do, so that one reads a result of another.
+/// Chooses the layers that stay. If there are several layers, at least two stay, so that one reads a result of another.
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
@@ -70,7 +70,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
         passed.extend(kept[first + 1..second].iter().map(|k| k.1));
         kept.drain(first + 1..=second);
     }
-    // What stood for a layer may have gone later.
+    // A replacement may have been removed later.
     let ends: Vec<u32> = instead.keys().copied().collect();
     for from in ends {
         let mut to = from;
@@ -87,7 +87,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let all = |&(kind, layer): &(usize, u32)| {
         let alike = kinds.iter().filter(|(_, k)| **k == kind);
         let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
-        // The last one of the kind before it, or else the first.
+        // The last remaining layer of the kind up to `l`, or else the first.
         let stand_in = |l: u32| {
             let mut before = of_kind.clone().filter(|&k| k <= l);
             before.next_back().or_else(|| of_kind.clone().next())
@@ -104,7 +104,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     }
 }
 
-/// The first of the shortest runs that are followed by the same once more.
+/// Finds the first of the shortest runs that are followed by a run of the same kinds.
 fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
     let n = kinds.len();
     let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;
@@ -114,7 +114,7 @@ fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
         .find(|&(i, p)| (i..i + p).all(|j| same(j, j + p)))
 }
 
-/// The longest stretch from a layer to one of its kind that can go without losing a kind.
+/// Finds the longest stretch from a layer to one of its kind that can go without losing a kind.
 fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
     let n = kinds.len();
     let found_elsewhere = |i: usize, j: usize| {
@@ -135,7 +135,7 @@ fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, us
     })
 }
 
-/// Per layer, the last layer that reads its results; the largest number where an op outside all layers does.
+/// Maps each layer to the last layer that reads its results; `u32::MAX` if an op outside all layers reads them.
 fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     let mut out: BTreeMap<u32, u32> = BTreeMap::new();
     for graph in graphs {
@@ -163,7 +163,7 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     out
 }
 
-/// The graph with the layers that stay.
+/// Returns the graph with the layers that stay.
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     let insts = insts_by_layer(graph);
     let live_out = live_out(graph);
@@ -171,7 +171,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes.clone_from(&graph.classes);
-    // What stands for a value of a layer that goes: the value at the same position of the layer that stays.
+    // Each value of a removed layer is replaced by the value at the same position of the layer that stays.
     let mut stand_in: HashMap<Value, Value> = HashMap::new();
     let mut class_of: HashMap<Class, Class> = HashMap::new();
     for (gone, kept) in &layers.instead {
@@ -185,7 +185,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
-    // A class of a layer that stays is its own.
+    // A class of a remaining layer is unchanged.
     for (_, data) in graph.insts() {
         if data.layer.is_none_or(|l| layers.stays(l)) {
             for &v in &data.results {

@@ -1,16 +1,16 @@
 //! A planned model shrunk: few layers and small sizes, with the splits of the large one.
 //!
-//! The plan is carried over, not made again: a small model planned by itself would have other splits. So the sharded graph
+//! The plan is carried over, not made again: a small model planned by itself would have other splits. The sharded graph therefore
 //! shrinks together with the model's, in four steps:
 //!
-//! 1. `layers` leaves out layers that others of their kind (`kinds`) stand for;
+//! 1. `layers` leaves out layers that have the same kind (`kinds`) as others;
 //! 2. `joint` infers the factors of both graphs at once, so that they have one size in both;
-//! 3. `sizes` chooses small sizes under `constraints` that keep divisors divisors (`units`), and carries the devices' ranges over;
+//! 3. `sizes` chooses small sizes under `constraints` that preserve divisibility (`units`), and carries the devices' ranges over;
 //! 4. `build` writes both graphs again with these sizes, and lowers the sharded one to programs as any other.
 //!
-//! `form` then compares the small programs with the large ones, instruction by instruction: where ops, places or operands
-//! differ, results of the small ones say nothing about the large ones. It compares them as they were lowered, for which
-//! instructions canonicalisation merges depends on sizes, and the large ones with those that were proved.
+//! `form` then compares the small programs with the large ones, instruction by instruction. If ops, places or operands differ,
+//! results of the small programs do not apply to the large ones. Programs are compared as they were lowered, since
+//! canonicalisation merges different instructions for different sizes. The large programs are also compared with the proved ones.
 
 mod build;
 mod constraints;
@@ -46,15 +46,15 @@ const WINDOW: u64 = 3;
 /// An axis that became smaller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResizedAxis {
-    /// A tensor that has it.
+    /// A tensor that has the axis.
     pub tensor: String,
-    /// Which axis.
+    /// The number of the axis.
     pub axis: usize,
     /// Its size in the model.
     pub from: u64,
     /// Its size in the small model.
     pub to: u64,
-    /// The indices of each device in the small model; empty where it is whole.
+    /// The indices of each device in the small model; empty for a whole factor.
     pub parts: Vec<u64>,
 }
 
@@ -67,20 +67,20 @@ pub struct ShrunkModel {
     pub sharded: Verified<stage::Sharded>,
     /// The programs of its devices.
     pub programs: Verified<stage::Programs>,
-    /// The window of layers that have one.
+    /// The window of the layers that have a window.
     pub window: Option<Window>,
-    /// The layers that it has, each with those that it stands for, itself included.
+    /// Its layers, each with the layers that it replaces, itself included.
     pub layers: Vec<(u32, Vec<u32>)>,
     /// The sizes that changed, of each kind of tensor once.
     pub sizes: Vec<ResizedAxis>,
     /// Types of weights that were replaced.
     pub types: BTreeMap<DType, DType>,
-    /// Where the programs have another form than the large ones.
+    /// The first difference in form between the small and the large programs.
     pub departure: Option<Departure>,
 }
 
 impl ShrunkModel {
-    /// Notes on how the small model stands for the large one.
+    /// Reports a difference in form between the small and the large programs.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let departure = self.departure.as_ref().map(|d| {
             let layer = d.layer.map_or_else(
@@ -104,10 +104,10 @@ fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> 
         .help("`tpc verify` without --numeric proves the plan at its own size")
 }
 
-/// Makes a planned model small. `writable` says which types of weights can be written.
+/// Shrinks a planned model. `writable` returns true for the types of weights that can be written.
 ///
 /// # Errors
-/// TPC0392 where no small sizes fit its ops.
+/// Returns TPC0392 if no small sizes fit its ops.
 pub fn shrink(
     compiled: &CompiledModel,
     writable: &dyn Fn(DType) -> bool,
@@ -159,7 +159,8 @@ pub fn shrink(
     })
 }
 
-/// Types with the same blocks that can be written, for those that cannot; the first type for which there is none.
+/// Maps types that cannot be written to writable types with the same blocks. Returns the first type without a replacement as the
+/// error.
 fn other_types(graph: &Graph, writable: &dyn Fn(DType) -> bool) -> Result<OtherTypes, DType> {
     let mut out = OtherTypes::new();
     for (_, data) in graph.insts() {
@@ -185,7 +186,7 @@ fn elements(graph: &Graph) -> u64 {
     weights.fold(0, u64::saturating_add)
 }
 
-/// The sizes of weights and states that changed.
+/// Lists the sizes of weights and states that changed.
 fn changes(large: &Graph, small: &Graph) -> Vec<ResizedAxis> {
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();

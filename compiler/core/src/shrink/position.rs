@@ -5,7 +5,7 @@ use tpc_ir::factor::Var;
 
 use super::joint::Joint;
 
-/// Where the boundary at `at` of an axis is when its factors have other sizes; `None` where it is within a factor.
+/// Computes the position of the boundary at `at` of an axis after its factors are resized; `None` if it is within a factor.
 pub(super) fn position(
     joint: &Joint,
     new: &dyn Fn(Var) -> Option<Dim>,

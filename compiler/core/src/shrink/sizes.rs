@@ -1,4 +1,4 @@
-//! SmallSize sizes for all factors, with which every op takes its operands.
+//! Small sizes for all factors that every op accepts.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use super::joint::Joint;
 use super::position::position;
 use super::units::SmallSize;
 
-/// Why a graph cannot have other sizes.
+/// The reason why a graph cannot have other sizes.
 #[derive(Clone, Debug)]
 pub(super) struct SizeConflict {
     pub(super) inst: Inst,
     pub(super) why: String,
 }
 
-/// SmallSize sizes of the factors of a model and its sharded graph.
+/// The small sizes of the factors of a model and its sharded graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,
-    /// Per class, the factor that its ranges divide and the elements of each index; `None` where it stays as it is.
+    /// Per class, the factor that its ranges divide and the elements of each index; `None` if it keeps its size.
     split: Vec<Option<(Var, u64)>>,
 }
 
 impl<'a> SmallSizes<'a> {
-    /// Chooses sizes with which every op takes its operands.
+    /// Chooses sizes that every op accepts.
     pub(super) fn choose(
         joint: &'a Joint,
         sharded: &Graph,
@@ -49,7 +49,7 @@ impl<'a> SmallSizes<'a> {
                 let pinned = m.says.is_some_and(|(v, n)| constraints.pin(v, n));
                 changed |= pinned || constraints.fix_whole(m.inst);
             }
-            // Where that helps no further, all that such ops meet stays as it is.
+            // If that does not help, all factors of such ops keep their sizes.
             if !changed {
                 for m in &mismatches {
                     changed |= constraints.fix_all(m.inst);
@@ -62,7 +62,7 @@ impl<'a> SmallSizes<'a> {
         }
     }
 
-    /// Instructions that do not take their operands, or make something else than is declared.
+    /// Lists instructions that do not accept their operands, or whose results differ from their declared types.
     fn mismatches(&self) -> Vec<Mismatch> {
         let graph = &self.joint.graph;
         let mut out = Vec::new();
@@ -105,13 +105,13 @@ impl<'a> SmallSizes<'a> {
         self.small.get(&v).map(|s| Dim::constant(s.size))
     }
 
-    /// The new size of a factor.
+    /// Returns the new size of a factor.
     pub(super) fn size(&self, v: Var) -> Option<Dim> {
         let space = &self.joint.factors.space;
         space.resize(v, &|v| self.of(v))
     }
 
-    /// The new size and ranges of a class.
+    /// Returns the new size and ranges of a class.
     pub(super) fn class(&self, class: Class, sharded: &Graph) -> (u64, Vec<Interval>) {
         let data = sharded.class(class);
         let found = self.split[class.index()].and_then(|(v, minor)| {
@@ -129,7 +129,7 @@ impl<'a> SmallSizes<'a> {
 struct Mismatch {
     inst: Inst,
     why: String,
-    /// The factor that has another size, and the size that follows from the operands.
+    /// The factor with another size, and the size that the operands require.
     says: Option<(Var, u64)>,
 }
 

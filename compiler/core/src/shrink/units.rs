@@ -1,13 +1,13 @@
 //! The small size of one factor.
 //!
-//! A factor is a row of *units*: as many indices as make whole quantisation blocks in every tensor that it runs through.
-//! Where devices' ranges begin and end are boundaries; each keeps where it stands within its unit, and of the whole units
-//! between two boundaries one or a few remain, more where there were more. So what ended at a block, within a block, at
-//! a head or within a group of heads still does, equal ranges stay equal and uneven ones uneven.
+//! A factor is a row of *units*. A unit is the number of indices that form whole quantisation blocks in every tensor with this
+//! factor. The devices' ranges begin and end at boundaries. Each boundary keeps its offset within its unit. Between two
+//! boundaries one or a few whole units remain, more if the large model has more. A range that ended at a block, within a block,
+//! at a head or within a group of heads still does. Equal ranges stay equal and uneven ones uneven.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Further units that remain where there were more than elsewhere, at most.
+/// The maximum of additional units that remain between boundaries with a larger gap than others.
 const UNEVEN: u64 = 2;
 
 /// The constraints on a factor's size.
@@ -23,15 +23,15 @@ pub(super) struct Constraint {
     pub(super) bounds: BTreeSet<u64>,
     /// The fewest indices that may remain.
     pub(super) least: u64,
-    /// How many indices each part should keep.
+    /// The number of indices that each part should keep.
     pub(super) wanted: u64,
-    /// The size that something else says.
+    /// The size that an op requires.
     pub(super) pinned: Option<u64>,
-    /// It stays as it is.
+    /// True if the factor keeps its size.
     pub(super) fixed: bool,
 }
 
-/// The new size of a factor, and where its boundaries are then.
+/// The new size of a factor, and the new positions of its boundaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SmallSize {
     pub(super) size: u64,
@@ -40,7 +40,7 @@ pub(super) struct SmallSize {
 }
 
 impl Constraint {
-    /// The new size: between two boundaries `base` units remain.
+    /// Computes the new size if `base` units remain between two boundaries.
     fn with_base(&self, base: u64) -> SmallSize {
         let unit = self.unit * self.minor;
         let mut gaps: BTreeSet<u64> = BTreeSet::new();
@@ -68,7 +68,7 @@ impl Constraint {
         }
     }
 
-    /// The new size.
+    /// Computes the new size.
     pub(super) fn small(&self) -> SmallSize {
         if self.fixed || self.pinned.is_some() {
             return SmallSize {
@@ -92,7 +92,7 @@ impl Constraint {
 mod tests {
     use super::*;
 
-    /// A factor of `size` in units of `unit`, with these boundaries.
+    /// Creates a factor of `size` in units of `unit`, with these boundaries.
     fn constraint(size: u64, unit: u64, inner: &[u64]) -> Constraint {
         Constraint {
             size,

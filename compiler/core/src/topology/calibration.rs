@@ -1,4 +1,4 @@
-//! The calibration of a topology file: what its user measured.
+//! The calibration of a topology file: the factors from its user's measurements.
 
 use serde::Deserialize;
 use tpc_passes::machine::Way;
@@ -7,10 +7,10 @@ use tpc_passes::machine::{Calibration, Engine};
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};
 
-/// The most rows that a file may say it was fitted to.
+/// The maximum number of rows that a file may state.
 const MAX_ROWS: f64 = 1e6;
 
-/// The error that remains where a file does not say it.
+/// The default of the residual error, if a file does not state it.
 const UNSTATED: f64 = 0.3;
 
 /// The factors of a machine.
@@ -104,7 +104,7 @@ fn read_within(
     }
 }
 
-/// The entry of a file that says so.
+/// Formats the calibration as an entry of a topology file.
 pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();

@@ -3,7 +3,7 @@
 use super::error::{Place, TopologyError};
 use crate::cards::{Card, CardMatch, find, short_name, table};
 
-/// The card of a name, or why there is none.
+/// Finds a card by name.
 pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
     match find(name, own, table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => Ok(card.clone()),
@@ -23,7 +23,7 @@ pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card
     }
 }
 
-/// The name of a device that is a card and has no other.
+/// Returns the name of a device that is a card and lacks a name of its own.
 pub(super) fn name_of_card(card: &Card) -> String {
     short_name(&card.name)
 }

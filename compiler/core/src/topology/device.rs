@@ -12,10 +12,10 @@ pub const MAX_ENTRIES: usize = 64;
 pub struct FileDevice {
     /// Its name.
     pub name: String,
-    /// Its memory and speed, under the name of its card where it has none of its own.
+    /// Its memory and speed, under its own name or its card's.
     pub profile: DeviceProfile,
-    /// The card that it is, where the file says it.
+    /// The card that it is, if the file names one.
     pub card: Option<Card>,
-    /// Whether the file states its reserve.
+    /// True if the file states its reserve.
     pub reserve_stated: bool,
 }

@@ -1,4 +1,4 @@
-//! Why a topology file cannot be used, with the line and column and what to write.
+//! The reason why a topology file cannot be used, with the line and column and the correct text.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use ron::extensions::Extensions;
 use ron::value::RawValue;
 use serde::Deserialize;
 
-/// Why a topology file cannot be used.
+/// The reason why a topology file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
-    /// What to write instead, where it is known.
+    /// The correct text, if known.
     pub cure: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for TopologyError {
 impl std::error::Error for TopologyError {}
 
 impl TopologyError {
-    /// With what to write instead.
+    /// Adds the correct text to the error.
     pub(super) fn cure(self, cure: impl Into<String>) -> TopologyError {
         TopologyError {
             cure: Some(cure.into()),
@@ -45,7 +45,7 @@ impl TopologyError {
     }
 }
 
-/// A part of a file, with where it is.
+/// A part of a file, with its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
     file: &'a str,
@@ -56,7 +56,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A whole file.
+    /// Returns the place of a whole file.
     pub(super) const fn whole(file: &'a str) -> Place<'a> {
         Place {
             file,
@@ -65,19 +65,19 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The text of the part.
+    /// Returns the text of the part.
     pub(super) fn text(self) -> &'a str {
         &self.file[self.offset..self.offset + self.len]
     }
 
-    /// The bytes of the part, from the start of the file.
+    /// Returns the start and the end of the part, in bytes from the start of the file.
     pub(super) const fn span(self) -> (usize, usize) {
         (self.offset, self.offset + self.len)
     }
 
-    /// The place of a value that was read from this file.
+    /// Returns the place of a value that was read from this file.
     pub(super) fn of(self, raw: &RawValue) -> Place<'a> {
-        // A raw value borrows from the text that it was read from: the distance of their addresses is its offset.
+        // A raw value borrows from the text of the file, so its offset is the distance of the addresses.
         let value = raw.trim().get_ron();
         let offset = (value.as_ptr() as usize).wrapping_sub(self.file.as_ptr() as usize);
         match self.file.get(offset..offset.saturating_add(value.len())) {
@@ -90,12 +90,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The place of a field's value, or of the entry where there is none.
+    /// Returns the place of a field's value, or of the entry if the field is absent.
     pub(super) fn of_field(self, raw: Option<&RawValue>) -> Place<'a> {
         raw.map_or(self, |r| self.of(r))
     }
 
-    /// An error here.
+    /// Creates an error at this place.
     pub(super) fn wrong(self, message: impl Into<String>) -> TopologyError {
         let (line, column) = position(&self.file[..self.offset]);
         TopologyError {
@@ -107,14 +107,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Line and column behind a text, from 1.
+/// Computes the line and column at the end of a text, from 1.
 fn position(before: &str) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or_default();
     (line, last.chars().count() + 1)
 }
 
-/// Reads the value at a place, which is a whole file or a value that RON has recognised.
+/// Reads the value at a place: a whole file, or a value that the RON reader has delimited.
 pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, TopologyError> {
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options
@@ -122,7 +122,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, Topology
         .map_err(|e| syntax_error(at, &e))
 }
 
-/// The message and cure of an error of the reader of RON, whose position counts from `at`.
+/// Converts an error of the RON reader to a message and a cure; its position counts from `at`.
 fn syntax_error(at: Place<'_>, e: &SpannedError) -> TopologyError {
     let (line, column) = position(&at.file[..at.offset]);
     let start = &e.span.start;
@@ -198,7 +198,7 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
     }
 }
 
-/// What a field is called here that has other names elsewhere.
+/// Returns the field name that stands for a common synonym.
 fn synonym(found: &str) -> Option<&'static str> {
     Some(match found.to_lowercase().as_str() {
         "vram" | "mem" | "memory_gb" | "memory_gib" | "memory_bytes" | "size" => "memory",

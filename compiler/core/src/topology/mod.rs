@@ -1,7 +1,7 @@
 //! Topology files: the devices of a machine and their links, in RON.
 //!
-//! A device is a card by name, with what differs from the table, or states its own figures. Values are read from their text
-//! (`value`), so that a message has the line and column of the value that is wrong.
+//! A device is a card by name, with figures that differ from the table, or states its own figures. Values are read from their
+//! text (`value`), so that a message has the line and column of the wrong value.
 
 mod calibration;
 mod card;
@@ -18,24 +18,24 @@ use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry
 pub use error::TopologyError;
 use error::{Place, parse};
 
-/// A topology file that makes sense.
+/// A valid topology file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopologyFile {
-    /// Cards of the file's own, which come before those of the table.
+    /// The file's own cards, which take precedence over the table.
     pub cards: Vec<Card>,
     /// The devices; names are unique.
     pub devices: Vec<FileDevice>,
-    /// The link between devices, where the file states its figures.
+    /// The link between devices, if the file states its figures.
     pub link: Option<Link>,
-    /// The kind of link between cards, where the file states only that.
+    /// The kind of link between cards, if the file states only the kind.
     pub way: Option<LinkKind>,
     /// Links that differ, by position.
     pub links: Vec<PairLink>,
     /// The host.
     pub host: DeviceProfile,
-    /// The link between the host and each device, where the file states it.
+    /// The link between the host and each device, if the file states it.
     pub host_link: Option<Link>,
-    /// What was measured on the machine, where the file has it.
+    /// The calibration of the machine, if the file has one.
     pub calibration: Option<Calibration>,
 }
 
@@ -43,7 +43,7 @@ impl TopologyFile {
     /// Reads a topology file.
     ///
     /// # Errors
-    /// When the text is no topology, names no card, or a number makes no sense.
+    /// Returns an error if the text is not a topology, names an unknown card, or has an implausible number.
     pub fn from_ron(text: &str) -> Result<TopologyFile, TopologyError> {
         let place = Place::whole(text);
         let file: FileEntry<'_> = parse(place)?;
@@ -116,18 +116,18 @@ impl TopologyFile {
         })
     }
 
-    /// The position of the device of this name, case aside.
+    /// Returns the position of the device of this name, independent of case.
     pub fn named(&self, name: &str) -> Option<usize> {
         let is = |d: &FileDevice| d.name.eq_ignore_ascii_case(name.trim());
         self.devices.iter().position(is)
     }
 }
 
-/// The text of a topology file with this calibration: instead of the one that it has, or as its last field. The rest of the
-/// text stays as it is.
+/// Writes a calibration into the text of a topology file: it replaces the existing one, or becomes the last field. The rest of
+/// the text stays unchanged.
 ///
 /// # Errors
-/// When the text is no topology.
+/// Returns an error if the text is not a topology.
 pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String, TopologyError> {
     let place = Place::whole(text);
     let file: FileEntry<'_> = parse(place)?;
@@ -138,7 +138,7 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
         let value = value.trim_end_matches(',');
         return Ok([&text[..start], value, &text[end..]].concat());
     }
-    // Behind the first parenthesis that is not part of a comment: fields are in any order.
+    // After the first parenthesis outside of comments: fields may be in any order.
     let opening = text.match_indices('(').take(100);
     let with = opening.map(|(at, _)| {
         let (before, after) = text.split_at(at + 1);
@@ -156,7 +156,7 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
     })
 }
 
-/// Gives devices of equal names their positions.
+/// Appends their positions to the names of devices with equal names.
 fn name_apart(devices: &mut [FileDevice]) {
     let names: Vec<String> = devices.iter().map(|d| d.name.to_lowercase()).collect();
     for (i, d) in devices.iter_mut().enumerate() {

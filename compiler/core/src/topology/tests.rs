@@ -106,7 +106,7 @@ fn cards_of_the_files_own() {
             .map(super::super::cards::Fabric::bandwidth),
         Some(600e9)
     );
-    // One of the same name takes the table's place.
+    // A card of the same name overrides the table.
     let t = read(
         "(cards: [(name: \"RTX 3090\", like: \"3090\", memory: 10e9)], devices: [(card: \"3090\")])",
     );
@@ -131,7 +131,7 @@ fn links_by_name_and_by_figures() {
         t.link.map(|l| (l.kind, l.latency_us)),
         Some((LinkKind::PciePeer, 5.0))
     );
-    // A latency that is not stated is that of the kind.
+    // The default latency is the latency of the kind.
     let t = read("(devices: [(card: \"3090\")], link: (bandwidth: 1e10, kind: PcieHost))");
     assert_eq!(t.link, Some(Link::of(LinkKind::PcieHost, 1e10)));
 }
@@ -260,7 +260,7 @@ fn texts_that_are_no_ron_are_located() {
         assert_eq!(e.line, line, "{text}: {e}");
         assert!(e.column >= 1 && !e.message.is_empty());
     }
-    // A file that is as deep as it is long.
+    // A file whose nesting is as deep as its text is long.
     let deep = "(".repeat(100_000);
     assert!(TopologyFile::from_ron(&deep).is_err());
     assert!(

@@ -6,10 +6,10 @@ use tpc_passes::machine::{Link, LinkKind, MemoryKind};
 use super::error::{Place, TopologyError};
 use crate::units::{Unit, quantity};
 
-/// A value, not read yet.
+/// The unparsed text of a value.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
-/// The text of a value without `Some(…)` around it; `None` where it says so.
+/// Returns the text of a value without `Some(…)` around it; `None` for the value `None`.
 fn inner(raw: &RawValue) -> Option<&str> {
     let mut text = raw.trim().get_ron();
     while let Some(rest) = text.strip_prefix("Some") {
@@ -19,13 +19,13 @@ fn inner(raw: &RawValue) -> Option<&str> {
     (text != "None").then_some(text)
 }
 
-/// The text between quotes, or the text.
+/// Returns the text between quotes, or the whole text.
 fn unquote(text: &str) -> &str {
     let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
     quoted.unwrap_or(text)
 }
 
-/// A quantity of a field, with or without a unit.
+/// Reads a quantity of a field, with or without a unit.
 pub(super) fn amount(
     field: &str,
     raw: Raw<'_>,
@@ -41,7 +41,7 @@ pub(super) fn amount(
     Ok(Some(n))
 }
 
-/// A quantity that is not zero.
+/// Reads a quantity that must not be zero.
 pub(super) fn positive(
     field: &str,
     raw: Raw<'_>,
@@ -59,7 +59,7 @@ pub(super) fn positive(
     }
 }
 
-/// A number of a field without a unit.
+/// Reads a number of a field without a unit.
 pub(super) fn number(
     field: &str,
     raw: Raw<'_>,
@@ -82,7 +82,7 @@ pub(super) fn number(
     }
 }
 
-/// A text of a field: a string, or a bare word.
+/// Reads a text of a field: a string, or a bare word.
 pub(super) fn words(
     field: &str,
     raw: Raw<'_>,
@@ -105,7 +105,7 @@ pub(super) fn words(
     }
 }
 
-/// Yes or no.
+/// Reads a boolean of a field.
 pub(super) fn flag(
     field: &str,
     raw: Raw<'_>,
@@ -126,7 +126,7 @@ pub(super) fn flag(
     }
 }
 
-/// The kind of a memory.
+/// Reads the kind of a memory.
 pub(super) fn memory_kind(
     field: &str,
     raw: Raw<'_>,
@@ -154,7 +154,7 @@ pub(super) fn memory_kind(
     Err(at.wrong(message).cure("write Hbm, Gddr or Shared"))
 }
 
-/// The kind of a link by name.
+/// Returns the kind of a link by name.
 pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     let squeezed: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     Some(match squeezed.to_lowercase().as_str() {
@@ -168,7 +168,7 @@ pub(super) fn link_kind(text: &str) -> Option<LinkKind> {
     })
 }
 
-/// A link with this bandwidth, latency and kind, the latency being that of its kind where it is not stated.
+/// Creates a link with this bandwidth, latency and kind. The default latency is the latency of its kind.
 pub(super) fn link(bandwidth: f64, latency_us: Option<f64>, kind: LinkKind) -> Link {
     Link {
         bandwidth,

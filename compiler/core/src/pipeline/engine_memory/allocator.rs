@@ -1,4 +1,4 @@
-//! A best-fit allocator of one buffer, whose size is what matters.
+//! A best-fit allocator that computes the size of one buffer.
 
 /// A free range.
 #[derive(Clone, Copy, Debug)]
@@ -7,7 +7,7 @@ struct Free {
     len: u64,
 }
 
-/// The free ranges of a buffer, ascending; the last one has no end.
+/// The free ranges of a buffer in ascending order; the last one is unbounded.
 #[derive(Clone, Debug)]
 pub(super) struct Allocator {
     alignment: u64,
@@ -27,19 +27,20 @@ impl Allocator {
         }
     }
 
-    /// The largest end of a range so far.
+    /// Returns the largest end of a range so far.
     pub(super) const fn most(&self) -> u64 {
         self.most
     }
 
-    /// The bytes that a tensor of so many takes.
+    /// Rounds the bytes of a tensor up to the alignment.
     pub(super) fn round_up(&self, bytes: u64) -> u64 {
         bytes
             .checked_next_multiple_of(self.alignment)
             .unwrap_or(u64::MAX)
     }
 
-    /// The start of a new range. The smallest free one that suffices is taken; the one without an end is the last resort.
+    /// Allocates a range and returns its start. It takes the smallest sufficient free range, and the unbounded one as the last
+    /// resort.
     pub(super) fn allocate(&mut self, bytes: u64) -> u64 {
         let bytes = self.round_up(bytes);
         let last = self.free.len() - 1;
@@ -60,7 +61,7 @@ impl Allocator {
         start
     }
 
-    /// Gives a range back.
+    /// Releases a range.
     pub(super) fn release(&mut self, start: u64, bytes: u64) {
         let len = self.round_up(bytes);
         if len == 0 {
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!((x, y, z, a.most()), (0, 1024, 1280, 1792));
         a.release(x, 1000);
         a.release(z, 500);
-        // The range behind `y` is joined with the rest.
+        // The range after `y` is joined with the rest.
         assert_eq!(a.allocate(100), 0);
         assert_eq!(a.allocate(1000), 1280);
         assert_eq!(a.most(), 2304);

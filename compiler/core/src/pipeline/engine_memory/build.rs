@@ -1,24 +1,23 @@
-//! The engine's graph for a batch, from the model's: which results are views, which ops write over their operands, and how
-//! large the others are.
+//! The engine's graph for a batch, from the model's: views, ops that write over their operands, and the sizes of other results.
 
 use tpc_ir::op::{InputKind, NormKind};
 use tpc_ir::{Bindings, DType, Graph, Inst, InstData, Op, RANK, Symbol, TensorType, Value};
 
 use super::tensor::{Id, Kind, Layout, Tensor, Tensors, bytes_of};
 
-/// The table of the token embedding, which the engine keeps on the host, also where the output uses the same.
+/// The table of the token embedding. The engine keeps it on the host, even if the output uses the same table.
 pub(super) const EMBEDDING: &str = "token_embd.weight";
 
-/// The settings for which a graph is built.
+/// The settings of the graph to build.
 pub(super) struct Settings<'a> {
     pub(super) graph: &'a Graph,
     pub(super) batch: Bindings,
     pub(super) flash_attention: bool,
-    /// Quantised caches are copied in f16 for attention.
+    /// True if quantised caches are copied in f16 for attention.
     pub(super) copies_caches: bool,
-    /// Whether batches may hold embeddings beside tokens.
+    /// True if batches may hold embeddings in addition to tokens.
     pub(super) mixes_batches: bool,
-    /// States of earlier tokens that a recurrence keeps beside the last one.
+    /// The states of earlier tokens that a recurrence keeps in addition to the last one.
     pub(super) snapshots: u64,
     /// The widest row of a V cache, in elements.
     pub(super) value_width: u64,
@@ -36,7 +35,7 @@ struct Builder<'a> {
     has_embedding: bool,
 }
 
-/// The engine's graph of these instructions, whose results `outputs` the program reads.
+/// Builds the engine's graph of these instructions; the program reads the results `outputs`.
 pub(super) fn build(settings: &Settings<'_>, order: &[Inst], outputs: &[Value]) -> Tensors {
     let mut b = Builder {
         settings,
@@ -68,7 +67,8 @@ impl Builder<'_> {
         &self.settings.graph.value(v).ty
     }
 
-    /// The tensor of a value. Leaves are made when they are first read; what another graph computes is an input.
+    /// Returns the tensor of a value. Leaves are created when they are first read; a value that another graph computes is an
+    /// input.
     fn id(&mut self, v: Value) -> Id {
         if let Some(id) = self.ids[v.index()] {
             return id;
@@ -94,7 +94,7 @@ impl Builder<'_> {
         id
     }
 
-    /// The layout and the bytes of an input.
+    /// Returns the layout and the bytes of an input.
     fn input(&self, kind: &InputKind, layout: Layout) -> (Layout, u64) {
         let fused = self.settings.flash_attention;
         let bytes = bytes_of(layout);
@@ -135,7 +135,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The sources of a product. One with the table of the embedding is the output's, which has a copy of the table.
+    /// Returns the sources of a product. A product with the table of the embedding is the output's, which has a copy of the
+    /// table.
     fn own_output(&mut self, data: &InstData, mut sources: Vec<Id>) -> Vec<Id> {
         let table = self.settings.graph.def_op(data.operands[0]);
         if matches!(table, Op::Weight(w) if w.tensor == EMBEDDING) {
@@ -146,7 +147,8 @@ impl Builder<'_> {
         sources
     }
 
-    /// A state of which sequences that start are cleared: the engine clears it where it is stored.
+    /// Checks that the op clears a state for sequences that start. The engine clears such a state in place, so the op's result is
+    /// its other operand.
     fn is_cleared_state(&mut self, data: &InstData) -> bool {
         let graph = self.settings.graph;
         let is_kept =
@@ -162,7 +164,7 @@ impl Builder<'_> {
         other.is_some()
     }
 
-    /// An op with memory of its own. Further results are views of the first.
+    /// Adds an op with memory of its own. Further results are views of the first.
     fn op(&mut self, kind: Kind, data: &InstData, sources: Vec<Id>) -> Id {
         let first = self.layout(self.type_of(data.results[0]));
         let mut bytes = bytes_of(first);
@@ -210,13 +212,13 @@ impl Builder<'_> {
         self.out.push(tensor)
     }
 
-    /// A view of `source`, whose memory `root` has.
+    /// Adds a view of `source` into the memory of `root`.
     fn push_view(&mut self, source: Id, root: Id, layout: Layout, contiguous: bool) -> Id {
         let mut tensor = Tensor::new(Kind::View, layout, 0);
         tensor.contiguous = contiguous;
         tensor.sources = vec![source];
         tensor.root = Some(root);
-        // A view of a cache is no op.
+        // A view of a cache is not an op.
         if self.out.all[root].is_stored() {
             tensor.place = self.out.all[root].place;
             return self.out.add(tensor);
@@ -228,7 +230,7 @@ impl Builder<'_> {
         let layout = self.layout(self.type_of(data.results[0]));
         let of = &self.out.all[source];
         let contiguous = match &data.op {
-            // Elements that do not lie one after another are copied.
+            // Elements that are not contiguous are copied.
             Op::Reshape(_) if !of.contiguous => {
                 self.op(Kind::Plain, data, vec![source]);
                 return;
@@ -248,7 +250,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Rows written into a cache or into another tensor.
+    /// Adds a write of rows into a cache or into another tensor.
     fn write(&mut self, data: &InstData, sources: &[Id]) {
         let layout = self.layout(self.type_of(data.results[0]));
         let root = self.out.root(sources[0]);
@@ -261,7 +263,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Rows of a table. ExtraFileMemory those of the token embedding the engine keeps embeddings that a program may give.
+    /// Adds the rows of a table. For the token embedding, the engine also reserves the embeddings that a program may give.
     fn rows(&mut self, data: &InstData, sources: &[Id]) {
         let table = data.operands[0];
         let is_embedding =
@@ -291,7 +293,7 @@ impl Builder<'_> {
         self.out.push(write);
     }
 
-    /// The order of all elements, of which the first are a view.
+    /// Adds a sort of all elements, and a view of its first ones.
     fn top(&mut self, data: &InstData, sources: Vec<Id>) {
         let all = (DType::I32, self.out.all[sources[0]].layout.1);
         let sorted = self.push(Kind::Plain, all, bytes_of(all), data, sources);
@@ -300,7 +302,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Attention in several ops: scores of all heads, their softmax, and sums of values.
+    /// Adds attention in several ops: scores of all heads, their softmax, and sums of values.
     fn scores(&mut self, data: &InstData, sources: &[Id]) {
         let out = self.layout(self.type_of(data.results[0]));
         let [width, heads, tokens, _] = out.1;
@@ -325,7 +327,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// The bytes of the caches that attention reads, in f16, if they are quantised.
+    /// Computes the bytes of f16 copies of the quantised caches that attention reads.
     fn copied_caches(&self, data: &InstData) -> u64 {
         let caches = data.operands[1..3].iter().map(|&v| self.type_of(v));
         let quantised = caches.filter(|ty| ty.dtype.is_quantised());
@@ -334,7 +336,7 @@ impl Builder<'_> {
     }
 }
 
-/// How an op's result is stored.
+/// Returns the kind of storage of an op's result.
 fn kind(op: &Op) -> Kind {
     match op {
         Op::Norm(n) if n.kind == NormKind::Rms => Kind::InPlace,

@@ -1,13 +1,13 @@
-//! The memory of a plan as the engine that it is for allocates it.
+//! The memory of a plan as its engine allocates it.
 //!
-//! tpc's own programs say what tpc allocates. Another engine keeps other weights on the host, has other caches, and reserves
+//! tpc's own programs determine its own memory. Another engine keeps other weights on the host, has other caches, and reserves
 //! its buffers for its own graph. This module follows llama.cpp:
 //!
 //! - `slots` counts the cells of the caches and the tokens of a batch;
-//! - `stored` puts weights, caches and states into places, and cuts tensors as [`TensorCut`](tpc_ggml::engines::TensorCut)
-//!   says;
+//! - `stored` assigns weights, caches and states to places, and cuts tensors by [`TensorCut`](tpc_ggml::engines::TensorCut);
 //! - `build` makes the engine's graph from the model's, in the `order` of the engine's evaluation;
-//! - `schedule` gives its ops places and copies what another place reads; `buffers` follows it with the engine's `allocator`.
+//! - `schedule` assigns ops to places and copies tensors that another place reads; `buffers` replays it with the engine's
+//!   `allocator`.
 //!
 //! [`MemoryFacts`] has the numbers that differ between releases.
 
@@ -37,10 +37,10 @@ use slots::Slots;
 use stored::{Owner, Places};
 use tpc_models::Drafting;
 
-/// The architecture's name of a captured graph, whose tensors have no names that the engine's rules know.
+/// The architecture's name of a captured graph. The engine's rules do not know the names of its tensors.
 const CAPTURE: &str = "capture";
 
-/// The facts about an engine's memory; `None` where tpc's own count serves.
+/// Returns the facts about an engine's memory; `None` if tpc's own count applies.
 pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
     match placement.engine {
         Engine::LlamaCpp => placement.build.memory.as_ref(),
@@ -58,8 +58,8 @@ struct PlacedModel<'a> {
     places: Places<'a>,
 }
 
-/// The bytes of every place as the engine of the placement allocates them; `None` where tpc's own count serves. The
-/// caches are for a context of `ctx_size` tokens.
+/// Computes the bytes of every place as the engine of the placement allocates them; `None` if tpc's own count applies. The caches
+/// are for a context of `ctx_size` tokens.
 pub(crate) fn footprints(
     model: &Model,
     placement: &Placement,
@@ -135,7 +135,7 @@ impl PlacedModel<'_> {
         out: &mut BTreeMap<Place, Footprint>,
     ) {
         let back_end = self.facts.of(&self.placement.backends());
-        // Devices that share tensors are one to the scheduler.
+        // To the scheduler, devices that share tensors are one device.
         let host = self.layers.stages.len();
         let place = |v: Value| match self.places.owner(v) {
             Owner::Host => Some(host),
@@ -180,7 +180,7 @@ impl PlacedModel<'_> {
         print.compute = print.compute.saturating_add(sizes[host]);
     }
 
-    /// Whether the engine keeps several batches underway: all layers are on several devices, one after another.
+    /// Checks that the engine keeps several batches in flight: all layers are on several devices, one after another.
     fn is_pipeline(&self, back_end: BackendMemory) -> bool {
         let all = self.layers.layers.iter().chain([&self.layers.epilogue]);
         let on_devices = all

@@ -1,4 +1,4 @@
-//! The order in which the engine evaluates a graph: depth first from what a layer stores, and from the result.
+//! The engine's order of evaluation of a graph: depth first from a layer's stores, and from the result.
 
 use tpc_ir::{Graph, Inst, Op, Output, Value};
 
@@ -9,8 +9,8 @@ pub(super) struct Order<'a> {
     order: Vec<Inst>,
 }
 
-/// The instructions of the results `wanted` and of the states of their layers, in order, without those of `others`, which
-/// another graph computes.
+/// Orders the instructions of the results `wanted` and of the states of their layers. Instructions of `others` are left out,
+/// since another graph computes them.
 pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Inst> {
     let mut needed = needed_insts(graph, wanted);
     for other in others {
@@ -46,7 +46,7 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
     out.order
 }
 
-/// Per instruction, whether the results or the states of their layers need it.
+/// Marks the instructions that the results or the states of their layers need.
 fn needed_insts(graph: &Graph, wanted: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     let mut layers = Vec::new();
@@ -93,12 +93,12 @@ impl Order<'_> {
         matches!(self.graph.def_op(v), Op::Weight(_))
     }
 
-    /// Whether a state has cells for tokens.
+    /// Checks that a state has cells for tokens.
     fn is_cache(&self, v: Value) -> bool {
         self.graph.value(v).ty.counts_cells()
     }
 
-    /// Whether an op is the product of the experts' outputs and their weights.
+    /// Checks that an op is the product of the experts' outputs and their weights.
     fn weighs_experts(&self, inst: Inst) -> bool {
         let [a, b] = self.graph.inst(inst).operands[..] else {
             return false;
@@ -107,7 +107,7 @@ impl Order<'_> {
         selected && self.graph.value(b).ty.dims[0].is_one()
     }
 
-    /// Queries, values and keys, then what is stored of the latter, then attention.
+    /// Visits queries, values and keys, then the stores of values and keys, then attention.
     fn attention(&mut self, inst: Inst) {
         let operands = &self.graph.inst(inst).operands;
         let [q, k, v] = [0, 1, 2].map(|i| operands[i]);
@@ -123,7 +123,7 @@ impl Order<'_> {
         self.visit(inst);
     }
 
-    /// The op that stores what a view of a cache shows.
+    /// Returns the op that stores the contents of a view of a cache.
     fn storing_op(&self, mut v: Value) -> Option<Inst> {
         while matches!(
             self.graph.def_op(v),
@@ -138,7 +138,7 @@ impl Order<'_> {
         self.visit(self.def(v));
     }
 
-    /// Appends an instruction behind its operands.
+    /// Appends an instruction after its operands.
     fn visit(&mut self, inst: Inst) {
         let mut open = vec![(inst, 0)];
         while let Some((inst, k)) = open.pop() {

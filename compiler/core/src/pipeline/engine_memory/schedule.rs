@@ -1,5 +1,5 @@
-//! The places of ops: where their weights are, and between those with the neighbours; and the copies of tensors that
-//! another place reads.
+//! The places of ops, and the copies of tensors that another place reads. An op is at its weights' place; an op without weights
+//! is at the place of its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 pub(super) struct Scheduler<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) back_end: BackendMemory,
-    /// The number of devices, which is the place of the host.
+    /// The number of devices, which is also the index of the host.
     pub(super) host: usize,
-    /// Whether several batches are underway at once.
+    /// True if several batches are in flight at once.
     pub(super) is_pipeline: bool,
 }
 
 /// The copies of each tensor at each other place that reads it.
 type Copies = BTreeMap<(Id, usize), Vec<Id>>;
 
-/// Ops of one place in sequence, with the tensors that are copied to it before they run.
+/// Consecutive ops of one place, with the tensors that are copied there first.
 struct Section {
     place: usize,
     copied: Vec<(Id, Id)>,
@@ -28,7 +28,7 @@ struct Section {
 }
 
 impl Scheduler<'_> {
-    /// The graph with places and copies.
+    /// Assigns places to the graph's ops, and adds copies.
     pub(super) fn schedule(&self, mut graph: Tensors) -> ScheduledGraph {
         self.assign(&mut graph);
         let inputs = inputs(&graph);
@@ -57,7 +57,7 @@ impl Scheduler<'_> {
         ScheduledGraph { graph, first }
     }
 
-    /// Gives every op a place.
+    /// Assigns a place to every op.
     fn assign(&self, graph: &mut Tensors) {
         for i in 0..graph.order.len() {
             let id = graph.order[i];
@@ -93,7 +93,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The place that an op's weight or cache decides.
+    /// Returns the place that an op's weight or cache determines.
     fn own_place(&self, graph: &Tensors, id: Id) -> Option<usize> {
         let t = &graph.all[id];
         if let Some(root) = t.root.filter(|&r| graph.all[r].is_stored()) {
@@ -108,7 +108,8 @@ impl Scheduler<'_> {
         Some(if moves { 0 } else { place })
     }
 
-    /// Gives ops without a place that of the op before them, or behind them; first only places of devices.
+    /// Assigns the place of the previous op, or of the next one if `backwards`, to ops without a place. With `devices_only`, only
+    /// places of devices spread.
     fn spread(&self, graph: &mut Tensors, backwards: bool, devices_only: bool) {
         let n = graph.order.len();
         let mut current = None;
@@ -125,7 +126,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The ops in sections of one place each, with the copies of what they read.
+    /// Divides the ops into sections of one place each, with the copies of their operands.
     fn sections(&self, graph: &mut Tensors) -> (Vec<Section>, Copies) {
         let is_view = |graph: &Tensors, id: Id| graph.all[id].kind == Kind::View;
         let place = |graph: &Tensors, id: Id| graph.all[id].place.unwrap_or(self.host);
@@ -140,7 +141,7 @@ impl Scheduler<'_> {
         for id in graph.order.clone() {
             let here = place(graph, id);
             let last = &sections[sections.len() - 1];
-            // The memory of one weight from elsewhere serves for the next.
+            // The copy of the next weight from another place reuses the memory of the last one.
             let other_weight = |&s: &Id| graph.all[s].is_stored() && place(graph, s) != here;
             let renewed = !last.copied.is_empty() && graph.all[id].weight.iter().any(other_weight);
             if !is_view(graph, id) && (here != last.place || renewed) {
@@ -167,7 +168,7 @@ impl Scheduler<'_> {
         (sections, copies)
     }
 
-    /// The copies of a tensor at a place.
+    /// Adds the copies of a tensor at a place.
     fn copies(&self, graph: &mut Tensors, source: Id, place: usize) -> Vec<Id> {
         let count = if self.is_pipeline {
             self.facts.pipeline_copies
@@ -186,7 +187,7 @@ impl Scheduler<'_> {
         (0..count).map(|_| graph.add(copy.clone())).collect()
     }
 
-    /// An input on the host, as often as batches are underway.
+    /// Copies an input on the host once per batch in flight.
     fn copies_of_input(&self, graph: &mut Tensors, input: Id) -> Vec<Id> {
         graph.all[input].is_output = true;
         let more = graph.all[input].clone();
@@ -197,7 +198,7 @@ impl Scheduler<'_> {
     }
 }
 
-/// The inputs of a graph, each once.
+/// Lists the inputs of a graph, each once.
 fn inputs(graph: &Tensors) -> Vec<Id> {
     let read = graph.order.iter().flat_map(|&id| &graph.all[id].sources);
     let mut out: Vec<Id> = read
@@ -210,7 +211,7 @@ fn inputs(graph: &Tensors) -> Vec<Id> {
     out
 }
 
-/// A reader of a tensor that is copied.
+/// Adds a reader of a copied tensor.
 fn held(graph: &mut Tensors, source: Id) -> Id {
     let of = &graph.all[source];
     let mut reader = Tensor::new(Kind::Held, of.layout, 0);

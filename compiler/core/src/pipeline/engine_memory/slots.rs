@@ -1,4 +1,4 @@
-//! The cells that caches have, and the batch that buffers are reserved for.
+//! The cells of the caches, and the batch that buffers are reserved for.
 
 use tpc_ir::{Bindings, Symbol, Window};
 
@@ -10,9 +10,9 @@ use tpc_models::Drafting;
 /// The sizes of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// Cells of each of the caches that sequences have to themselves, or of the one that they share.
+    /// The cells of each cache: one cache per sequence, or one shared cache.
     each: u64,
-    /// The same for layers with a window.
+    /// The cells of each cache of layers with a window.
     each_window: u64,
     /// The number of caches.
     streams: u64,
@@ -22,12 +22,12 @@ pub(super) struct Slots {
     tokens: u64,
     /// Tokens whose logits are computed.
     outputs: u64,
-    /// States of earlier tokens that a recurrence keeps per sequence, beside the last one.
+    /// The states of earlier tokens that a recurrence keeps per sequence, in addition to the last one.
     pub(super) snapshots: u64,
 }
 
 impl Slots {
-    /// The sizes for a context of `ctx_size` tokens.
+    /// Computes the sizes for a context of `ctx_size` tokens.
     pub(super) fn new(
         facts: &MemoryFacts,
         placement: &Placement,
@@ -82,7 +82,7 @@ impl Slots {
         }
     }
 
-    /// The same for the context of a draft, which gives one result per sequence.
+    /// Returns the slots for the context of a draft, which gives one result per sequence.
     pub(super) fn of_draft(self) -> Slots {
         Slots {
             outputs: self.sequences.min(self.outputs),
@@ -91,7 +91,7 @@ impl Slots {
         }
     }
 
-    /// The batch that buffers are reserved for: the largest of a prompt, on full caches.
+    /// Returns the batch that buffers are reserved for: the largest of a prompt, on full caches.
     pub(super) fn batch(&self) -> Bindings {
         let states = self
             .sequences

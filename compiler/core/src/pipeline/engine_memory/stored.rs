@@ -1,4 +1,4 @@
-//! Weights, caches and states: where the engine keeps them, and how many bytes each place has of them.
+//! Weights, caches and states: their places in the engine, and the bytes of each place.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) enum Owner {
     Host,
     /// The devices of a stage.
     Stage(usize),
-    /// One device, whole.
+    /// One device has it whole.
     Device(usize),
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Places<'a> {
     pub(super) n_layer: u64,
     /// The proportions of the devices of a tensor split.
     pub(super) shares: &'a [f64],
-    /// Caches and states are on the host.
+    /// True if caches and states are on the host.
     pub(super) states_on_host: bool,
 }
 
 impl Places<'_> {
-    /// The place of a section of the model.
+    /// Returns the owner of a section of the model.
     pub(super) fn section(&self, place: LayerPlace) -> Owner {
         match place {
             LayerPlace::Host => Owner::Host,
@@ -46,7 +46,7 @@ impl Places<'_> {
         }
     }
 
-    /// The place of a weight or state.
+    /// Returns the owner of a weight or state.
     pub(super) fn owner(&self, v: Value) -> Owner {
         match self.layers.overrides.get(&v) {
             Some(PlaceOverride::Host) => return Owner::Host,
@@ -59,7 +59,7 @@ impl Places<'_> {
         let inst = self.graph.value(v).def.0;
         let last = LayerPlace::Stage(self.layers.stages.len().saturating_sub(1));
         match self.prologue.section(inst, self.graph.inst(inst).layer) {
-            // What makes the input of the first layer stays on the host.
+            // The input of the first layer is computed on the host.
             Section::Prologue => Owner::Host,
             Section::Layer(l) => {
                 let place = self.layers.layers.get(l as usize).copied();
@@ -69,7 +69,7 @@ impl Places<'_> {
         }
     }
 
-    /// The widest row of the V caches, in elements.
+    /// Computes the widest row of the V caches, in elements.
     pub(super) fn value_width(&self) -> u64 {
         let states = self.graph.insts().filter_map(|(_, d)| self.cache(d));
         let values = states.filter(|c| c.is_value).map(|c| c.row);
@@ -92,7 +92,7 @@ impl Places<'_> {
         })
     }
 
-    /// Adds the bytes of weights, caches and states to those of their places.
+    /// Adds the bytes of weights, caches and states to their places.
     pub(super) fn count(
         &self,
         slots: &Slots,
@@ -120,7 +120,7 @@ impl Places<'_> {
             };
             let owner = self.owner(v);
             self.add(&cut, data, owner, bytes, out);
-            // The output that uses the embedding's table has a copy of it.
+            // An output that uses the embedding's table has a copy of it.
             if self.is_tied(v) {
                 let owner = self.section(self.layers.epilogue);
                 self.add(&cut, data, owner, bytes, out);
@@ -128,15 +128,15 @@ impl Places<'_> {
         }
     }
 
-    /// Whether a weight is the embedding's table and the output's matrix.
+    /// Checks that a weight is both the embedding's table and the output's matrix.
     fn is_tied(&self, v: Value) -> bool {
         let is_table = matches!(self.graph.def_op(v), Op::Weight(w) if w.tensor == EMBEDDING);
         let product = |d: &InstData| matches!(d.op, Op::MulMat(_)) && d.operands[0] == v;
         is_table && self.graph.insts().any(|(_, d)| product(d))
     }
 
-    /// The bytes of a cache. Without fused attention all V caches have rows of one width; those of drafts have types of their
-    /// own.
+    /// Computes the bytes of a cache. Without fused attention all V caches have rows of one width. Caches of drafts have types of
+    /// their own.
     fn cache_bytes(
         &self,
         data: &InstData,
@@ -159,7 +159,7 @@ impl Places<'_> {
         }
     }
 
-    /// Adds a weight's or state's bytes to each place that has a part of it.
+    /// Adds a weight's or state's bytes to each place that has a part.
     fn add(
         &self,
         cut: &TensorCut<'_>,
@@ -194,7 +194,7 @@ impl Places<'_> {
         }
     }
 
-    /// The devices' parts of a weight or state; `None` for one that each of them has whole.
+    /// Returns the devices' parts of a weight or state; `None` if each device has it whole.
     fn parts(&self, cut: &TensorCut<'_>, data: &InstData) -> Option<Vec<f64>> {
         let ty = &self.graph.value(data.results[0]).ty;
         if (self.layers.overrides.get(&data.results[0])) == Some(&PlaceOverride::Mirrored) {
@@ -221,6 +221,6 @@ struct Cache {
     /// Elements of a cell.
     row: u64,
     is_value: bool,
-    /// Whether it has keys or values of heads.
+    /// True if it has keys or values of heads.
     is_plain: bool,
 }

@@ -5,7 +5,7 @@ use tpc_ir::{DType, RANK};
 /// A tensor's position in its graph.
 pub(super) type Id = usize;
 
-/// How a tensor is computed, as far as memory depends on it.
+/// The kind of a tensor's computation, if it affects memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A weight or a cache, which has a buffer of its own.
@@ -18,13 +18,13 @@ pub(super) enum Kind {
     Rows,
     /// Any other op.
     Plain,
-    /// A view of another tensor: no op.
+    /// A view of another tensor, which is not an op.
     View,
     /// An op that writes into another tensor.
     Write,
     /// A copy of a tensor for another device.
     Copy,
-    /// A reader of a tensor that is copied, so that it lives until then.
+    /// A reader of a copied tensor, which extends the tensor's life.
     Held,
 }
 
@@ -37,16 +37,16 @@ pub(super) struct Tensor {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
     pub(super) layout: Layout,
-    /// Whether the elements lie one after another.
+    /// True if the elements are contiguous.
     pub(super) contiguous: bool,
     pub(super) sources: Vec<Id>,
     /// The tensor that has the memory of a view, or is written.
     pub(super) root: Option<Id>,
-    /// Never given back, since the program reads it.
+    /// True if its memory is never released, since the program reads it.
     pub(super) is_output: bool,
-    /// Whether it is a weight of the file.
+    /// True if it is a weight of the file.
     pub(super) is_weight: bool,
-    /// The weight among the sources by which the op's place is chosen.
+    /// The source that is a weight and determines the op's place.
     pub(super) weight: Option<Id>,
     /// Rows of the batch that the op computes.
     pub(super) rows: u64,
@@ -71,13 +71,13 @@ impl Tensor {
         }
     }
 
-    /// Whether the tensor has memory outside of the graph's buffers.
+    /// Checks that the tensor has memory outside of the graph's buffers.
     pub(super) fn is_stored(&self) -> bool {
         self.kind == Kind::Stored
     }
 }
 
-/// The bytes of elements of this type.
+/// Computes the bytes of elements of this type.
 pub(super) fn bytes_of((dtype, dims): Layout) -> u64 {
     let elements = dims.iter().fold(1_u128, |n, &d| n.saturating_mul(d.into()));
     let blocks = elements.saturating_mul(dtype.block_bytes().into());
@@ -107,7 +107,7 @@ impl Tensors {
         id
     }
 
-    /// The tensor that has the memory.
+    /// Returns the tensor that owns the memory.
     pub(super) fn root(&self, id: Id) -> Id {
         self.all[id].root.unwrap_or(id)
     }

@@ -1,10 +1,10 @@
-//! The devices of a plan, as llama.cpp calls them.
+//! The devices of a plan under llama.cpp's names.
 
 use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
 
-/// The value of `-dev` for the devices; `None` where they are whatever the machine has.
+/// Returns the value of `-dev` for the devices; `None` if the command uses all devices of the machine.
 pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     let mut names: Vec<String> = Vec::new();
     for (d, device) in all.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     Ok(Some(names.join(",")))
 }
 
-/// The backend of a device's card: CUDA where nothing else is known.
+/// Returns the backend of a device's card; CUDA if the card is unknown.
 fn backend(device: &DeviceSpec) -> &'static str {
     let vendor = device
         .card
@@ -46,7 +46,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
     }
 }
 
-/// The name of a device's buffers. Each backend counts its own devices.
+/// Returns the name of a device's buffers. Each backend counts its own devices.
 pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     let Some(device) = all.get(d) else {
         let why = "a tensor is placed on a device that is not there";
@@ -63,7 +63,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     })
 }
 
-/// The assumed order of devices, if they are unlike and options count them.
+/// Describes the assumed order of devices, if they differ and options refer to them by number.
 pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     let all = &placement.devices;
     let profile = |d: usize| {

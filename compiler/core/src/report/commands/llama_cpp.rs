@@ -15,7 +15,7 @@ use crate::placement::{
     HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
 };
 
-/// Tokens of the logical batch where nobody says (`-b`), which limits the physical one.
+/// The default size of the logical batch in tokens (`-b`), which limits the physical one.
 const BATCH: u64 = 2048;
 
 /// A program of the family.
@@ -27,7 +27,7 @@ pub(super) enum Family {
     IkLlamaCpp,
 }
 
-/// The command of a program for the placement of a plan.
+/// Builds the command of a program for the placement of a plan.
 pub(super) fn command(
     family: Family,
     path: &str,
@@ -59,7 +59,7 @@ pub(super) fn command(
     words(path, placement, compiled, mode).map(ShellCommand::new)
 }
 
-/// Refuses files that the program does not load, however they are placed.
+/// Refuses files that the program cannot load under any placement.
 fn refuse_files(
     family: Family,
     placement: &Placement,
@@ -90,7 +90,7 @@ fn refuse_files(
     }
 }
 
-/// The command with a split by layers in place of the plan's.
+/// Builds the command with a split by layers instead of the plan's split.
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,
@@ -103,7 +103,7 @@ pub(super) fn by_layers(
     words.filter(|_| fits).map(ShellCommand::new)
 }
 
-/// The overrides of tensors, as the program takes them.
+/// Returns the overrides of tensors in the program's syntax.
 fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     let word = |o: &Override| {
         if o.pattern.contains(',') {
@@ -123,7 +123,7 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     placement.overrides.iter().map(word).collect()
 }
 
-/// The words of the command in this split mode.
+/// Returns the words of the command in this split mode.
 fn words(
     path: &str,
     placement: &Placement,
@@ -198,7 +198,7 @@ fn words(
     Ok(out)
 }
 
-/// The options of a file beside the model, with devices by the program's names for them.
+/// Returns the options of an additional file, with the program's names for devices.
 fn beside_words(words: &[String]) -> Vec<String> {
     let mut out = words.to_vec();
     for i in 1..out.len() {
@@ -209,7 +209,7 @@ fn beside_words(words: &[String]) -> Vec<String> {
     out
 }
 
-/// The name of a cache's type, as the programs spell it.
+/// Returns the programs' name of a cache's type.
 const fn cache_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Q8Kv => "q8_KV",
@@ -217,14 +217,14 @@ const fn cache_name(dtype: DType) -> &'static str {
     }
 }
 
-/// The proportions (`-ts`) that divide the model as the plan does.
+/// Returns the proportions (`-ts`) that divide the model as the plan does.
 fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
         "layer" if compiled.mode == SplitMode::Layer => {
             layers_per_device(placement, compiled, &compiled.resolved.layer_placement)
         }
-        // Left to itself the program counts layers by free memory, and forgets what they hold.
+        // By default the program divides layers by free memory, independent of their bytes.
         "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
@@ -233,7 +233,7 @@ fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> O
     }
 }
 
-/// The layers of a plan of another kind, were it split by layers.
+/// Divides a plan of another mode by layers.
 fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<LayerPlacement> {
     let model = &compiled.model;
     let devices = placement.devices.len();
@@ -253,8 +253,8 @@ fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<La
     Some(resolved.layer_placement)
 }
 
-/// The layers of each device, the output counted as one: llama.cpp gives a device the layers whose positions are in its
-/// part of the sum, and so it divides them alike.
+/// Formats the layers of each device; the output counts as one. llama.cpp gives a device the layers whose positions are in its
+/// interval of the sum, so these proportions give the same division.
 fn layers_per_device(
     placement: &Placement,
     compiled: &CompiledModel,
@@ -270,7 +270,7 @@ fn layers_per_device(
         }
     };
     layer_placement.layers.iter().for_each(|p| count(p, 1));
-    // Blocks that draft count as layers there, also where they are not planned.
+    // Blocks that draft count as layers there, even if they are not planned.
     let ignored = compiled
         .model
         .summary
@@ -284,7 +284,7 @@ fn layers_per_device(
     counts.iter().any(|&c| c > 0).then(|| shown.join(","))
 }
 
-/// Weights as small numbers: `1,1` for equal ones, else percentages.
+/// Reduces weights to small numbers: `1,1` for equal ones, else percentages.
 fn simplify(weights: &[f64]) -> String {
     let sum: f64 = weights.iter().sum();
     let first = weights.first().copied().unwrap_or(1.0);

@@ -21,34 +21,34 @@ use path::{first_shard, is_address, path_word};
 /// The commands that run a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Commands {
-    /// `tpc run` with the options that reproduce the plan; none for a captured graph, nor for an address.
+    /// `tpc run` with the options that reproduce the plan; `None` for a captured graph and for a model on the web.
     pub tpc: Option<ShellCommand>,
-    /// Why there is none, where the model is on the web, or its name cannot be printed.
+    /// The reason why `tpc` is absent: the model is on the web, or its name cannot be printed.
     pub tpc_reason: Option<String>,
-    /// llama.cpp's server with the same placement; none where it has no such placement.
+    /// llama.cpp's server with the same placement; `None` if it does not support the placement.
     #[serde(rename = "llama.cpp")]
     pub llama_cpp: Option<ShellCommand>,
-    /// Why llama.cpp does not have it.
+    /// The reason why `llama_cpp` is absent.
     #[serde(rename = "llama.cpp_reason")]
     pub llama_cpp_reason: Option<String>,
-    /// The command that splits by layers where llama.cpp does not split as planned.
+    /// The command that splits by layers, if llama.cpp does not support the planned split.
     #[serde(rename = "llama.cpp_by_layers")]
     pub llama_cpp_by_layers: Option<ShellCommand>,
-    /// The order of devices that these assume, where the devices are unlike.
+    /// The order of devices that these commands assume, if the devices differ.
     #[serde(rename = "llama.cpp_order", skip_serializing_if = "Option::is_none")]
     pub llama_cpp_order: Option<String>,
-    /// ik_llama.cpp's server with the same placement, if that engine is asked for, or no other runs the file.
+    /// ik_llama.cpp's server with the same placement, if the plan is for that engine, or if only that engine runs the file.
     #[serde(rename = "ik_llama.cpp")]
     pub ik_llama_cpp: Option<ShellCommand>,
-    /// Why ik_llama.cpp does not have it.
+    /// The reason why `ik_llama_cpp` is absent.
     #[serde(rename = "ik_llama.cpp_reason")]
     pub ik_llama_cpp_reason: Option<String>,
-    /// Further needs of the commands, where the planned file is not enough.
+    /// Further needs of the commands, if the planned file does not suffice.
     pub needs: Option<String>,
 }
 
 impl Commands {
-    /// The commands for the model at `path`; `machine` has the options that say the machine.
+    /// Builds the commands for the model at `path`; `machine` has the options for the machine.
     pub fn new(
         path: &str,
         machine: &[String],
@@ -109,7 +109,7 @@ impl Commands {
         out
     }
 
-    /// The same for a file without weights: the commands need the model that it describes.
+    /// Marks the commands of a file without weights: they need the model with its data.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
         if self.tpc.is_some() || self.ik_llama_cpp.is_some() {

@@ -1,20 +1,21 @@
-//! The word of a command that says the model.
+//! The word of a command for the model.
 
 use tpc_gguf::SplitName;
 
-/// Whether the model is on the web.
+/// Checks that the model is on the web.
 pub(super) fn is_address(path: &str) -> bool {
     let head = path.get(..8).unwrap_or(path).to_ascii_lowercase();
     head.starts_with("http://") || head.starts_with("https://")
 }
 
-/// The first shard of a model of several files, which programs take for all of them; any other path as it is.
+/// Returns the first shard of a model of several files, which programs accept for all of them. Other paths are returned
+/// unchanged.
 pub(super) fn first_shard(path: &str) -> String {
     let (folder, name) = match path.rfind('/') {
         Some(at) => path.split_at(at + 1),
         None => ("", path),
     };
-    // An address may have a query behind the name.
+    // An address may have a query after the name.
     let (name, query) = match name.find('?').filter(|_| is_address(path)) {
         Some(at) => name.split_at(at),
         None => (name, ""),
@@ -25,7 +26,7 @@ pub(super) fn first_shard(path: &str) -> String {
     }
 }
 
-/// A path as a word that no program takes for an option.
+/// Returns a path as a word that programs do not confuse with an option.
 pub(super) fn path_word(path: &str) -> String {
     if path.starts_with('-') {
         format!("./{path}")

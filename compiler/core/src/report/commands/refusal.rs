@@ -1,13 +1,13 @@
-//! Why a program cannot run a placement.
+//! The reason why a program cannot run a placement.
 
 use tpc_ggml::engines::Prediction;
 
-/// Why a program cannot run a placement.
+/// The reason why a program cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// The reason, as what the program does.
+    /// The reason, as the predicate of the program's name.
     pub(super) why: String,
-    /// Whether the same options with a split by layers are understood.
+    /// True if the program supports the same options with a split by layers.
     pub(super) layers_instead: bool,
 }
 

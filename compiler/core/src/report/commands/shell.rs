@@ -29,12 +29,12 @@ impl ShellCommand {
         ShellCommand { words }
     }
 
-    /// The words, as a program gets them.
+    /// Returns the unquoted words.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// The words in quotes, an option with its value.
+    /// Quotes the words, and joins each option with its value.
     fn pieces(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut open = false;
@@ -55,8 +55,8 @@ impl ShellCommand {
         out
     }
 
-    /// Lines of at most `width` columns that a shell reads as one command. Lines break between options; a word that is
-    /// longer than a line is cut so that the shell joins it again.
+    /// Formats the command in lines of at most `width` columns that a shell reads as one command. Lines break between options. A
+    /// word longer than a line is cut, and the shell joins it again.
     pub fn lines(&self, width: usize, indent: usize) -> String {
         const MORE: usize = 2;
         let mut lines: Vec<String> = vec![" ".repeat(indent)];
@@ -101,7 +101,7 @@ impl ShellCommand {
     }
 }
 
-/// The mark of a line whose last word goes on in the next one.
+/// The mark of a line whose last word continues on the next line.
 const JOINED: &str = "\0";
 
 fn push(lines: &mut [String], text: &str) {
@@ -110,8 +110,8 @@ fn push(lines: &mut [String], text: &str) {
     }
 }
 
-/// A piece in parts that fit lines, which begin at the columns `[first, others]`. Quotes are closed before the end of a
-/// line and opened behind it.
+/// Cuts a piece into parts that fit lines, which begin at the columns `[first, others]`. Quotes are closed before the end of a
+/// line and opened again after it.
 fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
     const ESCAPED_QUOTE: &str = r"'\''";
     let mut out: Vec<String> = Vec::new();

@@ -21,29 +21,29 @@ pub struct PlanDiff {
     pub tpc: u32,
     /// The file with the earlier plan.
     pub since: String,
-    /// Whether both are plans of the same model: architecture, name, layers and parameters. Of another model only the
-    /// outcome is compared, not its tensors.
+    /// True if both are plans of the same model: architecture, name, layers and parameters. For different models only the outcome
+    /// is compared, not the tensors.
     pub same_model: bool,
-    /// The model, as it is and as it was.
+    /// The model in both plans.
     pub models: Change<String>,
     /// The facts that differ: `verdict`, `split_mode`, `context`, `engine`, `depth`, `decode_tps` and so on.
     pub changed: Vec<FactChange>,
     /// The places whose bytes differ.
     pub places: Vec<PlaceChange>,
-    /// The tensors whose type, place or split differ, those of alike layers once.
+    /// The tensors whose type, place or split differ. Tensors of alike layers are listed once.
     pub tensors: Vec<TensorChange>,
-    /// Findings that were not there.
+    /// Findings of the newer plan that the earlier one lacks.
     pub new_findings: Vec<FindingReport>,
-    /// Findings that are there no more.
+    /// Findings of the earlier plan that the newer one lacks.
     pub gone_findings: Vec<FindingReport>,
 }
 
-/// A value then and now.
+/// A value in both plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change<T> {
     /// In the earlier plan.
     pub old: T,
-    /// In this one.
+    /// In the newer plan.
     pub new: T,
 }
 
@@ -54,7 +54,7 @@ pub struct FactChange {
     pub what: &'static str,
     /// In the earlier plan.
     pub old: Fact,
-    /// In this one.
+    /// In the newer plan.
     pub new: Fact,
 }
 
@@ -70,16 +70,16 @@ pub enum Fact {
     Speed(f64),
 }
 
-/// A place whose bytes differ; `None` where one of the plans has no such device.
+/// A place whose bytes differ. A field is `None` if its plan lacks the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceChange {
-    /// Its name now, or then where it is no more.
+    /// The name in the new plan, or in the old one if the new one lacks the place.
     pub name: String,
-    /// All bytes then.
+    /// All bytes in the earlier plan.
     pub old_bytes: Option<u64>,
     /// All bytes now.
     pub new_bytes: Option<u64>,
-    /// Memory then.
+    /// The memory in the earlier plan.
     pub old_capacity_bytes: Option<u64>,
     /// Memory now.
     pub new_capacity_bytes: Option<u64>,
@@ -90,15 +90,15 @@ pub struct PlaceChange {
 pub struct TensorChange {
     /// The name without the layer.
     pub tensor: String,
-    /// The layers; empty for one outside layers.
+    /// The layers; empty for a tensor outside of layers.
     pub layers: Vec<u32>,
-    /// Place and split then, and the type where it differs; `None` where it was not there.
+    /// The place and split in the old plan, and the type if it differs; `None` if the tensor was absent.
     pub old: Option<String>,
-    /// Now.
+    /// The place and split in the newer plan.
     pub new: Option<String>,
 }
 
-/// A finding that came or went.
+/// A finding that only one of the plans has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FindingReport {
     /// Its code.
@@ -110,7 +110,7 @@ pub struct FindingReport {
 }
 
 impl PlanDiff {
-    /// The changes from `old`, which is in the file `since`, to `new`.
+    /// Compares `old`, from the file `since`, with `new`.
     pub fn new(since: &str, old: &Snapshot, new: &Snapshot) -> PlanDiff {
         let key = |s: &Snapshot| {
             let m = &s.model;
@@ -137,7 +137,7 @@ impl PlanDiff {
         }
     }
 
-    /// Whether nothing differs.
+    /// Checks that the plans do not differ.
     pub fn is_empty(&self) -> bool {
         self.same_model
             && self.changed.is_empty()
@@ -148,7 +148,7 @@ impl PlanDiff {
     }
 }
 
-/// A model in words.
+/// Describes a model.
 fn model(s: &Snapshot) -> String {
     let m = &s.model;
     let (params, bytes) = (
@@ -161,7 +161,7 @@ fn model(s: &Snapshot) -> String {
     )
 }
 
-/// The facts that differ.
+/// Lists the facts that differ.
 fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
     let word = |s: &str| Some(Fact::Word(s.to_owned()));
     let speed = |tps: Option<f64>, tokens: f64, us: f64| {
@@ -180,7 +180,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
             ("engine", e.engine.as_deref().and_then(word)),
             ("depth", e.depth.map(Fact::Count)),
             ("decode_tps", speed(e.decode_tps, 1.0, e.decode_us)),
-            // Without the size of the batch, times of prompts are no speeds.
+            // Times of prompts become speeds only with the size of the batch.
             ("prompt_tps", e.prompt_tps.map(Fact::Speed)),
         ]
     };
@@ -193,7 +193,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
         .collect()
 }
 
-/// Whether two facts are the same; speeds are, where they differ by rounding alone.
+/// Compares two facts; speeds are equal up to rounding.
 fn alike(a: &Fact, b: &Fact) -> bool {
     match (a, b) {
         (Fact::Speed(a), Fact::Speed(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -201,7 +201,7 @@ fn alike(a: &Fact, b: &Fact) -> bool {
     }
 }
 
-/// The places whose bytes or memory differ.
+/// Lists the places whose bytes or memory differ.
 fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
     let change = |old: Option<&Bytes>, new: Option<&Bytes>| {
         let same = match (old, new) {
@@ -230,7 +230,7 @@ fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
         .collect()
 }
 
-/// A tensor in words: `axis 1 on tp0, 2 × 512`, and its type where that differs.
+/// Describes a tensor: `axis 1 on tp0, 2 × 512`, with its type if that differs.
 fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     let split = match t.sharding.axis {
         Some(axis) => format!(
@@ -249,7 +249,7 @@ fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     }
 }
 
-/// The tensors that differ, grouped where layers changed alike.
+/// Lists the tensors that differ, grouped by equal changes over layers.
 fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     let by_name = |all: &'_ [Tensor]| -> BTreeMap<String, Tensor> {
         all.iter().map(|t| (t.name.clone(), t.clone())).collect()
@@ -272,7 +272,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
             }),
         }
     };
-    // In the order of the new plan; those that are gone last.
+    // Tensors are in the order of the new plan; absent ones come last.
     for t in new {
         let old = before.get(&t.name);
         note(t, old.map(|o| in_words(o, Some(t))), Some(in_words(t, old)));
@@ -286,7 +286,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     out
 }
 
-/// The findings of `all` that `others` do not have: by code and entity, since messages have numbers in them.
+/// Lists the findings of `all` that `others` lacks. Findings are compared by code and entity, since messages contain numbers.
 fn findings(all: &[Finding], others: &[Finding]) -> Vec<FindingReport> {
     let key = |f: &Finding| (f.code.clone(), f.entity.clone());
     let mut left: BTreeMap<(String, String), usize> = BTreeMap::new();

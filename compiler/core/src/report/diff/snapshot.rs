@@ -1,4 +1,4 @@
-//! The part of a plan that is compared, read from what `--format json` printed.
+//! The part of a plan that is compared, read from the output of `--format json`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::report::plan::PlanReport;
 
-/// The version of the format that is understood.
+/// The supported version of the format.
 const VERSION: u64 = 1;
 
 /// The part of a plan that is compared with another.
@@ -75,7 +75,7 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    /// Number of indices per device.
+    /// Returns the number of indices per device.
     pub(super) fn lens(&self) -> Vec<u64> {
         let sum = |all: &[[u64; 2]]| all.iter().fold(0_u64, |s, r| s.saturating_add(r[1]));
         match self {
@@ -89,7 +89,7 @@ impl Ranges {
 pub(super) struct Speeds {
     pub(super) decode_us: f64,
     pub(super) prefill_us: f64,
-    /// Plans of before had times only.
+    /// The decoded tokens per second; plans of earlier versions lack it and have only times.
     #[serde(default)]
     pub(super) decode_tps: Option<f64>,
     #[serde(default)]
@@ -107,18 +107,18 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// Why a text is no plan that can be compared.
+/// The reason why a text is not a plan that can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSnapshot {
     /// It is not JSON.
     Json(String),
-    /// It is an array: of several plans, or of something else.
+    /// It is an array, of several plans or of other values.
     Array,
-    /// It is no object that tpc printed for a plan.
+    /// It is not an object that tpc printed for a plan.
     NoPlan(String),
     /// It is of another version.
     Version(String),
-    /// It says why there was no plan.
+    /// It is the error report of a plan that failed.
     Refusal,
 }
 
@@ -140,10 +140,10 @@ impl fmt::Display for NoSnapshot {
 }
 
 impl Snapshot {
-    /// Reads what `--format json` printed.
+    /// Reads the output of `--format json`.
     ///
     /// # Errors
-    /// When it is no plan of this version.
+    /// Returns an error if it is not a plan of this version.
     pub fn from_json(bytes: &[u8]) -> Result<Snapshot, NoSnapshot> {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| NoSnapshot::Json(format!("byte {} is no UTF-8 text", e.valid_up_to())))?;
@@ -152,10 +152,10 @@ impl Snapshot {
         Snapshot::from_value(value)
     }
 
-    /// The part of a report that is compared.
+    /// Returns the part of a report that is compared.
     ///
     /// # Errors
-    /// When the report has a number that JSON does not.
+    /// Returns an error if the report has a number that JSON cannot represent.
     pub fn of(report: &PlanReport) -> Result<Snapshot, NoSnapshot> {
         let value = serde_json::to_value(report).map_err(|e| NoSnapshot::Json(e.to_string()))?;
         Snapshot::from_value(value)

@@ -6,7 +6,7 @@ use super::{Fact, PlaceChange, PlanDiff, TensorChange};
 use crate::format::{bytes, printable, span, speed, wrapped};
 use crate::report::columns::{Align, Columns};
 
-/// The difference for a terminal of `width` columns: no line is wider.
+/// Formats the difference for a terminal of `width` columns; lines are not wider.
 pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
     let width = usize::from(width);
     let mut out = String::new();
@@ -55,7 +55,7 @@ pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
     out
 }
 
-/// The facts and places that differ.
+/// Formats the facts and places that differ.
 fn changes(diff: &PlanDiff) -> Columns {
     let columns = [
         ("", Align::Left),
@@ -91,7 +91,7 @@ fn changes(diff: &PlanDiff) -> Columns {
     t
 }
 
-/// A line for tensors that changed alike.
+/// Formats a line for tensors that changed alike.
 fn tensor(c: &TensorChange) -> String {
     let layers = match c.layers.as_slice() {
         [] => String::new(),
@@ -110,7 +110,7 @@ fn tensor(c: &TensorChange) -> String {
     )
 }
 
-/// A fact's name, for people.
+/// Returns a fact's name for people.
 fn fact_name(what: &str) -> &str {
     match what {
         "model" => "file",
@@ -146,7 +146,7 @@ fn change_of(p: &PlaceChange) -> String {
     }
 }
 
-/// `+1.20 GiB`, `-640 MiB`.
+/// Formats a difference of bytes: `+1.20 GiB`, `-640 MiB`.
 fn signed_bytes(old: u64, new: u64) -> String {
     let sign = if new < old { "-" } else { "+" };
     format!("{sign}{}", bytes(old.abs_diff(new)))

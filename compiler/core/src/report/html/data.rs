@@ -32,7 +32,7 @@ struct Tensor {
     /// Bytes on each device of its place.
     #[serde(rename = "b")]
     bytes: Vec<u64>,
-    /// Whether it is a cache or another state.
+    /// True if it is a cache or another state.
     #[serde(rename = "s", skip_serializing_if = "std::ops::Not::not")]
     state: bool,
 }
@@ -93,7 +93,7 @@ pub(super) struct PageData {
     flows: Vec<Vec<Step>>,
     stretches: Vec<Stretch>,
     ranges: Vec<Vec<Vec<Vec<u64>>>>,
-    /// One token, one prompt batch.
+    /// The batches: one token, and one prompt batch.
     batches: [Batch; 2],
 }
 

@@ -1,8 +1,8 @@
-//! The plan as one HTML page that loads nothing: style, script and data are in the file.
+//! The plan as one HTML page without external resources: style, script and data are in the file.
 //!
-//! The data are those of the other formats, with tensors and steps of alike layers once. Scripts draw them.
-//! Names come from files that anybody may have written: they reach the page as JSON whose `<`, `>` and `&` are
-//! escaped, and the script sets them as text, never as markup.
+//! The page has the data of the other formats, with tensors and steps of alike layers once. Scripts draw them. Names come from
+//! untrusted files. They reach the page as JSON whose `<`, `>` and `&` are escaped, and the script sets them as text, never as
+//! markup.
 
 mod data;
 mod names;
@@ -22,7 +22,7 @@ use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// The scripts, in the order in which they run, in one scope.
+/// The scripts in order of execution, in one scope.
 const SCRIPTS: [&str; 8] = [
     include_str!("page/dom.js"),
     include_str!("page/model.js"),
@@ -37,10 +37,10 @@ const SCRIPTS: [&str; 8] = [
 /// Columns of the text that a browser without scripts shows.
 const TEXT_WIDTH: u16 = 110;
 
-/// The page of a plan.
+/// Returns the page of a plan.
 ///
 /// # Errors
-/// When the data cannot be serialised.
+/// Returns an error if the data cannot be serialised.
 pub fn page(report: &PlanReport, compiled: &CompiledModel) -> Result<String, serde_json::Error> {
     let text = render(report, TEXT_WIDTH, Detail::Brief);
     let data = data::PageData::new(report, compiled)?;
@@ -54,10 +54,10 @@ struct Refusal<'a> {
     refused: &'a [Diagnostic],
 }
 
-/// The page of a model that could not be planned.
+/// Returns the page of a model that could not be planned.
 ///
 /// # Errors
-/// When the data cannot be serialised.
+/// Returns an error if the data cannot be serialised.
 pub fn refusal_page(path: &str, diagnostics: &[Diagnostic]) -> Result<String, serde_json::Error> {
     let mut text = format!("{path}: no plan\n");
     for d in diagnostics {
@@ -90,7 +90,7 @@ fn fill(title: &str, text: &str, data: &impl Serialize) -> Result<String, serde_
     Ok(out)
 }
 
-/// Text, escaped for HTML.
+/// Escapes text for HTML.
 fn as_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -106,7 +106,7 @@ fn as_text(text: &str) -> String {
     out
 }
 
-/// JSON, escaped so that no browser takes a part of it for the end of the script, a comment, or markup.
+/// Escapes JSON: a browser does not read any part of it as the end of the script, a comment, or markup.
 fn in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

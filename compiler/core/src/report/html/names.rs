@@ -1,8 +1,8 @@
-//! Names without the layer's number, so that alike layers have alike names.
+//! Names without the layer's number. Tensors of alike layers then have equal names.
 
 use serde::Serialize;
 
-/// A name, in two parts around the layer's number if it contains that.
+/// A name, in two parts around the layer's number if it contains the number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Name {
@@ -13,7 +13,7 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// The name of something in `layer`.
+    /// Creates the name of a value in `layer`.
     pub(super) fn new(name: &str, layer: Option<u32>) -> Name {
         let number = layer.map(|l| l.to_string());
         let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());

@@ -11,7 +11,7 @@ type Runs = Vec<Vec<u64>>;
 pub(super) struct RangeTable(Vec<Vec<Runs>>);
 
 impl RangeTable {
-    /// The number of these ranges; `None` where nothing is split.
+    /// Returns the number of these ranges; `None` if they are empty.
     pub(super) fn number(&mut self, ranges: &Ranges) -> Option<usize> {
         let per_device: Vec<Runs> = match ranges {
             Ranges::Single(r) => r.iter().map(|r| pack(&[*r])).collect(),
@@ -20,7 +20,7 @@ impl RangeTable {
         (!per_device.is_empty()).then(|| number_of(&mut self.0, per_device))
     }
 
-    /// The sets, by number.
+    /// Returns the sets, by number.
     pub(super) fn into_all(self) -> Vec<Vec<Runs>> {
         self.0
     }

@@ -1,4 +1,4 @@
-//! The steps of a batch, op by op: those of alike layers once, with the times and bytes of both batches.
+//! The steps of a batch, op by op. Steps of alike layers are listed once, with the times and bytes of both batches.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::pipeline::CompiledModel;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;
 
-/// A number per device, or one that is the same for all.
+/// One number per device, or one number for all devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Each<T> {
@@ -31,7 +31,7 @@ impl<T: Copy + PartialEq + Default> Each<T> {
     }
 }
 
-/// An instruction that takes time.
+/// A timed instruction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Step {
     op: String,
@@ -55,7 +55,7 @@ pub(super) struct Step {
     ranges: Option<usize>,
     /// Microseconds of a token and of a prompt batch.
     us: [Each<f64>; 2],
-    /// The number of links that a copy goes over, where there are several.
+    /// The number of links that a copy uses, if there are several.
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     links: Option<usize>,
     /// Bytes of a transfer, for a token and for a prompt batch.
@@ -73,7 +73,7 @@ pub(super) struct Stretch {
     flow: usize,
 }
 
-/// The steps of a batch: distinct flows, and the stretches of the batch, each of which follows a flow.
+/// Lists the steps of a batch: distinct flows, and the stretches of the batch, each with its flow.
 pub(super) fn steps(
     compiled: &CompiledModel,
     tables: &mut Tables,
@@ -82,7 +82,7 @@ pub(super) fn steps(
     let request = &compiled.request;
     let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();
     let batches = [request.decode_batch(), request.prefill_batch()];
-    // Bytes are those of the report, which counts them for the workload's batches.
+    // The bytes match the report, which counts them for the workload's batches.
     let workload = [&request.workload.decode, &request.workload.prefill];
     for (i, batch) in batches.iter().enumerate() {
         let counted = timeline(graph, request, workload[i]);
@@ -96,7 +96,7 @@ pub(super) fn steps(
             events.entry(inst).or_default()[i] = Some(e);
         }
     }
-    // The inputs of a batch go out first, wherever the graph uses them.
+    // The inputs of a batch are sent first, wherever the graph uses them.
     let (mut all, rest): (Vec<_>, Vec<_>) = events
         .into_iter()
         .partition(|(inst, _)| is_copy_of_input(graph, graph.inst(*inst)));
@@ -148,7 +148,7 @@ fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Ta
     }
 }
 
-/// A time with four significant digits, which is all that an estimate is good for.
+/// Rounds a time to four significant digits, which exceed the precision of an estimate.
 fn four_digits(us: f64) -> f64 {
     format!("{us:.3e}").parse().unwrap_or(us)
 }

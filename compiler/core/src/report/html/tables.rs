@@ -7,14 +7,14 @@ use super::numbering::number_of;
 use super::runs::RangeTable;
 use crate::report::sharding::{devices_at, place_name};
 
-/// Tables of what many tensors and steps share: ranges and places.
+/// Tables of data that tensors and steps share: ranges and places.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ranges: RangeTable,
     pub(super) places: Vec<PlaceData>,
 }
 
-/// A place, and the positions of its devices; none for the host.
+/// A place, and the positions of its devices; empty for the host.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PlaceData {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct PlaceData {
 }
 
 impl Tables {
-    /// The number of a place.
+    /// Returns the number of a place.
     pub(super) fn place(&mut self, graph: &Graph, place: Place) -> usize {
         let data = PlaceData {
             name: place_name(graph, place),

@@ -1,4 +1,4 @@
-//! One factor of a tensor: the verdict on it as data and in words.
+//! One factor of a tensor: its verdict as data and as text.
 
 use tpc_ir::{Class, Inst};
 use tpc_passes::plan::{
@@ -10,7 +10,7 @@ use crate::format::lens;
 use crate::pipeline::CompiledModel;
 use crate::report::describe;
 
-/// The report of a factor.
+/// Reports a factor.
 pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorReport {
     let mut out = facts(compiled, &f.facts);
     match &f.verdict {
@@ -68,7 +68,7 @@ pub(super) fn report(compiled: &CompiledModel, f: &FactorExplanation) -> FactorR
     out
 }
 
-/// The report of a factor before the verdict on it.
+/// Reports a factor without its verdict.
 fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     let through = facts.through.iter().map(|t| ThroughReport {
         tensor: describe::name(&compiled.planned.graph, t.value),
@@ -100,12 +100,12 @@ fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     }
 }
 
-/// The ranges of an option, `[start, len]` per device.
+/// Returns the ranges of an option, `[start, len]` per device.
 fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
     o.ranges.iter().map(|r| [r.start, r.len]).collect()
 }
 
-/// The lengths of an option's ranges: `8 × 512`.
+/// Formats the lengths of an option's ranges: `8 × 512`.
 fn range_lengths(o: &SplitOption) -> String {
     lens(&o.ranges.iter().map(|r| r.len).collect::<Vec<_>>())
 }
@@ -114,7 +114,7 @@ fn class_name(compiled: &CompiledModel, c: Class) -> String {
     format!("{c} `{}`", compiled.sharded.class(c).name)
 }
 
-/// A split factor: the class, its ranges, the factor's part of a chain, and where ranges end.
+/// Describes a split factor: the class, its ranges, the factor's part of a chain, and the ends of ranges.
 fn split(
     compiled: &CompiledModel,
     facts: &FactorFacts,
@@ -135,7 +135,7 @@ fn split(
     )
 }
 
-/// The cost of leaving a split factor whole.
+/// Describes the cost of leaving a split factor whole.
 fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     format!(
         "; to leave it whole {}, {}:\n      as planned  {}\n      whole       {}",
@@ -146,7 +146,7 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     )
 }
 
-/// The reason why a factor must be whole, and the op that it comes from.
+/// Describes the reason why a factor must be whole, and the op that requires it.
 fn forbidden(
     compiled: &CompiledModel,
     facts: &FactorFacts,
@@ -173,7 +173,7 @@ fn forbidding_op(reason: &Refusal) -> Option<Inst> {
     }
 }
 
-/// The classes that an option excludes, the first three by name.
+/// Lists the classes that an option excludes, the first three by name.
 fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     const SHOWN: usize = 3;
     let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
@@ -188,7 +188,7 @@ fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     }
 }
 
-/// A whole factor that could be split: how, instead of what, and at what cost.
+/// Describes a whole factor that could be split: the split, the excluded alternatives, and both costs.
 fn possible(
     option: &SplitOption,
     excluded: &str,
@@ -207,7 +207,7 @@ fn possible(
     )
 }
 
-/// The cost of an alternative against that of the choice.
+/// Compares the cost of an alternative with the cost of the choice.
 fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     let loss = alternative.price_us - chosen.price_us;
     if loss.abs() <= 1e-9 * chosen.price_us.abs() {
@@ -219,7 +219,7 @@ fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     }
 }
 
-/// The ends of an option's ranges.
+/// Describes the ends of an option's ranges.
 fn ends(o: &SplitOption) -> String {
     if o.shares_blocks {
         return "ranges may end inside quantisation blocks, which both devices then hold"

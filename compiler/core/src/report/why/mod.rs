@@ -1,4 +1,4 @@
-//! Why tensors are split as they are, factor by factor.
+//! The reasons for the splits of tensors, factor by factor.
 
 mod factor;
 pub(super) mod report;
@@ -16,7 +16,7 @@ use super::plan::TensorReport;
 use crate::format::lens;
 use crate::pipeline::CompiledModel;
 
-/// Explains the splits of these values of the placed graph, values of alike layers together.
+/// Explains the splits of these values of the placed graph. Values of alike layers are explained together.
 pub fn explain(
     compiled: &CompiledModel,
     values: &[Value],
@@ -36,7 +36,7 @@ pub fn explain(
         .collect()
 }
 
-/// The key by which tensors of different layers are alike: the layer's signature, the tensor's position in it, and the
+/// The key that is equal for alike tensors of different layers: the layer's signature, the tensor's position in it, and the
 /// ranges of its factors.
 type SimilarityKey<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 

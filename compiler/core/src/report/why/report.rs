@@ -4,7 +4,7 @@ use serde::Serialize;
 use tpc_ir::Dim;
 use tpc_passes::plan::Cost;
 
-/// Why a tensor, and those like it in other layers, are split as they are.
+/// The reasons for the split of a tensor, and of alike tensors in other layers.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhyReport {
     /// Name.
@@ -13,13 +13,13 @@ pub struct WhyReport {
     pub value: String,
     /// Element type.
     pub dtype: &'static str,
-    /// Sizes, axis 0 first: numbers, or polynomials as text where they depend on the batch.
+    /// Sizes, axis 0 first: numbers, or polynomials as text if they depend on the batch.
     pub ne: Vec<Size>,
     /// The layer it belongs to.
     pub layer: Option<u32>,
     /// Its place.
     pub place: String,
-    /// Tensors of other layers that are split alike, for the same reasons.
+    /// Tensors of other layers with the same split, for the same reasons.
     pub alike: Vec<String>,
     /// The factors of each axis as text: a product per segment, the major factor first.
     pub axes: Vec<String>,
@@ -55,11 +55,11 @@ pub struct FactorReport {
     pub factor: String,
     /// Its size.
     pub size: Size,
-    /// A name for people, such as `kv heads`; `None` where no weight or state has it.
+    /// A name for people, such as `kv heads`; `None` if the factor is in no weight or state.
     pub kind: Option<&'static str>,
-    /// Ranges end at multiples of this; null where quantisation blocks leave no such place.
+    /// Ranges end at multiples of this; null if quantisation blocks permit no such position.
     pub granule: Option<u64>,
-    /// Whether ranges may end inside blocks, which devices then share.
+    /// True if ranges may end inside blocks, which devices then share.
     pub shares_blocks: bool,
     /// The weights and states that it runs through.
     pub through: Vec<ThroughReport>,
@@ -67,7 +67,7 @@ pub struct FactorReport {
     pub verdict: &'static str,
     /// The class that splits it.
     pub class: Option<String>,
-    /// Indices of the class per device, or those that the alternative would give.
+    /// The indices of the class per device; for a whole factor, the indices of the alternative.
     pub ranges: Vec<[u64; 2]>,
     /// The reason that forbids splitting it, in words.
     pub reason: Option<String>,
@@ -81,7 +81,7 @@ pub struct FactorReport {
     pub instead_of: Vec<String>,
     /// The cost of the choice in the layers that the alternative would change.
     pub chosen: Option<CostReport>,
-    /// The cost of the alternative there: splitting a whole factor, or leaving a split one whole.
+    /// The cost of the alternative in these layers: splitting a whole factor, or leaving a split one whole.
     pub alternative: Option<CostReport>,
     #[serde(skip)]
     pub(super) text: String,
@@ -98,7 +98,7 @@ pub struct ThroughReport {
     pub position: usize,
     /// Factors of the axis.
     pub factors: usize,
-    /// The segment, from 0; null where it is in all of them.
+    /// The segment, from 0; null if it is in all segments.
     pub segment: Option<usize>,
     #[serde(skip)]
     pub(super) text: String,

@@ -1,4 +1,4 @@
-//! The explanations as text: what `tpc plan --why` prints after the tables.
+//! The explanations as text, which `tpc plan --why` prints after the tables.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::report::{Size, ThroughReport, WhyReport};
 use crate::format::{printable, span, wrapped};
 use crate::report::kinds;
 
-/// The explanations as text.
+/// Formats the explanations as text.
 pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     let mut out = String::new();
     for w in all {
@@ -44,14 +44,15 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     out
 }
 
-/// The other tensors that a factor runs through: those of the same layer, and how many there are elsewhere.
+/// Describes the other tensors that a factor runs through: at most `SHOWN` of them, and the number of the rest. Tensors of the
+/// same layer come first.
 fn linked_tensors(all: &[ThroughReport], of: &WhyReport) -> String {
     const SHOWN: usize = 8;
     let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();
     if others.is_empty() {
         return "in no other weight or state".to_owned();
     }
-    // The nearest first: tensors of the same layer have the same words before the last ones of their names.
+    // The nearest first: names of tensors of the same layer differ only in their last words.
     let head = of
         .tensor
         .strip_suffix(&kinds::suffix(&of.tensor))
