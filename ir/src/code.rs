@@ -1,7 +1,7 @@
-//! Diagnostic codes: what tpc can report, declared once each.
+//! Diagnostic codes: every code that tpc can report, declared once each.
 //!
 //! A crate declares its codes with [`codes!`](crate::codes), which also collects them into the crate's `CODES`. A
-//! diagnostic refers to the declaration, from which its severity comes; `tpc explain` and the book print it.
+//! diagnostic refers to the declaration and takes its severity from it; `tpc explain` and the book print the declaration.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -35,15 +35,15 @@ pub struct Code {
     pub id: &'static str,
     /// The severity of its diagnostics.
     pub severity: Severity,
-    /// The severity of its harmless cases, where there are any.
+    /// The severity of harmless cases; `None` if every case has the same severity.
     pub milder: Option<Severity>,
     /// One line: the finding, without a full stop.
     pub title: &'static str,
     /// The meaning, and the harm.
     pub doc: &'static str,
-    /// A case of it; empty where the title says it all.
+    /// An example; empty if the title suffices.
     pub example: &'static str,
-    /// The remedy; empty where the diagnostic itself names one.
+    /// The remedy; empty if the diagnostic itself names one.
     pub cure: &'static str,
 }
 
@@ -101,7 +101,7 @@ impl Code {
         }
     }
 
-    /// The documentation in paragraphs: the meaning, then the example and the cure where there are any.
+    /// Returns the documentation in paragraphs: the meaning, then the example and the cure if present.
     pub fn paragraphs(&self) -> Vec<String> {
         let labelled = [("Example", self.example), ("Cure", self.cure)];
         let labelled = labelled.iter().filter(|(_, text)| !text.is_empty());

@@ -20,8 +20,8 @@ pub enum Symbol {
     NCtxSwa,
     /// Sequences of the batch.
     NSeqs,
-    /// Tokens of each sequence of the batch, in graphs with recurrent states. Such graphs have `n_seqs · n_seq_tokens`
-    /// tokens, those of the first sequence first, where others have `n_tokens`.
+    /// Tokens per sequence of the batch, in graphs with recurrent states. The token axis of such graphs has `n_seqs ·
+    /// n_seq_tokens` indices instead of `n_tokens`, ordered by sequence.
     NSeqTokens,
     /// Sequences for which recurrent states have cells.
     NSeqMax,
@@ -112,7 +112,7 @@ impl Monomial {
         Some(Monomial { coeff, powers })
     }
 
-    /// The quotient by a monomial that is not zero; `None` where there is none.
+    /// Returns the quotient by a nonzero monomial; `None` if the division is not exact.
     fn checked_div(&self, by: &Monomial) -> Option<Monomial> {
         if self.coeff % by.coeff != 0 {
             return None;
@@ -226,7 +226,7 @@ impl Dim {
         })
     }
 
-    /// The monomials of a size that is no constant; none of one that is.
+    /// Returns the monomials of a non-constant size; a constant size yields an empty iterator.
     fn symbolic(&self) -> impl Iterator<Item = Monomial> + '_ {
         let (one, several): (Option<Monomial>, &[Monomial]) = match &self.0 {
             Repr::Const(_) => (None, &[]),
@@ -239,7 +239,7 @@ impl Dim {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// A monomial as a size; `None` for a negative constant, and for a coefficient that has no negative.
+    /// Converts a monomial to a size; `None` for a negative constant or the coefficient `i64::MIN`.
     fn from_monomial(t: Monomial) -> Option<Dim> {
         match t {
             Monomial { coeff: 0, .. } => Some(Dim::ZERO),
@@ -251,7 +251,7 @@ impl Dim {
         }
     }
 
-    /// The monomial, where there is one alone and it does not have so large a constant that no coefficient holds it.
+    /// Returns the monomial of a size that consists of one; `None` for a constant beyond `i64::MAX`.
     fn monomial(&self) -> Option<Monomial> {
         match &self.0 {
             Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Monomial {
@@ -269,8 +269,8 @@ impl Dim {
         }
     }
 
-    /// The canonical polynomial of these monomials; `None` when it is a negative constant, has more than [`MAX_MONOMIALS`]
-    /// monomials, or a coefficient that has no negative.
+    /// Returns the canonical polynomial of these monomials. Returns `None` for a negative constant, more than
+    /// [`MAX_MONOMIALS`] monomials, or the coefficient `i64::MIN`.
     fn from_monomials(mut monomials: Vec<Monomial>) -> Option<Dim> {
         monomials.sort_by_key(|t| std::cmp::Reverse(t.powers));
         let mut out: Vec<Monomial> = Vec::with_capacity(monomials.len());
@@ -400,9 +400,10 @@ impl Dim {
         }
     }
 
-    /// True if this size is at most `other` for every batch. Of symbols it is known that `n_outputs` is 0 or more and all
-    /// others are 1 or more, and that `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`, `n_seqs ≤ n_seq_max` and
-    /// `n_outputs ≤ n_tokens`. False where that does not settle it.
+    /// True if this size is at most `other` for every batch; false if the known bounds do not prove it.
+    ///
+    /// The bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`, `n_seqs ≤
+    /// n_seq_max` and `n_outputs ≤ n_tokens`.
     pub fn at_most(&self, other: &Dim) -> bool {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a <= b;
@@ -557,7 +558,7 @@ fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     }
 }
 
-/// `a − b` in the excesses of the symbols; `None` where it is too long or overflows.
+/// Returns `a − b` in the excesses of the symbols; `None` if it is too long or overflows.
 fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<ShiftedPolynomial> {
     let mut out: BTreeMap<[u8; N], i128> = BTreeMap::new();
     for (dim, sign) in [(a, 1), (b, -1)] {

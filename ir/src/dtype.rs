@@ -1,8 +1,8 @@
 //! Element types: every type a GGUF file may name, with its block geometry.
 //!
 //! Source of ids, block lengths and block bytes: the GGUF specification and the `ggml_type` tables of llama.cpp and
-//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0; a block holds [`DType::block_len`] elements in
-//! [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` keep a scale per row beside the blocks
+//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0. A block holds [`DType::block_len`] elements
+//! in [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row to the blocks
 //! ([`DType::row_extra`]).
 
 use std::fmt;
@@ -22,7 +22,8 @@ macro_rules! dtypes {
             /// Every type that llama.cpp has, in the order of its GGUF id.
             pub const ALL: &'static [DType] = &[$(DType::$variant),*];
 
-            /// The types of files that only ik_llama.cpp has, in the order of their GGUF ids. tpc plans them and runs none.
+            /// File types that only ik_llama.cpp supports, in the order of their GGUF ids. tpc plans them but does not
+            /// run them.
             pub const IK: &'static [DType] = &[$(DType::$ik),*];
 
             /// The type a GGUF file means by `id`; `None` for retired and unknown ids.
@@ -54,7 +55,7 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $bytes,)* $(DType::$ik => $ik_bytes,)* }
             }
 
-            /// Bytes of a row beside those of its blocks.
+            /// Returns the bytes of a row in addition to its blocks.
             pub const fn row_extra(self) -> u64 {
                 match self { $(DType::$ik => $extra,)* _ => 0 }
             }
@@ -163,7 +164,7 @@ dtypes! {
 }
 
 impl DType {
-    /// The id by which GGUF files name this type.
+    /// Returns the id of this type in GGUF files.
     pub const fn gguf_id(self) -> u32 {
         self as u32
     }
@@ -173,8 +174,8 @@ impl DType {
         self.block_len() > 1
     }
 
-    /// The fewest elements along axis 0 that a device may store apart from their neighbours, where it takes blocks to
-    /// pieces: 32 of a longer block, each with the scales that it has in the block. A block of 64 stays whole.
+    /// Returns the storage unit along axis 0, in elements, on a device that repacks blocks: 32 for longer blocks, each
+    /// with its scales from the block. A block of up to 64 elements stays whole.
     pub const fn granule(self) -> u64 {
         match self.block_len() {
             len @ 0..=64 => len,
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(DType::F64.bytes(u64::MAX), None);
     }
 
-    /// By the bits per weight that `ik_llama.cpp` states: 4.25 for iq4_ks, of which the scale of a row is a part beside.
+    /// Compares with the bits per weight that `ik_llama.cpp` states: 4.25 for iq4_ks, plus the scale of each row.
     #[test]
     fn rows_may_have_bytes_beside_blocks() {
         let row = 136 * 7168 / 256 + 4;

@@ -12,15 +12,15 @@ pub const MAX_LAYER: u32 = u16::MAX as u32;
 /// The record of a value in a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueData {
-    /// A name for people; may be empty, need not be unique, decides nothing.
+    /// A name for display. It may be empty or repeated, and has no effect.
     pub name: String,
     /// Type over all devices of its place.
     pub ty: TensorType,
-    /// Where it lives.
+    /// The place that holds the value.
     pub place: Place,
     /// How the devices of its place divide it.
     pub sharding: Sharding,
-    /// The instruction that defines it, and which of its results it is.
+    /// The instruction that defines it, and the number of the result.
     pub def: (Inst, usize),
 }
 
@@ -86,7 +86,7 @@ impl Graph {
         }
     }
 
-    /// Makes room for so many more values and instructions.
+    /// Reserves capacity for additional values and instructions.
     pub fn reserve(&mut self, values: usize, insts: usize) {
         self.values.reserve(values);
         self.insts.reserve(insts);
@@ -213,10 +213,11 @@ impl Graph {
         inst
     }
 
-    /// Drops the instructions for which `keep` is false, with their results. The others keep their order and get new numbers.
+    /// Drops the instructions for which `keep` is false, with their results. The others keep their order and get new
+    /// numbers.
     ///
     /// # Panics
-    /// When something that stays reads a value that is dropped.
+    /// Panics if a remaining instruction or output reads a dropped value.
     pub fn retain(&mut self, keep: impl Fn(Inst) -> bool) {
         let mut map: Vec<Option<Value>> = vec![None; self.values.len()];
         let kept = self.values().filter(|(_, v)| keep(v.def.0));

@@ -18,7 +18,7 @@ impl Interval {
         }
     }
 
-    /// The index behind the last; 2^64 − 1 where it would be beyond.
+    /// The index after the last; `u64::MAX` on overflow.
     pub const fn end(self) -> u64 {
         self.start.saturating_add(self.len)
     }

@@ -11,7 +11,7 @@ pub trait Sizes {
     /// The sizes of a value.
     fn dims(&self, v: Value) -> [Dim; RANK];
 
-    /// The index along `axis` of `v` at which the `len` indices begin that begin at `start` so far.
+    /// Returns the new start, along `axis` of `v`, of the `len` indices that start at `start` now.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 

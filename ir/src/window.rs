@@ -1,4 +1,4 @@
-//! Attention windows: the part of the past to which a layer attends.
+//! Attention windows: the part of the past that a layer attends to.
 
 /// The tokens of its sequence that a token sees in a layer with a window: itself, and some of the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

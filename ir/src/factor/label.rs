@@ -11,7 +11,7 @@ pub enum Label {
     Whole,
     /// Split by this class.
     Split(ClassRef),
-    /// A minor part of a factor split by this class, right behind the major part `class / div`.
+    /// A minor part of a factor split by this class, directly after the major part `class / div`.
     Minor(ClassRef),
 }
 

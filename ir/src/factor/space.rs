@@ -57,7 +57,7 @@ impl Space {
         Space::default()
     }
 
-    /// An empty space that refines nothing further once it has visited `most` factors.
+    /// Returns an empty space that stops refining after visiting `most` factors.
     pub fn with_limit(most: u64) -> Space {
         Space {
             most_work: Some(most),
@@ -93,7 +93,7 @@ impl Space {
         Var(u32::try_from(self.vars.len() - 1).expect("invariant: fewer than 2^32 factors"))
     }
 
-    /// A new leaf of which nothing is known.
+    /// Adds a leaf of this size with the label [`Label::Free`].
     pub fn leaf(&mut self, size: Dim) -> Var {
         self.make(size, Node::Leaf(Label::Free))
     }
@@ -136,8 +136,8 @@ impl Space {
         v
     }
 
-    /// Points every variable at the one that stands for it, so that [`Self::find`] takes one step rather than as many
-    /// as a model has layers.
+    /// Points every variable at its representative, to shorten the chains that [`Self::find`] follows. Without it, a
+    /// chain may be as long as the model has layers.
     pub fn compress(&mut self) {
         for i in 0..self.vars.len() {
             let mut v = Var(u32::try_from(i).expect("invariant: fewer than 2^32 factors"));
@@ -213,7 +213,7 @@ impl Space {
         }
     }
 
-    /// Runs `f` one level deeper; fails where the nesting is too deep.
+    /// Runs `f` one level deeper; fails if the nesting exceeds the maximum depth.
     pub(super) fn with_depth_limit<T>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<T, UnifyError>,

@@ -45,7 +45,7 @@ impl Space {
         }
     }
 
-    /// The segments of a sum, nested sums flattened; `None` when `v` is no sum.
+    /// Returns the segments of a sum with nested sums flattened; `None` if `v` is not a sum.
     pub fn segments(&self, v: Var) -> Option<Vec<Var>> {
         let v = self.find(v);
         let Node::Sum(_) = &self.vars[v.index()].node else {
@@ -56,16 +56,16 @@ impl Space {
         Some(out)
     }
 
-    /// The number of [segments](Self::segments) of a sum; 1 when `v` is no sum.
+    /// Returns the number of [segments](Self::segments) of a sum; 1 if `v` is not a sum.
     fn segment_count(&self, v: Var) -> usize {
         let mut n = 0;
         self.each_segment(v, &mut |_| n += 1);
         n
     }
 
-    /// Visits the segments of `v`, nested sums flattened, in order; `v` itself when it is no sum.
+    /// Visits the segments of `v` in order, with nested sums flattened; visits `v` itself if it is not a sum.
     fn each_segment(&self, v: Var, visit: &mut dyn FnMut(Var)) {
-        // What is still to be visited, the next one last: a chain of sums is as deep as it is long.
+        // The variables still to visit, the next one last. An explicit stack: a chain of sums is as deep as it is long.
         let mut open = vec![self.find(v)];
         while let Some(v) = open.pop() {
             match &self.vars[v.index()].node {
@@ -75,7 +75,8 @@ impl Space {
         }
     }
 
-    /// The factor of a product of one factor and any number of ones; `v` itself when it has several factors, or none.
+    /// Returns the factor of a product of one factor and any number of ones. Returns `v` itself for any other number of
+    /// factors.
     fn only_factor(&self, v: Var) -> Var {
         let v = self.find(v);
         match &self.vars[v.index()].node {
@@ -114,7 +115,7 @@ impl Space {
 
     /// The leaves below `v`, in order.
     pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
-        // What is still to be visited, the next one last: a chain of sums is as deep as it is long.
+        // The variables still to visit, the next one last. An explicit stack: a chain of sums is as deep as it is long.
         let mut open = vec![v];
         while let Some(v) = open.pop() {
             let v = self.find(v);

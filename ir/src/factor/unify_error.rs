@@ -41,7 +41,7 @@ pub enum UnifyError {
     /// The limit of visited factors is reached: no more are refined.
     #[error("more factors than may be looked at")]
     Work,
-    /// The trees nest deeper than those of any model.
+    /// The trees nest deeper than in any model.
     #[error("factor trees nest too deeply")]
     Depth,
 }

@@ -100,7 +100,7 @@ pub enum AttrError {
         /// The kind of value that the op takes.
         expected: &'static str,
     },
-    /// The op has no such attribute.
+    /// The op does not have this attribute.
     #[error("unknown attribute `{0}`")]
     Unknown(String),
 }

@@ -188,7 +188,7 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
 pub struct ReduceScatter {
     /// The axis.
     pub axis: u64,
-    /// Indices per participant; empty on a group's value, where the result's sharding states them.
+    /// Indices per participant; empty for a value on a group, since the result's sharding states them.
     pub counts: Vec<u64>,
 }
 
@@ -251,7 +251,7 @@ pub struct AllToAll {
     pub cut: u64,
     /// The axis that becomes whole.
     pub join: u64,
-    /// Indices along `cut` per participant; empty on a group's value, where the result's sharding states them.
+    /// Indices along `cut` per participant; empty for a value on a group, since the result's sharding states them.
     pub counts: Vec<u64>,
 }
 

@@ -18,7 +18,7 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];
 
-    /// The category by which passes treat ops alike. It settles in whose memory the result lies.
+    /// The category, which decides how passes treat the op and whether the result shares an operand's memory.
     const CATEGORY: OpCategory;
 
     /// The name that this instance prints with; one of [`Self::NAMES`].
@@ -46,13 +46,13 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
 
-    /// The axes along which query heads meet KV heads. An op whose indices meet one by one has none.
+    /// Returns the axes along which query heads are grouped by KV head. The default is for ops without such groups.
     fn head_groupings(&self) -> &'static [HeadGrouping] {
         &[]
     }
 
-    /// The arithmetic and the memory traffic on one device. An op whose data a transfer moves, or that shares memory
-    /// with an operand, has none.
+    /// Returns the arithmetic and the memory traffic on one device. The work is zero if a transfer moves the op's data or
+    /// the result shares an operand's memory.
     fn work(&self, on: &dyn Extents) -> Work;
 
     /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
@@ -61,6 +61,6 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// The op of a graph whose tensors have other sizes.
     fn resize(&self, to: &dyn NewSizes) -> Self;
 
-    /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+    /// Returns the op with `f` applied to every size among its attributes; `None` if `f` returns `None`.
     fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self>;
 }

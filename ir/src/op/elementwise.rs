@@ -191,10 +191,10 @@ kinds! {
     }
 }
 
-/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` meets index `i mod n` of the
-/// `n` indices of `b`.
+/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` uses index `i mod n` of the `n`
+/// indices of `b`.
 ///
-/// Operands: `a`, any shape; `b`, whose sizes divide those of `a`; result as `a`.
+/// Operands: `a`, any shape; `b`, whose sizes divide the sizes of `a`. The result has the shape of `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
     /// The function.
@@ -297,7 +297,7 @@ impl OpDef for Scale {
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         let rule = Rule::pointwise();
-        // Nothing times infinity is not nothing.
+        // Zero times infinity is NaN.
         if self.bias == 0.0 && self.scale.is_finite() {
             rule.linear(Linearity::Joint).zero()
         } else {

@@ -1,7 +1,8 @@
-//! Head groups: indices of one operand that meet those of another in groups of equal size.
+//! Head groups: groups of query indices that each use one KV index.
 //!
-//! The words are those of grouped-query attention: each KV head serves a group of query heads. The same holds of the
-//! batches of a matrix product (the right operand's are the queries) and of the heads and groups of a scan.
+//! The terms come from grouped-query attention, in which each KV head serves a group of query heads. The same grouping
+//! holds for the batches of a matrix product, whose right operand has the queries, and for the heads and groups of a
+//! scan.
 
 use crate::interval::Interval;
 
@@ -19,7 +20,7 @@ pub struct HeadGrouping {
     pub results: &'static [usize],
 }
 
-/// A run of a device's KV heads, each of which serves equally many of its query heads.
+/// A run of a device's KV heads that each serve the same number of its query heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGroups {
     /// Local indices of the query heads.
@@ -82,8 +83,8 @@ fn join_runs(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
     out.into_iter().map(|(run, _)| run).collect()
 }
 
-/// Appends `count` KV heads from the local index `at` on, each with `each` query heads, from the local index `first`
-/// on. The first of these KV heads may be the one that the last run ends with, of which this is a further part.
+/// Appends `count` KV heads from local index `at`, each with `each` query heads from local index `first`. If the last run
+/// ends with the first of these KV heads, this run holds more of that head's queries.
 fn append(out: &mut Vec<(HeadGroups, u64)>, first: u64, at: u64, each: u64, count: u64) {
     let run = |first, at, each, count| {
         let query = Interval {

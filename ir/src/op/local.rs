@@ -1,4 +1,4 @@
-//! One instruction as one device sees it, from which the op of that device follows.
+//! One instruction from the view of one device; the op of that device is derived from it.
 
 use super::rule::Slot;
 use crate::dims::Dim;
@@ -43,7 +43,7 @@ impl<'a> LocalCtx<'a> {
         t.sharding.local_type(t.ty, self.classes, self.rank)
     }
 
-    /// The global indices along an axis that this device holds; `None` where the size is symbolic.
+    /// Returns the global indices along an axis that this device holds; `None` if the size is symbolic.
     pub fn intervals(&self, slot: Slot, axis: usize) -> Option<Vec<Interval>> {
         let t = self.tensor(slot);
         t.sharding
@@ -65,10 +65,10 @@ impl<'a> LocalCtx<'a> {
         ))
     }
 
-    /// The window of this device along a split axis: the interval of global indices of which it is the primary owner,
-    /// and for which it answers when an index selects along the axis.
+    /// Returns the window of this device along a split axis: the interval of global indices that it owns as the primary
+    /// owner. The device serves these indices if an operand selects along the axis.
     ///
-    /// `Some(None)` where the axis is whole; `None` where the device's indices are not one interval.
+    /// Returns `Some(None)` if the axis is whole, and `None` if the device's indices are not one interval.
     pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Interval>> {
         let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
             return Some(None);

@@ -13,7 +13,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The norm by which a row is divided.
+/// The divisor of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NormKind {
     /// `x / √(mean(x²) + eps)`

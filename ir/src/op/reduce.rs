@@ -62,7 +62,7 @@ impl OpDef for Sum {
 
 /// The sum of every row divided by `n`.
 ///
-/// Operand: `x: [row, …]`, where a device may hold part of a row; result `[1, …]`.
+/// Operand: `x: [row, …]`; a device may hold part of a row. Result: `[1, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mean {
     /// Elements of a whole row.

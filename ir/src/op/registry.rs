@@ -71,7 +71,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
 
-            /// The category by which passes treat ops alike.
+            /// Returns the category, by which passes treat several ops in the same way.
             pub const fn category(&self) -> OpCategory {
                 match self { $(Op::$variant(_) => <$variant as OpDef>::CATEGORY,)* }
             }
@@ -214,12 +214,12 @@ impl Op {
         matches!(self.category(), OpCategory::Product)
     }
 
-    /// True if the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op only moves data: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(&self) -> bool {
         self.category().is_movement()
     }
 
-    /// The operand in whose memory the result lies, as a view or an update in place.
+    /// Returns the operand that shares its memory with the result, as a view or an update in place.
     pub const fn aliases(&self) -> Option<usize> {
         self.category().aliases()
     }
@@ -233,7 +233,7 @@ impl Op {
         }
     }
 
-    /// Rows of the op's result, whose elements have that type, begin and end at multiples of so many elements.
+    /// Returns the alignment, in elements, of the bounds of the result's rows if its elements have type `dtype`.
     pub fn row_granule(&self, dtype: DType) -> u64 {
         match self {
             Op::Weight(w) => w.row_granule(dtype),

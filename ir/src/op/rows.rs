@@ -178,7 +178,7 @@ impl OpDef for SetRows {
 /// Operands: `dst`, any shape; `src`, the same but shorter along `axis`; result as `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetSlice {
-    /// The axis along which the slice lies.
+    /// The axis of the slice.
     pub axis: u64,
     /// Its first index.
     pub start: Dim,
@@ -218,7 +218,7 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// The slice is a segment of the axis; the axis is whole where a size is known only at run time.
+    /// The slice is a segment of the axis; the axis is whole if a size is known only at run time.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

@@ -64,9 +64,10 @@ pub enum Role {
 /// The way in which an unreduced sum among the operands passes through an op.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Linearity {
-    /// It does not pass: the sum is reduced first.
+    /// The op requires reduced operands.
     Opaque,
-    /// The op is linear in all operands taken together (views, concatenation): all are unreduced, or none is.
+    /// The op is linear in all operands taken together (views, concatenation): either all are unreduced, or all are
+    /// reduced.
     Joint,
     /// The result is the sum or difference of the operands: a whole operand counts on one device only.
     Additive,
@@ -83,7 +84,7 @@ pub struct Rule {
     pub equations: Vec<(Expr, Expr)>,
     /// Roles of factors.
     pub roles: Vec<(Role, Expr)>,
-    /// The way in which an unreduced sum passes.
+    /// The way in which an unreduced sum passes through the op.
     pub linearity: Linearity,
     /// True if zero rows of the operands give zero rows of the result, so that owner-masked rows stay owner-masked.
     pub keeps_zero: bool,
@@ -100,12 +101,12 @@ impl Rule {
         }
     }
 
-    /// A rule by which the first result has the axes of operand 0.
+    /// Returns a rule that gives the first result the axes of operand 0.
     pub fn pointwise() -> Rule {
         Rule::opaque().same(0, &[0, 1, 2, 3])
     }
 
-    /// Adds: these axes of `operand` are those of the first result.
+    /// Equates these axes of `operand` with the same axes of the first result.
     #[must_use]
     pub fn same(mut self, operand: usize, axes: &[usize]) -> Rule {
         self.equations

@@ -56,12 +56,12 @@ pub enum TypeError {
     /// A size does not fit 64 bits.
     #[error("the number of elements overflows")]
     Overflow,
-    /// A parameter for which the op is not defined.
+    /// A parameter outside the op's domain.
     #[error("`{name}` must be {expected}")]
     Parameter {
         /// The parameter.
         name: &'static str,
-        /// The values that the op takes.
+        /// The valid values.
         expected: &'static str,
     },
 }

@@ -13,7 +13,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// No work: the op moves nothing and computes nothing, or its time is counted as a transfer.
+    /// No work: the op is free, or its time is counted as a transfer.
     pub const NONE: Work = Work {
         flops: 0.0,
         bytes: 0.0,
@@ -34,7 +34,7 @@ pub trait Extents {
     /// The element type.
     fn dtype(&self, slot: Slot) -> DType;
 
-    /// Indices along an axis over all devices; `None` where the batch does not settle the size.
+    /// Returns the indices along an axis over all devices; `None` if the batch does not determine the size.
     fn size(&self, slot: Slot, axis: usize) -> Option<u64>;
 
     /// Elements on this device.
@@ -46,8 +46,8 @@ pub trait Extents {
     /// Bytes that this device stores of an operand that is a weight.
     fn stored_bytes(&self, operand: usize) -> f64;
 
-    /// The expected load of the busiest device when so many draws fall on experts, and the experts of this device,
-    /// where the experts along axis 2 of operand 0 are split.
+    /// Returns the expected load of the busiest device for `draws` draws of experts, and the experts of this device.
+    /// Returns `None` unless the experts, along axis 2 of operand 0, are split.
     fn expert_load(&self, draws: f64) -> Option<ExpertShare>;
 }
 

@@ -4,7 +4,7 @@ use super::storage_format::StorageFormat;
 use crate::entity::Arena;
 use crate::place::Place;
 
-/// Every buffer begins at a multiple of so many bytes, those of the widest element that every device loads at once.
+/// The alignment of every buffer in bytes: the widest element that every device loads at once.
 pub const ALIGNMENT: u64 = 16;
 
 /// The content of an arena.
@@ -53,7 +53,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The byte behind the last.
+    /// Returns the offset after the last byte.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
@@ -71,12 +71,12 @@ pub struct BufferData {
     pub arena: Arena,
     /// How it is stored; [`StorageFormat::FILE`] for all but weights.
     pub format: StorageFormat,
-    /// Where it lies: for work, one range per shape of batches; otherwise one.
+    /// Its byte ranges: one per batch shape for work arenas, otherwise one.
     pub extents: Vec<Extent>,
 }
 
 impl BufferData {
-    /// Where it lies for batches of a shape.
+    /// Returns its byte range for batches of a shape.
     pub fn extent(&self, shape: usize) -> Extent {
         let of = self.extents.get(shape).or(self.extents.first());
         of.copied().unwrap_or(Extent {

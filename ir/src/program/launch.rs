@@ -6,13 +6,13 @@ use crate::place::Place;
 /// The work of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The instructions that it covers, in program order: what they compute is its meaning. The first may be a collective: then every
-    /// participant runs the launch, with what follows at its place, and none goes on before all have.
+    /// The instructions that it covers, in program order; the launch computes them. The first may be a collective. Then
+    /// every participant runs the launch with the instructions at its place, and each waits for all participants.
     Compute(Vec<Inst>),
-    /// A copy: the place reads the memory of the operand's place. Or a collective: every participant runs the launch, none
-    /// goes on before all have.
+    /// A copy, in which the place reads the memory of the operand's place; or a collective. Every participant of a
+    /// collective runs the launch and waits for all participants.
     Transfer(Inst),
-    /// The new content of a state, which lies elsewhere, is written to the state's memory: the output of that number.
+    /// Copies a state's new content from another buffer to the state's memory. The number selects the output.
     Store(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Layouts: where in a buffer the elements of a value lie.
+//! Layouts: the positions of a value's elements in a buffer.
 
 use crate::dims::{Bindings, Dim};
 use crate::dtype::DType;
@@ -6,17 +6,17 @@ use crate::entity::Buffer;
 use crate::op::{Op, axis_index};
 use crate::types::{RANK, TensorType};
 
-/// Where a value lies.
+/// The buffer and the layout of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The buffer.
     pub buffer: Buffer,
-    /// Its place in the buffer.
+    /// The positions of its elements in the buffer.
     pub layout: Layout,
 }
 
-/// Where in a buffer the elements of a value lie: element `i` at `offset + Σ i[axis]·strides[axis]`, where the index of axis
-/// 0 counts blocks.
+/// The positions of a value's elements in a buffer. Element `i` is at `offset + Σ i[axis]·strides[axis]`; the index of
+/// axis 0 counts blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes from the start of the buffer to the first element.
@@ -56,8 +56,8 @@ impl Layout {
         })
     }
 
-    /// The layout of `op`'s result as a view of an operand of that type and layout; `None` where it is no view, or where
-    /// the elements do not lie at regular distances.
+    /// Returns the layout of `op`'s result as a view of an operand of that type and layout. Returns `None` if the op is
+    /// not a view or the elements are not evenly spaced.
     pub fn view(&self, op: &Op, operand: &TensorType, result: &TensorType) -> Option<Layout> {
         match op {
             Op::Permute(op) => {
@@ -121,7 +121,7 @@ impl Layout {
         if run.is_some() || runs.next().is_some() {
             return None;
         }
-        // Strides of axes of one index are those of a dense tensor, so that equal layouts are equal.
+        // Axes of one index get the strides of a dense tensor, so that equal layouts compare equal.
         for axis in 1..RANK {
             if result.dims[axis].is_one() {
                 let below = match axis {
@@ -157,8 +157,8 @@ impl Layout {
         Some(out)
     }
 
-    /// The bytes from the start of the buffer to the end of the last element, for the largest batch of a shape; 0 where there
-    /// is no element, `None` on overflow.
+    /// Returns the bytes from the start of the buffer to the end of the last element, for the largest batch of a shape.
+    /// Returns 0 for an empty value, and `None` on overflow.
     pub fn span_bytes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);
@@ -186,8 +186,8 @@ impl Layout {
         Some(end)
     }
 
-    /// A bound on the reach as one polynomial, in which axes that depend on one another are bounded together: `n_seqs` times
-    /// `n_seq_tokens` is at most `n_tokens`, whatever each may be.
+    /// Returns a bound on the span as one polynomial, which bounds dependent axes together: `n_seqs` times `n_seq_tokens`
+    /// is at most `n_tokens`.
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
@@ -205,7 +205,7 @@ impl Layout {
         end.upper_bound(most)
     }
 
-    /// The layout for one batch; `None` where a size has no value.
+    /// Returns the layout for one batch; `None` if a size cannot be evaluated.
     pub fn locate(&self, ty: &TensorType, sizes: &Bindings) -> Option<BatchLayout> {
         let mut out = BatchLayout {
             offset: self.offset.eval(sizes)?,
@@ -242,7 +242,7 @@ impl Run {
         self.bytes(&self.taken, dtype)
     }
 
-    /// Bytes from its first element to the one behind its last.
+    /// Returns the bytes from its first element to the end of its last.
     fn end_offset(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.size, dtype)
     }
@@ -255,7 +255,7 @@ impl Run {
     }
 }
 
-/// The number of blocks of so many elements; `None` where they are not whole blocks.
+/// Returns the number of blocks in `elements`; `None` if the elements are not whole blocks.
 fn blocks(elements: &Dim, dtype: DType) -> Option<Dim> {
     elements.checked_div(&Dim::constant(dtype.block_len()))
 }

@@ -8,11 +8,11 @@ use crate::place::Place;
 pub enum Step {
     /// A launch runs to its end. A collective waits until all its participants are there, and ends on all at once.
     Launch(Launch),
-    /// The queue waits until another queue of the phase has done so many of its steps.
+    /// The queue waits until another queue of the phase has completed this number of steps.
     Wait {
         /// The other queue, by its position in the phase.
         queue: usize,
-        /// The number of its steps.
+        /// The number of completed steps.
         steps: usize,
     },
 }

@@ -33,7 +33,7 @@ impl StorageFormat {
         }
     }
 
-    /// The fewest elements along axis 0 of a weight of a type that it stores apart from their neighbours.
+    /// Returns the smallest separately stored part of a weight of type `dtype`, in elements along axis 0.
     pub const fn granule(self, dtype: DType) -> u64 {
         match self.splits_blocks {
             true => dtype.granule(),

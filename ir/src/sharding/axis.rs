@@ -30,7 +30,7 @@ pub fn total_len(runs: &[Interval]) -> u64 {
     runs.iter().map(|r| r.len).sum()
 }
 
-/// The runs widened to whole blocks of `block` indices, merged where they meet.
+/// Widens the runs to whole blocks of `block` indices and merges runs that touch.
 pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in runs.iter().filter(|r| r.len > 0) {
@@ -125,8 +125,8 @@ impl AxisTree {
         }
     }
 
-    /// The global indices on the device of rank `rank`, ascending; `None` where a size is symbolic, or where they are
-    /// more than [`MAX_INTERVALS`] runs.
+    /// Returns the global indices on the device of rank `rank` in ascending order. Returns `None` if a size is symbolic
+    /// or there are more than [`MAX_INTERVALS`] runs.
     pub fn intervals(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
@@ -187,8 +187,8 @@ impl AxisTree {
         Some(out)
     }
 
-    /// The most runs that a device's part may have, by the tree's form alone. A minor factor that is split has its runs
-    /// in each index of those before it.
+    /// Returns the maximum number of runs in a device's part, by the tree's form alone. A split minor factor repeats its
+    /// runs for each index of the factors before it.
     pub fn most_runs(&self) -> u64 {
         match self {
             AxisTree::Leaf { .. } => 1,
@@ -285,8 +285,8 @@ impl AxisTree {
     }
 }
 
-/// `c0*128 + 64`: a split leaf is its class, with `:size` where the class is a reference to a part; other leaves
-/// are sizes. Products bind tighter than sums.
+/// `c0*128 + 64`: a split leaf prints as its class, with `:size` if it refers to a part of the class. Other leaves print
+/// as sizes. Products bind tighter than sums.
 impl fmt::Display for AxisTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>,

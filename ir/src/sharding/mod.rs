@@ -17,10 +17,10 @@ use crate::entity::Class;
 use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
-/// True if what the devices hold must still be combined by a sum.
+/// The pending sum over the devices' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreduced {
-    /// Nothing is pending.
+    /// No pending sum.
     None,
     /// The value is the sum over the group's devices.
     Partial,
@@ -32,7 +32,7 @@ pub enum Unreduced {
 /// [`Sharding::mirrored`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
-    /// Per axis, the factor tree with its split leaves; `None` where no leaf of the axis is split.
+    /// Per axis, the factor tree with its split leaves; `None` if the axis is not split.
     pub axes: [Option<Box<AxisTree>>; RANK],
     /// True if a sum over the devices is pending. Never together with a split axis.
     pub unreduced: Unreduced,
@@ -66,7 +66,7 @@ impl Sharding {
         }
     }
 
-    /// Split by these trees; axes whose tree has no split leaf count as whole.
+    /// Returns the sharding with these trees; axes without a split leaf count as whole.
     pub fn split(axes: [AxisTree; RANK]) -> Sharding {
         Sharding {
             axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplify()))),
@@ -101,7 +101,7 @@ impl Sharding {
         }
     }
 
-    /// The tree of an axis of that size; one whole leaf where the axis is not split.
+    /// Returns the tree of an axis of that size: one whole leaf if the axis is not split.
     pub fn tree(&self, axis: usize, size: &Dim) -> AxisTree {
         self.axes[axis]
             .as_deref()
@@ -109,7 +109,7 @@ impl Sharding {
             .unwrap_or_else(|| AxisTree::whole(size.clone()))
     }
 
-    /// The type of what the device of rank `rank` stores.
+    /// Returns the type of the local tensor on the device of rank `rank`.
     pub fn local_type(
         &self,
         ty: &TensorType,

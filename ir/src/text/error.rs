@@ -15,7 +15,7 @@ pub const MAX_TEXT: usize = 256 << 20;
 pub struct ParseError {
     /// The defect.
     pub kind: ParseErrorKind,
-    /// Where.
+    /// The position in the text.
     pub span: Span,
 }
 

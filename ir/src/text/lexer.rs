@@ -54,10 +54,10 @@ impl<'a> Lexer<'a> {
         self.line.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// The next token and where it stands.
+    /// Returns the next token and its span.
     ///
     /// # Errors
-    /// Unknown characters, open quotes and malformed numbers.
+    /// Returns an error for an unknown character, an unclosed quote or a malformed number.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         self.skip(|b| matches!(b, b' ' | b'\t' | b'\r'));
         let start = self.at;

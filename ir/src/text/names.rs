@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// The number in a handle of this kind; `None` when `word` is none. Numbers beyond 64 bits are no handles.
+    /// Returns the number in a handle of this kind; `None` if `word` is not such a handle or the number exceeds 64 bits.
     pub(crate) fn number(self, word: &str) -> Option<u64> {
         let digits = word.strip_prefix(self.prefix())?;
         let numeric = digits.bytes().all(|b| b.is_ascii_digit());

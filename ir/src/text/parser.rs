@@ -6,7 +6,7 @@ use super::names::{Kind, Names, Referent};
 use super::spans::{Span, Spans};
 use crate::graph::Graph;
 
-/// Errors after which parsing stops.
+/// The number of errors that stops parsing.
 pub const MAX_ERRORS: usize = 20;
 
 /// Brackets that may be open at once in a tree or an attribute.
@@ -31,12 +31,12 @@ pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
 
-/// The statements of a text that has more than a graph: given the first word of a line and where it stands, which remain to
-/// be read, reads the line; false where no statement begins so.
+/// The parser of statements after a graph. Given the first word of a line and its span, it reads the rest of the line. It
+/// returns false if the word does not begin a statement.
 pub(crate) type Statements<'a, 's> =
     &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
 
-/// [`parse`] of a text that has other statements beside those of its graph.
+/// [`parse`] for a text with statements in addition to its graph.
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what a rejected line would have defined, so that its uses are not reported as well.
+    /// Records the handles that a rejected line defines, so that their uses are not reported as well.
     fn reject_definitions(&mut self) {
         loop {
             match self.next() {
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
                         }
                     }
                 }
-                // An open quote takes the rest of the line; after other defects the lexer goes on behind them.
+                // An unclosed quote takes the rest of the line; after other defects the lexer continues.
                 Ok(_) | Err(_) => {}
             }
         }

@@ -18,7 +18,7 @@ fn error(defect: &'static str, span: Span) -> ParseError {
 }
 
 impl Parser<'_> {
-    /// A sharding; nothing is mirrored.
+    /// Parses a sharding; an empty text means mirrored.
     pub(super) fn sharding(&mut self) -> Result<Sharding, ParseError> {
         let mut out = Sharding::mirrored();
         while let (Token::Word(word), span) = self.peek()? {

@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Appends an instruction, when none of its results is defined already.
+    /// Appends an instruction if none of its results is defined already.
     fn push(
         &mut self,
         op: Op,

@@ -377,7 +377,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// True if shardings cannot be checked where this is violated: the rules of ops and the ranges of classes rely on it.
+    /// True if this violation prevents the checks of shardings: the rules of ops and the ranges of classes rely on it.
     pub(super) const fn blocks_rule_checks(&self) -> bool {
         !matches!(
             self,

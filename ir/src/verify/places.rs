@@ -1,4 +1,4 @@
-//! Where operands and results are.
+//! The places of operands and results.
 
 use std::collections::HashSet;
 

@@ -55,7 +55,7 @@ fn a_sound_graph_is_verified() {
     assert_eq!(verify(&g), Ok(()));
 }
 
-/// The codes with which a graph is not of a stage.
+/// Returns the codes that a graph violates at stage `S`.
 fn of_stage<S: Stage>(g: &Graph) -> Vec<&'static str> {
     let violations = Verified::<S>::new(g.clone()).err();
     let errors = violations.into_iter().flat_map(|v| v.errors);

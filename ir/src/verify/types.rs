@@ -140,7 +140,7 @@ fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
 
-/// The type of an input in a batch of so many tokens.
+/// Returns the type of an input in a batch of `tokens` tokens.
 fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     let row = |dtype, n: &Dim| Some(TensorType::new(dtype, [n.clone()]));
     let mask = |n: Symbol| Some(TensorType::new(DType::F32, [n.into(), tokens.clone()]));
@@ -201,7 +201,7 @@ fn check_parts(
             // Disjoint ranges below 2^64 have fewer than 2^64 indices.
             count += r.len;
         }
-        // An axis whose size is known at run time only is whole, and has no runs.
+        // An axis whose size is known only at run time is whole, with an empty list of runs.
         let is_whole = runs.is_empty() && size.as_const().is_none();
         if *size != count && !is_whole {
             return Err(PartsDefect::Count { axis });
@@ -235,18 +235,18 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
-/// True if an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
-/// whole.
+/// True if an op can read an operand of this type. An op reads quantised elements only if it decodes their blocks or
+/// moves them whole.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
-/// The ways in which an op meets the blocks of a quantised operand.
+/// The ways in which an op accesses the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockAccess {
     /// It decodes them, or moves them whole.
     Read,
-    /// It would tear them apart. Sizes that are no whole blocks are TPC0239.
+    /// It would cut blocks apart. TPC0239 covers sizes that are not whole blocks.
     Cut,
     /// It reads plain elements only.
     Unread,

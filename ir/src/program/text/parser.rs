@@ -38,10 +38,10 @@ impl ParsedProgram {
         &self.graph
     }
 
-    /// The program; not verified but for its graph.
+    /// Returns the program with its graph verified; the rest is unverified.
     ///
     /// # Errors
-    /// The violations of the graph, which is no graph of programs.
+    /// Returns the violations if the graph is not at the stage of programs.
     pub fn program(self) -> Result<Program, Violations> {
         Ok(Program {
             graph: Verified::<stage::Programs>::new(self.graph)?,
@@ -55,13 +55,13 @@ impl ParsedProgram {
     }
 }
 
-/// Reads a program from its text form, described in [the module](super). Its buffers may have these storage formats and that
-/// of the file.
+/// Reads a program from its text form, described in [the module](super). Its buffers may use these storage formats and
+/// the file's format.
 ///
 /// Takes time and memory linear in the length of the text.
 ///
 /// # Errors
-/// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+/// Returns the defects in the order of their lines, at most one per line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec<ParseError>> {
     let mut lines = Lines {
         formats: formats.to_vec(),
@@ -115,7 +115,7 @@ struct UnresolvedWait {
 /// The statements read so far.
 #[derive(Default)]
 struct Lines {
-    /// The storage formats that buffers may have, beside that of the file.
+    /// The storage formats that buffers may have in addition to the file's format.
     formats: Vec<StorageFormat>,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,

@@ -21,7 +21,8 @@ pub struct PrintedProgram {
     pub spans: Spans,
 }
 
-/// Prints a program, valid or not, in the form that [`parse`](super::parse()) reads. What refers to nothing does not parse.
+/// Prints a program, valid or not, in the form that [`parse`](super::parse()) reads. Text with a dangling handle does not
+/// parse.
 pub fn print(program: &Program) -> PrintedProgram {
     let mut p = Lines {
         printer: Printer::default(),

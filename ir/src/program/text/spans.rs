@@ -1,4 +1,4 @@
-//! Where the parts of a program stand in its text.
+//! The positions of a program's parts in its text.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Part {
     Arena(Arena),
     /// A buffer.
     Buffer(Buffer),
-    /// The home of a value; the value itself where it has none.
+    /// The home of a value; the value itself if it does not have a home.
     Home(Value),
     /// A launch.
     Launch(Launch),
@@ -63,7 +63,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Where a part stands; `None` for one of another program.
+    /// Returns the span of a part; `None` if the program does not have the part.
     pub fn get(&self, part: Part) -> Option<Span> {
         match part {
             Part::Graph(e) => self.graph.get(e),

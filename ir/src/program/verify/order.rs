@@ -21,7 +21,7 @@ impl Clock {
         self.0.get(done.queue).is_some_and(|&n| n > done.step)
     }
 
-    /// Learns what another clock knows.
+    /// Joins another clock: takes the maximum per queue.
     pub(super) fn join(&mut self, other: &Clock) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a = (*a).max(*b);

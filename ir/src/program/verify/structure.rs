@@ -140,7 +140,7 @@ fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// A computation has one place, or those of the one collective that it covers first.
+/// Checks that a computation has one place, or the places of the collective that it covers first.
 fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), String> {
     let graph = &program.graph;
     if insts.is_empty() || insts.windows(2).any(|w| w[0] >= w[1]) {

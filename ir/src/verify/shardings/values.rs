@@ -1,4 +1,4 @@
-//! The sharding of one value: its trees, its storage granule, and what each device holds.
+//! The sharding of one value: its trees, its storage granule, and the part on each device.
 
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
