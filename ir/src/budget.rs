@@ -1,4 +1,4 @@
-//! Budgets: limits on what one command may compute and store, whatever its input.
+//! Budgets: limits on the computation and the memory of one command.
 //!
 //! A pass announces each piece of work with [`Budget::spend`] and stops if the budget refuses it. Budgets count units and
 //! do not read a clock: every machine accepts or refuses the same input. The [limits](Limits::COMMAND) are at least ten

@@ -111,7 +111,7 @@ pub enum ExecError {
     },
     #[error("{what}")]
     Parameter { what: String },
-    /// An op on these element types has no kernel in the executor.
+    /// The executor does not have a kernel for an op on these element types.
     #[error("{what}")]
     NoKernel { what: String },
     #[error("the file of the session: {what}")]
@@ -147,7 +147,7 @@ impl ExecError {
         }
     }
 
-    /// The error without the name of what it concerns.
+    /// Returns the error without the names of the instruction and value.
     pub fn cause(&self) -> &ExecError {
         match self {
             ExecError::At { cause, .. } => cause.cause(),
@@ -155,8 +155,8 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0523` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or that of
-    /// a device.
+    /// Returns the stable code: `TPC0500` to `TPC0523` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or a
+    /// device's code.
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {

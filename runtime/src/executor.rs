@@ -20,10 +20,10 @@ use crate::tensor::Tensor;
 
 /// The host's side of a phase: it supplies the inputs, and may watch the results.
 pub trait Host {
-    /// Writes the input of this kind, which the program declares to be of type `ty`.
+    /// Writes the input of this kind, which the program declares with type `ty`.
     ///
     /// # Errors
-    /// [`ExecError::MissingInput`] when the host does not know the input, and those of the [`Slot`].
+    /// Returns [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
     /// A result, as soon as it is there. Only executors that keep intermediate values call it.
@@ -36,7 +36,7 @@ impl<F: FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError>> Host for F 
     }
 }
 
-/// The value of a mask where a token attends to a cell.
+/// The value of a mask if a token attends to a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaskValues {
     /// 0.
@@ -53,11 +53,11 @@ pub struct Interface {
     pub outputs: Vec<String>,
     /// The values of its masks.
     pub mask_values: MaskValues,
-    /// Whether it has recurrent states, and so takes only batches with equally many tokens of each sequence.
+    /// True if it has recurrent states; every sequence of a batch then has the same number of tokens.
     pub recurrent: bool,
-    /// Whether tokens attend to later tokens of the batch too, and to none of earlier batches.
+    /// True if tokens attend to later tokens of the batch too, and not to earlier batches.
     pub both_ways: bool,
-    /// Its states, a part per place.
+    /// Its states: one part per place.
     pub states: Vec<StateInfo>,
 }
 
@@ -102,7 +102,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Room for as many as an interface has.
+    /// Returns one empty output per output of the interface.
     pub fn new(interface: &Interface) -> Outputs {
         Outputs {
             places: vec![None; interface.outputs.len()],
@@ -110,7 +110,7 @@ impl Outputs {
         }
     }
 
-    /// Outputs of which nobody reads the tensors: whoever runs the program asks for [`Executor::output`].
+    /// Returns outputs whose tensors are not read: the caller uses [`Executor::output`] instead.
     pub fn unread() -> Outputs {
         Outputs {
             places: Vec::new(),
@@ -118,7 +118,7 @@ impl Outputs {
         }
     }
 
-    /// Whether executors leave them as they are.
+    /// True if executors leave the outputs unwritten.
     pub const fn are_unread(&self) -> bool {
         self.unread
     }
@@ -128,10 +128,10 @@ impl Outputs {
         self.places.get(output).and_then(Option::as_ref)
     }
 
-    /// The place of an output.
+    /// Returns the tensor of an output for writing.
     ///
     /// # Errors
-    /// [`ExecError::Malformed`] when there are not so many.
+    /// Returns [`ExecError::Malformed`] if `output` is out of range.
     pub fn place(&mut self, output: usize) -> Result<&mut Option<Tensor>, ExecError> {
         self.places
             .get_mut(output)
@@ -152,12 +152,13 @@ pub trait Executor {
     /// The number of tokens ahead that the next phase needs to know, 0 for the first; `None` when all have run.
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
-    /// Runs the next phase, if there is one, and gives its outputs. The first phase asks for all inputs but
-    /// [`InputKind::NextTokens`], a later one for those of its number. States that it writes are staged.
+    /// Runs the next phase, if any, and writes its outputs. The first phase requests all inputs except
+    /// [`InputKind::NextTokens`]; a later phase requests the `NextTokens` of its number. The executor stages the states
+    /// that the phase writes.
     ///
     /// # Errors
-    /// When an input is not what the program declares, or an op fails. The batch cannot go on then, and the caller
-    /// discards what is staged.
+    /// Returns an error if an input does not match the program's declaration or an op fails. The batch cannot continue
+    /// then, and the caller discards the staged states.
     fn run_phase(
         &mut self,
         run: &mut BatchRun,
@@ -194,11 +195,11 @@ pub trait Executor {
         Ok(None)
     }
 
-    /// Returns the elements of a named output in their type, without gaps, after the last batch. `None` if the model has no output
-    /// of that number, or the executor does not keep it.
+    /// Returns the elements of a named output in their type, without gaps, after the last batch. Returns `None` if the
+    /// model does not have this output or the executor does not keep it.
     ///
     /// # Errors
-    /// When the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn output(&self, _output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
         Ok(None)
     }
@@ -211,7 +212,7 @@ pub trait Executor {
         Ok(None)
     }
 
-    /// The times of kernels since the last call; none where they are not measured.
+    /// Returns the times of kernels since the last call; empty if the executor does not measure them.
     fn take_profile(&mut self) -> Vec<KernelTime> {
         Vec::new()
     }

@@ -15,18 +15,18 @@ pub struct Frame<V> {
     slots: Vec<V>,
     /// Per value, its slots.
     slots_of: Vec<Vec<u32>>,
-    /// Per value with a home, the symbols on which its view depends, a bit each, and whether its buffer moves with the shape.
+    /// Per value with a home, a bit mask of the symbols in its view, and true if its buffer moves with the shape.
     depends: Vec<(Value, u32, bool)>,
-    /// The batch that the views are of.
+    /// The shape and the sizes of the views' batch.
     of: Option<(usize, Bindings)>,
 }
 
-/// What a batch has otherwise than the one before it.
+/// The differences between a batch and the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Some size.
+    /// True if a size has changed.
     pub sizes: bool,
-    /// Some view.
+    /// True if a view has changed.
     pub views: bool,
 }
 
@@ -73,11 +73,11 @@ impl<V: Copy> Frame<V> {
         &self.slots
     }
 
-    /// Works out the views for a batch of a shape, and tells what has changed. `view` makes the view of elements of a type
-    /// that lie in an arena; the offset that it is given counts from the start of the arena.
+    /// Updates the views for a batch of a shape and returns the changes. `view` makes the view of elements of a type in
+    /// an arena; its offset counts from the start of the arena.
     ///
     /// # Errors
-    /// [`ExecError::Size`] where a size has no value.
+    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
     pub fn set(
         &mut self,
         program: &Program,

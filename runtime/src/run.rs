@@ -11,8 +11,7 @@ use crate::transfers::Transfers;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches(u64);
 
-/// A batch of which some phases have run. Every executor takes this type, so that [`Executor`](crate::Executor) is
-/// object-safe.
+/// A partly run batch. Every executor takes this type, so that [`Executor`](crate::Executor) is object-safe.
 #[derive(Clone, Debug)]
 pub struct BatchRun {
     sizes: Bindings,
@@ -32,12 +31,12 @@ pub struct NextPhase {
     pub phase: usize,
     /// The number of the shape that holds the batch.
     pub shape: usize,
-    /// Whether it is the batch's first.
+    /// True for the batch's first phase.
     pub first: bool,
 }
 
 impl BatchRun {
-    /// A batch of these sizes, of which no phase has run.
+    /// Returns a batch of these sizes before its first phase.
     pub fn new(sizes: &Bindings) -> BatchRun {
         BatchRun {
             sizes: *sizes,
@@ -63,12 +62,12 @@ impl BatchRun {
         program.phases.get(self.phase).map(|p| p.lookahead)
     }
 
-    /// The phase that runs next; `None` when all have run. The first phase begins a batch, by which later phases of batches
-    /// before it are forgotten.
+    /// Returns the next phase; `None` after the last. The first phase begins a batch and invalidates later phases of
+    /// earlier batches.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] when no shape holds the batch, and [`ExecError::NothingToDraft`] when another batch has begun
-    /// since.
+    /// Returns [`ExecError::BadBatch`] if no shape holds the batch, and [`ExecError::NothingToDraft`] if another batch
+    /// has begun since.
     pub fn next(
         &mut self,
         program: &Program,

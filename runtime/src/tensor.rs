@@ -27,13 +27,13 @@ impl Data {
         }
     }
 
-    /// Whether there are no elements.
+    /// True if the shape has zero elements.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A tensor type whose sizes are known: what a value of a graph is for one batch.
+/// A tensor type with known sizes: the shape of a graph's value in one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Element type that the graph declares.
@@ -43,10 +43,10 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of values of type `ty` under `bindings`.
+    /// Returns the shape of values of type `ty` under `bindings`.
     ///
     /// # Errors
-    /// [`ExecError::Size`] where a size has no value.
+    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
     pub fn of(ty: &TensorType, bindings: &Bindings) -> Result<Shape, ExecError> {
         let mut dims = [0; RANK];
         for (out, dim) in dims.iter_mut().zip(&ty.dims) {
@@ -110,10 +110,10 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of these sizes and elements.
+    /// Returns a tensor of these sizes and elements.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] when there are not as many elements as the sizes say.
+    /// Returns [`ExecError::Shape`] if the number of elements does not match the sizes.
     pub fn new(dims: [usize; RANK], data: Data) -> Result<Tensor, ExecError> {
         if count(dims)? != data.len() {
             return Err(ExecError::Shape {
@@ -179,7 +179,7 @@ impl Tensor {
         self.data.len()
     }
 
-    /// Whether there are no elements.
+    /// True if the tensor has zero elements.
     pub const fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
@@ -227,7 +227,7 @@ impl Tensor {
         }
     }
 
-    /// Fails unless the tensor is what a value of that shape must be.
+    /// Checks that the tensor matches that shape.
     pub(super) fn expect(&self, what: &'static str, shape: &Shape) -> Result<(), ExecError> {
         if self.dims != shape.dims {
             return Err(ExecError::Shape {

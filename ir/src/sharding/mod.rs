@@ -34,10 +34,10 @@ pub enum Unreduced {
 pub struct Sharding {
     /// Per axis, the factor tree with its split leaves; `None` if the axis is not split.
     pub axes: [Option<Box<AxisTree>>; RANK],
-    /// True if a sum over the devices is pending. Never together with a split axis.
+    /// A pending sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
-    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
-    /// touches (a quantised tensor whose ranges do not end at blocks). 1 where ranges are stored as they are.
+    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches. It
+    /// exceeds 1 for a quantised tensor whose ranges do not end at blocks; otherwise it is 1.
     pub granule: u64,
 }
 

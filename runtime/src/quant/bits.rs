@@ -83,7 +83,7 @@ pub(super) fn pack(bits: u32, width: usize, codes: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// The element of largest magnitude, with its sign; the first of equals, and 0 for none.
+/// Returns the element of largest magnitude, with its sign: the first if several are equal, 0 for an empty slice.
 pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     values.iter().fold(
         0.0,

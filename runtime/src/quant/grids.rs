@@ -1,7 +1,7 @@
 //! The grids of the iq formats: ggml's `iq2xxs_grid` and its siblings.
 //!
 //! A row is 16 bits: the steps of eight elements, 2 bits each (iq1, iq2), or of four, 4 bits each (iq3), the first in the
-//! lowest bits. What a step stands for is stated in `iq`.
+//! lowest bits. The module `iq` defines the values of the steps.
 
 use tpc_ir::dtype::DType;
 

@@ -88,9 +88,9 @@ fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
 
 /// The 8 scales and 8 minima of q4_k and q5_k, 6 bits each, in 12 bytes.
 ///
-/// The low six bits of bytes 0..4 are scales 0..4, those of bytes 4..8 minima 0..4. For `j` in 4..8, byte `4 + j`
-/// has the low four bits of scale `j` in its low and of minimum `j` in its high nibble; their high two bits are
-/// the top bits of bytes `j - 4` and `j`.
+/// The low six bits of bytes 0..4 are scales 0..4; the low six bits of bytes 4..8 are minima 0..4. For `j` in 4..8, the
+/// low nibble of byte `4 + j` has the low four bits of scale `j`, and the top of byte `j - 4` its high two bits. The high
+/// nibble of byte `4 + j` has the low four bits of minimum `j`, and the top of byte `j` its high two bits.
 fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     std::array::from_fn(|j| {
         if j < 4 {

@@ -21,11 +21,11 @@ struct Search {
     /// The first change of `top` that is tried, and the number of further ones, a tenth apart.
     first: f32,
     steps: usize,
-    /// Whether errors count by their magnitude; else by their square.
+    /// True if the error is a weighted sum of magnitudes; false for squares.
     absolute: bool,
-    /// Scales and minima are multiples up to this.
+    /// The maximum multiple for scales and minima.
     scale_top: i32,
-    /// The weights of the elements of a group.
+    /// Computes the weights of a group's elements.
     weights: fn(&[f32], &mut [f32]),
 }
 
@@ -82,7 +82,7 @@ impl Search {
         nearest(x).clamp(0, self.top) as f32
     }
 
-    /// The scale of a group, what is taken off it, and its codes.
+    /// Returns the scale and the negated minimum of a group; writes its codes.
     fn fit(&self, x: &[f32], w: &[f32], codes: &mut [u8]) -> (f32, f32) {
         let mut min = x.iter().copied().fold(x[0], f32::min);
         let max = x.iter().copied().fold(x[0], f32::max);
@@ -111,7 +111,7 @@ impl Search {
         let mut scale = 1.0 / (top / (max - min));
         let mut least = error(scale, min, &best);
         for step in 0..=self.steps {
-            // What is tried begins at the best minimum so far.
+            // Each attempt starts from the best minimum found before it.
             let inverse = (self.first + 0.1 * step as f32 + top) / (max - min);
             let tried = coded(inverse, min);
             let (mut l1, mut l2, mut xl) = (0.0_f32, 0.0_f32, 0.0_f32);
@@ -172,7 +172,7 @@ impl Search {
         }
     }
 
-    /// The unit of which the largest length is the most, and the nearest multiples of it.
+    /// Returns the unit that makes the largest length `scale_top` units, and the nearest multiples of it.
     fn multiples<const N: usize>(&self, lengths: [f32; N]) -> (f16, [u8; N]) {
         let most = lengths.iter().copied().fold(0.0, f32::max);
         let top = self.scale_top as f32;
@@ -258,7 +258,7 @@ fn fit_q6(x: &[f32]) -> f32 {
     scale
 }
 
-/// Groups of 16 under scales from `-low` on, with codes of which `zero` is none.
+/// Encodes groups of 16 with scales from `-low` to `low - 1`; the code `zero` means 0.
 fn symmetric(x: &[f32; LEN], low: i32, zero: i32, fit: fn(&[f32]) -> f32) -> Symmetric {
     let mut lengths = [0.0; 16];
     for (length, x) in lengths.iter_mut().zip(x.chunks_exact(16)) {

@@ -1,8 +1,8 @@
 //! The one-level formats: blocks of 32 elements under one f16 scale `d`, with an f16 offset `m` in the `_1` forms.
 //!
-//! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte
-//! `j` has element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32 whose bit
-//! `j` is the fifth bit of element `j`.
+//! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte `j` has
+//! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the fifth
+//! bit of element `j`.
 //!
 //! | format | layout                                    | value          |
 //! |--------|-------------------------------------------|----------------|
@@ -15,8 +15,8 @@
 //!
 //! q8_1's `s` is `d` times the sum of the codes, which ggml's dot products use; decoding ignores it.
 //!
-//! Encoding is that of ggml's `quantize_row_*_ref`: codes are computed with the f32 scale, the scale is rounded
-//! to f16 only when stored.
+//! Encoding follows ggml's `quantize_row_*_ref`: codes are computed with the f32 scale, and the scale is rounded to f16
+//! only when stored.
 
 use super::bits::{f16_at, inverse, pack, put_f16, signed_extreme, unpack};
 use half::f16;
@@ -80,7 +80,7 @@ fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     codes
 }
 
-/// Writes `qh` at byte `at` and `qs` behind it.
+/// Writes `qh` at byte `at`, followed by `qs`.
 fn put_five_bits(block: &mut [u8], at: usize, codes: &[u8; LEN]) {
     let high = codes
         .iter()

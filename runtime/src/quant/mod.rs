@@ -1,12 +1,10 @@
 //! Quantised rows to f32 and back: the scalar definition of every block format the runtime can read.
 //!
-//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32,
-//! [`quantise`] does the reverse. Both evaluate in f32, one rounding per written operation and never fused, in
-//! the order ggml's scalar `dequantize_row_*` and `quantize_row_*_ref` do, so that a decoded weight has the same
-//! bits here as there.
+//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32, [`quantise`] does
+//! the reverse. Both evaluate in f32, with one rounding per operation, without fused operations, and in the order of
+//! ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. A decoded weight therefore has the same bits as in ggml.
 //!
-//! The block layouts are those of the GGUF format (ggml's `block_*` structures); every file states the layouts
-//! of its family:
+//! The block layouts follow the GGUF format (ggml's `block_*` structures); every file states the layouts of its family:
 //!
 //! | file       | formats                                         | decoded value                       |
 //! |------------|-------------------------------------------------|-------------------------------------|
@@ -43,13 +41,13 @@ use tpc_ir::dtype::DType;
 /// Why a row could not be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantError {
-    /// The format has no decoder here.
+    /// The format does not have a decoder.
     #[error("no decoder for {dtype}")]
     Unsupported {
         /// The format asked for.
         dtype: DType,
     },
-    /// The format has no encoder here.
+    /// The format does not have an encoder.
     #[error("no encoder for {dtype}")]
     NoEncoder {
         /// The format asked for.
@@ -77,12 +75,12 @@ pub enum QuantError {
     },
 }
 
-/// Whether [`dequantise`] reads `dtype`.
+/// True if [`dequantise`] reads `dtype`.
 pub fn can_dequantise(dtype: DType) -> bool {
     decoder(dtype).is_some()
 }
 
-/// Whether [`quantise`] writes `dtype`.
+/// True if [`quantise`] writes `dtype`.
 pub fn can_quantise(dtype: DType) -> bool {
     encoder(dtype).is_some()
 }
@@ -133,12 +131,12 @@ pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Q
     quantise_into(dtype, values, &mut out[at..])
 }
 
-/// [`quantise`] into memory of the blocks' exact length.
+/// Encodes as [`quantise`], into memory of the blocks' exact length.
 ///
 /// # Errors
 ///
-/// Those of [`quantise`], and [`QuantError::Length`] when `out` is not exactly the blocks of `values`. `out` is
-/// untouched on error.
+/// Returns the errors of [`quantise`], and [`QuantError::Length`] if `out` does not have the exact length. On error,
+/// `out` is unchanged.
 pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
     let expected = row_bytes(dtype, values.len())?;
@@ -154,11 +152,11 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-/// [`quantise_into`] with the scales of least error that ggml searches for, of the formats for which it does: as its CPU
-/// writes blocks. It takes some twenty times as long.
+/// Encodes as [`quantise_into`], but with the scales of least error for the formats that ggml searches. The bytes match
+/// ggml's CPU encoder. It takes about twenty times as long.
 ///
 /// # Errors
-/// Those of [`quantise_into`].
+/// Returns the errors of [`quantise_into`].
 pub fn quantise_searched(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let expected = row_bytes(dtype, values.len())?;
     if out.len() as u64 != expected {

@@ -1,9 +1,8 @@
-//! In which order a graph runs.
+//! The order in which a graph runs.
 //!
-//! Of a batch most can be computed when its tokens are known. What needs the tokens that come after these
-//! ([`InputKind::NextTokens`]) waits until they are: the first *phase* is all that does without, the second what needs the
-//! tokens one ahead, the third those two ahead. A phase is a program of its own that goes on with what the phases
-//! before it have left in memory.
+//! The first *phase* computes all values that need only the tokens of the batch. The second phase needs the tokens one
+//! ahead ([`InputKind::NextTokens`]), the third the tokens two ahead. A phase is a separate program that continues with
+//! the values of earlier phases in memory.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -15,7 +14,7 @@ use crate::error::ExecError;
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) inst: Inst,
-    /// The values that nothing reads after it.
+    /// The values that no later step reads.
     pub(super) dead: Vec<Value>,
 }
 
@@ -36,18 +35,18 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a graph.
+    /// Returns the schedule of a graph.
     ///
     /// # Errors
-    /// [`ExecError::NotLowered`] when a value lives on a group; [`ExecError::Malformed`] when values are used before they
-    /// are defined; [`ExecError::StaleRead`] when a state is read behind its update.
+    /// Returns [`ExecError::NotLowered`] if a value is on a group; [`ExecError::Malformed`] if a value is used before its
+    /// definition; [`ExecError::StaleRead`] if a state is read after its update.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
         order.sort_by_key(|inst| (ahead[inst.index()], *inst));
         stale::check(graph, &order)?;
-        // Where each value is read last, counted along the schedule. What is wanted in the end stays.
+        // The last read of each value, as a position in the schedule. Outputs stay.
         let mut last = vec![None; graph.values().len()];
         for (at, &inst) in order.iter().enumerate() {
             let data = graph.inst(inst);
@@ -82,7 +81,7 @@ impl Schedule {
         Ok(Schedule { phases, ahead })
     }
 
-    /// How many tokens ahead must be known for a phase; `None` where there are no more.
+    /// Returns the number of tokens ahead that a phase needs; `None` after the last phase.
     pub(super) fn lookahead(&self, phase: usize) -> Option<u32> {
         self.phases.get(phase).map(|p| p.ahead)
     }
@@ -92,7 +91,7 @@ impl Schedule {
         self.phases.get(phase).map_or(&[], |p| &p.steps)
     }
 
-    /// Whether a value is computed in a phase.
+    /// True if a phase computes a value.
     pub(super) fn computes(&self, phase: usize, graph: &Graph, value: Value) -> bool {
         self.lookahead(phase) == Some(self.ahead[graph.value(value).def.0.index()])
     }

@@ -2,7 +2,7 @@
 
 use crate::error::ExecError;
 
-/// Where a token stands: its position in its sequence.
+/// The position of a token in its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPos {
     /// Position, from 0 on.
@@ -11,12 +11,12 @@ pub struct TokenPos {
     pub seq: u32,
 }
 
-/// Whether the logits of a token are requested.
+/// A request for the logits of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logits {
-    /// They are.
+    /// The logits are requested.
     Requested,
-    /// They are not.
+    /// The logits are not requested.
     NotRequested,
 }
 
@@ -55,7 +55,7 @@ impl Batch {
         self
     }
 
-    /// A batch without tokens, for which there is room for `n`.
+    /// Returns an empty batch with capacity for `n` tokens.
     pub fn with_capacity(n: usize) -> Batch {
         Batch {
             tokens: Vec::with_capacity(n),
@@ -83,10 +83,10 @@ impl Batch {
         self.output_rows.clear();
     }
 
-    /// Where each token stands.
+    /// Returns the position and the sequence of each token.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
+    /// Returns [`ExecError::BadBatch`] if the lists have different lengths or an output row is not the index of a token.
     pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
         let mut keys = Vec::new();
         self.write_keys(&mut keys).map(|()| keys)

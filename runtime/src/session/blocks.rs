@@ -54,12 +54,12 @@ fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
     }
 }
 
-/// Whether `k` is the last token of a block that `q` has seen the whole of.
+/// True if `k` is the last token of a block and `q` sees the whole block.
 fn seen(q: TokenPos, k: TokenPos, len: u32) -> bool {
     k.seq == q.seq && k.pos <= q.pos && k.pos % len == len - 1
 }
 
-/// Whether `q` sees `k` and has not seen the whole of its block.
+/// True if `q` sees `k` but not the whole of its block.
 fn in_tail(q: TokenPos, k: TokenPos, len: u32) -> bool {
     let behind_last = u64::from(q.pos) + 1;
     let first = behind_last - behind_last % u64::from(len);

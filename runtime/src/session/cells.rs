@@ -13,7 +13,7 @@ pub(super) struct Cells {
     pub(super) full: KvCells,
     /// Caches with a window; `None` when no layer has one.
     pub(super) windowed: Option<KvCells>,
-    /// Recurrent states; `None` when the model has none.
+    /// Recurrent states; `None` if the model does not have any.
     pub(super) states: Option<StateCells>,
 }
 
@@ -29,7 +29,7 @@ impl Cells {
         }
     }
 
-    /// Begins a transaction: what is placed from now on can be taken back.
+    /// Begins a transaction; [`Self::revert`] undoes later placements.
     pub(super) fn begin(&mut self) {
         self.full.begin();
         if let Some(cells) = &mut self.windowed {
@@ -40,7 +40,7 @@ impl Cells {
         }
     }
 
-    /// Takes back what was placed since the transaction began.
+    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.full.revert();
         if let Some(cells) = &mut self.windowed {

@@ -10,13 +10,14 @@ pub struct SessionConfig {
     pub n_ctx: usize,
     /// Cells of the KV cache of layers with a sliding window; about window + tokens of a batch per sequence.
     pub n_ctx_swa: usize,
-    /// The window of these layers; `None` when there are none.
+    /// The window of sliding-window layers; `None` if the model does not have such layers.
     pub window: Option<Window>,
     /// Number of sequences, each with a cell in recurrent states.
     pub n_seq_max: usize,
-    /// Parts of the caches, each for a sequence that has the bits that it has alone; 1 where all sequences share all cells.
+    /// Parts of the caches. Each part serves one sequence, with the same bits as when it runs alone. 1 if all sequences
+    /// share all cells.
     pub parts: usize,
-    /// The most cells of a part in layers with a sliding window.
+    /// The maximum number of cells of a part in sliding-window layers.
     pub part_swa: usize,
 }
 
@@ -47,16 +48,17 @@ impl SessionConfig {
         self
     }
 
-    /// The same with caches in so many parts, each with at most `swa` cells in layers with a sliding window: sequence `s` has
-    /// the cells of part `s % parts`, and no others. Several parts have whole [blocks](tpc_ir::CELL_BLOCK) of the cells.
+    /// Returns the configuration with caches in `parts` parts, each with at most `swa` cells in sliding-window layers.
+    /// Sequence `s` uses only the cells of part `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK)
+    /// of cells.
     #[must_use]
     pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
         (self.parts, self.part_swa) = (parts, swa);
         self
     }
 
-    /// The shape of batches of up to `tokens` tokens, of at most `outputs` of which logits are asked for: the sizes that
-    /// memory is laid out for.
+    /// Returns the shape of batches of up to `tokens` tokens and up to `outputs` requested logits. Memory is laid out for
+    /// these sizes.
     pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
         let n = |n: usize| n as u64;
         BatchShape {

@@ -14,7 +14,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// So many parts of `cells` cells, each of at most `most`; what is left of whole blocks is used by none.
+    /// Divides `cells` cells into `count` parts of whole blocks and at most `most` cells each. The remaining cells are
+    /// unused.
     pub(super) fn new(cells: usize, count: usize, most: usize) -> Parts {
         let count = count.max(1);
         let len = match count {

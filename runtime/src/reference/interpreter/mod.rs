@@ -166,8 +166,8 @@ impl<'g> Interpreter<'g> {
     /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
-    /// When an input is not what the graph declares, an op reads from another place, or an index is out of range;
-    /// the message names the instruction. States keep the content they had before.
+    /// Returns an error if an input does not match the graph's declaration, an op reads from another place, or an index
+    /// is out of range. The message names the instruction. States keep their previous content.
     pub fn run(
         &mut self,
         bindings: &Bindings,

@@ -166,7 +166,7 @@ pub(super) fn clamp(op: &Clamp, operands: &[&Tensor]) -> Result<Tensor, ExecErro
     map(operands[0], |x| within(x, min, max))
 }
 
-/// f32 keeps what it is given.
+/// Casts to `op.to`; f32 does not round.
 pub(super) fn cast(op: &Cast, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let dims = operands[0].dims();
     let mut out = operands[0].reals()?.into_owned();

@@ -1,4 +1,4 @@
-//! Leaves: they have no operands, so what they are comes from the interpreter; only constants are made here.
+//! Leaves: ops without operands. The interpreter provides their values; this module computes constants only.
 
 use tpc_ir::op::{Arange, Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};

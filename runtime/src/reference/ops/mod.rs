@@ -1,7 +1,7 @@
 //! The ops: each a function from tensors to tensors, one file per family.
 //!
-//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions
-//! here start from operands that fit. What is left to them is data: indices that are out of range.
+//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions here
+//! receive operands of valid types. They check only the data: indices that are out of range.
 
 mod attention;
 mod collective;
@@ -200,7 +200,7 @@ fn windowed(
     Ok(local.map(|i| i as usize))
 }
 
-/// Fails unless an operand of which the op knows `rank` axes has no further ones.
+/// Returns an error if an operand has more than `rank` axes of size above 1.
 fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     if t.dims()[rank..].iter().all(|&d| d == 1) {
         return Ok(());

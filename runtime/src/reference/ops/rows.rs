@@ -59,7 +59,7 @@ pub(super) fn set_rows(
     let (inner, bound, outer) = around(dst.dims(), axis);
     let written = rows.dims()[axis];
     let mut out = dst.reals()?.into_owned();
-    // Batches of the index, of which one serves all batches of the destination along an axis.
+    // Batches of the index; a single batch serves all batches of the destination along an axis.
     let [n, p, q, _] = operands[2].dims();
     let along = if axis == 1 { dst.dims()[2] } else { 1 };
     for o in 0..outer {
@@ -86,7 +86,7 @@ pub(super) fn set_slice(
 ) -> Result<Tensor, ExecError> {
     let (dst, src) = (operands[0], operands[1]);
     let axis = axis(op.axis)?;
-    // Inference has checked that the slice lies within the axis.
+    // Inference has checked that the slice is within the axis.
     let start = size_of(&op.start, bindings)?;
     let slice = rounded(src, axis, dtype)?;
     let (inner, bound, outer) = around(dst.dims(), axis);

@@ -63,13 +63,13 @@ pub(super) fn try_run(
     Ok(t)
 }
 
-/// [`try_run`] of what must succeed.
+/// Runs [`try_run`] and panics on an error.
 #[track_caller]
 pub(super) fn run(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> Tensor {
     try_run(op, operands, dims).expect("the op fits its operands")
 }
 
-/// The code of the error of what must fail.
+/// Returns the code of the expected error.
 #[track_caller]
 pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &'static str {
     try_run(op, operands, dims)

@@ -1,8 +1,8 @@
-//! The bytes of an arena, and the numbers that they stand for.
+//! The bytes of an arena, and the numbers that they represent.
 //!
-//! The reference executor computes in f64, but an f32 has four bytes. So an arena remembers beside its bytes which f64 was
-//! rounded to them. A number is read exactly as it was written as long as its bytes are untouched; where something else has
-//! been written over them, the bytes count.
+//! The reference executor computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was rounded
+//! to each f32. A read returns the exact number while its bytes are unchanged. After another write to these bytes, it
+//! returns the value of the bytes.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(super) struct ArenaBytes {
     exact: HashMap<usize, Exact>,
 }
 
-/// The bytes of a block for an address, and its numbers where they stand for others.
+/// A block to write: its address, its bytes, and its exact numbers if they differ from the decoded bytes.
 type Write = (usize, Vec<u8>, Option<Box<[f64]>>);
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ struct Exact {
     numbers: Box<[f64]>,
 }
 
-/// The byte of memory that nothing was written to: its floats are no plausible result, its indices out of range.
+/// The byte of unwritten memory: as floats it is implausible, as indices out of range.
 const POISON: u8 = 0xfb;
 
 impl ArenaBytes {
@@ -209,7 +209,7 @@ impl ArenaBytes {
         })
     }
 
-    /// Whether the block at an address stands for these numbers.
+    /// True if the block at an address represents these numbers.
     fn holds(&self, address: usize, dtype: DType, numbers: &[f64]) -> bool {
         let end = address + dtype.block_bytes() as usize;
         let Some(bytes) = self.bytes.get(address..end) else {

@@ -1,8 +1,8 @@
-//! Programs on the reference executor: memory at the addresses that the program says, each launch as the subgraph that it
-//! covers.
+//! Programs on the reference executor: it uses the program's addresses and runs each launch as its covered subgraph.
 //!
-//! What a fast executor would do wrong with a wrong program goes wrong here, too. All work memory is poisoned before a
-//! batch, results stand at their real offsets, and the queues of the places run in a random order, as far as waits allow.
+//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
+//! batch, results are at their real offsets, and the queues of the places run in a random order within the limits of the
+//! waits.
 
 mod memory;
 
@@ -33,7 +33,7 @@ pub struct ProgramInterpreter<'p> {
     /// Weights, decoded from their arena when they were loaded.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
-    /// Products whose second operand is rounded as the CPU executor rounds it, to so many terms.
+    /// Products whose second operand is rounded as in the CPU executor, with the number of terms.
     rounded: BTreeMap<Inst, usize>,
     /// The state of the generator that orders the queues.
     random: Xorshift64,
@@ -74,8 +74,9 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(out)
     }
 
-    /// The same, where these products take their activations as the CPU executor's do: in so many terms of int8 in blocks of
-    /// 32 of a row. Everything else stays exact, so that what another executor differs by is not its rounding.
+    /// Returns the interpreter with these products rounding their activations as in the CPU executor, to a number of int8
+    /// terms in blocks of 32. All other ops stay exact, so that a comparison with the CPU executor excludes this
+    /// rounding.
     pub fn with_rounded_products(
         mut self,
         products: BTreeMap<Inst, usize>,

@@ -1,4 +1,4 @@
-//! What a function of ggml's ops is called with.
+//! The arguments of a function that computes a ggml op.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(super) struct Call<'a> {
     op: &'a Opaque,
     /// By position among ggml's sources.
     operands: Vec<Option<&'a Tensor>>,
-    /// What the result is to be.
+    /// The type and sizes of the result.
     pub(super) result: Shape,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Fails with the name of what does not fit unless `holds`.
+    /// Returns an error that names the misfit `what` unless `holds`.
     pub(super) fn ensure(&self, holds: bool, what: &str) -> Result<(), ExecError> {
         match holds {
             true => Ok(()),

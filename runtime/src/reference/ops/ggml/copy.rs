@@ -32,7 +32,7 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// The content of memory that nothing has filled.
+/// Returns the content of unwritten memory.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }
@@ -96,7 +96,7 @@ fn outside(view: &MemoryView) -> ExecError {
     }
 }
 
-/// The positions in memory of a view's elements, in the order of the view, of a memory with so many elements.
+/// Returns the positions in memory of a view's elements, in the order of the view, for a memory of `elements` elements.
 fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError> {
     if view.memory != view.dtype {
         return Err(ExecError::Parameter {

@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("timestep_embedding", timestep_embedding),
 ];
 
-/// Whether a pool takes the largest element; else it takes the mean.
+/// True if a pool takes the largest element; false for the mean.
 fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
@@ -88,10 +88,10 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// The scales of an interpolation, in f32 as ggml has them: where they are no fractions of two, they choose elements.
+/// The scales of an interpolation, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
 struct Scales {
     scale: [f32; 4],
-    /// The place of an element within its cell.
+    /// The offset of an element within its cell.
     offset: f32,
 }
 
@@ -116,7 +116,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     };
     if mode & ALIGN_CORNERS != 0 {
         scales.offset = 0.0;
-        // The corners are those of planes.
+        // Corners are aligned in axes 0 and 1 only.
         for (i, scale) in scales.scale[..2].iter_mut().enumerate() {
             if call.result.dims[i] > 1 && x.ne[i] > 1 {
                 *scale = (call.result.dims[i] - 1) as f32 / (x.ne[i] - 1) as f32;

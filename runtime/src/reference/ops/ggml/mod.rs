@@ -42,7 +42,7 @@ fn function(name: &str) -> Option<Function> {
     all.find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
-/// Whether the meaning of ggml's op of that name, in lower case, is known here.
+/// True if this module implements ggml's op of that name, in lower case.
 pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }

@@ -94,7 +94,7 @@ impl Rotation {
         let position = starts.iter().rposition(|&start| place >= start);
         let position = position.unwrap_or(0);
         match self.mode == IMAGES {
-            // Each section of an image begins anew.
+            // Each section of an image restarts the frequencies.
             true => (position, place - starts[position]),
             false => (position, pair),
         }

@@ -429,7 +429,7 @@ fn rotations_turn_and_turn_back() {
         near(&back, &expected.collect::<Vec<_>>());
         assert_ne!(there, x);
     }
-    // A quarter turn of the first pair of an image's second section, whose frequencies begin anew.
+    // A quarter turn of the first pair of an image's second section, which restarts the frequencies.
     let row = real(&[4], &[1.0, 2.0, 3.0, 4.0]);
     let positions = ints(&[4], &[0, 1, 0, 0]);
     let base = bits(std::f32::consts::FRAC_PI_2);

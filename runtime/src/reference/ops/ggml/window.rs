@@ -41,7 +41,8 @@ fn get_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.filled(|[i, k, q, _]| x.at([i, width - k - 1 + q, 0, 0]))
 }
 
-/// Scores `[kw·kh, qw·qh, heads]` with what rows and columns of keys add for each query: `w` and `h: [k, qw, qh, heads]`.
+/// Adds relative position terms to scores `[kw·kh, qw·qh, heads]`: per query, `w` and `h: [k, qw, qh, heads]` for the
+/// key's column and row.
 fn add_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, w, h) = (call.array(0)?, call.array(1)?, call.array(2)?);
     let [k, qw, ..] = w.ne.map(|n| n.max(1) as i64);
