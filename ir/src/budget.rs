@@ -36,7 +36,7 @@ impl Resource {
         Resource::Bytes,
     ];
 
-    /// The name, as in `4000 terms`.
+    /// Returns the name, as in `4000 terms`.
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Terms => "terms",
@@ -65,12 +65,12 @@ impl Limits {
     /// No limits, for tests without a budget.
     pub const NONE: Limits = Limits([u64::MAX; Resource::ALL.len()]);
 
-    /// The limit of a resource.
+    /// Returns the limit of a resource.
     pub const fn of(&self, resource: Resource) -> u64 {
         self.0[resource as usize]
     }
 
-    /// The same with another limit of one resource.
+    /// Returns the limits with `limit` for one resource.
     #[must_use]
     pub const fn with(mut self, resource: Resource, limit: u64) -> Limits {
         self.0[resource as usize] = limit;
@@ -90,7 +90,7 @@ pub struct OpLocation {
 }
 
 impl OpLocation {
-    /// An instruction of a graph.
+    /// Returns the location of an instruction of a graph.
     pub fn of(graph: &Graph, inst: Inst) -> OpLocation {
         let data = graph.inst(inst);
         let value = data.results.first().map(|&v| graph.value(v).name.clone());
@@ -167,17 +167,17 @@ impl Budget {
         }
     }
 
-    /// The limits.
+    /// Returns the limits.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// How much of a resource is spent.
+    /// Returns the amount of a resource that is spent.
     pub fn used(&self, resource: Resource) -> u64 {
         self.used[resource as usize].load(Ordering::Relaxed)
     }
 
-    /// How much of a resource is left.
+    /// Returns the amount of a resource that is left.
     pub fn remaining(&self, resource: Resource) -> u64 {
         self.limits.of(resource).saturating_sub(self.used(resource))
     }
@@ -228,7 +228,7 @@ impl Budget {
         })
     }
 
-    /// The first that was not to be had; `None` while all was.
+    /// Returns the first refused request; `None` if the budget refused none so far.
     pub fn first_overrun(&self) -> Option<BudgetExceeded> {
         self.exceeded.lock().map_or(None, |first| first.clone())
     }

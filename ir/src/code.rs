@@ -18,7 +18,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word of machine-readable output.
+    /// Returns the word for machine-readable output.
     pub const fn word(self) -> &'static str {
         match self {
             Severity::Note => "note",
@@ -80,19 +80,19 @@ impl Code {
         Code::new(Severity::Note, id, title, doc)
     }
 
-    /// The declaration with an example.
+    /// Returns the declaration with an example.
     #[must_use]
     pub const fn example(self, example: &'static str) -> Code {
         Code { example, ..self }
     }
 
-    /// The declaration with a cure.
+    /// Returns the declaration with a cure.
     #[must_use]
     pub const fn cure(self, cure: &'static str) -> Code {
         Code { cure, ..self }
     }
 
-    /// The declaration with a milder severity for harmless cases.
+    /// Returns the declaration with a milder severity for harmless cases.
     #[must_use]
     pub const fn with_milder_severity(self, severity: Severity) -> Code {
         Code {
@@ -111,7 +111,7 @@ impl Code {
             .collect()
     }
 
-    /// The number of the id: 301 of `TPC0301`. Ranges of numbers are the sections of the catalogue.
+    /// Returns the number of the id: 301 of `TPC0301`. Ranges of numbers are the sections of the catalogue.
     pub fn number(&self) -> Option<u16> {
         self.id.strip_prefix("TPC")?.parse().ok()
     }

@@ -43,7 +43,7 @@ impl Symbol {
         Symbol::NOutputs,
     ];
 
-    /// The name used in text.
+    /// Returns the name used in text.
     pub const fn name(self) -> &'static str {
         match self {
             Symbol::NTokens => "n_tokens",
@@ -58,7 +58,7 @@ impl Symbol {
         }
     }
 
-    /// The symbol of that name.
+    /// Returns the symbol of that name.
     pub fn from_name(name: &str) -> Option<Symbol> {
         Symbol::ALL.into_iter().find(|s| s.name() == name)
     }
@@ -81,14 +81,14 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// The same bindings with `symbol` set to `value`.
+    /// Returns the same bindings with `symbol` set to `value`.
     #[must_use]
     pub fn with(mut self, symbol: Symbol, value: u64) -> Self {
         self.0[symbol as usize] = value;
         self
     }
 
-    /// The value of `symbol`.
+    /// Returns the value of `symbol`.
     pub fn get(&self, symbol: Symbol) -> u64 {
         self.0[symbol as usize]
     }
@@ -102,7 +102,7 @@ struct Monomial {
 }
 
 impl Monomial {
-    /// The product; `None` on overflow.
+    /// Returns the product; `None` on overflow.
     fn checked_mul(&self, by: &Monomial) -> Option<Monomial> {
         let mut powers = self.powers;
         for (p, q) in powers.iter_mut().zip(by.powers) {
@@ -144,7 +144,7 @@ enum Repr {
 struct Polynomial(Box<[Monomial]>);
 
 impl Repr {
-    /// A monomial with a symbol.
+    /// Returns the representation of a monomial with a symbol.
     fn of_monomial(monomial: Monomial) -> Repr {
         match i32::try_from(monomial.coeff) {
             Ok(coeff) => Repr::Mono {
@@ -155,7 +155,7 @@ impl Repr {
         }
     }
 
-    /// Several monomials.
+    /// Returns the representation of several monomials.
     fn of_monomials(monomials: Vec<Monomial>) -> Repr {
         Repr::Poly(Box::new(Polynomial(monomials.into_boxed_slice())))
     }
@@ -171,19 +171,19 @@ impl Dim {
     /// The size 0.
     pub const ZERO: Dim = Dim(Repr::Const(0));
 
-    /// A constant size.
+    /// Returns a constant size.
     pub const fn constant(n: u64) -> Dim {
         Dim(Repr::Const(n))
     }
 
-    /// The size that `symbol` stands for.
+    /// Returns a size equal to `symbol`.
     pub fn symbol(symbol: Symbol) -> Dim {
         let mut powers = [0; N];
         powers[symbol as usize] = 1;
         Dim(Repr::Mono { coeff: 1, powers })
     }
 
-    /// The constant, when no symbol occurs.
+    /// Returns the constant if the size has no symbols.
     pub const fn as_const(&self) -> Option<u64> {
         match self.0 {
             Repr::Const(n) => Some(n),
@@ -210,7 +210,7 @@ impl Dim {
         matches!(self.0, Repr::Const(0))
     }
 
-    /// The monomials; `None` when the constant does not fit a coefficient.
+    /// Returns the monomials; `None` if the constant does not fit a coefficient.
     fn monomials(&self) -> Option<Vec<Monomial>> {
         Some(match &self.0 {
             Repr::Const(0) => Vec::new(),
@@ -293,7 +293,7 @@ impl Dim {
         }
     }
 
-    /// The sum; `None` on overflow.
+    /// Returns the sum; `None` on overflow.
     pub fn checked_add(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_add(b).map(Dim::constant);
@@ -308,7 +308,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// The difference; `None` when both are constants and `other` is the larger, or on overflow.
+    /// Returns the difference; `None` on overflow, or if both are constants and `other` is the larger.
     pub fn checked_sub(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_sub(b).map(Dim::constant);
@@ -324,7 +324,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// The product; `None` on overflow.
+    /// Returns the product; `None` on overflow.
     pub fn checked_mul(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_mul(b).map(Dim::constant);
@@ -347,7 +347,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// The quotient, when `divisor` divides this size for every value of the symbols.
+    /// Returns the quotient if `divisor` divides this size for every value of the symbols.
     pub fn checked_div(&self, divisor: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
             return (b != 0 && a % b == 0).then(|| Dim::constant(a / b));
@@ -382,7 +382,7 @@ impl Dim {
         Dim::from_monomials(out)
     }
 
-    /// The largest constant that divides this size for every value of the symbols; 0 for the size 0.
+    /// Returns the largest constant that divides this size for every value of the symbols; 0 for the size 0.
     pub fn content(&self) -> u64 {
         match &self.0 {
             Repr::Const(n) => *n,
@@ -417,7 +417,7 @@ impl Dim {
             .any(|outputs| difference(other, self, outputs).is_some_and(|d| d.all_positive()))
     }
 
-    /// The value of this size for one batch; `None` when it is negative or overflows.
+    /// Returns the value of this size for one batch; `None` if it is negative or overflows.
     pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -435,10 +435,10 @@ impl Dim {
         u64::try_from(sum).ok()
     }
 
-    /// The largest value of this size over all batches whose symbols are at most `most`; `None` on overflow.
+    /// Returns the largest value of this size over all batches whose symbols are at most `most`; `None` on overflow.
     ///
-    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. Of the others it is known that `n_outputs` is 0 or
-    /// more, the rest 1 or more, and that `n_seqs · n_seq_tokens` is at most `n_tokens`.
+    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. The bounds of the others are `n_outputs ≥ 0`, all
+    /// other symbols ≥ 1, and `n_seqs · n_seq_tokens ≤ n_tokens`.
     pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -455,20 +455,20 @@ impl Dim {
         u64::try_from(sum.max(0)).ok()
     }
 
-    /// The product of several sizes; `None` on overflow.
+    /// Returns the product of several sizes; `None` on overflow.
     pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
             .try_fold(Dim::ONE, |acc, d| acc.checked_mul(d))
     }
 
-    /// The sum of several sizes; `None` on overflow.
+    /// Returns the sum of several sizes; `None` on overflow.
     pub fn sum<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
             .try_fold(Dim::ZERO, |acc, d| acc.checked_add(d))
     }
 }
 
-/// The largest value of a monomial over batches of at most these sizes.
+/// Returns the largest value of a monomial over batches of at most these sizes.
 fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
     let mut product: i128 = 1;
@@ -493,7 +493,7 @@ fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     Some(product)
 }
 
-/// The smallest value of a monomial over batches of at most these sizes.
+/// Returns the smallest value of a monomial over batches of at most these sizes.
 fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
@@ -538,7 +538,7 @@ impl ShiftedPolynomial {
     }
 }
 
-/// A symbol by its excess: over 1, or over the symbol that it is at least.
+/// Returns a symbol as a polynomial in its excess over 1, or over the symbol that bounds it from below.
 fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     let of = |s: Symbol| {
         let mut powers = [0; N];

@@ -26,17 +26,17 @@ macro_rules! dtypes {
             /// run them.
             pub const IK: &'static [DType] = &[$(DType::$ik),*];
 
-            /// The type a GGUF file means by `id`; `None` for retired and unknown ids.
+            /// Returns the type with this GGUF id; `None` for retired and unknown ids.
             pub const fn from_gguf_id(id: u32) -> Option<DType> {
                 match id { $($id => Some(DType::$variant),)* $($ik_id => Some(DType::$ik),)* _ => None }
             }
 
-            /// The name used in text, as llama.cpp spells it (`q4_k`, `f16`).
+            /// Returns the name used in text, as llama.cpp spells it (`q4_k`, `f16`).
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* $(DType::$ik => $ik_name,)* }
             }
 
-            /// The type of that name, in lower or upper case.
+            /// Returns the type of that name, in lower or upper case.
             pub fn from_name(name: &str) -> Option<DType> {
                 match name.to_ascii_lowercase().as_str() {
                     $($name => Some(DType::$variant),)*
@@ -45,12 +45,12 @@ macro_rules! dtypes {
                 }
             }
 
-            /// Elements in one block (1 for plain types).
+            /// Returns the elements in one block (1 for plain types).
             pub const fn block_len(self) -> u64 {
                 match self { $(DType::$variant => $len,)* $(DType::$ik => $ik_len,)* }
             }
 
-            /// Bytes of one block.
+            /// Returns the bytes of one block.
             pub const fn block_bytes(self) -> u64 {
                 match self { $(DType::$variant => $bytes,)* $(DType::$ik => $ik_bytes,)* }
             }
@@ -65,7 +65,7 @@ macro_rules! dtypes {
                 matches!(self, $(DType::$ik)|*)
             }
 
-            /// Bytes per element, the overhead of blocks included.
+            /// Returns the bytes per element, including the overhead of blocks.
             pub fn element_bytes(self) -> f64 {
                 self.block_bytes() as f64 / self.block_len() as f64
             }
@@ -188,7 +188,8 @@ impl DType {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// Bytes of a tensor of these sizes, the contiguous axis first; `None` when rows are not whole blocks, or on overflow.
+    /// Returns the bytes of a tensor of these sizes, the contiguous axis first; `None` on overflow or if rows are not
+    /// whole blocks.
     pub fn tensor_bytes(self, ne: &[u64]) -> Option<u64> {
         let (&row, others) = ne.split_first()?;
         let row = self.bytes(row)?.checked_add(self.row_extra())?;
@@ -197,7 +198,8 @@ impl DType {
             .try_fold(row, |bytes, &n| bytes.checked_mul(n))
     }
 
-    /// Bytes of the blocks of `elements` consecutive elements; `None` when they are not whole blocks or overflow.
+    /// Returns the bytes of the blocks of `elements` consecutive elements; `None` on overflow or if they are not whole
+    /// blocks.
     pub const fn bytes(self, elements: u64) -> Option<u64> {
         if !elements.is_multiple_of(self.block_len()) {
             return None;

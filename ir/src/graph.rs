@@ -52,7 +52,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// The value that is delivered.
+    /// Returns the value that is delivered.
     pub const fn value(&self) -> Value {
         match self {
             Output::Named(_, v) | Output::State { value: v, .. } => *v,
@@ -78,7 +78,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Returns an empty graph.
     pub fn new(name: impl Into<String>) -> Graph {
         Graph {
             name: name.into(),
@@ -92,7 +92,7 @@ impl Graph {
         self.insts.reserve(insts);
     }
 
-    /// Every instruction, in program order.
+    /// Returns every instruction, in program order.
     pub fn insts(&self) -> impl DoubleEndedIterator<Item = (Inst, &InstData)> + ExactSizeIterator {
         self.insts
             .iter()
@@ -100,7 +100,7 @@ impl Graph {
             .map(|(i, d)| (Inst::new(i), d))
     }
 
-    /// Every value, in order of definition.
+    /// Returns every value, in order of definition.
     pub fn values(
         &self,
     ) -> impl DoubleEndedIterator<Item = (Value, &ValueData)> + ExactSizeIterator {
@@ -110,37 +110,37 @@ impl Graph {
             .map(|(i, d)| (Value::new(i), d))
     }
 
-    /// An instruction.
+    /// Returns an instruction.
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.insts[inst.index()]
     }
 
-    /// A value.
+    /// Returns a value.
     pub fn value(&self, value: Value) -> &ValueData {
         &self.values[value.index()]
     }
 
-    /// A value, to change its name, place or sharding.
+    /// Returns a value for changes of its name, place or sharding.
     pub fn value_mut(&mut self, value: Value) -> &mut ValueData {
         &mut self.values[value.index()]
     }
 
-    /// A class.
+    /// Returns a class.
     pub fn class(&self, class: Class) -> &ClassData {
         &self.classes[class.index()]
     }
 
-    /// A group.
+    /// Returns a group.
     pub fn group(&self, group: Group) -> &GroupData {
         &self.groups[group.index()]
     }
 
-    /// A device.
+    /// Returns a device.
     pub fn device(&self, device: Device) -> &DeviceData {
         &self.devices[device.index()]
     }
 
-    /// The op that defines a value.
+    /// Returns the op that defines a value.
     pub fn def_op(&self, value: Value) -> &Op {
         &self.inst(self.value(value).def.0).op
     }
@@ -160,7 +160,7 @@ impl Graph {
         a.op == b.op && same(&a.operands, &b.operands) && same(&a.results, &b.results)
     }
 
-    /// Number of devices that hold parts of values at `place`.
+    /// Returns the number of devices that hold parts of values at `place`.
     pub fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -182,7 +182,7 @@ impl Graph {
         self.push_at(op, operands, types, &places, layer)
     }
 
-    /// [`Self::push`] with a place per result.
+    /// Appends an instruction like [`Self::push`], with a place per result.
     pub fn push_at(
         &mut self,
         op: impl Into<Op>,
@@ -254,10 +254,10 @@ impl Graph {
     /// Appends an instruction with one result whose type follows from its operands, on `place`.
     ///
     /// # Errors
-    /// When the operands do not fit the op.
+    /// Returns an error if the operands do not fit the op.
     ///
     /// # Panics
-    /// When the op is a leaf or has several results; those go through [`Self::push`].
+    /// Panics if the op is a leaf or has several results; those go through [`Self::push`].
     pub fn push_with_inference(
         &mut self,
         op: impl Into<Op>,

@@ -10,7 +10,7 @@ pub enum Window {
 }
 
 impl Window {
-    /// The most tokens that one sees.
+    /// Returns the maximum number of tokens that one token sees.
     pub const fn tokens(self) -> u64 {
         match self {
             Window::Sliding(n) | Window::Chunks(n) => n,

@@ -135,7 +135,7 @@ pub enum ExecError {
 }
 
 impl ExecError {
-    /// The same error, naming the instruction or value that it concerns. The innermost name stays.
+    /// Returns the error with the name of its instruction or value. An inner name takes precedence.
     #[must_use]
     pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
@@ -194,7 +194,7 @@ impl ExecError {
         }
     }
 
-    /// Advice on the error, in one sentence.
+    /// Returns advice on the error, in one sentence.
     pub fn help(&self) -> &'static str {
         use ExecError as E;
         match self {

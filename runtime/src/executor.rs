@@ -26,7 +26,7 @@ pub trait Host {
     /// Returns [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
-    /// A result, as soon as it is there. Only executors that keep intermediate values call it.
+    /// Receives a result as soon as it is computed. Only executors that keep intermediate values call it.
     fn produced(&mut self, _value: Value, _tensor: &Tensor) {}
 }
 
@@ -62,7 +62,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The interface of a graph.
+    /// Returns the interface of a graph.
     pub fn from_graph(graph: &Graph) -> Interface {
         let has = |sought: &dyn Fn(&Op) -> bool| graph.insts().any(|(_, i)| sought(&i.op));
         let alibi = has(&|op| match op {
@@ -86,7 +86,7 @@ impl Interface {
         }
     }
 
-    /// The number of the output of that name.
+    /// Returns the number of the output of that name.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|o| o == name)
     }
@@ -123,7 +123,7 @@ impl Outputs {
         self.unread
     }
 
-    /// The output of that number; `None` when no phase has computed it.
+    /// Returns the output of that number; `None` if no phase has computed it.
     pub fn get(&self, output: usize) -> Option<&Tensor> {
         self.places.get(output).and_then(Option::as_ref)
     }
@@ -146,10 +146,11 @@ impl Outputs {
 /// A batch runs in *phases*: the first needs the tokens of the batch, each later one the tokens further ahead, for
 /// blocks that draft.
 pub trait Executor {
-    /// The interface of the model.
+    /// Returns the interface of the model.
     fn interface(&self) -> &Interface;
 
-    /// The number of tokens ahead that the next phase needs to know, 0 for the first; `None` when all have run.
+    /// Returns the number of tokens after the batch that the next phase needs, 0 for the first; `None` after the last
+    /// phase.
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
     /// Runs the next phase, if any, and writes its outputs. The first phase requests all inputs except
@@ -175,22 +176,22 @@ pub trait Executor {
     /// Clears all states, staged ones too: they are zero again, and may have other sizes.
     ///
     /// # Errors
-    /// When the device's memory cannot be written.
+    /// Returns an error if the device's memory cannot be written.
     fn reset_states(&mut self) -> Result<(), ExecError>;
 
-    /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does not keep
-    /// the state.
+    /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does
+    /// not keep the state.
     ///
     /// # Errors
-    /// When the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn state(&self, _state: Value) -> Result<Option<&[u8]>, ExecError> {
         Ok(None)
     }
 
-    /// [`Self::state`], to be changed.
+    /// Returns the memory of [`Self::state`] for writing.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         Ok(None)
     }
@@ -207,7 +208,7 @@ pub trait Executor {
     /// Returns the elements of a weight; `None` if the executor does not keep them in the file's type.
     ///
     /// # Errors
-    /// When the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn weight(&self, _weight: Value) -> Result<Option<Tensor>, ExecError> {
         Ok(None)
     }

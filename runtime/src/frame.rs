@@ -31,8 +31,8 @@ pub struct Change {
 }
 
 impl<V: Copy> Frame<V> {
-    /// The frame of a program whose launches have the values `slots`, one after another. Values without a home have the
-    /// view `empty` of their type.
+    /// Returns the frame of a program whose launches use the values `slots`, one after another. Values without a home
+    /// have the view `empty` of their type.
     pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];
@@ -63,12 +63,12 @@ impl<V: Copy> Frame<V> {
         }
     }
 
-    /// The view of a value for the current batch.
+    /// Returns the view of a value for the current batch.
     pub fn view(&self, value: Value) -> V {
         self.views[value.index()]
     }
 
-    /// The views of launches, one after another.
+    /// Returns the views of launches, one after another.
     pub fn slots(&self) -> &[V] {
         &self.slots
     }

@@ -47,17 +47,17 @@ impl BatchRun {
         }
     }
 
-    /// The batch's sizes.
+    /// Returns the batch's sizes.
     pub const fn sizes(&self) -> &Bindings {
         &self.sizes
     }
 
-    /// The number of the phase that runs next.
+    /// Returns the number of the phase that runs next.
     pub const fn phase(&self) -> usize {
         self.phase
     }
 
-    /// The number of tokens ahead that the next phase needs to know; `None` when all have run.
+    /// Returns the number of tokens after the batch that the next phase needs; `None` after the last phase.
     pub fn lookahead(&self, program: &Program) -> Option<u32> {
         program.phases.get(self.phase).map(|p| p.lookahead)
     }
@@ -93,13 +93,13 @@ impl BatchRun {
         }))
     }
 
-    /// The phase that was next has run.
+    /// Advances to the next phase.
     pub const fn advance(&mut self) {
         self.phase += 1;
     }
 }
 
-/// The error for a batch that no shape holds.
+/// Returns the error for a batch that no shape holds.
 fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
     let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
     let over = Symbol::ALL

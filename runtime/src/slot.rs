@@ -220,7 +220,7 @@ pub(crate) fn input_tensor(
     Ok(tensor)
 }
 
-/// An integer in little-endian bytes.
+/// Decodes an integer from little-endian bytes.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.last().is_some_and(|b| b.cast_signed() < 0);
     let mut all = [if negative { 0xff } else { 0 }; 8];

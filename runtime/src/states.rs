@@ -19,7 +19,7 @@ pub enum CellKind {
 impl CellKind {
     const ALL: [CellKind; 3] = [CellKind::Full, CellKind::Windowed, CellKind::Sequence];
 
-    /// The size that is the number of cells.
+    /// Returns the symbol for the number of cells.
     const fn symbol(self) -> Symbol {
         match self {
             CellKind::Full => Symbol::NCtx,
@@ -58,7 +58,7 @@ pub struct StateInfo {
 }
 
 impl StateInfo {
-    /// The states of a graph, in its order.
+    /// Returns the states of a graph, in its order.
     pub fn of(graph: &Graph) -> Vec<StateInfo> {
         let states = graph
             .values()
@@ -99,7 +99,7 @@ fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     kind(axis).filter(|_| inner).map(|kind| (kind, axis))
 }
 
-/// The value that this is a copy of.
+/// Follows copies to the value that they copy.
 fn source(graph: &Graph, mut value: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(value) {
         value = graph.inst(graph.value(value).def.0).operands[0];

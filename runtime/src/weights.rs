@@ -38,7 +38,7 @@ pub trait WeightSource {
 pub struct MemoryWeights(BTreeMap<String, (DType, [u64; RANK], Vec<u8>)>);
 
 impl MemoryWeights {
-    /// No weights.
+    /// Returns an empty source.
     pub fn new() -> MemoryWeights {
         MemoryWeights::default()
     }
@@ -152,7 +152,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    /// The intervals of every axis, checked, and the sizes of the part.
+    /// Checks the intervals of every axis; returns them with the sizes of the part.
     fn intervals(
         &self,
         parts: &[Vec<Interval>],
@@ -191,7 +191,7 @@ impl Cut<'_> {
         Ok((out, ne))
     }
 
-    /// The blocks that these intervals touch, axis 0 fastest.
+    /// Returns the blocks that these intervals touch, axis 0 fastest.
     fn blocks(
         &self,
         row_bytes: u64,
@@ -278,7 +278,7 @@ impl PackedWeight<'_> {
         (self.start % self.dtype.block_len()) as usize
     }
 
-    /// Elements of the blocks of a row, the part's and those around it.
+    /// Returns the elements in the blocks of a row, including elements around the part.
     pub const fn row_len(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         (self.skipped() + self.ne[0]).next_multiple_of(block)
@@ -328,7 +328,7 @@ mod tests {
         Interval { start, len }
     }
 
-    /// q8_0 [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
+    /// Returns a q8_0 tensor [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
     fn q8() -> Vec<u8> {
         let mut out = Vec::new();
         for m in 0..2 {

@@ -13,7 +13,7 @@ pub type Axes = [Var; RANK];
 /// Solves every equation of `rule`, refining `space`.
 ///
 /// # Errors
-/// The first equation that cannot hold, by its position.
+/// Returns the first equation that cannot hold, by its position.
 pub fn solve(
     space: &mut Space,
     rule: &Rule,
@@ -29,7 +29,7 @@ pub fn solve(
     Ok(())
 }
 
-/// The variable of an axis.
+/// Returns the variable of an axis.
 const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -> Var {
     match slot {
         Slot::Operand(i) => operands[i][axis],

@@ -33,7 +33,7 @@ pub struct SoftMax {
 eq_by_bits!(SoftMax { scale, max_bias; heads });
 
 impl SoftMax {
-    /// Without ALiBi.
+    /// Returns a softmax with this scale and without ALiBi.
     pub const fn with_scale(scale: f32) -> SoftMax {
         SoftMax {
             scale,
@@ -124,8 +124,8 @@ impl OpDef for SoftMax {
     }
 }
 
-/// The consequences for an axis of a mask that repeats along an axis of operand 0: one as long as the other is split with
-/// it, and one that repeats otherwise needs both whole.
+/// Adds the rule for an axis of a mask that repeats along an axis of operand 0. If both have the same size, they are
+/// split alike; otherwise both must be whole unless the mask's size is 1.
 fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
     let (of_mask, of_x) = (&operands[mask.0].dims[mask.1], &operands[0].dims[axis]);
     if of_mask == of_x {
@@ -134,7 +134,7 @@ fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), ax
     whole_unless_one(rule, operands, mask, axis)
 }
 
-/// An axis of a mask, and the axis of operand 0 along which it repeats, are whole unless the mask's is 1.
+/// Requires an axis of a mask, and the axis of operand 0 along which it repeats, to be whole unless the mask's size is 1.
 fn whole_unless_one(
     rule: Rule,
     operands: &[&TensorType],

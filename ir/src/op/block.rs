@@ -36,7 +36,7 @@ impl BlockPart {
         BlockPart::Follows,
     ];
 
-    /// The kind of input in text.
+    /// Returns the kind of input in text.
     pub const fn name(self) -> &'static str {
         match self {
             BlockPart::Seen => "block_seen",
@@ -83,7 +83,7 @@ impl BlockInput {
         ]
     }
 
-    /// The input of that kind; `None` for a kind that is not about blocks.
+    /// Returns the input of that kind; `None` for a kind that is not about blocks.
     pub(super) fn parse(
         word: &str,
         attrs: &mut AttrReader,

@@ -49,7 +49,7 @@ impl OpDef for Hadamard {
         Ok(f32_of([n(), n(), Dim::ONE, Dim::ONE]).into())
     }
 
-    /// Every device has all of it: a rotation contracts whole rows.
+    /// Requires the whole matrix on every device: a rotation contracts whole rows.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
             .role(Role::Whole, res(0))

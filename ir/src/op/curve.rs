@@ -108,7 +108,7 @@ impl OpDef for Xielu {
         curve(operands)
     }
 
-    /// With `eps` below 0 the function of 0 is not 0.
+    /// Returns a pointwise rule that does not keep zeros: with `eps` below 0 the function of 0 is not 0.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }

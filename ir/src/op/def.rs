@@ -21,29 +21,29 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// The category, which decides how passes treat the op and whether the result shares an operand's memory.
     const CATEGORY: OpCategory;
 
-    /// The name that this instance prints with; one of [`Self::NAMES`].
+    /// Returns the printed name of this instance; one of [`Self::NAMES`].
     fn name(&self) -> &'static str {
         Self::NAMES[0]
     }
 
-    /// The attributes that this instance prints with.
+    /// Returns the printed attributes of this instance.
     fn attrs(&self) -> Attrs {
         Vec::new()
     }
 
-    /// The op of that name with these attributes.
+    /// Parses the op of that name with these attributes.
     ///
     /// # Errors
-    /// When an attribute is missing or of the wrong kind.
+    /// Returns an error if an attribute is missing or of the wrong kind.
     fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError>;
 
-    /// The types of the results.
+    /// Infers the types of the results.
     ///
     /// # Errors
-    /// When the operands are too few, too many or of unfit types.
+    /// Returns an error if the operands are too few, too many or of unfit types.
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError>;
 
-    /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+    /// Returns the sharding rule for operands and results of types that [`Self::infer`] accepts.
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
 
     /// Returns the axes along which query heads are grouped by KV head. The default is for ops without such groups.
@@ -55,10 +55,10 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// the result shares an operand's memory.
     fn work(&self, on: &dyn Extents) -> Work;
 
-    /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
+    /// Returns the op that one device runs on its parts; `None` if attributes cannot be adapted to its part.
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self>;
 
-    /// The op of a graph whose tensors have other sizes.
+    /// Returns the op for tensors of other sizes.
     fn resize(&self, to: &dyn NewSizes) -> Self;
 
     /// Returns the op with `f` applied to every size among its attributes; `None` if `f` returns `None`.

@@ -24,7 +24,7 @@ macro_rules! kinds {
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
             const NAMES: &'static [&'static str] = &[$($text),*];
 
-            /// The op's name in text.
+            /// Returns the op's name in text.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
             }
@@ -201,7 +201,7 @@ pub struct Binary {
     pub kind: BinaryKind,
 }
 
-/// `axis` of operand `operand` (of the size `part`), repeated to the size of the same axis of operand 0.
+/// Repeats `axis` of operand `operand`, of size `part`, to the size of the same axis of operand 0.
 fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -> Rule {
     if part == whole {
         return rule.eq(opd(0, axis), opd(operand, axis));
@@ -413,7 +413,7 @@ pub struct Glu {
 eq_by_bits!(Glu { alpha, limit; kind });
 
 impl Glu {
-    /// A gated activation without parameters.
+    /// Returns a gated activation without parameters.
     pub const fn new(kind: GluKind) -> Glu {
         Glu {
             kind,

@@ -33,7 +33,7 @@ impl HcComb {
     const MAX_ITERATIONS: u64 = 1024;
 }
 
-/// The number of streams whose mixes take `n` numbers.
+/// Returns the number of streams for mixes of `n` numbers.
 fn streams(n: u64) -> Option<u64> {
     let hc = (n + 1).isqrt().checked_sub(1)?;
     (hc > 0 && (2 + hc) * hc == n).then_some(hc)

@@ -153,7 +153,7 @@ pub struct Temperature {
 eq_by_bits!(Temperature { scale, offset; length });
 
 impl Temperature {
-    /// The factor at a position.
+    /// Returns the factor at a position.
     pub fn at(&self, position: u32) -> f32 {
         let steps = ((position as f32 + self.offset) / self.length as f32).floor();
         (1.0 + f64::from(self.scale) * (f64::from(steps) + 1.0).ln()) as f32

@@ -29,7 +29,7 @@ pub struct LocalCtx<'a> {
 }
 
 impl<'a> LocalCtx<'a> {
-    /// The tensor in `slot`.
+    /// Returns the tensor in `slot`.
     pub fn tensor(&self, slot: Slot) -> ShardedTensor<'a> {
         match slot {
             Slot::Operand(i) => self.operands[i],
@@ -37,7 +37,7 @@ impl<'a> LocalCtx<'a> {
         }
     }
 
-    /// The type of this device's part.
+    /// Returns the type of this device's part.
     pub fn local_type(&self, slot: Slot) -> Option<TensorType> {
         let t = self.tensor(slot);
         t.sharding.local_type(t.ty, self.classes, self.rank)
@@ -50,7 +50,7 @@ impl<'a> LocalCtx<'a> {
             .intervals(axis, &t.ty.dims[axis], self.classes, self.rank)
     }
 
-    /// The number of indices below `bound` along an axis that this device holds.
+    /// Returns the number of indices below `bound` along an axis that this device holds.
     pub fn local_index(&self, slot: Slot, axis: usize, bound: &Dim) -> Option<Dim> {
         let t = self.tensor(slot);
         if t.sharding.axes[axis].is_none() {

@@ -35,7 +35,7 @@ impl NgramRows {
     /// Rows per table in small models.
     const SMALL: u64 = 2;
 
-    /// The selected rows of one token, given ids plus 1 from the token itself backwards.
+    /// Returns the selected rows of one token, given the ids plus 1 of the token and of its predecessors, latest first.
     pub fn rows<'a>(
         &'a self,
         ids: impl Iterator<Item = f64> + 'a,
@@ -61,7 +61,7 @@ impl NgramRows {
         })
     }
 
-    /// One more than the last row of all tables.
+    /// Returns the last row of all tables plus one.
     pub fn end_row(&self) -> u64 {
         self.tables.iter().map(|t| t.end()).max().unwrap_or(0)
     }

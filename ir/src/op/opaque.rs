@@ -72,7 +72,7 @@ fn integer(n: i32) -> Attr {
     }
 }
 
-/// A list of 32-bit integers.
+/// Converts a list of 32-bit integers.
 fn words(attr: Attr) -> Option<Vec<i32>> {
     let Attr::List(all) = attr else {
         return None;

@@ -15,7 +15,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The work of a scan: the state, result 1, is read and written once, and updated by every token.
+/// Returns the work of a scan: the state, result 1, is read and written once, and updated by every token.
 fn scan_work(on: &dyn Extents) -> Work {
     let state = on.elements(Slot::Result(1));
     let tokens = on.size(Slot::Result(0), 2).unwrap_or(1) as f64;
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Every operand in turn with one axis of another size.
+    /// Returns every operand in turn with the size of one axis changed.
     fn misfits(operands: &[TensorType]) -> impl Iterator<Item = (usize, usize, Vec<TensorType>)> {
         let all = operands.to_vec();
         (0..operands.len())

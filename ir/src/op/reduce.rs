@@ -199,7 +199,7 @@ impl OpDef for TopMask {
     size_independent!();
 }
 
-/// The rule of an op that reads whole rows and gives indices into them.
+/// Returns the rule of an op that reads whole rows and returns indices into them.
 fn whole_rows() -> Rule {
     Rule::opaque()
         .same(0, &[1, 2, 3])

@@ -6,10 +6,10 @@ use crate::types::{RANK, TensorType};
 
 /// The sizes that the tensors of one instruction get.
 pub trait NewSizes {
-    /// The type that a tensor has so far.
+    /// Returns the type of a tensor before the change.
     fn old(&self, slot: Slot) -> &TensorType;
 
-    /// The sizes that a tensor gets.
+    /// Returns the new sizes of a tensor.
     fn dims(&self, slot: Slot) -> [Dim; RANK];
 
     /// Returns the new start, along `axis` of an operand, of the `len` indices that start at `start` now.

@@ -43,7 +43,7 @@ impl RopeMode {
         }
     }
 
-    /// The pairs per position, where tokens have four positions.
+    /// Returns the pairs per position, if tokens have four positions.
     pub const fn sections(self) -> Option<[u64; 4]> {
         match self {
             RopeMode::Norm | RopeMode::Neox => None,
@@ -51,7 +51,7 @@ impl RopeMode {
         }
     }
 
-    /// Number of positions per token.
+    /// Returns the number of positions per token.
     pub const fn positions(self) -> u64 {
         match self.sections() {
             None => 1,

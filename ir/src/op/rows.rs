@@ -218,7 +218,7 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// The slice is a segment of the axis; the axis is whole if a size is known only at run time.
+    /// Relates the slice to a segment of the axis; the axis is whole if a size is known only at run time.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

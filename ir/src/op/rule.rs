@@ -28,17 +28,17 @@ pub enum Expr {
     Slice(Box<Expr>, Dim, Dim),
 }
 
-/// The tree of an operand's axis.
+/// Returns the tree of an operand's axis.
 pub const fn opd(operand: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Operand(operand), axis)
 }
 
-/// The tree of an axis of the first result.
+/// Returns the tree of an axis of the first result.
 pub const fn res(axis: usize) -> Expr {
     Expr::Axis(Slot::Result(0), axis)
 }
 
-/// The tree of a result's axis.
+/// Returns the tree of a result's axis.
 pub const fn res_of(result: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Result(result), axis)
 }
@@ -91,7 +91,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule without equations: no axes are related, and no unreduced sum passes.
+    /// Returns a rule without equations: no axes are related, and no unreduced sum passes.
     pub const fn opaque() -> Rule {
         Rule {
             equations: Vec::new(),

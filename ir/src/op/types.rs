@@ -101,7 +101,7 @@ pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<
     }
 }
 
-/// `operands` as an array, when there are `N`.
+/// Returns `operands` as an array if there are `N`.
 pub(super) fn expect_operands<'a, 'b, const N: usize>(
     operands: &'a [&'b TensorType],
     expected: &'static str,
@@ -125,7 +125,7 @@ pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result
     }
 }
 
-/// `whole / part`, which must be exact.
+/// Returns `whole / part`, which must be exact.
 pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim, TypeError> {
     if whole == part {
         return Ok(Dim::ONE);
@@ -172,10 +172,10 @@ pub(super) fn rank_at_most(
         .try_for_each(|d| check_equal(what, d, &Dim::ONE))
 }
 
-/// The axis that an attribute names.
+/// Converts an attribute to an axis index.
 ///
 /// # Errors
-/// When it is beyond the last axis.
+/// Returns an error if it is beyond the last axis.
 pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()
@@ -183,7 +183,7 @@ pub fn axis_index(n: u64) -> Result<usize, TypeError> {
         .ok_or(TypeError::Axis(n))
 }
 
-/// The f32 type of these sizes.
+/// Returns the f32 type of these sizes.
 pub(super) fn f32_of(dims: [Dim; 4]) -> TensorType {
     TensorType {
         dtype: DType::F32,

@@ -26,10 +26,10 @@ pub struct ActiveRoles {
     pub expert: Option<Class>,
 }
 
-/// The state of the result.
+/// Returns the state of the result.
 ///
 /// # Errors
-/// The positions of the operands that must be reduced first.
+/// Returns the positions of the operands that must be reduced first.
 pub fn unreduced_result(
     rule: &Rule,
     operands: &[OperandState],

@@ -22,7 +22,7 @@ impl ArenaKind {
     /// Every kind.
     pub const ALL: [ArenaKind; 3] = [ArenaKind::Weights, ArenaKind::States, ArenaKind::Work];
 
-    /// The word of the text form.
+    /// Returns the word of the text form.
     pub const fn name(self) -> &'static str {
         match self {
             ArenaKind::Weights => "weights",

@@ -28,7 +28,7 @@ pub struct LaunchData {
 }
 
 impl LaunchData {
-    /// The instructions that it covers.
+    /// Returns the instructions that it covers.
     pub fn covered_insts(&self) -> &[Inst] {
         match &self.work {
             Work::Compute(insts) => insts,

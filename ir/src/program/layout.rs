@@ -37,8 +37,9 @@ pub struct BatchLayout {
 }
 
 impl Layout {
-    /// The layout of a value that fills a buffer: axis 0 contiguous, rows one after another. `None` on overflow, and where
-    /// rows are not whole blocks. A row of constant length that ends inside a block has all of that block.
+    /// Returns the layout of a value that fills a buffer: axis 0 contiguous, rows one after another. Returns `None` on
+    /// overflow or if rows are not whole blocks. A row of constant length that ends inside a block includes the whole
+    /// block.
     pub fn dense(ty: &TensorType) -> Option<Layout> {
         let block = Dim::constant(ty.dtype.block_bytes());
         let count = match ty.dims[0].as_const() {
@@ -91,7 +92,7 @@ impl Layout {
         }
     }
 
-    /// The strides under other sizes.
+    /// Returns the strides after a change of sizes.
     fn reshape_strides(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
         let mut runs = self.contiguous_runs(operand)?.into_iter();
         let mut strides = [const { Dim::ZERO }; RANK];
@@ -134,7 +135,7 @@ impl Layout {
         Some(strides)
     }
 
-    /// The axes of a value, those that follow one another without gaps joined. Axis 0 begins the first.
+    /// Returns the axes of a value with contiguous axes joined. Axis 0 begins the first run.
     fn contiguous_runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
         let mut out: Vec<Run> = Vec::new();
         for (axis, size) in ty.dims.iter().enumerate() {
@@ -169,7 +170,7 @@ impl Layout {
         }
     }
 
-    /// A bound on the reach, with the largest size and the largest stride of every axis.
+    /// Returns a bound on the span, from the largest size and the largest stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;
@@ -237,7 +238,7 @@ struct Run {
 }
 
 impl Run {
-    /// Bytes from one index of the next axis of a result to the next.
+    /// Returns the bytes between consecutive indices of the result's next axis.
     fn stride(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.taken, dtype)
     }

@@ -59,27 +59,27 @@ pub struct Program {
 }
 
 impl Program {
-    /// An arena.
+    /// Returns an arena.
     pub fn arena(&self, arena: Arena) -> &ArenaData {
         &self.arenas[arena.index()]
     }
 
-    /// A buffer.
+    /// Returns a buffer.
     pub fn buffer(&self, buffer: Buffer) -> &BufferData {
         &self.buffers[buffer.index()]
     }
 
-    /// A launch.
+    /// Returns a launch.
     pub fn launch(&self, launch: Launch) -> &LaunchData {
         &self.launches[launch.index()]
     }
 
-    /// The home of a value that has one.
+    /// Returns the home of a value, if any.
     pub fn home(&self, value: Value) -> Option<&Home> {
         self.homes.get(value.index())?.as_ref()
     }
 
-    /// The smallest shape that holds a batch of these sizes, by its position.
+    /// Returns the position of the smallest shape that holds a batch of these sizes.
     pub fn shape_for(&self, sizes: &crate::Bindings) -> Option<usize> {
         self.shapes.iter().position(|s| s.holds(sizes))
     }

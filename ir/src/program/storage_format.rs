@@ -17,7 +17,7 @@ impl StorageFormat {
     /// The format of the file: the blocks of one row after another.
     pub const FILE: StorageFormat = StorageFormat::of_blocks("file");
 
-    /// A format that stores whole blocks of the file's type.
+    /// Returns a format that stores whole blocks of the file's type.
     pub const fn of_blocks(name: &'static str) -> StorageFormat {
         StorageFormat {
             name,
@@ -25,7 +25,7 @@ impl StorageFormat {
         }
     }
 
-    /// A format that stores parts of blocks, down to [`DType::granule`].
+    /// Returns a format that stores parts of blocks, down to [`DType::granule`].
     pub const fn of_granules(name: &'static str) -> StorageFormat {
         StorageFormat {
             name,
@@ -41,7 +41,7 @@ impl StorageFormat {
         }
     }
 
-    /// The word of the text form.
+    /// Returns the word of the text form.
     pub const fn name(self) -> &'static str {
         self.name
     }

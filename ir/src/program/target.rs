@@ -28,7 +28,7 @@ pub struct WeightPart<'a> {
 }
 
 impl<'a> WeightPart<'a> {
-    /// The part that a weight of this type stores.
+    /// Returns the part that a weight of this type stores.
     pub fn of(op: &Weight, ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart {
             ty,
@@ -36,7 +36,7 @@ impl<'a> WeightPart<'a> {
         }
     }
 
-    /// A whole weight of this type.
+    /// Returns a whole weight of this type.
     pub const fn whole(ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart { ty, start: 0 }
     }
@@ -44,13 +44,13 @@ impl<'a> WeightPart<'a> {
 
 /// The graph around the instructions that a target may fuse into one launch.
 pub trait FusionContext {
-    /// The graph.
+    /// Returns the graph.
     fn graph(&self) -> &Graph;
 
-    /// The instructions that read a value.
+    /// Returns the instructions that read a value.
     fn users(&self, value: Value) -> &[Inst];
 
-    /// The storage format of a value.
+    /// Returns the storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
     /// True if an instruction is a view, which needs no launch.

@@ -14,7 +14,7 @@ use crate::types::RANK;
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 
 impl Tensors {
-    /// The tensors of programs that hold every part of each.
+    /// Returns the tensors of a graph of programs that together hold every part of each tensor.
     pub fn of(programs: &Graph) -> Tensors {
         let mut out = Tensors::default();
         for (_, data) in programs.insts() {
@@ -30,7 +30,7 @@ impl Tensors {
         out
     }
 
-    /// The sizes of a tensor.
+    /// Returns the sizes of a tensor.
     pub fn dims(&self, tensor: &str) -> Option<[u64; RANK]> {
         self.0.get(tensor).copied()
     }

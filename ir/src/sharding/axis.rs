@@ -25,7 +25,7 @@ impl fmt::Display for ClassRef {
     }
 }
 
-/// Number of indices in a list of runs.
+/// Returns the number of indices in a list of runs.
 pub fn total_len(runs: &[Interval]) -> u64 {
     runs.iter().map(|r| r.len).sum()
 }
@@ -65,7 +65,7 @@ pub enum AxisTree {
 }
 
 impl AxisTree {
-    /// An unsplit leaf.
+    /// Returns an unsplit leaf.
     pub const fn whole(size: Dim) -> AxisTree {
         AxisTree::Leaf { size, split: None }
     }
@@ -78,7 +78,7 @@ impl AxisTree {
         }
     }
 
-    /// The same tree with other classes in place of its own.
+    /// Returns the tree with its classes replaced by `name`.
     #[must_use]
     pub fn rename_classes(&self, name: &mut dyn FnMut(Class) -> Class) -> AxisTree {
         match self {
@@ -96,7 +96,7 @@ impl AxisTree {
         }
     }
 
-    /// Number of indices over all devices; `None` on overflow.
+    /// Returns the number of indices over all devices; `None` on overflow.
     pub fn size(&self) -> Option<Dim> {
         match self {
             AxisTree::Leaf { size, .. } => Some(size.clone()),
@@ -109,7 +109,7 @@ impl AxisTree {
         }
     }
 
-    /// Number of indices on the device of rank `rank`.
+    /// Returns the number of indices on the device of rank `rank`.
     pub fn local_size(&self, classes: &[ClassData], rank: usize) -> Option<Dim> {
         match self {
             AxisTree::Leaf { size, split: None } => Some(size.clone()),
@@ -131,7 +131,7 @@ impl AxisTree {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
 
-    /// [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
+    /// Returns the [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
     pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.owned_range(rank, c.div))
     }
@@ -210,7 +210,7 @@ impl AxisTree {
         }
     }
 
-    /// The same tree with nested products and sums flattened and unsplit subtrees merged into leaves.
+    /// Returns the tree with nested products and sums flattened and unsplit subtrees merged into leaves.
     #[must_use]
     pub fn simplify(&self) -> AxisTree {
         let whole = |t: &AxisTree| match t {
@@ -276,7 +276,7 @@ impl AxisTree {
         }
     }
 
-    /// Every class the tree is split by, in order of appearance.
+    /// Appends the classes that split the tree to `out`, in order of appearance.
     pub fn classes(&self, out: &mut Vec<ClassRef>) {
         match self {
             AxisTree::Leaf { split, .. } => out.extend(split),

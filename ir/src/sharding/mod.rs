@@ -48,7 +48,7 @@ impl Default for Sharding {
 }
 
 impl Sharding {
-    /// Every device holds the whole value.
+    /// Returns the sharding of a value that every device holds whole.
     pub const fn mirrored() -> Sharding {
         Sharding {
             axes: [None, None, None, None],
@@ -57,7 +57,7 @@ impl Sharding {
         }
     }
 
-    /// Unsplit, with a pending sum.
+    /// Returns an unsplit sharding with a pending sum.
     pub const fn unreduced(unreduced: Unreduced) -> Sharding {
         Sharding {
             axes: [None, None, None, None],
@@ -85,7 +85,7 @@ impl Sharding {
         !self.is_split() && self.unreduced == Unreduced::None
     }
 
-    /// The same sharding with other classes in place of its own.
+    /// Returns the sharding with its classes replaced by `name`.
     #[must_use]
     pub fn rename_classes(&self, name: &mut dyn FnMut(Class) -> Class) -> Sharding {
         let mut axis =
@@ -129,7 +129,7 @@ impl Sharding {
         Some(out)
     }
 
-    /// The runs of global indices along `axis` (of that size) that the device of rank `rank` stores.
+    /// Returns the runs of global indices along `axis`, of size `size`, that the device of rank `rank` stores.
     pub fn intervals(
         &self,
         axis: usize,

@@ -27,12 +27,12 @@ impl ParseError {
         }
     }
 
-    /// The code of the defect (`TPC0205`).
+    /// Returns the code of the defect (`TPC0205`).
     pub const fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
-    /// Advice on how to correct the text.
+    /// Returns advice on how to correct the text.
     pub fn help(&self) -> String {
         self.kind.help()
     }
@@ -109,7 +109,7 @@ pub enum ParseErrorKind {
 }
 
 impl ParseErrorKind {
-    /// The code of the defect (`TPC0205`).
+    /// Returns the code of the defect (`TPC0205`).
     pub const fn code(&self) -> &'static Code {
         match self {
             ParseErrorKind::NotTpir { .. } => &codes::NOT_TPIR,
@@ -137,7 +137,7 @@ impl ParseErrorKind {
         }
     }
 
-    /// Advice on how to correct the text.
+    /// Returns advice on how to correct the text.
     pub fn help(&self) -> String {
         match self {
             ParseErrorKind::NotTpir { .. } => {

@@ -26,7 +26,7 @@ pub struct ParsedGraph {
 /// Takes time and memory linear in the length of the text.
 ///
 /// # Errors
-/// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+/// Returns the defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
 pub(crate) type Statements<'a, 's> =
     &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
 
-/// [`parse`] for a text with statements in addition to its graph.
+/// Parses like [`parse`] a text with statements in addition to its graph.
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         self.end = base;
     }
 
-    /// The line that is `tpir 1`, or `None` for an empty line.
+    /// Reads the line `tpir 1`; returns `None` for an empty line.
     fn header(&mut self) -> Result<Option<Span>, ParseError> {
         match self.peek() {
             Ok((Token::End, _)) => Ok(None),
@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token, which remains to be read.
+    /// Returns the next token without consuming it.
     pub(crate) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         match self.peeked {
             Some(t) => Ok(t),
@@ -179,12 +179,12 @@ impl<'a> Parser<'a> {
         Ok((token, span))
     }
 
-    /// From the beginning of `start` to the end of the last token taken.
+    /// Returns the span from the beginning of `start` to the end of the last token read.
     pub(crate) fn span_from(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
 
-    /// The error that something else than the next token was expected.
+    /// Returns the error that the next token is not `expected`.
     pub(crate) fn expected_error<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
         let (token, span) = self.peek()?;
         let found = describe(token);
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A word of the text as it may stand in a message or in an op.
+    /// Shortens a word of the text for a message or an op.
     pub(super) fn short(word: &str) -> String {
         shorten(word)
     }

@@ -67,7 +67,7 @@ impl Printer {
             .expect("invariant: writing to a String does not fail");
     }
 
-    /// The text from `start` on; ends the line.
+    /// Ends the line; returns the span of the text from `start` on.
     pub(crate) fn end_line(&mut self, start: usize) -> Span {
         let span = Span::new(start, self.text.len());
         self.text.push('\n');

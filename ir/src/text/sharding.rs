@@ -88,7 +88,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A sum of products.
+    /// Reads a sum of products.
     fn tree(&mut self, depth: usize, leaves: &mut usize) -> Result<AxisTree, ParseError> {
         let first = self.product(depth, leaves)?;
         if self.peek()?.0 != Token::Punct(b'+') {

@@ -15,12 +15,12 @@ pub struct Span {
 }
 
 impl Span {
-    /// The bytes `[start, end)`.
+    /// Returns the span of the bytes `[start, end)`.
     pub const fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }
 
-    /// The span as a range of byte offsets.
+    /// Returns the span as a range of byte offsets.
     pub const fn range(self) -> Range<usize> {
         self.start..self.end
     }

@@ -213,7 +213,7 @@ fn a_megabyte_is_read_in_no_time() {
     }
 }
 
-/// Every text that parses also prints, and the output parses to the same graph, unless it contains a NaN.
+/// Checks that parsed text also prints, and that the output parses to the same graph unless it contains a NaN.
 fn check_hostile(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {

@@ -15,7 +15,7 @@ macro_rules! rules {
                 match self { $(ShardingRule::$variant => &codes::$code,)* }
             }
 
-            /// The cure.
+            /// Returns the cure.
             pub const fn help(self) -> &'static str {
                 match self { $(ShardingRule::$variant => $help,)* }
             }

@@ -85,7 +85,7 @@ impl<S: Stage> Verified<S> {
     /// Verifies a graph.
     ///
     /// # Errors
-    /// All violations, and the graph itself.
+    /// Returns all violations, and the graph itself.
     pub fn new(graph: Graph) -> Result<Verified<S>, Violations> {
         let mut errors = super::verify(&graph).err().unwrap_or_default();
         errors.extend(
@@ -112,7 +112,7 @@ impl<S: Stage> Verified<S> {
         Verified { graph, stage }
     }
 
-    /// The graph, to change it.
+    /// Returns the graph for changes.
     pub fn into_graph(self) -> Graph {
         self.graph
     }

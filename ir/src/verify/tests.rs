@@ -12,7 +12,7 @@ fn ty() -> TensorType {
     TensorType::new(DType::F32, [Dim::constant(8)])
 }
 
-/// An input and its `relu`, on the host; a group of one device and a class of 8 for it.
+/// Returns a graph with an input and its `relu` on the host, a group of one device, and a class of size 8 for it.
 fn graph() -> Graph {
     let mut g = Graph::new("g");
     g.devices.push(DeviceData { name: "d".into() });

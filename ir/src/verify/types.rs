@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
-/// TPC0236 to TPC0243, TPC0265 and TPC0266.
+/// Checks TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     // The last instruction whose types are right: devices run the same op one after another.
     let mut right: Option<&InstData> = None;
@@ -129,13 +129,13 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// The first axis whose size depends on the batch.
+/// Returns the first axis whose size depends on the batch.
 fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     let mut axes = ty.dims.iter().enumerate();
     axes.find(|(_, d)| d.as_const().is_none())
 }
 
-/// The tokens of a batch of sequences of one length.
+/// Returns the number of tokens in a batch of sequences of one length.
 fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
@@ -270,7 +270,7 @@ impl BlockAccess {
     }
 }
 
-/// How an op meets the blocks of that operand, whose elements are quantised.
+/// Returns how an op accesses the blocks of that operand, whose elements are quantised.
 fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
     let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
     match op {

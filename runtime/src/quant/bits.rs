@@ -28,7 +28,7 @@ pub(super) fn encode_blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// The f16 at byte `at` of a block.
+/// Returns the f16 at byte `at` of a block.
 pub(super) fn f16_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
@@ -91,12 +91,12 @@ pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     )
 }
 
-/// `1 / d`, or 0 when `d` is 0.
+/// Returns `1 / d`, or 0 if `d` is 0.
 pub(super) fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// The least f16 that is not below `value`, for `value` ≥ 0.
+/// Returns the least f16 that is not below `value`, for `value` ≥ 0.
 pub(super) fn f16_not_below(value: f32) -> f16 {
     let nearest = f16::from_f32(value);
     if nearest.to_f32() < value {

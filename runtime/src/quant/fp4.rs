@@ -35,7 +35,7 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
+/// Returns `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
 fn half_e8m0(e: u8) -> f32 {
     f32::from_bits(match e {
         0 | 1 => 0x0020_0000 << e,
@@ -43,7 +43,7 @@ fn half_e8m0(e: u8) -> f32 {
     })
 }
 
-/// Half of an unsigned e4m3 value (bias 7, top bit ignored). The NaN code 0x7f reads as 0, as in ggml.
+/// Returns half of an unsigned e4m3 value (bias 7, top bit ignored). The NaN code 0x7f reads as 0, as in ggml.
 fn half_ue4m3(d: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(d >> 3) & 15, f32::from(d & 7));
     match (d, exponent) {
@@ -53,7 +53,7 @@ fn half_ue4m3(d: u8) -> f32 {
     }
 }
 
-/// `2^exponent`, for exponents of normal f32.
+/// Returns `2^exponent`, for exponents of normal f32.
 fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((127 + exponent) as u32) << 23)
 }
@@ -73,8 +73,8 @@ pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     block
 }
 
-/// As ggml's `quantize_row_nvfp4_ref`: a sixth of the largest magnitude of 16 elements becomes their scale, each element
-/// takes the nearest value.
+/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude, and each
+/// element takes the nearest value.
 pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     let (mut block, mut codes) = ([0; 36], [0; 64]);
     for (i, (x, codes)) in x

@@ -5,8 +5,8 @@
 
 use tpc_ir::dtype::DType;
 
-/// The grid that a format's blocks index, with a name: a row is 16 bits, the steps of eight elements of 2 bits each (iq1,
-/// iq2) or of four of 4 bits (iq3), the first in the lowest. `None` for formats without a grid.
+/// Returns the grid that a format's blocks index, with a name; `None` for formats without a grid. A row is 16 bits: the
+/// steps of eight elements of 2 bits each (iq1, iq2) or of four of 4 bits (iq3), the first in the lowest bits.
 pub fn grid(dtype: DType) -> Option<(&'static str, &'static [u16])> {
     match dtype {
         DType::Iq1S | DType::Iq1M => Some(("IQ1_S", &IQ1_S)),

@@ -50,7 +50,7 @@ pub struct GridBlock {
     pub values: [i8; LEN],
 }
 
-/// The integers of a block; `None` for types without grids and blocks of another length.
+/// Returns the integers of a block; `None` for types without grids and blocks of another length.
 pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     if block.len() as u64 != dtype.block_bytes() {
         return None;
@@ -115,7 +115,7 @@ fn eight(seven: usize) -> usize {
     seven | ((seven.count_ones() as usize & 1) << 7)
 }
 
-/// A row of eight elements of iq2, with its signs.
+/// Decodes a row of eight elements of iq2, with its signs.
 fn row2(row: u16, signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = [8, 25, 43, 0][usize::from(row >> (2 * j)) & 3];
@@ -123,7 +123,7 @@ fn row2(row: u16, signs: usize, out: &mut [i8]) {
     }
 }
 
-/// A row of four elements of iq3, with its signs.
+/// Decodes a row of four elements of iq3, with its signs.
 fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = values[usize::from(row >> (4 * j)) & 7];

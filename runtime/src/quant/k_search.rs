@@ -10,7 +10,7 @@ use super::k_encode::{Affine, Symmetric, pack_q2_k, pack_q3_k, pack_q4_k, pack_q
 /// Below this magnitude a group counts as zero.
 pub(super) const ZERO_GROUP: f32 = 1e-15;
 
-/// The nearest integer, of two the even one.
+/// Returns the nearest integer; ties go to even.
 fn nearest(x: f32) -> i32 {
     x.round_ties_even() as i32
 }
@@ -182,13 +182,13 @@ impl Search {
     }
 }
 
-/// The element of largest magnitude.
+/// Returns the element of largest magnitude.
 fn extreme(x: &[f32]) -> f32 {
     let larger = |a: f32, &b: &f32| if b.abs() > a.abs() { b } else { a };
     x.iter().fold(0.0, larger)
 }
 
-/// The sums `Σ w·x·l` and `Σ w·l²` with `w = x²`.
+/// Returns the sums `Σ w·x·l` and `Σ w·l²` with `w = x²`.
 fn sums(x: &[f32], codes: impl Iterator<Item = f32>) -> (f32, f32) {
     x.iter().zip(codes).fold((0.0, 0.0), |(a, b), (x, l)| {
         let w = x * x;
@@ -196,7 +196,7 @@ fn sums(x: &[f32], codes: impl Iterator<Item = f32>) -> (f32, f32) {
     })
 }
 
-/// The scale of a group of q3_k: codes are changed one by one while that gains.
+/// Returns the scale of a group of q3_k: changes codes one by one as long as the error decreases.
 fn fit_q3(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -232,7 +232,7 @@ fn fit_q3(x: &[f32]) -> f32 {
     if square > 0.0 { sum / square } else { 0.0 }
 }
 
-/// The scale of a group of q6_k: the best of nineteen.
+/// Returns the scale of a group of q6_k: the best of nineteen.
 fn fit_q6(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -296,7 +296,8 @@ pub(super) fn encode_q6_k(x: &[f32; LEN]) -> [u8; 210] {
     pack_q6_k(&symmetric(x, 128, 32, fit_q6))
 }
 
-/// As ggml's `quantize_iq4_xs` without a matrix of importances; `values` is the table, and `code` the nearest in it.
+/// Encodes as ggml's `quantize_iq4_xs` without an importance matrix; `values` is the table, and `code` returns the
+/// nearest entry.
 pub(super) fn encode_iq4_xs(x: &[f32; 256], values: &[f32; 16], code: fn(f32) -> u8) -> [u8; 136] {
     let value = |x: f32| values[usize::from(code(x))];
     let mut lengths = [0.0; 8];

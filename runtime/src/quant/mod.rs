@@ -87,14 +87,12 @@ pub fn can_quantise(dtype: DType) -> bool {
 
 /// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 an element.
 ///
-/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are
-/// NaN or infinite give elements that are.
+/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are NaN or
+/// infinite give elements that are.
 ///
 /// # Errors
-///
-/// [`QuantError::Unsupported`] for formats without a decoder, [`QuantError::PartialBlock`] when `out` is not
-/// whole blocks, and [`QuantError::Length`] when `bytes` is not exactly the blocks of `out`. `out` is untouched
-/// on error.
+/// Returns [`QuantError::Unsupported`] for formats without a decoder, [`QuantError::PartialBlock`] if `out` is not whole
+/// blocks, and [`QuantError::Length`] if `bytes` is not exactly the blocks of `out`. `out` is untouched on error.
 pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
     let expected = row_bytes(dtype, out.len())?;
@@ -112,15 +110,14 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 
 /// Encodes `values` as whole blocks of `dtype` and appends them to `out`.
 ///
-/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0 follow ggml's
-/// `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's extremes,
-/// without ggml's search ([`quantise_searched`]): valid blocks, slightly coarser than its own.
+/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0
+/// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's
+/// extremes, without ggml's search ([`quantise_searched`]): valid blocks, slightly coarser than its own.
 ///
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
 /// # Errors
-///
-/// [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] when `values` is not
+/// Returns [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] if `values` is not
 /// whole blocks. `out` is untouched on error.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
     if encoder(dtype).is_none() {

@@ -23,7 +23,7 @@ impl Xorshift {
         (0..n).map(|_| (self.next() >> 56) as u8).collect()
     }
 
-    /// Uniform in [-8, 8), a multiple of 2⁻²⁰.
+    /// Returns a uniform number in [-8, 8), a multiple of 2⁻²⁰.
     fn uniform(&mut self) -> f32 {
         ((self.next() >> 40) as f32 - 8_388_608.0) / 1_048_576.0
     }
@@ -32,7 +32,7 @@ impl Xorshift {
         (0..n).map(|_| self.uniform()).collect()
     }
 
-    /// Near normal, of unit variance.
+    /// Returns nearly normal numbers of unit variance.
     fn normals(&mut self, n: usize) -> Vec<f32> {
         (0..n)
             .map(|_| (0..12).map(|_| self.uniform()).sum::<f32>() / 16.0)
@@ -40,7 +40,7 @@ impl Xorshift {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)

@@ -86,7 +86,7 @@ impl Schedule {
         self.phases.get(phase).map(|p| p.ahead)
     }
 
-    /// The instructions of a phase.
+    /// Returns the instructions of a phase.
     pub(super) fn steps(&self, phase: usize) -> &[Step] {
         self.phases.get(phase).map_or(&[], |p| &p.steps)
     }
@@ -97,7 +97,7 @@ impl Schedule {
     }
 }
 
-/// Per instruction, how many tokens ahead must be known for it.
+/// Returns, per instruction, the number of tokens after the batch that it needs.
 fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {

@@ -47,8 +47,8 @@ fn contents(graph: &Graph) -> Vec<Value> {
     out
 }
 
-/// Per instruction, whether it updates the memory of a state: on the way from the state to its new content there are only updates
-/// and views.
+/// Returns, per instruction, true if it updates the memory of a state: only updates and views are between the state and
+/// its new content.
 fn updates(graph: &Graph, content: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     for output in &graph.outputs {
@@ -88,7 +88,7 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// A cache that rows are written to, and the lines of a test.
+    /// Checks a graph with a cache, a write of rows to it, and the lines of a test.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

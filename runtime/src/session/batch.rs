@@ -34,7 +34,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Consecutive tokens of one sequence, from position `first` on, with the logits of all.
+    /// Returns a batch of consecutive tokens of one sequence, from position `first` on, with logits for all.
     pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
         let n = tokens.len() as u32;
         Batch {
@@ -45,7 +45,7 @@ impl Batch {
         }
     }
 
-    /// The same batch with the logits of its last token only.
+    /// Returns the batch with the logits of its last token only.
     #[must_use]
     pub fn last_only(mut self) -> Batch {
         self.output_rows = (self.tokens.len() as u32)
@@ -92,7 +92,7 @@ impl Batch {
         self.write_keys(&mut keys).map(|()| keys)
     }
 
-    /// [`Self::keys`] into a list that is used again.
+    /// Writes [`Self::keys`] to a reused list.
     pub(super) fn write_keys(&self, keys: &mut Vec<TokenPos>) -> Result<(), ExecError> {
         let n = self.tokens.len();
         for (what, len) in [
@@ -116,7 +116,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The batch of some of its tokens, and which of its output rows each of theirs is.
+    /// Returns a batch of some of its tokens, and the output row of this batch for each output row of the part.
     pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
         let mut out = Batch::default();
         let mut rows = Vec::new();
@@ -133,14 +133,14 @@ impl Batch {
         (out, rows)
     }
 
-    /// The sequences that it has tokens of, in the order of their first ones.
+    /// Returns the sequences of its tokens, in the order of their first tokens.
     pub fn seqs(&self) -> Vec<u32> {
         let mut seqs = Vec::new();
         self.write_seqs(&mut seqs);
         seqs
     }
 
-    /// [`Self::seqs`] into a list that is used again.
+    /// Writes [`Self::seqs`] to a reused list.
     pub(super) fn write_seqs(&self, seqs: &mut Vec<u32>) {
         seqs.clear();
         for &seq in &self.seq_ids {

@@ -66,7 +66,7 @@ fn in_tail(q: TokenPos, k: TokenPos, len: u32) -> bool {
     k.seq == q.seq && k.pos <= q.pos && u64::from(k.pos) >= first
 }
 
-/// Per cell the cell of the last token of its block, or its own.
+/// Returns, per cell, the cell of the last token of its block, or the cell itself.
 fn last(cells: &KvCells, len: u32) -> Vec<i64> {
     let held = || (0_i64..).zip(cells.held());
     let block = |k: &TokenPos| (k.seq, k.pos / len);

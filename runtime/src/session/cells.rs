@@ -18,7 +18,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Empty cells.
+    /// Returns empty cells.
     pub(super) fn new(config: &SessionConfig, recurrent: bool) -> Cells {
         Cells {
             full: KvCells::with_parts(config.n_ctx, None, (config.parts, usize::MAX)),
@@ -54,8 +54,8 @@ impl Cells {
     /// Assigns cells to the tokens and sequences of a batch.
     ///
     /// # Errors
-    /// [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] when positions do not rise. The
-    /// cells may be half assigned then: revert them.
+    /// Returns [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] if positions do not rise.
+    /// The cells may be half assigned then: revert them.
     pub(super) fn place(&mut self, tokens: &[TokenPos], seqs: &[u32]) -> Result<(), ExecError> {
         self.full.place(tokens)?;
         if let Some(cells) = &mut self.windowed {

@@ -22,7 +22,7 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// `n_ctx` cells, no sliding window, and recurrent states for one sequence.
+    /// Returns a configuration of `n_ctx` cells, without a sliding window, and with recurrent states for one sequence.
     pub fn new(n_ctx: usize) -> SessionConfig {
         SessionConfig {
             n_ctx,
@@ -34,14 +34,14 @@ impl SessionConfig {
         }
     }
 
-    /// The same with layers that have this window and a cache of `n_ctx_swa` cells.
+    /// Returns the configuration with sliding-window layers and their cache of `n_ctx_swa` cells.
     #[must_use]
     pub const fn with_window(mut self, window: Window, n_ctx_swa: usize) -> SessionConfig {
         (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
         self
     }
 
-    /// The same with recurrent states for `n_seq_max` sequences.
+    /// Returns the configuration with recurrent states for `n_seq_max` sequences.
     #[must_use]
     pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
         self.n_seq_max = n_seq_max;

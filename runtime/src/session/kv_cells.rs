@@ -73,7 +73,7 @@ enum Undo {
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
-    /// `n_cells` empty cells, for whichever sequence comes.
+    /// Returns `n_cells` empty cells for any sequences.
     pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
         KvCells::with_parts(n_cells, window, (1, usize::MAX))
     }
@@ -98,7 +98,7 @@ impl KvCells {
         }
     }
 
-    /// Number of cells.
+    /// Returns the number of cells.
     pub const fn len(&self) -> usize {
         self.len
     }
@@ -108,7 +108,7 @@ impl KvCells {
         self.len == 0
     }
 
-    /// Number of cells up to the last one in use: those that a batch attends to.
+    /// Returns the number of cells up to the last one in use; a batch attends to these cells.
     pub const fn n_kv(&self) -> usize {
         self.cells.len()
     }
@@ -194,12 +194,12 @@ impl KvCells {
         self.sequences.iter().any(|s| s.seq == seq && s.lost > 0)
     }
 
-    /// The cells of the tokens that were placed last, in their order.
+    /// Returns the cells of the tokens placed last, in their order.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The first position of a sequence that was not decoded yet.
+    /// Returns the first position of a sequence that is not decoded yet.
     pub fn next(&self, seq: u32) -> u64 {
         let known = self.sequences.iter().find(|s| s.seq == seq);
         known.map_or(0, |s| s.next)
@@ -477,7 +477,7 @@ mod tests {
         positions.map(|pos| TokenPos { pos, seq }).collect()
     }
 
-    /// The cells that tokens are placed in.
+    /// Places tokens and returns their cells.
     fn place(cells: &mut KvCells, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
         cells.place(tokens).map(|()| cells.rows().to_vec())
     }

@@ -97,7 +97,7 @@ impl LogicalState {
         })
     }
 
-    /// The bytes of a whole cell.
+    /// Returns the bytes of a whole cell.
     pub(super) fn cell_bytes(&self) -> usize {
         let row = self.dtype.bytes(self.row[0] as u64).unwrap_or(0);
         row as usize * self.row[1]
@@ -120,7 +120,7 @@ impl LogicalState {
     /// Reads a cell; `out` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] when the executor does not give it.
+    /// Returns [`ExecError::NoStates`] if the executor does not give it.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
@@ -141,7 +141,7 @@ impl LogicalState {
     /// Writes a cell; `bytes` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
@@ -176,7 +176,7 @@ fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     Some(out)
 }
 
-/// The runs of the cell of a part, and its bytes.
+/// Returns the runs of the cell of a part, and its bytes.
 fn runs(dtype: DType, cut: &[Vec<Interval>; RANK], size: [u64; RANK]) -> Option<(Vec<Run>, usize)> {
     let row = usize::try_from(dtype.bytes(size[0])?).ok()?;
     let indices = |axis: usize| cut[axis].iter().flat_map(|i| i.start..i.end());

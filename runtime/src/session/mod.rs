@@ -173,7 +173,7 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// The executor, for its statistics.
+    /// Returns the executor, for its statistics.
     pub const fn executor(&self) -> &E {
         &self.executor
     }
@@ -183,12 +183,12 @@ impl<E: Executor + ?Sized> Session<E> {
         self.executor.take_profile()
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub const fn config(&self) -> &SessionConfig {
         &self.config
     }
 
-    /// The number of blocks that draft a further token.
+    /// Returns the number of blocks that draft a further token.
     pub const fn n_drafts(&self) -> usize {
         self.drafts.len()
     }
@@ -196,15 +196,16 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
-    /// When the batch is malformed, the cache is full, or the program cannot run; the session is then as it was.
+    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run; the session is then as
+    /// it was.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
         self.step(batch).cloned()
     }
 
-    /// [`Self::decode`] without a copy of the logits: they stay until the next step.
+    /// Decodes as [`Self::decode`] without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
     }
@@ -251,10 +252,10 @@ impl<E: Executor + ?Sized> Session<E> {
         self.draft_step(next).cloned()
     }
 
-    /// [`Self::draft`] without a copy of the logits: they stay until the next step.
+    /// Drafts as [`Self::draft`] without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
         let n = self.last.tokens;
         if self.last.parts.is_empty() {
@@ -411,7 +412,7 @@ fn draft_name(ahead: u32) -> String {
     }
 }
 
-/// The values of the symbols for a batch whose tokens have their cells.
+/// Returns the values of the symbols for a batch whose tokens are placed.
 fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) -> Bindings {
     let n = |n: usize| n as u64;
     let n_tokens = batch.tokens.len();

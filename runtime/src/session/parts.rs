@@ -26,22 +26,22 @@ impl Parts {
         Parts { count, len }
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub(super) const fn count(self) -> usize {
         self.count
     }
 
-    /// The cells of a part.
+    /// Returns the number of cells of a part.
     pub(super) const fn len(self) -> usize {
         self.len
     }
 
-    /// The part of a sequence.
+    /// Returns the part of a sequence.
     pub(super) const fn of(self, seq: u32) -> usize {
         seq as usize % self.count
     }
 
-    /// The cell of the cache that a cell of a part is.
+    /// Returns the cell of the cache for a cell of a part.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,
@@ -49,7 +49,7 @@ impl Parts {
         }
     }
 
-    /// The part of a cell of the cache, and its place there.
+    /// Returns the part of a cell of the cache, and its position in the part.
     pub(super) const fn place_of(self, row: usize) -> (usize, usize) {
         match self.count {
             1 => (0, row),

@@ -17,7 +17,7 @@ use crate::tensor::{Data, Shape, Tensor};
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// The number of tokens of a sequence: the position of its next one.
+    /// Returns the number of tokens of a sequence, which is the position of its next token.
     pub fn next_position(&self, seq: u32) -> u64 {
         self.cells.full.next(seq)
     }
@@ -54,7 +54,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.refuses_truncation(seq, pos).is_none()
     }
 
-    /// Why a sequence cannot go back.
+    /// Returns the reason why a sequence cannot go back, if any.
     fn refuses_truncation(&self, seq: u32, pos: u64) -> Option<&'static str> {
         let windowed = self.cells.windowed.as_ref();
         let at = |c: &Checkpoint| c.seq == seq && c.pos == pos;
@@ -232,7 +232,7 @@ fn turn<E: Executor + ?Sized>(
     Ok(())
 }
 
-/// Keys, `[d, heads, cells]`, turned back by `n` positions. Their magnitude stays: the embedding has changed it already.
+/// Rotates keys `[d, heads, cells]` back by `n` positions. Their magnitude stays: the embedding has already changed it.
 fn turned<E: Executor + ?Sized>(
     executor: &E,
     rotation: &Rotation,

@@ -77,7 +77,7 @@ struct Reader<'b> {
     rest: &'b [u8],
 }
 
-/// The error of a file that is damaged.
+/// Returns the error of a file that is damaged.
 fn damaged(what: impl Into<String>) -> ExecError {
     ExecError::StateFile { what: what.into() }
 }
@@ -179,7 +179,7 @@ impl KvCells {
         Ok(())
     }
 
-    /// The cells that a file has, in a cache like this one.
+    /// Reads cells from the file into a cache like this one.
     fn read(&self, from: &mut Reader<'_>) -> Result<KvCells, ExecError> {
         let mut sequences = Vec::new();
         for _ in 0..from.count(20)? {
@@ -205,7 +205,7 @@ impl KvCells {
     }
 }
 
-/// The number of cells of a state up to the last one in use.
+/// Returns the number of cells of a state up to the last one in use.
 fn used(
     kind: CellKind,
     full: &KvCells,

@@ -77,7 +77,7 @@ impl StateCells {
         }
     }
 
-    /// The sequence of each cell.
+    /// Returns the sequence of each cell.
     pub(super) fn owners(&self) -> &[Option<u32>] {
         &self.owners
     }
@@ -91,12 +91,12 @@ impl StateCells {
             .for_each(|(to, o)| *to = *o);
     }
 
-    /// The cell of a sequence.
+    /// Returns the cell of a sequence.
     pub(super) fn cell(&self, seq: u32) -> Option<usize> {
         self.owners.iter().position(|&c| c == Some(seq))
     }
 
-    /// The cells of the sequences that were placed last.
+    /// Returns the cells of the sequences placed last.
     pub(super) fn placed(&self) -> &[StateCell] {
         &self.placed
     }

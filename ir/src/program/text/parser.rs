@@ -128,7 +128,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// `shape {n_tokens = 1}`.
+    /// Reads `shape {n_tokens = 1}`.
     fn shape(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         p.expect(b'{', "`{` and the largest sizes")?;
         let mut most = Bindings::default();
@@ -153,7 +153,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `arena a0 @dev0 work size 64`.
+    /// Reads `arena a0 @dev0 work size 64`.
     fn arena(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Arena)?;
         let place = place(p)?;
@@ -176,7 +176,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `buffer b0 = a0 [0:64, 0:128]`.
+    /// Reads `buffer b0 = a0 [0:64, 0:128]`.
     fn buffer(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Buffer)?;
         p.expect(b'=', "`=`")?;
@@ -209,7 +209,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
+    /// Reads `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
     fn home(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Value)?;
         let referent = p.names.get(Kind::Value, n, &format!("v{n}"), handle)?;
@@ -260,7 +260,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `launch l0 "mul_mat" @dev0 = compute v3`.
+    /// Reads `launch l0 "mul_mat" @dev0 = compute v3`.
     fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Launch)?;
         let kernel = p.string_literal("the kernel's name in quotes")?;
@@ -297,7 +297,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `phase 0`. A rejected line begins a phase, too, so that its queues are not reported as well.
+    /// Reads `phase 0`. A rejected line begins a phase too, so that its queues are not reported as well.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
             lookahead: 0,
@@ -317,7 +317,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `queue @dev0 = [l0, @dev1:3, l1]`.
+    /// Reads `queue @dev0 = [l0, @dev1:3, l1]`.
     fn queue(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let at = place(p)?;
         p.expect(b'=', "`=`")?;
@@ -403,13 +403,13 @@ impl Lines {
     }
 }
 
-/// `@dev0`.
+/// Reads `@dev0`.
 fn place(p: &mut Parser<'_>) -> Result<Place, ParseError> {
     p.expect(b'@', "`@` and a place")?;
     p.place()
 }
 
-/// The strides of four axes.
+/// Reads the strides of four axes.
 fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     let span = p.peek()?.1;
     p.expect(b'[', "`[` and four strides")?;
@@ -420,7 +420,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     })
 }
 
-/// An instruction, named by a result. A line that names a value whose line was rejected is never seen.
+/// Reads an instruction, named by a result. A line that names a value of a rejected line does not reach this function.
 fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
     Ok(match p.referent(Kind::Value)? {
         Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,

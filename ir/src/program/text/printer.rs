@@ -53,7 +53,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// An empty line before statements of another kind.
+    /// Adds an empty line before statements of another kind.
     fn gap(&mut self) {
         self.printer.text.push('\n');
     }
@@ -179,7 +179,7 @@ fn at(place: &Place) -> String {
     format!("@{place}")
 }
 
-/// An instruction by its first result.
+/// Returns the name of an instruction: its first result.
 fn inst_name(program: &Program, inst: Inst) -> String {
     let results = match inst.index() < program.graph.insts().len() {
         true => program.graph.inst(inst).results.as_slice(),

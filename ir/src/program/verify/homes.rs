@@ -103,7 +103,7 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     }
 }
 
-/// The rows of a weight begin and end where its format can store them.
+/// Checks that the format of a weight can store the start and the end of its rows.
 fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<(), String> {
     let dtype = program.graph.value(value).ty.dtype;
     let granule = format.granule(dtype);
@@ -118,7 +118,7 @@ fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<
     }
 }
 
-/// A value ends within its buffer.
+/// Checks that a value ends within its buffer.
 fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
     let ty = &program.graph.value(value).ty;
     let buffer = program.buffer(home.buffer);

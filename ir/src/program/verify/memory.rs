@@ -114,7 +114,7 @@ impl Bytes {
         }
     }
 
-    /// The segments of a range.
+    /// Returns the segments of a range; splits segments at its bounds.
     fn of(&mut self, extent: Extent) -> impl Iterator<Item = &mut Segment> {
         self.split(extent.offset);
         self.split(extent.end());
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The inputs of a phase are there when it starts.
+    /// Marks the inputs of a phase as written at its start.
     fn inputs(&mut self, ahead: u32) {
         for (value, data) in self.program.graph.values() {
             let Op::Input(input) = &self.program.graph.inst(data.def.0).op else {
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         ended
     }
 
-    /// The queues that meet in a launch, if all of them are there.
+    /// Returns the queues that meet in a launch, if all of them have reached it.
     fn meeting_queues(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
         let places = &self.program.launch(launch).places;
         let mut out = Vec::with_capacity(places.len());
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The launch writes `content` to the memory of `value`.
+    /// Writes `content` to the memory of `value`, for a launch.
     fn write(
         &mut self,
         launch: Launch,

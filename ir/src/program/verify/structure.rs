@@ -117,7 +117,7 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Per instruction, the launches that cover it.
+/// Checks that launches cover every instruction once, a view at most once, and a leaf never.
 fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut covered = vec![0_u32; program.graph.insts().len()];
     for launch in &program.launches {
@@ -200,7 +200,7 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
     }
 }
 
-/// The launch that covers each instruction.
+/// Returns the launch that covers each instruction.
 pub(super) fn covering_launches(program: &Program) -> Vec<Option<Launch>> {
     let mut out = vec![None; program.graph.insts().len()];
     for (i, launch) in program.launches.iter().enumerate() {

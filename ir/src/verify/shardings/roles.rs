@@ -18,7 +18,7 @@ pub(in crate::verify) struct Roles {
     pub(in crate::verify) mixed: Option<String>,
 }
 
-/// The roles of the split factors, once the rule's equations have been solved in `space`.
+/// Returns the roles of the split factors. The rule's equations must already be solved in `space`.
 pub(in crate::verify) fn roles(
     space: &Space,
     rule: &Rule,

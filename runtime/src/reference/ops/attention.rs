@@ -7,7 +7,7 @@ use super::rank_at_most;
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer, count};
 
-/// `e^(x − max)` of every logit in place, and the sum of these; all zeros when every logit is −∞.
+/// Replaces every logit by `e^(x − max)` and returns their sum; writes zeros if every logit is −∞.
 fn exponentials(logits: &mut [f64], max: f64) -> f64 {
     if max == f64::NEG_INFINITY {
         logits.fill(0.0);
@@ -25,7 +25,7 @@ fn max_of(logits: &[f64]) -> f64 {
     logits.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// A mask's row for row `i1` of batch (`i2`, `i3`); batches repeat.
+/// Returns the mask's row for row `i1` of batch (`i2`, `i3`); batches repeat.
 fn mask_row(mask: &[f64], dims: [usize; 4], i1: usize, i2: usize, i3: usize) -> &[f64] {
     let [n, rows, d2, d3] = dims;
     let row = ((i3 % d3.max(1)) * d2 + i2 % d2.max(1)) * rows + i1;
@@ -41,7 +41,7 @@ fn mask_covers(mask: &Tensor, what: &str) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// The sinks of the heads.
+/// Returns the sinks of the heads.
 fn sinks_of(operand: Option<&&Tensor>) -> Result<Option<Vec<f64>>, ExecError> {
     let Some(sinks) = operand else {
         return Ok(None);

@@ -19,7 +19,7 @@ impl<'a> Reals<'a> {
         })
     }
 
-    /// The dot product of `b.len()` elements from `at` on with `b`.
+    /// Returns the dot product of `b.len()` elements from `at` on with `b`.
     pub(super) fn dot(&self, at: usize, b: &[f64]) -> f64 {
         match self {
             Reals::F64(a) => dot(&a[at..at + b.len()], b),
@@ -36,7 +36,8 @@ impl<'a> Reals<'a> {
     }
 }
 
-/// Eight sums side by side: a fixed order, so that the result does not depend on the number of columns.
+/// Returns the dot product from eight interleaved partial sums. The order is fixed, so the result does not depend on the
+/// number of columns.
 pub(super) fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f64]) -> f64 {
     let (a8, a_rest) = a.as_chunks::<8>();
     let (b8, b_rest) = b.as_chunks::<8>();

@@ -62,12 +62,13 @@ pub struct OpContext<'a> {
     pub options: Options,
 }
 
-/// The results of `op` on `operands`, which must be of the shapes `results`. Real results are f64.
+/// Evaluates `op` on `operands`; the results must have the shapes `results`. Real results are f64.
 ///
 /// A collective has one operand and one result per participant.
 ///
 /// # Errors
-/// When the operands do not fit the op, an index is out of range, or the results are not of the shapes given.
+/// Returns an error if the operands do not fit the op, an index is out of range, or the results are not of the shapes
+/// given.
 pub fn eval(
     op: &Op,
     operands: &[&Tensor],
@@ -167,7 +168,7 @@ pub fn eval(
     }
 }
 
-/// The axis of that number, which inference has checked.
+/// Converts an axis number that inference has checked.
 fn axis(n: u64) -> Result<usize, ExecError> {
     usize::try_from(n)
         .ok()
@@ -175,7 +176,7 @@ fn axis(n: u64) -> Result<usize, ExecError> {
         .ok_or(ExecError::Type(tpc_ir::op::TypeError::Axis(n)))
 }
 
-/// An index read from data, which must be below `bound`.
+/// Checks that an index read from data is below `bound`.
 fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecError> {
     usize::try_from(index)
         .ok()
@@ -183,8 +184,8 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
         .ok_or(ExecError::Index { what, index, bound })
 }
 
-/// An index read from data, counted from the start of `window`; `None` outside of it. Without a window it must be below
-/// `bound`.
+/// Returns an index read from data, counted from the start of `window`; `None` outside the window. Without a window the
+/// index must be below `bound`.
 fn windowed(
     what: &'static str,
     value: i64,

@@ -53,7 +53,7 @@ fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
     }
 }
 
-/// Which of a token's positions pair `pair` turns by (Wang et al. 2024; the interleaved form as ggml has it).
+/// Returns which of a token's positions rotates pair `pair` (Wang et al. 2024; the interleaved form follows ggml).
 const fn position_of(mode: RopeMode, pair: u64) -> usize {
     let Some([t, h, w, e]) = mode.sections() else {
         return 0;

@@ -36,7 +36,7 @@ struct Exact {
 const POISON: u8 = 0xfb;
 
 impl ArenaBytes {
-    /// Poisoned memory.
+    /// Returns poisoned memory.
     pub(super) fn poisoned(bytes: usize) -> Result<ArenaBytes, ExecError> {
         let mut out = ArenaBytes::default();
         let large = |_| ExecError::Size {
@@ -61,7 +61,7 @@ impl ArenaBytes {
         self.exact.clear();
     }
 
-    /// The bytes of a range.
+    /// Returns the bytes of a range.
     pub(super) fn range(&mut self, at: usize, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.bytes.len();
         let end = at.checked_add(len);
@@ -69,7 +69,7 @@ impl ArenaBytes {
             .ok_or_else(|| beyond(at, size))
     }
 
-    /// The tensor at a place of the arena.
+    /// Returns the tensor at a position of the arena.
     pub(super) fn read(
         &self,
         base: u64,
@@ -179,7 +179,7 @@ impl ArenaBytes {
         Ok(())
     }
 
-    /// The number that the f32 at an address stands for.
+    /// Returns the number that the f32 at an address represents.
     fn number(&self, address: usize, bytes: &[u8]) -> f64 {
         let mut four = [0; 4];
         four.copy_from_slice(bytes);
@@ -230,7 +230,7 @@ fn beyond(at: usize, size: usize) -> ExecError {
     }
 }
 
-/// The addresses of the blocks of a tensor, axis 0 fastest.
+/// Visits the addresses of the blocks of a tensor, axis 0 fastest.
 fn for_each_block(
     base: u64,
     at: &BatchLayout,

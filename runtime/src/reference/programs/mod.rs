@@ -42,12 +42,12 @@ pub struct ProgramInterpreter<'p> {
 }
 
 impl<'p> ProgramInterpreter<'p> {
-    /// An interpreter of a program that the verifier accepts, with its weights loaded. The order of the queues follows from
-    /// `seed`.
+    /// Returns an interpreter of a program that the verifier accepts, with its weights loaded. `seed` determines the
+    /// order of the queues.
     ///
     /// # Errors
-    /// When a weight is missing, or has another type or other sizes than the program declares, and when memory does not
-    /// suffice.
+    /// Returns an error if a weight is missing, or has another type or other sizes than the program declares, and when
+    /// memory does not suffice.
     pub fn new(
         program: &'p Program,
         weights: &dyn WeightSource,
@@ -123,14 +123,14 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// The arena of a value and the first byte of its buffer.
+    /// Returns the arena of a value and the first byte of its buffer.
     fn base(&self, value: Value, shape: usize) -> Result<(usize, u64), ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let buffer = self.program.buffer(home.buffer);
         Ok((buffer.arena.index(), buffer.extent(shape).offset))
     }
 
-    /// How the buffer of a value stores it.
+    /// Returns the storage format of a value's buffer.
     fn format(&self, value: Value) -> Result<StorageFormat, ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         Ok(self.program.buffer(home.buffer).format)
@@ -162,7 +162,7 @@ impl<'p> ProgramInterpreter<'p> {
         self.arenas[arena].write(base, &located, dtype, tensor)
     }
 
-    /// The inputs that are known when a phase starts.
+    /// Writes the inputs that are known when a phase starts.
     fn inputs(&mut self, ahead: u32, at: &At<'_>, host: &mut dyn Host) -> Result<(), ExecError> {
         let program = self.program;
         for (value, data) in program.graph.values() {
@@ -234,7 +234,7 @@ impl<'p> ProgramInterpreter<'p> {
         ((self.random.next_u64() >> 33) % below as u64) as usize
     }
 
-    /// A launch: the covered instructions one after another.
+    /// Runs the covered instructions of a launch one after another.
     fn launch(&mut self, launch: Launch, at: &At<'_>) -> Result<(), ExecError> {
         let program = self.program;
         let graph = &program.graph;

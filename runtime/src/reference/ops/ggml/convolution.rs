@@ -50,12 +50,12 @@ impl Plane {
         })
     }
 
-    /// The index of the input that an index of the output meets with one of the kernel.
+    /// Returns the input index for an output index and a kernel index.
     fn meets(&self, axis: usize, out: i64, kernel: i64) -> i64 {
         out * self.stride[axis] + kernel * self.dilation[axis] - self.pad[axis]
     }
 
-    /// The index of the output that meets one of the input with one of the kernel, if there is one.
+    /// Returns the output index for an input index and a kernel index, if any.
     fn met(&self, axis: usize, input: i64, kernel: i64) -> Option<i64> {
         let from = input + self.pad[axis] - kernel * self.dilation[axis];
         (from % self.stride[axis] == 0).then(|| from / self.stride[axis])
@@ -226,7 +226,7 @@ fn conv_3d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Kernel `[k, channels out, channels in]`, signal `[n, channels in]`.
+/// Convolves a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`, transposed.
 fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;
@@ -243,7 +243,7 @@ fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Kernel `[width, height, channels out, channels in]`.
+/// Convolves an image with a kernel `[width, height, channels out, channels in]`, transposed.
 fn conv_transpose_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;

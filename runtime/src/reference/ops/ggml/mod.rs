@@ -47,10 +47,10 @@ pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }
 
-/// The result of an op.
+/// Returns the result of an op.
 ///
 /// # Errors
-/// [`ExecError::Parameter`] for an op that is not known here, and for operands and parameters that do not fit it.
+/// Returns [`ExecError::Parameter`] for an op that is not known here, and for operands and parameters that do not fit it.
 pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
     let Some(f) = function(&op.name) else {
         return Err(ExecError::Parameter {

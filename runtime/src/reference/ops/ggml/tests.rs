@@ -491,7 +491,7 @@ fn triangular_systems_are_solved() {
     is("solve_tri", &[], &[&a, &b], &[2, 2], &[1.0, 2.0, 2.0, 1.0]);
 }
 
-/// The gradient of `f` along each element of `x`, by differences.
+/// Returns the gradient of `f` along each element of `x`, by differences.
 fn differences(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let step = 1e-6;
     let at = |i: usize, by: f64| {
