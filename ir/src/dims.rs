@@ -23,7 +23,7 @@ pub enum Symbol {
     /// Tokens per sequence of the batch, in graphs with recurrent states. The token axis of such graphs has `n_seqs ·
     /// n_seq_tokens` indices instead of `n_tokens`, ordered by sequence.
     NSeqTokens,
-    /// Sequences for which recurrent states have cells.
+    /// The number of sequences with cells in recurrent states.
     NSeqMax,
     /// Tokens whose logits are computed.
     NOutputs,
@@ -129,13 +129,13 @@ impl Monomial {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// One monomial with a symbol and a coefficient of 32 bits, which most sizes that are not constant are; the coefficient is not
-    /// zero. With a larger one a size would take half as much memory again.
+    /// A monomial with a symbol and a nonzero 32-bit coefficient, the most frequent non-constant size. A wider
+    /// coefficient would increase the size of this type by half.
     Mono {
         coeff: i32,
         powers: [u8; N],
     },
-    /// All others: powers descending, no two alike, no zero coefficient.
+    /// All other polynomials: powers descend and are distinct, and coefficients are nonzero.
     Poly(Box<Polynomial>),
 }
 
@@ -515,7 +515,7 @@ fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 struct ShiftedPolynomial(BTreeMap<[u8; N], i128>);
 
 impl ShiftedPolynomial {
-    /// Monomials beyond which a difference is not worked out.
+    /// The number of monomials at which `difference` stops.
     const MAX: usize = 1 << 10;
 
     fn all_positive(&self) -> bool {
@@ -733,7 +733,7 @@ mod tests {
         for (a, b) in &wrong {
             assert!(!a.at_most(b), "{a} ≤ {b}");
         }
-        // Powers without end are not worked out.
+        // Comparisons of very high powers stop early.
         let mut tall = one(NTokens);
         for _ in 0..7 {
             tall = tall.checked_mul(&tall).expect("fits");

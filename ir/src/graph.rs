@@ -18,7 +18,7 @@ pub struct ValueData {
     pub ty: TensorType,
     /// The place that holds the value.
     pub place: Place,
-    /// How the devices of its place divide it.
+    /// The division among the devices of its place.
     pub sharding: Sharding,
     /// The instruction that defines it, and the number of the result.
     pub def: (Inst, usize),

@@ -5,7 +5,7 @@
 pub enum Window {
     /// The last `n`, itself included.
     Sliding(u64),
-    /// The tokens of its chunk, where sequences are cut into chunks of `n`.
+    /// The tokens of its chunk; sequences are cut into chunks of `n`.
     Chunks(u64),
 }
 

@@ -6,7 +6,7 @@ use tpc_ir::{Code, DType, Place, Value};
 use crate::codes;
 use crate::quant::QuantError;
 
-/// Why a program could not be loaded or run.
+/// The reason why a program could not be loaded or run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -126,7 +126,7 @@ pub enum ExecError {
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
-    /// An error of an executor's devices, with a code and advice of its own.
+    /// An error of an executor's devices, with its own code and advice.
     #[error("{what}")]
     Device { code: &'static Code, what: String },
     /// Another error, with the instruction or value it concerns.

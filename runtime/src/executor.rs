@@ -1,12 +1,12 @@
-//! The executor: whatever runs a model's programs batch by batch.
+//! The executor: the component that runs a model's programs batch by batch.
 //!
-//! A [`Session`](crate::Session) drives an executor through this trait and knows no backend.
+//! A [`Session`](crate::Session) drives an executor through this trait and is independent of the backend.
 //!
 //! # States
 //!
-//! KV caches and recurrent states live in the executor. A phase writes *staged* states: later phases read them, and
-//! they last only when the session [commits](Executor::commit). A session that fails [discards](Executor::discard)
-//! them, so that a failed batch leaves no trace.
+//! KV caches and recurrent states belong to the executor. A phase writes *staged* states. Later phases read them, and
+//! they become permanent when the session [commits](Executor::commit). After an error, the session
+//! [discards](Executor::discard) them, so that a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -46,7 +46,7 @@ pub enum MaskValues {
     Distance,
 }
 
-/// The part of a model's graph that a session must know.
+/// The part of a model's graph that a session uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The names of the outputs.
@@ -92,9 +92,9 @@ impl Interface {
     }
 }
 
-/// The named outputs of phases, in the order of [`Interface::outputs`]; those that no phase has computed yet are empty.
+/// The named outputs of phases, in the order of [`Interface::outputs`]; uncomputed outputs are empty.
 ///
-/// They are used again from batch to batch, so that an executor that can writes into the memory of the last ones.
+/// Batches reuse the outputs, so that an executor may write into the memory of the previous batch.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     places: Vec<Option<Tensor>>,
@@ -173,7 +173,7 @@ pub trait Executor {
     /// Drops the staged states.
     fn discard(&mut self);
 
-    /// Clears all states, staged ones too: they are zero again, and may have other sizes.
+    /// Clears all states, including staged ones: they are zero again, and may get other sizes.
     ///
     /// # Errors
     /// Returns an error if the device's memory cannot be written.

@@ -5,8 +5,8 @@ use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
 use crate::error::ExecError;
 
-/// Per value, the view that launches are given. It is kept from batch to batch, and only what depends on a size that has
-/// changed is worked out again.
+/// The view of every value, as passed to launches. It persists between batches; a new batch updates only the views that
+/// depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
     /// Views by value; of values without a home, an empty one.

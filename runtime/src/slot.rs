@@ -26,7 +26,7 @@ pub enum SlotMemory<'a> {
     F32(&'a mut [f32]),
     /// The bytes of an input of any other type.
     Packed(DType, &'a mut [u8]),
-    /// A tensor, whatever its type.
+    /// A tensor of any type.
     Tensor(&'a mut Option<Tensor>),
 }
 
@@ -61,8 +61,8 @@ impl<'a> Slot<'a> {
     /// Writes the integers of an array of sizes `dims`.
     ///
     /// # Errors
-    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, [`ExecError::Elements`] if the slot takes
-    /// real numbers, and [`ExecError::Parameter`] if an integer exceeds the range of its type.
+    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, and [`ExecError::Elements`] if the slot
+    /// takes real numbers. Returns [`ExecError::Parameter`] if an integer exceeds the range of its type.
     pub fn ints(
         self,
         dims: [usize; RANK],

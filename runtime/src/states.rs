@@ -29,7 +29,7 @@ impl CellKind {
     }
 }
 
-/// Elements of a cell that a rotary embedding has turned by the token's position.
+/// Elements of a cell that a rotary embedding has rotated by the token's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     /// The first of them along axis 0.
@@ -49,7 +49,7 @@ pub struct StateInfo {
     pub name: String,
     /// Its type.
     pub ty: TensorType,
-    /// Per axis the intervals that are stored of the whole; `None` for all.
+    /// Per axis, the stored intervals; `None` for the whole state.
     pub parts: Option<Vec<Vec<Interval>>>,
     /// The content of its cells, and the axis that counts them. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,

@@ -174,7 +174,7 @@ impl Cut<'_> {
                 len: size,
             }];
             let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
-            // One run of a row may be cut inside blocks.
+            // A single run of a row may be cut inside blocks.
             let granule = match given.len() {
                 1 => self.data.dtype.granule(),
                 _ => self.data.dtype.block_len(),
@@ -349,7 +349,7 @@ mod tests {
             bytes: &bytes,
         };
         let p = pack("w", data, Some(parts))?;
-        // One byte tells the block.
+        // The byte identifies the block.
         Ok((p.bytes.iter().copied().step_by(34).collect(), p.ne))
     }
 

@@ -2,10 +2,10 @@
 
 use crate::sharding::ClassRef;
 
-/// The way in which devices hold a leaf.
+/// A label of a leaf: how devices hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// Not known yet.
+    /// Unknown so far.
     Free,
     /// Whole on every device.
     Whole,

@@ -20,7 +20,7 @@ impl Var {
 pub(super) enum Node {
     /// A factor that is not refined.
     Leaf(Label),
-    /// Unified with another variable, which stands for it.
+    /// Unified with another variable, its representative.
     Alias(Var),
     /// Factors, major first.
     Product(Vec<Var>),
@@ -75,10 +75,10 @@ impl Space {
         self.work
     }
 
-    /// Notes that `n` factors are visited.
+    /// Counts `n` visited factors.
     ///
     /// # Errors
-    /// Returns an error if these are too many.
+    /// Returns an error if the total exceeds the limit.
     pub(super) fn visit(&mut self, n: usize) -> Result<(), UnifyError> {
         self.work = self.work.saturating_add(1 + n as u64);
         match self.most_work {
@@ -195,7 +195,7 @@ impl Space {
         Dim::product(seq.iter().map(|&v| self.size(v))).unwrap_or(Dim::ZERO)
     }
 
-    /// Replaces the node of the variable that stands for `v`.
+    /// Replaces the node of the representative of `v`.
     pub(super) fn set(&mut self, v: Var, node: Node) {
         let v = self.find(v);
         self.vars[v.index()].node = node;

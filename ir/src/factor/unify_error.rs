@@ -3,7 +3,7 @@
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
-/// Why two trees cannot be the same.
+/// The reason why two trees cannot be unified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnifyError {
     /// The sizes differ.

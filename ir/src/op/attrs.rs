@@ -105,7 +105,7 @@ pub enum AttrError {
     Unknown(String),
 }
 
-/// Takes attributes one by one as an op asks for them.
+/// The attributes of an op in text, which the op's parser takes one by one.
 #[derive(Debug)]
 pub struct AttrReader {
     attrs: Vec<(String, Attr)>,

@@ -1,4 +1,4 @@
-//! Inputs about blocks: runs of equally many consecutive tokens of a sequence, from its first one on.
+//! Inputs about blocks: runs of the same number of consecutive tokens of a sequence, counted from its first token.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use crate::dims::{Dim, Symbol};

@@ -12,10 +12,10 @@ use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
-/// The operand at the place of the result. From the host to a group the result may be mirrored, or split (each device
-/// fetches its part); from a group to the host a split value becomes whole.
+/// A copy of the operand at the place of the result. From the host to a group, the result may be mirrored or split; each
+/// device then fetches its part. From a group to the host, a split value becomes whole.
 ///
-/// Operand: `x`, any type and shape; result the same.
+/// Operand: `x`, any type and shape; the result has the same type and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Copy;
 
@@ -68,9 +68,9 @@ fn check_same_types(operands: &[&TensorType], except: Option<usize>) -> Result<(
     Ok(())
 }
 
-/// The sum over the participants, in rank order, on each of them.
+/// The sum over the participants in rank order, on each participant.
 ///
-/// Operands: one per participant, of one shape; results: one per participant, of that shape.
+/// Operands: one per participant, of the same shape; results: one per participant, of that shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce;
 
@@ -100,9 +100,10 @@ impl OpDef for AllReduce {
     size_independent!();
 }
 
-/// The participants' parts one after another along `axis`, on each of them.
+/// The participants' parts concatenated along `axis`, on each participant.
 ///
-/// Operands: one per participant, alike but along `axis`; results: one per participant, with all indices along `axis`.
+/// Operands: one per participant, of the same shape except along `axis`; results: one per participant, with all indices
+/// along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
     /// The axis.
@@ -240,11 +241,11 @@ impl OpDef for ReduceScatter {
     size_independent!();
 }
 
-/// Parts along `join` exchanged for parts along `cut`: every participant cuts its operand along `cut` by `counts`, and
-/// participant `p` gets the `p`-th piece of each, one after another along `join`.
+/// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by `counts`.
+/// Participant `p` gets the `p`-th piece of each operand and concatenates them along `join`.
 ///
-/// Operands: one per participant, alike but along `join`; results: one per participant, with all indices along `join`
-/// and `counts[p]` along `cut`.
+/// Operands: one per participant, of the same shape except along `join`; results: one per participant, with all indices
+/// along `join` and `counts[p]` along `cut`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllToAll {
     /// The axis that becomes split.

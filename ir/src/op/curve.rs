@@ -120,8 +120,8 @@ impl OpDef for Xielu {
     size_independent!();
 }
 
-/// One number in place of every element. Operand: `x`, any shape, whose elements are not read; result of the same type
-/// and shape.
+/// A constant for every element. Operand: `x`, any shape, whose elements are not read; the result has the same type and
+/// shape.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.

@@ -40,7 +40,7 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Infers the types of the results.
     ///
     /// # Errors
-    /// Returns an error if the operands are too few, too many or of unfit types.
+    /// Returns an error if the number or the types of the operands are wrong.
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError>;
 
     /// Returns the sharding rule for operands and results of types that [`Self::infer`] accepts.

@@ -6,17 +6,17 @@
 
 use crate::interval::Interval;
 
-/// The axes of an op along which query heads meet KV heads: query head `i` meets KV head
-/// `i / (query heads / KV heads)`. Every axis is given as (operand, axis).
+/// The axes of an op with grouped heads: query head `i` uses KV head `i / (query heads / KV heads)`. Every axis is given
+/// as (operand, axis).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGrouping {
     /// The axis of the query heads.
     pub query: (usize, usize),
-    /// The axes of the KV heads, all split alike.
+    /// The axes of the KV heads, all with the same split.
     pub kv: &'static [(usize, usize)],
     /// Other axes that run along the query heads; an operand that the instruction lacks does not count.
     pub per_query: &'static [(usize, usize)],
-    /// Per result, its axis that runs along the query heads.
+    /// Per result, the axis of the query heads.
     pub results: &'static [usize],
 }
 
@@ -29,10 +29,10 @@ pub struct HeadGroups {
     pub kv: Interval,
 }
 
-/// Cuts the heads of a device into as few runs of equal groups as possible, in order.
+/// Cuts the heads of a device into the minimal number of runs of equal groups, in order.
 ///
-/// `query` and `kv` are the global indices that the device holds, and `group` is the number of query heads per KV head
-/// in the whole model. `None` when a query head meets a KV head that the device does not hold.
+/// `query` and `kv` are the global indices that the device holds, and `group` is the number of query heads per KV head in
+/// the whole model. Returns `None` if a query head uses a KV head that the device does not hold.
 pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
     // The local index of a global KV head, and the number of KV heads from it on that are consecutive in both.
     let position = |global: u64| {

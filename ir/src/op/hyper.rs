@@ -12,9 +12,9 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The matrix that mixes `hc` residual streams, per token, nearly doubly stochastic. The elements of `mixes` from
-/// `2·hc` on are the logits: `scale[2] · mixes + base` goes through a softmax over destinations, and `eps` is added.
-/// Then columns, and `iterations − 1` times rows and columns, are divided by their sums plus `eps`.
+/// The matrix that mixes `hc` residual streams, per token, nearly doubly stochastic. The logits are the elements of
+/// `mixes` from `2·hc` on. `scale[2] · mixes + base` goes through a softmax over destinations, and `eps` is added. Then
+/// columns are divided by their sums plus `eps`, followed by rows and columns `iterations − 1` times.
 ///
 /// Operands: `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`,
 /// destinations along axis 0.

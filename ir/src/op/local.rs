@@ -15,7 +15,7 @@ pub struct ShardedTensor<'a> {
     pub sharding: &'a Sharding,
 }
 
-/// One instruction of a group, seen from one device.
+/// One instruction of a group, from the view of one device.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalCtx<'a> {
     /// The operands, over all devices.

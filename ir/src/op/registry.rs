@@ -56,7 +56,7 @@ macro_rules! ops {
             /// Infers the types of the results.
             ///
             /// # Errors
-            /// Returns an error if the operands are too few, too many or of unfit types.
+            /// Returns an error if the number or the types of the operands are wrong.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }
@@ -71,7 +71,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
 
-            /// Returns the category, by which passes treat several ops in the same way.
+            /// Returns the category; passes use it to treat several ops in the same way.
             pub const fn category(&self) -> OpCategory {
                 match self { $(Op::$variant(_) => <$variant as OpDef>::CATEGORY,)* }
             }
@@ -189,7 +189,7 @@ impl Op {
         self.category().is_transfer()
     }
 
-    /// True if all devices of a group take part in the op together.
+    /// True if the op involves all devices of a group.
     pub const fn is_collective(&self) -> bool {
         matches!(self.category(), OpCategory::Collective(_))
     }

@@ -92,10 +92,11 @@ impl OpDef for GetRows {
     }
 }
 
-/// `dst` with slices along `axis` replaced, in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
+/// `dst` with slices along `axis` replaced in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
 ///
-/// Operands: `dst`, any shape; `rows`, the same but with `n` indices along `axis`; `index: [n]`, or along axis 1
-/// `index: [n, p, q]` with entries for each batch of `dst: [_, _, p, q]`, where `p` or `q` may be 1; result as `dst`.
+/// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1, `index`
+/// may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result has the shape
+/// of `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis along which slices are replaced.

@@ -1,5 +1,5 @@
-//! The language of sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the
-//! op's linearity, which settles how an unreduced sum passes.
+//! The language of sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the op's
+//! linearity. The linearity determines how an unreduced sum passes.
 
 use crate::dims::Dim;
 
@@ -61,7 +61,7 @@ pub enum Role {
     Expert,
 }
 
-/// The way in which an unreduced sum among the operands passes through an op.
+/// The effect of an op on an unreduced sum among its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Linearity {
     /// The op requires reduced operands.
@@ -84,9 +84,9 @@ pub struct Rule {
     pub equations: Vec<(Expr, Expr)>,
     /// Roles of factors.
     pub roles: Vec<(Role, Expr)>,
-    /// The way in which an unreduced sum passes through the op.
+    /// The effect on an unreduced sum.
     pub linearity: Linearity,
-    /// True if zero rows of the operands give zero rows of the result, so that owner-masked rows stay owner-masked.
+    /// True if zero rows of the operands become zero rows of the result. Owner-masked rows then stay owner-masked.
     pub keeps_zero: bool,
 }
 

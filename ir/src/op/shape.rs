@@ -217,7 +217,7 @@ impl OpDef for Slice {
         let axis = axis_index(self.axis).unwrap_or(0);
         let rule = Rule::opaque().linear(Linearity::Joint);
         // If the size is known only at run time (the last steps of a convolution's input), then the factor boundaries are
-        // too: such an axis is not split.
+        // unknown too. Such an axis is not split.
         let inside = operands[0].dims[axis].as_const().is_none() && !self.start.is_zero();
         let mut rule = if inside {
             rule.role(Role::Whole, opd(0, axis))
@@ -266,9 +266,9 @@ impl OpDef for Slice {
     }
 }
 
-/// The operands one after another along `axis`.
+/// The operands concatenated along `axis`.
 ///
-/// Operands: one or more of one type, alike but along `axis`; result as they are, with all their indices along `axis`.
+/// Operands: one or more of one type and, except along `axis`, one shape. The result has all their indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concat {
     /// The axis.

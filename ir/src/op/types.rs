@@ -66,7 +66,7 @@ pub enum TypeError {
     },
 }
 
-/// Fails unless a parameter is one that the op takes.
+/// Checks that a parameter has a valid value.
 pub(super) fn parameter(
     name: &'static str,
     expected: &'static str,
@@ -79,7 +79,7 @@ pub(super) fn parameter(
     }
 }
 
-/// Fails unless these parameters are finite.
+/// Checks that these parameters are finite.
 pub(super) fn check_finite<const N: usize>(
     parameters: [(&'static str, f32); N],
 ) -> Result<(), TypeError> {
@@ -88,7 +88,7 @@ pub(super) fn check_finite<const N: usize>(
         .try_for_each(|(name, x)| parameter(name, "a finite number", x.is_finite()))
 }
 
-/// Fails unless `end` indices are within an axis, whatever the batch.
+/// Checks that `end` indices are within an axis for every batch.
 pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), TypeError> {
     if end.at_most(size) {
         Ok(())
@@ -112,7 +112,7 @@ pub(super) fn expect_operands<'a, 'b, const N: usize>(
     })
 }
 
-/// Fails unless the sizes are equal.
+/// Checks that the sizes are equal.
 pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result<(), TypeError> {
     if left == right {
         Ok(())
@@ -137,7 +137,7 @@ pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim
     })
 }
 
-/// Fails unless the elements are numbers that arithmetic accepts.
+/// Checks that the elements are real numbers.
 pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Err(TypeError::Elements {
@@ -149,7 +149,7 @@ pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeE
     Ok(())
 }
 
-/// Fails unless the elements are integers.
+/// Checks that the elements are integers.
 pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Ok(());
@@ -161,7 +161,7 @@ pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), Ty
     })
 }
 
-/// Fails when a tensor has more than `rank` axes.
+/// Checks that a tensor has at most `rank` axes.
 pub(super) fn rank_at_most(
     rank: usize,
     what: &'static str,

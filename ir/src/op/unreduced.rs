@@ -13,7 +13,7 @@ pub struct OperandState {
     pub split: bool,
 }
 
-/// The roles of the op that meet a split factor.
+/// The roles of the op's split factors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActiveRoles {
     /// A contracted factor is split.
@@ -48,7 +48,8 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds the rows of its own experts, to an unreduced sum or to a whole value that counts once.
+        // Each device adds the rows of its own experts: to an unreduced sum, or to a whole value that counts on one
+        // device only.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),

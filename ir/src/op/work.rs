@@ -13,7 +13,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// No work: the op is free, or its time is counted as a transfer.
+    /// Zero work: the op is free, or its time is counted as a transfer.
     pub const NONE: Work = Work {
         flops: 0.0,
         bytes: 0.0,

@@ -69,7 +69,7 @@ impl Extent {
 pub struct BufferData {
     /// The arena.
     pub arena: Arena,
-    /// How it is stored; [`StorageFormat::FILE`] for all but weights.
+    /// The storage format; [`StorageFormat::FILE`] except for weights.
     pub format: StorageFormat,
     /// Its byte ranges: one per batch shape for work arenas, otherwise one.
     pub extents: Vec<Extent>,

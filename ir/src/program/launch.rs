@@ -9,8 +9,8 @@ pub enum Work {
     /// The instructions that it covers, in program order; the launch computes them. The first may be a collective. Then
     /// every participant runs the launch with the instructions at its place, and each waits for all participants.
     Compute(Vec<Inst>),
-    /// A copy, in which the place reads the memory of the operand's place; or a collective. Every participant of a
-    /// collective runs the launch and waits for all participants.
+    /// A copy, which reads the memory of the operand's place; or a collective. Every participant of a collective runs the
+    /// launch and waits for all participants.
     Transfer(Inst),
     /// Copies a state's new content from another buffer to the state's memory. The number selects the output.
     Store(usize),
@@ -21,7 +21,7 @@ pub enum Work {
 pub struct LaunchData {
     /// The kernel's name.
     pub kernel: String,
-    /// The places whose queues it stands in: one, or the participants of a collective in their order.
+    /// The places whose queues contain it: one, or the participants of a collective in their order.
     pub places: Vec<Place>,
     /// Its work.
     pub work: Work,

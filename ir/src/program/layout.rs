@@ -233,7 +233,7 @@ struct Run {
     size: Dim,
     /// Bytes between neighbours, or between blocks.
     step: Dim,
-    /// The elements that axes of the result have taken up so far.
+    /// The elements that axes of the result have used so far.
     taken: Dim,
 }
 

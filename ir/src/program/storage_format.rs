@@ -4,8 +4,8 @@ use crate::dtype::DType;
 
 /// The storage format of a weight in a buffer.
 ///
-/// A backend defines the formats of its kernels as constants, and only its kernels know their bytes. The IR knows the name of
-/// a format, where rows may be cut, and one format: [`StorageFormat::FILE`].
+/// A backend defines the formats of its kernels as constants, and only its kernels know their bytes. The IR contains the
+/// names of formats, the places where rows may be cut, and one format: [`StorageFormat::FILE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,

@@ -1,8 +1,7 @@
 //! Shardings: how the devices of a group divide a value.
 //!
-//! A dimension is a tree of factors; a sharding names, per dimension, the leaves that are split and the [class]
-//! whose ranges say which device holds which indices. Everything users see (`axis 1`, extents per device) is
-//! derived from this.
+//! A dimension is a tree of factors. A sharding names, per dimension, the split leaves, each with its [class]. The ranges
+//! of the class are the indices of each device. User-visible data (`axis 1`, extents per device) is derived from this.
 //!
 //! [class]: ClassData
 
@@ -28,7 +27,7 @@ pub enum Unreduced {
     OwnerMasked(Class),
 }
 
-/// How a value on a group of devices is divided. On the host or on one device it is always
+/// The division of a value among the devices of a group. On the host or on one device it is always
 /// [`Sharding::mirrored`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {

@@ -103,7 +103,7 @@ impl Names {
         })
     }
 
-    /// Fails when the handle is defined already.
+    /// Checks that the handle is not defined yet.
     pub(crate) fn define(
         &mut self,
         kind: Kind,
@@ -122,7 +122,7 @@ impl Names {
         Ok(())
     }
 
-    /// Notes that a definition was rejected, unless there is another of the same handle.
+    /// Records that a definition was rejected, unless another line defines the same handle.
     pub(crate) fn reject(&mut self, kind: Kind, number: u64) {
         self.tables[kind as usize]
             .entry(number)

@@ -12,7 +12,7 @@ pub const MAX_ERRORS: usize = 20;
 /// Brackets that may be open at once in a tree or an attribute.
 pub const MAX_DEPTH: usize = 32;
 
-/// A graph and where its entities stand in the text.
+/// A graph and the positions of its entities in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedGraph {
     /// The graph; not verified.
@@ -100,7 +100,7 @@ pub(crate) fn parse_with<'a>(
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     peeked: Option<(Token<'a>, Span)>,
-    /// End of the last token taken.
+    /// The end of the last token read.
     end: usize,
     pub(crate) graph: Graph,
     pub(super) spans: Spans,
@@ -286,8 +286,8 @@ impl<'a> Parser<'a> {
         self.expected_error(kind.expected())
     }
 
-    /// Takes the handle of a defined entity and gives its index. A line that refers to a rejected entity is checked
-    /// all the same, with an arbitrary entity in its place: the graph is never seen.
+    /// Reads the handle of a defined entity and returns its index. A line that refers to a rejected entity is still
+    /// checked, with an arbitrary entity in its place: the parser does not return such a graph.
     pub(crate) fn reference(&mut self, kind: Kind) -> Result<usize, ParseError> {
         Ok(match self.referent(kind)? {
             Referent::Entity(i) => i,
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
         self.names.get(kind, n, word, span)
     }
 
-    /// Takes items with commas between them up to `close`, which is taken as well; what opens the list has been taken.
+    /// Reads items separated by commas up to and including `close`; the opening token is already read.
     pub(crate) fn list<T>(
         &mut self,
         close: u8,

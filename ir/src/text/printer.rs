@@ -9,7 +9,7 @@ use crate::op::quoted;
 use crate::place::Place;
 use crate::sharding::{Sharding, Unreduced};
 
-/// The text of a graph and where its entities stand in it.
+/// The text of a graph and the positions of its entities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintedGraph {
     /// The text.

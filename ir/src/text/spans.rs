@@ -10,7 +10,7 @@ use crate::entity::{Class, Device, Group, Inst, Value};
 pub struct Span {
     /// The first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// The offset after the last byte.
     pub end: usize,
 }
 

@@ -14,8 +14,8 @@
 //! - TPC0226: a state is updated at most once.
 //! - TPC0227: a state's new content has the type, the place and the sharding of the state.
 //! - TPC0228: states at one place have different names.
-//! - TPC0229: a group has devices, all different.
-//! - TPC0230: the ranges of a class lie within its size, and those that are not empty ascend.
+//! - TPC0229: a group has at least one device, and its devices are distinct.
+//! - TPC0230: the ranges of a class are within its size, and nonempty ranges ascend.
 //! - TPC0231: every index of a class is in a range.
 //! - TPC0232: a class that splits a value of a group has one range per device of the group.
 //! - TPC0233: a split leaf has the size of its class, divided by its divisor.
@@ -51,12 +51,12 @@
 //!
 //! - TPC0250: class references exist, and a tree's factors make up the axis's size.
 //! - TPC0251: no value is split and unreduced at once.
-//! - TPC0252: no term of a value is split by two classes.
+//! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
 //! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type or a multiple of the
 //!   [granule](crate::DType::granule) that divides it.
 //! - TPC0254: no device holds parts of blocks, but of a storage granule, and then one run of them.
 //! - TPC0255: the equations of each op's rule hold.
-//! - TPC0256: factors that an op needs whole are whole.
+//! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0257: norms over a split axis exchange their statistic.
 //! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or in none.
 //! - TPC0259: a result is unreduced exactly if its op and the operands imply it.

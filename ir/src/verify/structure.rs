@@ -123,7 +123,7 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
             errors.push(VerifyError::new(Kind::Layer { layer }, Entity::Inst(inst)));
         }
     }
-    // The same op stands in every layer and in the program of every device.
+    // Every layer and the program of every device repeat the same ops.
     let mut expressible = HashSet::new();
     let mut last = None;
     for (inst, data) in graph.insts() {

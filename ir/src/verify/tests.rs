@@ -142,7 +142,7 @@ fn every_dangling_handle_is_reported() {
         Entity::Output(1),
     ];
     assert_eq!(found(&g), expected.map(|e| ("TPC0220", e)));
-    // Graphs that do not verify print all the same.
+    // Graphs that do not verify also print.
     assert!(
         g.to_string()
             .contains("split(3: c3/0) granule(0) owner_masked(c4)")

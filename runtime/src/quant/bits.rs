@@ -40,9 +40,9 @@ pub(super) fn put_f16(block: &mut [u8], at: usize, value: f16) {
 
 /// Unpacks codes of `bits` bits stored as planes.
 ///
-/// The bytes form groups of `width`. A group holds `8 / bits` planes of `width` codes: plane `p` sits in bits
-/// `p·bits ..` of every byte and gives the group's elements `p·width ..`. All ggml formats store their codes so;
-/// only the width differs.
+/// The bytes form groups of `width`. A group holds `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..`
+/// of every byte and has the group's elements `p·width ..`. All ggml formats store codes in this way; only the width
+/// differs.
 pub(super) fn unpack<const CODES: usize>(bits: u32, width: usize, bytes: &[u8]) -> [u8; CODES] {
     let planes = (8 / bits) as usize;
     debug_assert_eq!(bytes.len() * planes, CODES, "codes of {bits} bits");

@@ -15,7 +15,7 @@ fn nearest(x: f32) -> i32 {
     x.round_ties_even() as i32
 }
 
-/// How scales and minima of codes up to `top` are searched for.
+/// The parameters of the search for scales and minima of codes up to `top`.
 struct Search {
     top: i32,
     /// The first change of `top` that is tried, and the number of further ones, a tenth apart.

@@ -38,7 +38,7 @@ pub use iq::{GridBlock, grid_block};
 use bits::{decode_blocks, encode_blocks};
 use tpc_ir::dtype::DType;
 
-/// Why a row could not be converted.
+/// The reason why a row could not be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantError {
     /// The format does not have a decoder.

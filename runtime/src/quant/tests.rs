@@ -1,8 +1,8 @@
 //! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
 //!
-//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the
-//! vectorised `gguf` Python package (`gguf.quants`), fed the bytes of the same generator; iq4_nl's encoder, which
-//! that package lacks, from a separate transcription of the published algorithm.
+//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the vectorised
+//! `gguf` Python package (`gguf.quants`) with bytes of the same generator. That package does not encode iq4_nl; its
+//! digest comes from a separate transcription of the published algorithm.
 
 use super::*;
 use tpc_ir::random::Xorshift64;
@@ -63,8 +63,8 @@ fn encoded(dtype: DType, values: &[f32]) -> Vec<u8> {
 /// Blocks in each decoder case.
 const BLOCKS: usize = 8;
 
-/// Format; the high bytes of a block's f16 fields (the test clears a bit to keep them finite); the first, second and last
-/// value; the digest of all values of eight random blocks.
+/// Format; the high bytes of a block's f16 fields; the first, second and last value; the digest of all values of eight
+/// random blocks. The test clears a bit of each high byte, which keeps the field finite.
 type DecoderCase = (DType, &'static [usize], [f32; 3], u64);
 
 const DECODED: &[DecoderCase] = &[

@@ -21,7 +21,7 @@ pub(super) struct Step {
 /// A part of a graph.
 #[derive(Clone, Debug)]
 struct Phase {
-    /// How many tokens ahead must be known for it.
+    /// The number of tokens after the batch that it needs.
     ahead: u32,
     steps: Vec<Step>,
 }
@@ -30,7 +30,7 @@ struct Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
-    /// Per instruction, how many tokens ahead must be known for it.
+    /// Per instruction, the number of tokens after the batch that it needs.
     ahead: Vec<u32>,
 }
 
@@ -111,7 +111,7 @@ fn tokens_ahead(graph: &Graph) -> Vec<u32> {
             _ => needed.unwrap_or(0),
         };
     }
-    // A state is read when it is needed: by then an earlier part of the batch may have changed it.
+    // A state is read in the first phase that needs it: until then, an earlier part of the batch may change it.
     let mut read_in: Vec<Option<u32>> = vec![None; graph.insts().len()];
     for (inst, data) in graph.insts() {
         for v in &data.operands {

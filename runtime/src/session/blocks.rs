@@ -27,7 +27,7 @@ pub(super) fn write(
         }),
         BlockPart::Last => to.ints([n_kv, 1, 1, 1], last(cells, len).into_iter()),
         BlockPart::Start => {
-            // As the positions of text: in time, height and width, and 0.
+            // Positions as for text: time, height and width are the same, and the fourth is 0.
             let starts = [1, 1, 1, 0].into_iter().flat_map(|times| {
                 let starts = tokens.iter().map(move |t| t.pos / len * len);
                 starts.map(move |start| times * i64::from(start))

@@ -20,7 +20,7 @@ pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) tokens: &'a [TokenPos],
     pub(super) cells: &'a Cells,
     pub(super) mask_values: MaskValues,
-    /// Inputs that a session does not know.
+    /// Inputs that a session does not compute.
     pub(super) others: &'a mut Inputs<'b>,
     pub(super) observer: Option<&'a mut Observer<'c>>,
 }

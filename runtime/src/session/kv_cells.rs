@@ -54,7 +54,7 @@ struct Sequence {
     lost: u64,
 }
 
-/// A change that can be taken back.
+/// A change that can be undone.
 #[derive(Clone, Copy, Debug)]
 enum Undo {
     /// The previous content of a cell.
@@ -63,7 +63,7 @@ enum Undo {
     Extent(usize),
     /// The head of a part.
     Head(usize, usize),
-    /// A sequence as it was.
+    /// The previous value of a sequence.
     Sequence(Sequence),
     /// A sequence that was not there.
     NoSequence(u32),
@@ -454,7 +454,7 @@ impl KvCells {
         self.cells.truncate(used.map_or(0, |i| i + 1));
     }
 
-    /// Frees the cells of a sequence, which may start again at position 0.
+    /// Frees the cells of a sequence, which may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.truncate(seq, 0);
     }

@@ -6,7 +6,7 @@ use crate::error::ExecError;
 use crate::executor::Executor;
 use crate::states::{CellKind, Rotation, StateInfo};
 
-/// A state of the model: cells of equally many bytes.
+/// A state of the model: cells of the same number of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct LogicalState {
     pub(super) name: String,
@@ -120,7 +120,7 @@ impl LogicalState {
     /// Reads a cell; `out` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// Returns [`ExecError::NoStates`] if the executor does not give it.
+    /// Returns [`ExecError::NoStates`] if the executor does not provide the state.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,

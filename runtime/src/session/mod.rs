@@ -45,7 +45,7 @@ use sequences::{is_one_part, parts};
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
-    /// The part; `None` when it is the whole batch.
+    /// The part; `None` if it is the whole batch.
     part: Option<DraftPart>,
 }
 
@@ -54,7 +54,7 @@ struct Draftable {
 struct DraftPart {
     /// Its tokens, as indices into the batch.
     tokens: Vec<usize>,
-    /// The output row of the batch that each of its own is.
+    /// The output row of the batch for each output row of the part.
     rows: Vec<usize>,
 }
 
@@ -85,7 +85,7 @@ enum Answer {
     Joined,
 }
 
-/// Lists that are used again from batch to batch.
+/// Lists that batches reuse.
 #[derive(Clone, Debug, Default)]
 struct Work {
     keys: Vec<TokenPos>,
@@ -196,8 +196,8 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
-    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run; the session is then as
-    /// it was.
+    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run; the session is then
+    /// unchanged.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
         self.step(batch).cloned()
     }
@@ -269,7 +269,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.transact(|s| s.draft_parts(next))
     }
 
-    /// Removes a sequence; its cells are free and it may start again at position 0.
+    /// Removes a sequence. Its cells are free afterwards, and it may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
         self.checkpoints.retain(|c| c.seq != seq);
@@ -339,7 +339,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(answer)
     }
 
-    /// Decodes a batch: whole, or for recurrent models in parts with equally many tokens of each sequence.
+    /// Decodes a batch: whole, or for recurrent models in parts with the same number of tokens per sequence.
     fn decode_parts(
         &mut self,
         batch: &Batch,
@@ -367,7 +367,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(Answer::Joined)
     }
 
-    /// Decodes a batch that the model can take as it is, and whose keys are known.
+    /// Decodes a batch that the model can take as one part, and whose keys are known.
     fn decode_part(
         &mut self,
         batch: &Batch,

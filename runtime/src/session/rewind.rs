@@ -1,4 +1,4 @@
-//! Tokens are taken from a sequence: from its end, or from its middle.
+//! Removal of tokens from the end or the middle of a sequence.
 
 use tpc_ir::{Bindings, Op, Window};
 
@@ -13,7 +13,7 @@ use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Cells whose keys are turned together.
+/// The number of cells whose keys are rotated together.
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
@@ -242,7 +242,7 @@ fn turned<E: Executor + ?Sized>(
     let mut rope = rotation.rope.clone();
     rope.attn_factor = match rope.ext_factor == 0.0 {
         true => 1.0,
-        // YaRN has a magnitude of its own.
+        // The magnitude of YaRN.
         false => (1.0 / (1.0 + 0.1 * (1.0 / f64::from(rope.freq_scale)).ln())) as f32,
     };
     let dims = keys.dims();

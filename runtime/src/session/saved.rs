@@ -35,7 +35,7 @@ const NOBODY: u64 = 1 << 32;
 /// A sequence and its tokens.
 pub type SequenceText = (u32, Vec<u32>);
 
-/// Why a session could not be saved.
+/// The reason why a session could not be saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// Its states cannot be read.
@@ -136,7 +136,7 @@ impl LogicalState {
         self.row.iter().try_for_each(|&n| out.u64(n as u64))
     }
 
-    /// Fails unless the file says the same.
+    /// Checks that the file describes the same state.
     fn check_head(&self, from: &mut Reader<'_>) -> Result<(), ExecError> {
         let differs = |what: String| ExecError::StateModel { what };
         let (name, dtype) = (from.name()?, from.name()?);
@@ -393,7 +393,7 @@ struct Saved {
     texts: Vec<SequenceText>,
 }
 
-/// Fails unless the owners of recurrent states fit the session and are distinct.
+/// Checks that the owners of recurrent states fit the session and are distinct.
 fn check_owners(
     owners: &[Option<u32>],
     recurrent: bool,

@@ -1,10 +1,10 @@
-//! Sequences of a batch for recurrent layers: parts whose sequences have equally many tokens, and the cells of the
-//! states that sequences have.
+//! Sequences of a batch for recurrent layers: parts with the same number of tokens per sequence, and the cells of the
+//! sequences' states.
 
 use crate::error::ExecError;
 
-/// Tokens of a batch that recurrent layers read together: equally many of each of some sequences, all of the first
-/// sequence first.
+/// Tokens of a batch that recurrent layers read together: the same number of tokens for each of some sequences, grouped
+/// by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Indices into the batch.

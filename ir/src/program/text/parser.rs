@@ -18,7 +18,7 @@ use crate::types::RANK;
 use crate::verify::stage::Violations;
 use crate::verify::{Verified, stage};
 
-/// A program and where its parts stand in the text; neither its graph nor itself is verified.
+/// A program and the positions of its parts in the text; both the program and its graph are unverified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedProgram {
     graph: Graph,
@@ -103,7 +103,7 @@ pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec
     })
 }
 
-/// A wait for a place whose queue may stand further down.
+/// A wait for a place whose queue may be on a later line.
 struct UnresolvedWait {
     phase: usize,
     queue: usize,

@@ -12,7 +12,7 @@ use crate::program::{
 };
 use crate::text::{Printer, Span};
 
-/// The text of a program and where its parts stand in it.
+/// The text of a program and the positions of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintedProgram {
     /// The text.

@@ -22,7 +22,7 @@ pub enum Part {
     Launch(Launch),
     /// A phase, by its position.
     Phase(usize),
-    /// A queue, by the position of its phase and its own within the phase.
+    /// A queue, by the positions of its phase and of the queue within the phase.
     Queue(usize, usize),
 }
 

@@ -102,7 +102,7 @@ impl Bytes {
         Bytes(BTreeMap::from([(0, all)]))
     }
 
-    /// Makes a segment begin at `at`.
+    /// Splits a segment so that one begins at `at`.
     fn split(&mut self, at: u64) {
         if let Some((&start, segment)) = self.0.range_mut(..=at).next_back()
             && start < at

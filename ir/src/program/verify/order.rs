@@ -7,7 +7,7 @@ pub(super) struct Done {
     pub(super) step: usize,
 }
 
-/// Per queue, the number of its steps that are known to be done.
+/// Per queue, the number of its completed steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<usize>);
 

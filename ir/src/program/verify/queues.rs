@@ -1,4 +1,4 @@
-//! Phases and queues: where launches stand.
+//! Phases and queues: the positions of launches.
 
 use super::accesses::reads;
 use super::{ProgramError, codes};

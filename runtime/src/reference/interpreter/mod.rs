@@ -2,10 +2,10 @@
 //!
 //! Invariants:
 //!
-//! - each place has a memory of its own; an op reads from the memory of the place it runs on, and its results land
-//!   there. `copy` reads from its operand's place; participant `i` of a collective is the place of result `i`;
+//! - each place has its own memory. An op reads from and writes to the memory of its place. `copy` reads from its
+//!   operand's place; participant `i` of a collective is the place of result `i`;
 //! - every tensor has the sizes that the graph declares for its value under the batch's bindings;
-//! - states change only after a phase of a batch has run (see `schedule.rs`), and last only when committed;
+//! - states change only after a phase of a batch has run (see `schedule.rs`), and become permanent only by a commit;
 //! - a value's memory is freed after its last use.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub struct PlaceStats {
 /// States by the value that defines them.
 type States = BTreeMap<Value, Arc<Tensor>>;
 
-/// Sees every tensor as it is produced.
+/// An observer of every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
 /// The outputs of a batch by name.

@@ -36,10 +36,10 @@ pub(super) use leaf::load_weight;
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// How GELU in its tanh form, and GELU-quick, are evaluated.
+/// The evaluation of GELU in its tanh form, and of GELU-quick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gelu {
-    /// As ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
+    /// As in ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
     #[default]
     GgmlTable,
     /// The formula in f64.
@@ -58,7 +58,7 @@ pub struct Options {
 pub struct OpContext<'a> {
     /// Values of the symbols that attributes may contain.
     pub bindings: &'a Bindings,
-    /// How to compute.
+    /// Options of the evaluation.
     pub options: Options,
 }
 
@@ -211,7 +211,7 @@ fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     })
 }
 
-/// Splits the sizes at `axis`: elements before it, its own, and after it.
+/// Splits the sizes at `axis`: elements before it, along it, and after it.
 fn around(dims: [usize; RANK], axis: usize) -> (usize, usize, usize) {
     (
         dims[..axis].iter().product(),

@@ -270,7 +270,7 @@ mod tests {
         let [y, s] = two(GatedDeltaNet, &[&q, &k, &v, &g, &beta, &state], dims);
         close(&s, &[4.0, 4.0]);
         close(&y, &[12.0 / 2.0_f64.sqrt()]);
-        // With a gate per element of a key: (2, 8) becomes (4, 8).
+        // A gate per element of a key: (2, 8) becomes (4, 8).
         let g = real(&[2], &[-ln2, 0.0]);
         let [_, s] = two(GatedDeltaNet, &[&q, &k, &v, &g, &beta, &state], dims);
         close(&s, &[4.0, 8.0]);

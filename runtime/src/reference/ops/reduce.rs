@@ -172,7 +172,7 @@ mod tests {
             sort(SortOrder::Descending),
             ints(&[4, 2], &[1, 2, 3, 0, 2, 1, 3, 0])
         );
-        // Infinity and NaN sort alike.
+        // Infinity and NaN sort in the same way.
         assert_eq!(
             sort(SortOrder::Ascending),
             ints(&[4, 2], &[0, 3, 1, 2, 1, 3, 0, 2])

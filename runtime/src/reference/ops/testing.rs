@@ -78,7 +78,7 @@ pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &
         .id
 }
 
-/// Fails unless the elements agree to 1e-12.
+/// Checks that the elements agree to 1e-12.
 #[track_caller]
 pub(super) fn close(found: &Tensor, expected: &[f64]) {
     let found = found.reals().expect("real");

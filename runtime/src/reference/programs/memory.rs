@@ -17,9 +17,9 @@ use crate::tensor::{Data, Tensor, buffer};
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArenaBytes {
     bytes: Vec<u8>,
-    /// Per four bytes, the number that was rounded to the f32 there.
+    /// Per four bytes, the number that was rounded to their f32.
     wide: Vec<f64>,
-    /// Of other types, by address, the bytes that were written there and the numbers that they stand for.
+    /// For other types, by address, the written bytes and the numbers that they represent.
     exact: HashMap<usize, Exact>,
 }
 

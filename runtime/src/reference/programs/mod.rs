@@ -1,7 +1,8 @@
 //! Programs on the reference executor: it uses the program's addresses and runs each launch as its covered subgraph.
 //!
 //! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
-//! batch, results are at their real offsets, and the queues of the places run in a random order within the limits of the
+//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
+//! batch, and results are at their real offsets. The queues of the places run in a random order within the limits of the
 //! waits.
 
 mod memory;
@@ -85,7 +86,7 @@ impl<'p> ProgramInterpreter<'p> {
         self
     }
 
-    /// Puts the weights into their arenas, and decodes them when all are there.
+    /// Writes the weights to their arenas, then decodes all of them.
     fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
         let graph = &self.program.graph;
         let weights = || {
@@ -100,7 +101,7 @@ impl<'p> ProgramInterpreter<'p> {
             // It checks the type and the sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
-                // Kernels alone know the bytes.
+                // Only kernels know the bytes of this format.
                 self.weights.insert(value, Arc::new(tensor));
                 continue;
             }

@@ -11,7 +11,7 @@ use crate::tensor::{Data, Shape, Tensor, buffer};
 /// An op with its operands.
 pub(super) struct Call<'a> {
     op: &'a Opaque,
-    /// By position among ggml's sources.
+    /// The operands by position among ggml's sources.
     operands: Vec<Option<&'a Tensor>>,
     /// The type and sizes of the result.
     pub(super) result: Shape,
@@ -140,7 +140,7 @@ impl<'a> Call<'a> {
     /// Returns a result of these elements.
     pub(super) fn elements(&self, data: Vec<f64>) -> Result<Tensor, ExecError> {
         let data = match self.result.dtype.is_integer() {
-            // As C converts.
+            // The same conversion as in C.
             true => Data::Int(data.into_iter().map(|x| x as i64).collect()),
             false => Data::F64(data),
         };

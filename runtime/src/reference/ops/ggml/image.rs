@@ -23,7 +23,7 @@ fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     }
 }
 
-/// Words `kind, k, s, p`. The mean is over the elements that are there.
+/// Words `kind, k, s, p`. The mean ignores the padding.
 fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let largest = takes_largest(call)?;

@@ -1,8 +1,8 @@
 //! ggml's ops without a sharding rule, by ggml's name, one file per family.
 //!
-//! A function gets the operands as ggml has them, at their positions among its sources, with the words of `op_params`, and
-//! gives the elements of the result. The layout of memory is settled before: an op that writes through a view, and the view
-//! itself, are the same for all ops.
+//! A function takes the operands at their positions among ggml's sources, with the words of `op_params`, and returns the
+//! elements of the result. Memory layout is handled before: an op that writes through a view, and the view itself, work
+//! the same way for all ops.
 
 mod call;
 mod convolution;

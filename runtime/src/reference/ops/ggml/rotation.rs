@@ -26,7 +26,7 @@ struct Rotation {
     sections: [i64; 4],
     base: f64,
     scale: f64,
-    /// The mix of YaRN, and the pairs between which it goes from one to the other.
+    /// The mix of YaRN, and the pairs of its ramp.
     ext: f64,
     ramp: [f64; 2],
     magnitude: f64,

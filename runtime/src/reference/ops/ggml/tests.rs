@@ -1,4 +1,4 @@
-//! Numbers worked out by hand, and laws that hold for any.
+//! Results computed by hand, and laws that hold for all inputs.
 
 use tpc_ir::DType;
 use tpc_ir::op::{MemoryView, Opaque};
@@ -50,7 +50,7 @@ fn no_op_has_two_meanings_and_none_panics() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    // Whatever a client says, the answer is a result or an error.
+    // Any client request yields a result or an error.
     for (i, name) in names.into_iter().enumerate() {
         for case in 0..200_u64 {
             let draw = |k: u64| (case * 31 + k * 17 + i as u64 * 7) % 11;
@@ -151,7 +151,7 @@ fn convolutions_are_products_of_their_columns() {
         }
     }
     close(&direct, &expected);
-    // With a third axis of one index, the same.
+    // A third axis of one index gives the same result.
     let deep = noise(&[3, 2, 1, 8], 1);
     let planes = noise(&[7, 6, 1, 6], 2);
     let p = [2, 1, 1, 1, 0, 0, 1, 2, 1, 2, 3, 4];
