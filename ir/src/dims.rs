@@ -20,8 +20,8 @@ pub enum Symbol {
     NCtxSwa,
     /// Sequences of the batch.
     NSeqs,
-    /// Tokens per sequence of the batch, in graphs with recurrent states. The token axis of such graphs has `n_seqs ·
-    /// n_seq_tokens` indices instead of `n_tokens`, ordered by sequence.
+    /// Tokens per sequence of the batch, in graphs with recurrent states. The token axis of such graphs has
+    /// `n_seqs · n_seq_tokens` indices instead of `n_tokens`, ordered by sequence.
     NSeqTokens,
     /// The number of sequences with cells in recurrent states.
     NSeqMax,
@@ -402,8 +402,8 @@ impl Dim {
 
     /// True if this size is at most `other` for every batch; false if the known bounds do not prove it.
     ///
-    /// The bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`, `n_seqs ≤
-    /// n_seq_max` and `n_outputs ≤ n_tokens`.
+    /// The bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`,
+    /// `n_seqs ≤ n_seq_max` and `n_outputs ≤ n_tokens`.
     pub fn at_most(&self, other: &Dim) -> bool {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a <= b;

@@ -54,7 +54,7 @@ impl Opaque {
     }
 
     /// Returns the position of an operand among ggml's sources. Without a list of sources, it is the position among the
-    /// operands.
+    /// operands. For an op that writes through a view, `operand` does not count operand 0, the memory.
     pub fn source(&self, operand: usize) -> usize {
         let given = self.sources.get(operand);
         given.map_or(operand, |&at| usize::try_from(at).unwrap_or(usize::MAX))

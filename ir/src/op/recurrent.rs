@@ -27,8 +27,8 @@ fn scan_work(on: &dyn Extents) -> Work {
 
 /// A convolution along time, per channel: `out[c, t, s] = Σₖ taps[k, c] · x[t + k, c, s]`.
 ///
-/// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps before the batch, then the batch's tokens) and `taps:
-/// [d_conv, channels]`; result `[channels, n_t, n_s]`.
+/// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps before the batch, then the batch's tokens) and
+/// `taps: [d_conv, channels]`; result `[channels, n_t, n_s]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmConv;
 

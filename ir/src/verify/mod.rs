@@ -49,14 +49,14 @@
 //!
 //! The verifier checks them if the graph keeps all invariants that the sharding rules of ops rely on.
 //!
-//! - TPC0250: class references exist, and a tree's factors make up the axis's size.
-//! - TPC0251: no value is split and unreduced at once.
 //! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
+//! - TPC0251: no value is both split and unreduced.
+//! - TPC0252: no term of a value is split by two classes.
 //! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type or a multiple of the
 //!   [granule](crate::DType::granule) that divides it.
-//! - TPC0254: no device holds parts of blocks, but of a storage granule, and then one run of them.
-//! - TPC0255: the equations of each op's rule hold.
 //! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
+//! - TPC0255: the equations of each op's rule hold.
+//! - TPC0256: factors that an op needs whole are whole.
 //! - TPC0257: norms over a split axis exchange their statistic.
 //! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or in none.
 //! - TPC0259: a result is unreduced exactly if its op and the operands imply it.

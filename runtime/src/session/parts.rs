@@ -1,7 +1,7 @@
 //! The division of a cache's cells among sequences.
 //!
-//! Each sequence has whole [blocks](tpc_ir::CELL_BLOCK), in the order of its tokens: block `b` of part `p` is block `b ·
-//! parts + p` of the cache. Equally full parts have no gaps between them.
+//! Each sequence has whole [blocks](tpc_ir::CELL_BLOCK), in the order of its tokens: block `b` of part `p` is block
+//! `b · parts + p` of the cache. Equally full parts have no gaps between them.
 
 use tpc_ir::CELL_BLOCK as BLOCK;
 
