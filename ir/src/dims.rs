@@ -411,7 +411,7 @@ impl Dim {
         if self == other {
             return true;
         }
-        // Either fact on `n_tokens` may settle it; the substitution takes one of them.
+        // Either bound on `n_tokens` may prove it; a substitution uses one of them.
         [false, true]
             .into_iter()
             .any(|outputs| difference(other, self, outputs).is_some_and(|d| d.all_positive()))

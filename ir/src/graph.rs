@@ -6,7 +6,7 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
-/// The last layer that a graph may have: far beyond any model, and little where passes keep something per layer.
+/// The maximum number of a layer: far beyond any model, and small enough for tables per layer.
 pub const MAX_LAYER: u32 = u16::MAX as u32;
 
 /// The record of a value in a graph.

@@ -9,7 +9,7 @@ use crate::error::ExecError;
 /// depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
-    /// Views by value; of values without a home, an empty one.
+    /// Views by value; an empty view for a value without a home.
     views: Vec<V>,
     /// The views of launches, one after another.
     slots: Vec<V>,

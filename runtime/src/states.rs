@@ -40,7 +40,7 @@ pub struct Rotation {
     pub factors: Option<Value>,
 }
 
-/// A state, or the part of it that a place has.
+/// A state, or the part of it that a place stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateInfo {
     /// The value that it is.

@@ -81,7 +81,7 @@ pub struct PackedWeight<'a> {
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// The index along axis 0 of the tensor with which its rows begin; 0 if they are several runs.
+    /// The first index of its rows along axis 0 of the tensor; 0 if the rows are several runs.
     pub start: u64,
     /// Its blocks, axis 0 fastest: all blocks of each row that the part touches.
     pub bytes: Cow<'a, [u8]>,

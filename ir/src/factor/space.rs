@@ -45,10 +45,10 @@ pub struct Space {
     most_work: Option<u64>,
 }
 
-/// The most segments of a sum: more than any model has, few enough to look at each.
+/// The maximum number of segments of a sum: more than any model has, and few enough to visit each.
 pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
-/// The deepest nesting of recursive calls; the trees of models nest far less.
+/// The maximum depth of recursive calls; the trees of models nest far less.
 const MAX_DEPTH: u32 = 200;
 
 impl Space {

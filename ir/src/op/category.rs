@@ -3,7 +3,7 @@
 /// The category of an op. Every op states one. Passes query it to treat several ops in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpCategory {
-    /// A leaf that stays in memory from batch to batch: a weight or a state.
+    /// A leaf that stays in memory between batches: a weight or a state.
     Stored,
     /// A leaf that the caller provides with every batch.
     Input,
@@ -13,9 +13,9 @@ pub enum OpCategory {
     Layout,
     /// Some elements of operand 0, as a view of its memory.
     Selection,
-    /// The elements of operand 0 several times over, in memory of their own.
+    /// The elements of operand 0 repeated, in new memory.
     Repetition,
-    /// All elements of the operands, in their order or between zeros, in memory of their own.
+    /// All elements of the operands, in their order or between zeros, in new memory.
     Assembly,
     /// Operand 0 with some elements replaced, in its memory.
     Update,

@@ -13,7 +13,7 @@ use super::work::{Extents, Work};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The facts that an op states about itself. An item without a default is a question that every new op answers.
+/// The properties that an op defines. Every op must define the items without a default.
 pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];

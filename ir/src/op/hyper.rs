@@ -29,7 +29,7 @@ pub struct HcComb {
 eq_by_bits!(HcComb { eps; iterations });
 
 impl HcComb {
-    /// The most iterations: far more than it takes for the matrix to settle.
+    /// The maximum number of iterations: far more than convergence needs.
     const MAX_ITERATIONS: u64 = 1024;
 }
 

@@ -165,7 +165,7 @@ impl Temperature {
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
-    /// Id of the token that comes this many (at least 1) after each token of the batch, `i32[n_tokens]`.
+    /// Id of the token `n` positions (at least 1) after each token of the batch, `i32[n_tokens]`.
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,

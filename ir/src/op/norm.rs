@@ -117,7 +117,7 @@ impl OpDef for Norm {
     size_independent!();
 }
 
-/// The statistic of every row, an unreduced sum where axis 0 is split.
+/// The statistic of every row, an unreduced sum if axis 0 is split.
 ///
 /// Operand: `x: [n, …]`; result `[1, …]`, or `[2, …]` for a layer norm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ pub const ALIGNMENT: u64 = 16;
 pub enum ArenaKind {
     /// Weights: written when the program is loaded.
     Weights,
-    /// KV caches and recurrent states: they last from batch to batch.
+    /// KV caches and recurrent states, which persist between batches.
     States,
     /// Inputs, intermediate values and outputs of a batch.
     Work,

@@ -12,7 +12,7 @@ pub enum Work {
     /// A copy, which reads the memory of the operand's place; or a collective. Every participant of a collective runs the
     /// launch and waits for all participants.
     Transfer(Inst),
-    /// Copies a state's new content from another buffer to the state's memory. The number selects the output.
+    /// A copy of a state's new content from another buffer to the state's memory. The number selects the output.
     Store(usize),
 }
 

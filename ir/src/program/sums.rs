@@ -13,7 +13,7 @@ pub const SUM_CHUNKS: u64 = 8;
 /// The order of sums over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// The order of one device if it costs little, else the cheapest.
+    /// The order of one device if its extra cost is small, otherwise the cheapest order.
     #[default]
     Auto,
     /// The order of one device wherever it is possible.

@@ -45,7 +45,7 @@ pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     out
 }
 
-/// The most runs that a device's part of an axis may have: more than any model needs, few enough for hostile graphs.
+/// The maximum number of runs in a device's part of an axis: more than any model needs, and few enough for hostile graphs.
 pub const MAX_INTERVALS: usize = 1 << 16;
 
 /// A dimension as a tree of factors.

@@ -23,7 +23,7 @@ pub enum Unreduced {
     None,
     /// The value is the sum over the group's devices.
     Partial,
-    /// [`Unreduced::Partial`], and each row is zero on every device but the one that owns its expert in the class.
+    /// [`Unreduced::Partial`], and each row is zero except on the device that owns its expert in the class.
     OwnerMasked(Class),
 }
 

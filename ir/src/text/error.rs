@@ -7,7 +7,7 @@ use super::spans::Span;
 use crate::code::Code;
 use crate::op::AttrError;
 
-/// Bytes of the longest text that is read: 256 MiB.
+/// The maximum length of a text in bytes: 256 MiB.
 pub const MAX_TEXT: usize = 256 << 20;
 
 /// One defect of a text.

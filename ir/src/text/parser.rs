@@ -9,7 +9,7 @@ use crate::graph::Graph;
 /// The number of errors that stops parsing.
 pub const MAX_ERRORS: usize = 20;
 
-/// Brackets that may be open at once in a tree or an attribute.
+/// The maximum nesting of brackets in a tree or an attribute.
 pub const MAX_DEPTH: usize = 32;
 
 /// A graph and the positions of its entities in the text.

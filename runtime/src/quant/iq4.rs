@@ -20,7 +20,7 @@ const VALUES: [f32; 16] = [
     89.0, 113.0,
 ];
 
-/// Below this magnitude ggml takes a group for zero (its `GROUP_MAX_EPS`).
+/// The magnitude below which ggml treats a group as zero (its `GROUP_MAX_EPS`).
 const ZERO_GROUP: f32 = 1e-15;
 
 pub(super) fn decode_iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {

@@ -18,7 +18,7 @@ fn nearest(x: f32) -> i32 {
 /// The parameters of the search for scales and minima of codes up to `top`.
 struct Search {
     top: i32,
-    /// The first change of `top` that is tried, and the number of further ones, a tenth apart.
+    /// The first change of `top` to try, and the number of further changes, 0.1 apart.
     first: f32,
     steps: usize,
     /// True if the error is a weighted sum of magnitudes; false for squares.

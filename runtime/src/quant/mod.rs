@@ -85,7 +85,7 @@ pub fn can_quantise(dtype: DType) -> bool {
     encoder(dtype).is_some()
 }
 
-/// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 an element.
+/// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 per element.
 ///
 /// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are NaN or
 /// infinite give elements that are.
@@ -177,10 +177,10 @@ fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
         .ok_or(QuantError::PartialBlock { dtype, elements })
 }
 
-/// Reads whole blocks; the lengths are already known to agree.
+/// A decoder of whole blocks; the caller has checked the lengths.
 type Decoder = fn(&[u8], &mut [f32]);
 
-/// Writes whole blocks; the lengths are already known to agree.
+/// An encoder of whole blocks; the caller has checked the lengths.
 type Encoder = fn(&[f32], &mut [u8]);
 
 fn decoder(dtype: DType) -> Option<Decoder> {

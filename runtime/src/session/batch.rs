@@ -20,12 +20,12 @@ pub enum Logits {
     NotRequested,
 }
 
-/// Tokens to decode together. The lists but the last have one entry per token.
+/// Tokens to decode together. All lists except the last have one entry per token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Token ids.
     pub tokens: Vec<u32>,
-    /// Positions; within a sequence they rise, in this batch and from batch to batch.
+    /// Positions; they increase within a sequence, in this batch and across batches.
     pub positions: Vec<u32>,
     /// Sequences.
     pub seq_ids: Vec<u32>,

@@ -11,7 +11,7 @@ use crate::error::ExecError;
 pub(super) struct Cells {
     /// Caches without a window.
     pub(super) full: KvCells,
-    /// Caches with a window; `None` when no layer has one.
+    /// Caches with a window; `None` if the model does not have a window.
     pub(super) windowed: Option<KvCells>,
     /// Recurrent states; `None` if the model does not have any.
     pub(super) states: Option<StateCells>,

@@ -14,8 +14,8 @@ pub struct SessionConfig {
     pub window: Option<Window>,
     /// Number of sequences, each with a cell in recurrent states.
     pub n_seq_max: usize,
-    /// Parts of the caches. Each part serves one sequence, with the same bits as when it runs alone. 1 if all sequences
-    /// share all cells.
+    /// The number of parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the same
+    /// bits as when it runs alone.
     pub parts: usize,
     /// The maximum number of cells of a part in sliding-window layers.
     pub part_swa: usize,

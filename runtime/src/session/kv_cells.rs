@@ -69,7 +69,7 @@ enum Undo {
     NoSequence(u32),
 }
 
-/// The most cells whose list is made as large as it may become at once: others grow when they are used.
+/// The maximum number of cells whose list is allocated at full size; longer lists grow with use.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {

@@ -120,12 +120,12 @@ pub struct Session<E: Executor + ?Sized> {
     outputs: Outputs,
     /// The number of the output that has the logits.
     logits: usize,
-    /// The number of the output of each block that drafts.
+    /// The output number of each drafting block.
     drafts: Vec<usize>,
     /// The logits of a batch that was decoded in parts.
     joined: Option<Tensor>,
     work: Work,
-    /// The states of the model; why they are not known.
+    /// The states of the model, or the error if they are unknown.
     states: Result<Vec<LogicalState>, ExecError>,
     checkpoints: Vec<Checkpoint>,
 }
@@ -429,7 +429,7 @@ fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) ->
         .with(Symbol::NOutputs, n(batch.output_rows.len()))
 }
 
-/// Joins the logits of a batch from its parts, each with its output rows.
+/// The logits of a batch by part, each with its output rows.
 #[derive(Debug, Default)]
 struct Join {
     n_vocab: usize,

@@ -345,7 +345,7 @@ impl Lines {
                 place,
                 span: p.span_from(begin),
             });
-            // The queue's position is known when all queues of the phase are.
+            // The queue's position is known once all queues of the phase are read.
             Ok(Step::Wait {
                 queue: usize::MAX,
                 steps,

@@ -1,6 +1,6 @@
 //! Orders among steps: vector clocks.
 
-/// A step that was done: its queue, and its position there.
+/// A completed step: its queue, and its position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) queue: usize,

@@ -29,7 +29,7 @@ use crate::tensor::{Data, Shape, Tensor};
 use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
-/// The bytes that a place stores from batch to batch.
+/// The bytes that a place stores between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
     /// Bytes of its parts of weights, packed in the file's types.

@@ -69,7 +69,7 @@ pub(super) fn mul_mat(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
             let batch_b = i3 * p_b + i2;
             let b = &b[batch_b * k * n..][..k * n];
             let c = &mut out[batch_b * m * n..][..m * n];
-            // Rows of `a` outside: each is read once from memory and met by every column while it is in cache.
+            // The outer loop runs over rows of `a`: each is read once from memory and used by every column while it is in cache.
             for row in 0..m {
                 let at = (batch_a * m + row) * k;
                 for (col, b) in b.chunks_exact(k).enumerate() {

@@ -46,7 +46,7 @@ pub enum Gelu {
     Exact,
 }
 
-/// Choices outside the graph that the meaning of ops depends on.
+/// Options outside the graph that affect the results of ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// GELU and GEGLU, tanh form, and their quick forms.

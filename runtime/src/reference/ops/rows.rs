@@ -16,7 +16,7 @@ pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, Exe
     let [n, rows, p, q] = data.dims();
     let r = operands[1].dims()[0];
     let dims = [n, r, p, q];
-    // The first element of every row of the result, in order; `None` for rows outside of the window.
+    // The first element of every row of the result, in order; `None` for rows outside the window.
     let mut starts: Vec<Option<usize>> = buffer([1, r, p, q])?;
     for batch in 0..p * q {
         for i in &indices[batch * r..][..r] {
