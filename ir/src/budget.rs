@@ -1,8 +1,8 @@
-//! Budgets: how much a command may compute and store, whatever it is given.
+//! Budgets: limits on the computation and the memory of one command.
 //!
-//! A pass states what it is about to do with [`Budget::spend`], and stops where that is refused. Budgets count, and know
-//! no clock: the same input is planned, or refused, on every machine alike. The [limits](Limits::COMMAND) are at least
-//! ten times what the largest models and captures known take, and keep a command below two seconds and 500 MB.
+//! A pass announces each piece of work with [`Budget::spend`] and stops if the budget refuses it. Budgets count units and
+//! do not read a clock: every machine accepts or refuses the same input. The [limits](Limits::COMMAND) are at least ten
+//! times the needs of the largest known models and captures. They keep a command below two seconds and 500 MB.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -18,12 +18,11 @@ pub enum Resource {
     Terms,
     /// Segments: intervals of indices that devices hold, select, or fetch.
     Segments,
-    /// Steps: applications of rules and equations, weighed by what they touch.
+    /// Steps: applications of rules and equations, weighted by the number of items they touch.
     Steps,
-    /// Trials: instructions that are priced in the search for a plan. A search that runs out of them keeps the best that
-    /// it has.
+    /// Trials: instructions priced in the search for a plan. A search that exhausts them keeps its best plan so far.
     Trials,
-    /// Bytes of the tensors of a small model that is run.
+    /// Bytes of tensors when a small model is run.
     Bytes,
 }
 
@@ -37,7 +36,7 @@ impl Resource {
         Resource::Bytes,
     ];
 
-    /// The name, as in `4000 terms`.
+    /// Returns the name, as in `4000 terms`.
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Terms => "terms",
@@ -63,15 +62,15 @@ impl Limits {
     /// The limits of one command.
     pub const COMMAND: Limits = Limits([1_000_000, 3_000_000, 10_000_000, 45_000_000, 320 << 20]);
 
-    /// No limits, for tests of what a pass does without.
+    /// No limits, for tests without a budget.
     pub const NONE: Limits = Limits([u64::MAX; Resource::ALL.len()]);
 
-    /// The limit of a resource.
+    /// Returns the limit of a resource.
     pub const fn of(&self, resource: Resource) -> u64 {
         self.0[resource as usize]
     }
 
-    /// The same with another limit of one resource.
+    /// Returns the limits with `limit` for one resource.
     #[must_use]
     pub const fn with(mut self, resource: Resource, limit: u64) -> Limits {
         self.0[resource as usize] = limit;
@@ -79,7 +78,7 @@ impl Limits {
     }
 }
 
-/// The instruction at which a budget ran out.
+/// The instruction at which a budget was exhausted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpLocation {
     /// The name of the op.
@@ -91,7 +90,7 @@ pub struct OpLocation {
 }
 
 impl OpLocation {
-    /// An instruction of a graph.
+    /// Returns the location of an instruction of a graph.
     pub fn of(graph: &Graph, inst: Inst) -> OpLocation {
         let data = graph.inst(inst);
         let value = data.results.first().map(|&v| graph.value(v).name.clone());
@@ -103,7 +102,7 @@ impl OpLocation {
     }
 }
 
-/// A resource of which a budget has no more.
+/// The error for an exhausted resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetExceeded {
     /// The resource.
@@ -112,7 +111,7 @@ pub struct BudgetExceeded {
     pub limit: u64,
     /// The stage that needs more, as in `the proof`.
     pub doing: &'static str,
-    /// Where; `None` for the graph as a whole.
+    /// The instruction; `None` for the graph as a whole.
     pub at: Option<OpLocation>,
 }
 
@@ -141,10 +140,10 @@ impl fmt::Display for BudgetExceeded {
 
 impl std::error::Error for BudgetExceeded {}
 
-/// The budget of a command: what it may spend, and what it has spent. Passes share it by reference.
+/// The budget of a command: the limits and the amounts used. Passes share it by reference.
 ///
-/// Threads do not: what is left for one would depend on how far the others are. Each gets a [part](Self::part) of its
-/// own, and what it took is [added](Self::add) in the end, in a fixed order.
+/// Threads do not share it, because the remainder would then depend on the progress of other threads. Each thread gets
+/// its own [part](Self::part). The amounts used are [added](Self::add) at the end, in a fixed order.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -159,7 +158,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget of which nothing is spent.
+    /// Returns a budget with these limits and zero use.
     pub fn new(limits: Limits) -> Budget {
         Budget {
             limits,
@@ -168,45 +167,45 @@ impl Budget {
         }
     }
 
-    /// The limits.
+    /// Returns the limits.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// How much of a resource is spent.
+    /// Returns the amount of a resource that is spent.
     pub fn used(&self, resource: Resource) -> u64 {
         self.used[resource as usize].load(Ordering::Relaxed)
     }
 
-    /// How much of a resource is left.
+    /// Returns the amount of a resource that is left.
     pub fn remaining(&self, resource: Resource) -> u64 {
         self.limits.of(resource).saturating_sub(self.used(resource))
     }
 
-    /// A budget of all that is left, for work beside other work.
+    /// Returns a budget of the remaining amounts, for work on another thread.
     #[must_use]
     pub fn part(&self) -> Budget {
         Budget::new(Limits(Resource::ALL.map(|r| self.remaining(r))))
     }
 
-    /// Adds what a part has taken.
+    /// Adds the amounts that a part has used.
     pub fn add(&self, part: &Budget) {
         for r in Resource::ALL {
             self.take(r, part.used(r));
         }
     }
 
-    /// Takes `n` of a resource, if there is so much; whether there was. Nobody is told where not.
+    /// Uses `n` units of a resource; returns false if this exceeds the limit. Does not record the overrun.
     pub fn take(&self, resource: Resource, n: u64) -> bool {
         let used = self.used(resource).saturating_add(n);
         self.used[resource as usize].store(used, Ordering::Relaxed);
         used <= self.limits.of(resource)
     }
 
-    /// Spends `n` of a resource on what `doing` says, at the instruction that `at` gives.
+    /// Spends `n` units of a resource; `doing` names the work, and `at` the instruction.
     ///
     /// # Errors
-    /// Where there is not so much; the first such error is [kept](Self::first_overrun).
+    /// Returns an error if the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
     pub fn spend(
         &self,
         resource: Resource,
@@ -229,7 +228,7 @@ impl Budget {
         })
     }
 
-    /// The first that was not to be had; `None` while all was.
+    /// Returns the first refused request; `None` if the budget refused none so far.
     pub fn first_overrun(&self) -> Option<BudgetExceeded> {
         self.exceeded.lock().map_or(None, |first| first.clone())
     }
@@ -271,7 +270,7 @@ mod tests {
         assert!(part.take(Resource::Steps, 7) && !part.take(Resource::Terms, 1));
         budget.add(&part);
         assert_eq!(budget.used(Resource::Steps), 7);
-        // Other resources are not touched, and overflow is none.
+        // Other resources are unchanged, and overflow is not an error.
         assert!(budget.take(Resource::Steps, u64::MAX));
         assert!(budget.take(Resource::Steps, u64::MAX));
     }

@@ -1,18 +1,18 @@
 //! Cells of caches that several sequences share.
 //!
-//! Kernels take cells in blocks, and their sums have the order of cells. So each sequence has whole blocks, which stand in the
-//! order of its tokens: then its sums are those that it has alone.
+//! Kernels read cells in blocks and sum in the order of cells. Each sequence therefore owns whole blocks, in the order of
+//! its tokens. Its sums are then the same as when it runs alone.
 
 /// Cells that kernels take together, at most.
 pub const CELL_BLOCK: usize = 64;
 
-/// The cells of a cache for `parts` sequences of up to `each` tokens: one has as many as it needs, each of several whole blocks.
-/// `u64::MAX` where they overflow.
+/// Returns the number of cache cells for `parts` sequences of up to `each` tokens. A single sequence gets `each` cells;
+/// several sequences get whole blocks each. Returns `u64::MAX` on overflow.
 #[must_use]
 pub const fn cache_cells(each: u64, parts: u64) -> u64 {
     match parts {
         0 | 1 => each,
-        // One block at least: a sequence without cells is none.
+        // At least one block: a sequence needs a cell.
         _ => (if each == 0 { 1 } else { each })
             .div_ceil(CELL_BLOCK as u64)
             .saturating_mul(CELL_BLOCK as u64)

@@ -1,7 +1,7 @@
-//! Diagnostic codes: what tpc can report, declared once each.
+//! Diagnostic codes: every code that tpc can report, declared once each.
 //!
 //! A crate declares its codes with [`codes!`](crate::codes), which also collects them into the crate's `CODES`. A
-//! diagnostic refers to the declaration, from which its severity comes; `tpc explain` and the book print it.
+//! diagnostic refers to the declaration and takes its severity from it; `tpc explain` and the book print the declaration.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word of machine-readable output.
+    /// Returns the word for machine-readable output.
     pub const fn word(self) -> &'static str {
         match self {
             Severity::Note => "note",
@@ -35,15 +35,15 @@ pub struct Code {
     pub id: &'static str,
     /// The severity of its diagnostics.
     pub severity: Severity,
-    /// The severity of its harmless cases, where there are any.
+    /// The severity of harmless cases; `None` if every case has the same severity.
     pub milder: Option<Severity>,
     /// One line: the finding, without a full stop.
     pub title: &'static str,
     /// The meaning, and the harm.
     pub doc: &'static str,
-    /// A case of it; empty where the title says it all.
+    /// An example; empty if the title suffices.
     pub example: &'static str,
-    /// The remedy; empty where the diagnostic itself names one.
+    /// The remedy; empty if the diagnostic itself names one.
     pub cure: &'static str,
 }
 
@@ -80,19 +80,19 @@ impl Code {
         Code::new(Severity::Note, id, title, doc)
     }
 
-    /// The declaration with an example.
+    /// Returns the declaration with an example.
     #[must_use]
     pub const fn example(self, example: &'static str) -> Code {
         Code { example, ..self }
     }
 
-    /// The declaration with a cure.
+    /// Returns the declaration with a cure.
     #[must_use]
     pub const fn cure(self, cure: &'static str) -> Code {
         Code { cure, ..self }
     }
 
-    /// The declaration with a milder severity for harmless cases.
+    /// Returns the declaration with a milder severity for harmless cases.
     #[must_use]
     pub const fn with_milder_severity(self, severity: Severity) -> Code {
         Code {
@@ -101,7 +101,7 @@ impl Code {
         }
     }
 
-    /// The documentation in paragraphs: the meaning, then the example and the cure where there are any.
+    /// Returns the documentation in paragraphs: the meaning, then the example and the cure if present.
     pub fn paragraphs(&self) -> Vec<String> {
         let labelled = [("Example", self.example), ("Cure", self.cure)];
         let labelled = labelled.iter().filter(|(_, text)| !text.is_empty());
@@ -111,7 +111,7 @@ impl Code {
             .collect()
     }
 
-    /// The number of the id: 301 of `TPC0301`. Ranges of numbers are the sections of the catalogue.
+    /// Returns the number of the id: 301 of `TPC0301`. Ranges of numbers are the sections of the catalogue.
     pub fn number(&self) -> Option<u16> {
         self.id.strip_prefix("TPC")?.parse().ok()
     }

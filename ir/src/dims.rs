@@ -20,10 +20,10 @@ pub enum Symbol {
     NCtxSwa,
     /// Sequences of the batch.
     NSeqs,
-    /// Tokens of each sequence of the batch, in graphs with recurrent states. Such graphs have `n_seqs · n_seq_tokens`
-    /// tokens, those of the first sequence first, where others have `n_tokens`.
+    /// Tokens per sequence of the batch, in graphs with recurrent states. The token axis of such graphs has
+    /// `n_seqs · n_seq_tokens` indices instead of `n_tokens`, ordered by sequence.
     NSeqTokens,
-    /// Sequences for which recurrent states have cells.
+    /// The number of sequences with cells in recurrent states.
     NSeqMax,
     /// Tokens whose logits are computed.
     NOutputs,
@@ -43,7 +43,7 @@ impl Symbol {
         Symbol::NOutputs,
     ];
 
-    /// The name used in text.
+    /// Returns the name used in text.
     pub const fn name(self) -> &'static str {
         match self {
             Symbol::NTokens => "n_tokens",
@@ -58,7 +58,7 @@ impl Symbol {
         }
     }
 
-    /// The symbol of that name.
+    /// Returns the symbol of that name.
     pub fn from_name(name: &str) -> Option<Symbol> {
         Symbol::ALL.into_iter().find(|s| s.name() == name)
     }
@@ -81,14 +81,14 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// The same bindings with `symbol` set to `value`.
+    /// Returns the same bindings with `symbol` set to `value`.
     #[must_use]
     pub fn with(mut self, symbol: Symbol, value: u64) -> Self {
         self.0[symbol as usize] = value;
         self
     }
 
-    /// The value of `symbol`.
+    /// Returns the value of `symbol`.
     pub fn get(&self, symbol: Symbol) -> u64 {
         self.0[symbol as usize]
     }
@@ -102,7 +102,7 @@ struct Monomial {
 }
 
 impl Monomial {
-    /// The product; `None` on overflow.
+    /// Returns the product; `None` on overflow.
     fn checked_mul(&self, by: &Monomial) -> Option<Monomial> {
         let mut powers = self.powers;
         for (p, q) in powers.iter_mut().zip(by.powers) {
@@ -112,7 +112,7 @@ impl Monomial {
         Some(Monomial { coeff, powers })
     }
 
-    /// The quotient by a monomial that is not zero; `None` where there is none.
+    /// Returns the quotient by a nonzero monomial; `None` if the division is not exact.
     fn checked_div(&self, by: &Monomial) -> Option<Monomial> {
         if self.coeff % by.coeff != 0 {
             return None;
@@ -129,13 +129,13 @@ impl Monomial {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// One monomial with a symbol and a coefficient of 32 bits, which most sizes that are not constant are; the coefficient is not
-    /// zero. With a larger one a size would take half as much memory again.
+    /// A monomial with a symbol and a nonzero 32-bit coefficient, the most frequent non-constant size. A wider
+    /// coefficient would increase the size of this type by half.
     Mono {
         coeff: i32,
         powers: [u8; N],
     },
-    /// All others: powers descending, no two alike, no zero coefficient.
+    /// All other polynomials: powers descend and are distinct, and coefficients are nonzero.
     Poly(Box<Polynomial>),
 }
 
@@ -144,7 +144,7 @@ enum Repr {
 struct Polynomial(Box<[Monomial]>);
 
 impl Repr {
-    /// A monomial with a symbol.
+    /// Returns the representation of a monomial with a symbol.
     fn of_monomial(monomial: Monomial) -> Repr {
         match i32::try_from(monomial.coeff) {
             Ok(coeff) => Repr::Mono {
@@ -155,7 +155,7 @@ impl Repr {
         }
     }
 
-    /// Several monomials.
+    /// Returns the representation of several monomials.
     fn of_monomials(monomials: Vec<Monomial>) -> Repr {
         Repr::Poly(Box::new(Polynomial(monomials.into_boxed_slice())))
     }
@@ -171,19 +171,19 @@ impl Dim {
     /// The size 0.
     pub const ZERO: Dim = Dim(Repr::Const(0));
 
-    /// A constant size.
+    /// Returns a constant size.
     pub const fn constant(n: u64) -> Dim {
         Dim(Repr::Const(n))
     }
 
-    /// The size that `symbol` stands for.
+    /// Returns a size equal to `symbol`.
     pub fn symbol(symbol: Symbol) -> Dim {
         let mut powers = [0; N];
         powers[symbol as usize] = 1;
         Dim(Repr::Mono { coeff: 1, powers })
     }
 
-    /// The constant, when no symbol occurs.
+    /// Returns the constant if the size has no symbols.
     pub const fn as_const(&self) -> Option<u64> {
         match self.0 {
             Repr::Const(n) => Some(n),
@@ -210,7 +210,7 @@ impl Dim {
         matches!(self.0, Repr::Const(0))
     }
 
-    /// The monomials; `None` when the constant does not fit a coefficient.
+    /// Returns the monomials; `None` if the constant does not fit a coefficient.
     fn monomials(&self) -> Option<Vec<Monomial>> {
         Some(match &self.0 {
             Repr::Const(0) => Vec::new(),
@@ -226,7 +226,7 @@ impl Dim {
         })
     }
 
-    /// The monomials of a size that is no constant; none of one that is.
+    /// Returns the monomials of a non-constant size; a constant size yields an empty iterator.
     fn symbolic(&self) -> impl Iterator<Item = Monomial> + '_ {
         let (one, several): (Option<Monomial>, &[Monomial]) = match &self.0 {
             Repr::Const(_) => (None, &[]),
@@ -239,7 +239,7 @@ impl Dim {
         one.into_iter().chain(several.iter().copied())
     }
 
-    /// A monomial as a size; `None` for a negative constant, and for a coefficient that has no negative.
+    /// Converts a monomial to a size; `None` for a negative constant or the coefficient `i64::MIN`.
     fn from_monomial(t: Monomial) -> Option<Dim> {
         match t {
             Monomial { coeff: 0, .. } => Some(Dim::ZERO),
@@ -251,7 +251,7 @@ impl Dim {
         }
     }
 
-    /// The monomial, where there is one alone and it does not have so large a constant that no coefficient holds it.
+    /// Returns the monomial of a size that consists of one; `None` for a constant beyond `i64::MAX`.
     fn monomial(&self) -> Option<Monomial> {
         match &self.0 {
             Repr::Const(n) => i64::try_from(*n).ok().map(|coeff| Monomial {
@@ -269,8 +269,8 @@ impl Dim {
         }
     }
 
-    /// The canonical polynomial of these monomials; `None` when it is a negative constant, has more than [`MAX_MONOMIALS`]
-    /// monomials, or a coefficient that has no negative.
+    /// Returns the canonical polynomial of these monomials. Returns `None` for a negative constant, more than
+    /// [`MAX_MONOMIALS`] monomials, or the coefficient `i64::MIN`.
     fn from_monomials(mut monomials: Vec<Monomial>) -> Option<Dim> {
         monomials.sort_by_key(|t| std::cmp::Reverse(t.powers));
         let mut out: Vec<Monomial> = Vec::with_capacity(monomials.len());
@@ -293,7 +293,7 @@ impl Dim {
         }
     }
 
-    /// The sum; `None` on overflow.
+    /// Returns the sum; `None` on overflow.
     pub fn checked_add(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_add(b).map(Dim::constant);
@@ -308,7 +308,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// The difference; `None` when both are constants and `other` is the larger, or on overflow.
+    /// Returns the difference; `None` on overflow, or if both are constants and `other` is the larger.
     pub fn checked_sub(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_sub(b).map(Dim::constant);
@@ -324,7 +324,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// The product; `None` on overflow.
+    /// Returns the product; `None` on overflow.
     pub fn checked_mul(&self, other: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a.checked_mul(b).map(Dim::constant);
@@ -347,7 +347,7 @@ impl Dim {
         Dim::from_monomials(t)
     }
 
-    /// The quotient, when `divisor` divides this size for every value of the symbols.
+    /// Returns the quotient if `divisor` divides this size for every value of the symbols.
     pub fn checked_div(&self, divisor: &Dim) -> Option<Dim> {
         if let (Some(a), Some(b)) = (self.as_const(), divisor.as_const()) {
             return (b != 0 && a % b == 0).then(|| Dim::constant(a / b));
@@ -382,7 +382,7 @@ impl Dim {
         Dim::from_monomials(out)
     }
 
-    /// The largest constant that divides this size for every value of the symbols; 0 for the size 0.
+    /// Returns the largest constant that divides this size for every value of the symbols; 0 for the size 0.
     pub fn content(&self) -> u64 {
         match &self.0 {
             Repr::Const(n) => *n,
@@ -400,9 +400,10 @@ impl Dim {
         }
     }
 
-    /// True if this size is at most `other` for every batch. Of symbols it is known that `n_outputs` is 0 or more and all
-    /// others are 1 or more, and that `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`, `n_seqs ≤ n_seq_max` and
-    /// `n_outputs ≤ n_tokens`. False where that does not settle it.
+    /// True if this size is at most `other` for every batch; false if the known bounds do not prove it.
+    ///
+    /// The bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, `n_kv ≤ n_ctx`, `n_kv_swa ≤ n_ctx_swa`,
+    /// `n_seqs ≤ n_seq_max` and `n_outputs ≤ n_tokens`.
     pub fn at_most(&self, other: &Dim) -> bool {
         if let (Some(a), Some(b)) = (self.as_const(), other.as_const()) {
             return a <= b;
@@ -410,13 +411,13 @@ impl Dim {
         if self == other {
             return true;
         }
-        // Either fact on `n_tokens` may settle it; the substitution takes one of them.
+        // Either bound on `n_tokens` may prove it; a substitution uses one of them.
         [false, true]
             .into_iter()
             .any(|outputs| difference(other, self, outputs).is_some_and(|d| d.all_positive()))
     }
 
-    /// The value of this size for one batch; `None` when it is negative or overflows.
+    /// Returns the value of this size for one batch; `None` if it is negative or overflows.
     pub fn eval(&self, bindings: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -434,10 +435,10 @@ impl Dim {
         u64::try_from(sum).ok()
     }
 
-    /// The largest value of this size over all batches whose symbols are at most `most`; `None` on overflow.
+    /// Returns the largest value of this size over all batches whose symbols are at most `most`; `None` on overflow.
     ///
-    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. Of the others it is known that `n_outputs` is 0 or
-    /// more, the rest 1 or more, and that `n_seqs · n_seq_tokens` is at most `n_tokens`.
+    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all batches. The bounds of the others are `n_outputs ≥ 0`, all
+    /// other symbols ≥ 1, and `n_seqs · n_seq_tokens ≤ n_tokens`.
     pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -454,20 +455,20 @@ impl Dim {
         u64::try_from(sum.max(0)).ok()
     }
 
-    /// The product of several sizes; `None` on overflow.
+    /// Returns the product of several sizes; `None` on overflow.
     pub fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
             .try_fold(Dim::ONE, |acc, d| acc.checked_mul(d))
     }
 
-    /// The sum of several sizes; `None` on overflow.
+    /// Returns the sum of several sizes; `None` on overflow.
     pub fn sum<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<Dim> {
         dims.into_iter()
             .try_fold(Dim::ZERO, |acc, d| acc.checked_add(d))
     }
 }
 
-/// The largest value of a monomial over batches of at most these sizes.
+/// Returns the largest value of a monomial over batches of at most these sizes.
 fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
     let mut product: i128 = 1;
@@ -492,7 +493,7 @@ fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     Some(product)
 }
 
-/// The smallest value of a monomial over batches of at most these sizes.
+/// Returns the smallest value of a monomial over batches of at most these sizes.
 fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
@@ -514,7 +515,7 @@ fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 struct ShiftedPolynomial(BTreeMap<[u8; N], i128>);
 
 impl ShiftedPolynomial {
-    /// Monomials beyond which a difference is not worked out.
+    /// The number of monomials at which `difference` stops.
     const MAX: usize = 1 << 10;
 
     fn all_positive(&self) -> bool {
@@ -537,7 +538,7 @@ impl ShiftedPolynomial {
     }
 }
 
-/// A symbol by its excess: over 1, or over the symbol that it is at least.
+/// Returns a symbol as a polynomial in its excess over 1, or over the symbol that bounds it from below.
 fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     let of = |s: Symbol| {
         let mut powers = [0; N];
@@ -557,7 +558,7 @@ fn shift_symbol(symbol: Symbol, outputs: bool) -> Vec<([u8; N], i128)> {
     }
 }
 
-/// `a − b` in the excesses of the symbols; `None` where it is too long or overflows.
+/// Returns `a − b` in the excesses of the symbols; `None` if it is too long or overflows.
 fn difference(a: &Dim, b: &Dim, outputs: bool) -> Option<ShiftedPolynomial> {
     let mut out: BTreeMap<[u8; N], i128> = BTreeMap::new();
     for (dim, sign) in [(a, 1), (b, -1)] {
@@ -732,7 +733,7 @@ mod tests {
         for (a, b) in &wrong {
             assert!(!a.at_most(b), "{a} ≤ {b}");
         }
-        // Powers without end are not worked out.
+        // Comparisons of very high powers stop early.
         let mut tall = one(NTokens);
         for _ in 0..7 {
             tall = tall.checked_mul(&tall).expect("fits");

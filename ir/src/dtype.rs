@@ -1,8 +1,8 @@
 //! Element types: every type a GGUF file may name, with its block geometry.
 //!
 //! Source of ids, block lengths and block bytes: the GGUF specification and the `ggml_type` tables of llama.cpp and
-//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0; a block holds [`DType::block_len`] elements in
-//! [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` keep a scale per row beside the blocks
+//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0. A block holds [`DType::block_len`] elements
+//! in [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row to the blocks
 //! ([`DType::row_extra`]).
 
 use std::fmt;
@@ -22,20 +22,21 @@ macro_rules! dtypes {
             /// Every type that llama.cpp has, in the order of its GGUF id.
             pub const ALL: &'static [DType] = &[$(DType::$variant),*];
 
-            /// The types of files that only ik_llama.cpp has, in the order of their GGUF ids. tpc plans them and runs none.
+            /// File types that only ik_llama.cpp supports, in the order of their GGUF ids. tpc plans them but does not
+            /// run them.
             pub const IK: &'static [DType] = &[$(DType::$ik),*];
 
-            /// The type a GGUF file means by `id`; `None` for retired and unknown ids.
+            /// Returns the type with this GGUF id; `None` for retired and unknown ids.
             pub const fn from_gguf_id(id: u32) -> Option<DType> {
                 match id { $($id => Some(DType::$variant),)* $($ik_id => Some(DType::$ik),)* _ => None }
             }
 
-            /// The name used in text, as llama.cpp spells it (`q4_k`, `f16`).
+            /// Returns the name used in text, as llama.cpp spells it (`q4_k`, `f16`).
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* $(DType::$ik => $ik_name,)* }
             }
 
-            /// The type of that name, in lower or upper case.
+            /// Returns the type of that name, in lower or upper case.
             pub fn from_name(name: &str) -> Option<DType> {
                 match name.to_ascii_lowercase().as_str() {
                     $($name => Some(DType::$variant),)*
@@ -44,17 +45,17 @@ macro_rules! dtypes {
                 }
             }
 
-            /// Elements in one block (1 for plain types).
+            /// Returns the elements in one block (1 for plain types).
             pub const fn block_len(self) -> u64 {
                 match self { $(DType::$variant => $len,)* $(DType::$ik => $ik_len,)* }
             }
 
-            /// Bytes of one block.
+            /// Returns the bytes of one block.
             pub const fn block_bytes(self) -> u64 {
                 match self { $(DType::$variant => $bytes,)* $(DType::$ik => $ik_bytes,)* }
             }
 
-            /// Bytes of a row beside those of its blocks.
+            /// Returns the bytes of a row in addition to its blocks.
             pub const fn row_extra(self) -> u64 {
                 match self { $(DType::$ik => $extra,)* _ => 0 }
             }
@@ -64,7 +65,7 @@ macro_rules! dtypes {
                 matches!(self, $(DType::$ik)|*)
             }
 
-            /// Bytes per element, the overhead of blocks included.
+            /// Returns the bytes per element, including the overhead of blocks.
             pub fn element_bytes(self) -> f64 {
                 self.block_bytes() as f64 / self.block_len() as f64
             }
@@ -163,7 +164,7 @@ dtypes! {
 }
 
 impl DType {
-    /// The id by which GGUF files name this type.
+    /// Returns the id of this type in GGUF files.
     pub const fn gguf_id(self) -> u32 {
         self as u32
     }
@@ -173,8 +174,8 @@ impl DType {
         self.block_len() > 1
     }
 
-    /// The fewest elements along axis 0 that a device may store apart from their neighbours, where it takes blocks to
-    /// pieces: 32 of a longer block, each with the scales that it has in the block. A block of 64 stays whole.
+    /// Returns the storage unit along axis 0, in elements, on a device that repacks blocks: 32 for longer blocks, each
+    /// with its scales from the block. A block of up to 64 elements stays whole.
     pub const fn granule(self) -> u64 {
         match self.block_len() {
             len @ 0..=64 => len,
@@ -187,7 +188,8 @@ impl DType {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// Bytes of a tensor of these sizes, the contiguous axis first; `None` when rows are not whole blocks, or on overflow.
+    /// Returns the bytes of a tensor of these sizes, the contiguous axis first; `None` on overflow or if rows are not
+    /// whole blocks.
     pub fn tensor_bytes(self, ne: &[u64]) -> Option<u64> {
         let (&row, others) = ne.split_first()?;
         let row = self.bytes(row)?.checked_add(self.row_extra())?;
@@ -196,7 +198,8 @@ impl DType {
             .try_fold(row, |bytes, &n| bytes.checked_mul(n))
     }
 
-    /// Bytes of the blocks of `elements` consecutive elements; `None` when they are not whole blocks or overflow.
+    /// Returns the bytes of the blocks of `elements` consecutive elements; `None` on overflow or if they are not whole
+    /// blocks.
     pub const fn bytes(self, elements: u64) -> Option<u64> {
         if !elements.is_multiple_of(self.block_len()) {
             return None;
@@ -249,7 +252,7 @@ mod tests {
         assert_eq!(DType::F64.bytes(u64::MAX), None);
     }
 
-    /// By the bits per weight that `ik_llama.cpp` states: 4.25 for iq4_ks, of which the scale of a row is a part beside.
+    /// Compares with the bits per weight that `ik_llama.cpp` states: 4.25 for iq4_ks, plus the scale of each row.
     #[test]
     fn rows_may_have_bytes_beside_blocks() {
         let row = 136 * 7168 / 256 + 4;

@@ -9,15 +9,15 @@ macro_rules! handle {
         pub struct $name(u32);
 
         impl $name {
-            /// The handle of the entity at `index` of its table.
+            /// Returns the handle of the entity at `index` of its table.
             ///
             /// # Panics
-            /// When a table outgrows `u32`, which no parser of this crate lets happen.
+            /// Panics if a table outgrows `u32`, which no parser of this crate allows.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
             }
 
-            /// The position of the entity in its table.
+            /// Returns the position of the entity in its table.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }

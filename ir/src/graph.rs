@@ -6,21 +6,21 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
-/// The last layer that a graph may have: far beyond any model, and little where passes keep something per layer.
+/// The maximum number of a layer: far beyond any model, and small enough for tables per layer.
 pub const MAX_LAYER: u32 = u16::MAX as u32;
 
 /// The record of a value in a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueData {
-    /// A name for people; may be empty, need not be unique, decides nothing.
+    /// A name for display. It may be empty or repeated, and has no effect.
     pub name: String,
     /// Type over all devices of its place.
     pub ty: TensorType,
-    /// Where it lives.
+    /// The place that holds the value.
     pub place: Place,
-    /// How the devices of its place divide it.
+    /// The division among the devices of its place.
     pub sharding: Sharding,
-    /// The instruction that defines it, and which of its results it is.
+    /// The instruction that defines it, and the number of the result.
     pub def: (Inst, usize),
 }
 
@@ -52,7 +52,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// The value that is delivered.
+    /// Returns the value that is delivered.
     pub const fn value(&self) -> Value {
         match self {
             Output::Named(_, v) | Output::State { value: v, .. } => *v,
@@ -78,7 +78,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Returns an empty graph.
     pub fn new(name: impl Into<String>) -> Graph {
         Graph {
             name: name.into(),
@@ -86,13 +86,13 @@ impl Graph {
         }
     }
 
-    /// Makes room for so many more values and instructions.
+    /// Reserves capacity for additional values and instructions.
     pub fn reserve(&mut self, values: usize, insts: usize) {
         self.values.reserve(values);
         self.insts.reserve(insts);
     }
 
-    /// Every instruction, in program order.
+    /// Returns every instruction, in program order.
     pub fn insts(&self) -> impl DoubleEndedIterator<Item = (Inst, &InstData)> + ExactSizeIterator {
         self.insts
             .iter()
@@ -100,7 +100,7 @@ impl Graph {
             .map(|(i, d)| (Inst::new(i), d))
     }
 
-    /// Every value, in order of definition.
+    /// Returns every value, in order of definition.
     pub fn values(
         &self,
     ) -> impl DoubleEndedIterator<Item = (Value, &ValueData)> + ExactSizeIterator {
@@ -110,37 +110,37 @@ impl Graph {
             .map(|(i, d)| (Value::new(i), d))
     }
 
-    /// An instruction.
+    /// Returns an instruction.
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.insts[inst.index()]
     }
 
-    /// A value.
+    /// Returns a value.
     pub fn value(&self, value: Value) -> &ValueData {
         &self.values[value.index()]
     }
 
-    /// A value, to change its name, place or sharding.
+    /// Returns a value for changes of its name, place or sharding.
     pub fn value_mut(&mut self, value: Value) -> &mut ValueData {
         &mut self.values[value.index()]
     }
 
-    /// A class.
+    /// Returns a class.
     pub fn class(&self, class: Class) -> &ClassData {
         &self.classes[class.index()]
     }
 
-    /// A group.
+    /// Returns a group.
     pub fn group(&self, group: Group) -> &GroupData {
         &self.groups[group.index()]
     }
 
-    /// A device.
+    /// Returns a device.
     pub fn device(&self, device: Device) -> &DeviceData {
         &self.devices[device.index()]
     }
 
-    /// The op that defines a value.
+    /// Returns the op that defines a value.
     pub fn def_op(&self, value: Value) -> &Op {
         &self.inst(self.value(value).def.0).op
     }
@@ -160,7 +160,7 @@ impl Graph {
         a.op == b.op && same(&a.operands, &b.operands) && same(&a.results, &b.results)
     }
 
-    /// Number of devices that hold parts of values at `place`.
+    /// Returns the number of devices that hold parts of values at `place`.
     pub fn ranks(&self, place: Place) -> usize {
         match place {
             Place::Host | Place::Device(_) => 1,
@@ -182,7 +182,7 @@ impl Graph {
         self.push_at(op, operands, types, &places, layer)
     }
 
-    /// [`Self::push`] with a place per result.
+    /// Appends an instruction like [`Self::push`], with a place per result.
     pub fn push_at(
         &mut self,
         op: impl Into<Op>,
@@ -213,10 +213,11 @@ impl Graph {
         inst
     }
 
-    /// Drops the instructions for which `keep` is false, with their results. The others keep their order and get new numbers.
+    /// Drops the instructions for which `keep` is false, with their results. The others keep their order and get new
+    /// numbers.
     ///
     /// # Panics
-    /// When something that stays reads a value that is dropped.
+    /// Panics if a remaining instruction or output reads a dropped value.
     pub fn retain(&mut self, keep: impl Fn(Inst) -> bool) {
         let mut map: Vec<Option<Value>> = vec![None; self.values.len()];
         let kept = self.values().filter(|(_, v)| keep(v.def.0));
@@ -253,10 +254,10 @@ impl Graph {
     /// Appends an instruction with one result whose type follows from its operands, on `place`.
     ///
     /// # Errors
-    /// When the operands do not fit the op.
+    /// Returns an error if the operands do not fit the op.
     ///
     /// # Panics
-    /// When the op is a leaf or has several results; those go through [`Self::push`].
+    /// Panics if the op is a leaf or has several results; those go through [`Self::push`].
     pub fn push_with_inference(
         &mut self,
         op: impl Into<Op>,

@@ -10,7 +10,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval `[start, end)`; empty when `end` is not beyond `start`.
+    /// Returns the interval `[start, end)`; it is empty if `end` is not greater than `start`.
     pub const fn from_bounds(start: u64, end: u64) -> Interval {
         Interval {
             start,
@@ -18,12 +18,12 @@ impl Interval {
         }
     }
 
-    /// The index behind the last; 2^64 − 1 where it would be beyond.
+    /// Returns the index after the last; `u64::MAX` on overflow.
     pub const fn end(self) -> u64 {
         self.start.saturating_add(self.len)
     }
 
-    /// The smallest interval that holds the quotient by `div` of every index of this one.
+    /// Returns the smallest interval that holds the quotient by `div` of every index of this one.
     #[must_use]
     pub const fn project(self, div: u64) -> Interval {
         if self.len == 0 {

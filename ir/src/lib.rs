@@ -10,10 +10,10 @@
 //! 2. *sharded*: values on a group with shardings, copies and collectives explicit, sizes global;
 //! 3. *programs*: values on single devices, sizes local. Collectives have one operand and one result per device.
 //!
-//! Each op states its sharding rule once, beside its definition ([`op::Rule`]). Inference, verification, lowering and
+//! Each op states its sharding rule once, next to its definition ([`op::Rule`]). Inference, verification, lowering and
 //! the documentation are derived from it, through the algebra of factor trees in [`factor`].
 //!
-//! The crate knows nothing of files and of devices' interfaces.
+//! The crate does not depend on files or device interfaces.
 
 pub mod budget;
 pub mod cells;

@@ -1,17 +1,17 @@
-//! Places: where a value lives.
+//! Places: the host, a device, or a group of devices.
 
 use std::fmt;
 
 use crate::entity::{Device, Group};
 
-/// Where a value lives and the op that defines it runs.
+/// The place that holds a value and runs the op that defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// The machine that drives the devices.
     Host,
     /// One device.
     Device(Device),
-    /// A group of devices, among which the value's sharding divides it.
+    /// A group of devices; the value's sharding divides it among them.
     Group(Group),
 }
 

@@ -5,7 +5,7 @@
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The generator of a seed.
+    /// Returns a generator with this seed.
     pub const fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
     }
@@ -36,7 +36,7 @@ impl SplitMix64 {
 pub struct Xorshift64(u64);
 
 impl Xorshift64 {
-    /// The generator of a seed, which is not 0.
+    /// Returns a generator with this nonzero seed.
     pub const fn new(seed: u64) -> Xorshift64 {
         Xorshift64(seed)
     }

@@ -8,14 +8,14 @@ use crate::types::{RANK, TensorType};
 
 /// The sizes that the values of a graph get.
 pub trait Sizes {
-    /// The sizes of a value.
+    /// Returns the sizes of a value.
     fn dims(&self, v: Value) -> [Dim; RANK];
 
-    /// The index along `axis` of `v` at which the `len` indices begin that begin at `start` so far.
+    /// Returns the new start, along `axis` of `v`, of the `len` indices that start at `start` now.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 
-/// The op of an instruction of `graph` with the sizes among its attributes changed.
+/// Returns the op of an instruction of `graph` with the sizes among its attributes changed.
 pub fn resize(graph: &Graph, data: &InstData, sizes: &dyn Sizes) -> Op {
     data.op.resize(&OfInst { graph, data, sizes })
 }

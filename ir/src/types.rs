@@ -18,10 +18,10 @@ pub struct TensorType {
 }
 
 impl TensorType {
-    /// A type with up to four sizes; missing ones are 1.
+    /// Returns a type with up to four sizes; missing sizes are 1.
     ///
     /// # Panics
-    /// When more than four sizes are given.
+    /// Panics if more than four sizes are given.
     pub fn new<const K: usize>(dtype: DType, dims: [Dim; K]) -> TensorType {
         const { assert!(K <= RANK) };
         let mut out = [Dim::ONE, Dim::ONE, Dim::ONE, Dim::ONE];
@@ -31,7 +31,7 @@ impl TensorType {
         TensorType { dtype, dims: out }
     }
 
-    /// The same shape with other elements.
+    /// Returns a type of the same shape with elements of type `dtype`.
     #[must_use]
     pub fn with_dtype(&self, dtype: DType) -> TensorType {
         TensorType {
@@ -40,7 +40,7 @@ impl TensorType {
         }
     }
 
-    /// The same elements with one size changed.
+    /// Returns a type with the same elements and one size changed.
     #[must_use]
     pub fn with_dim(&self, axis: usize, dim: Dim) -> TensorType {
         let mut t = self.clone();
@@ -56,12 +56,12 @@ impl TensorType {
             .any(|d| cells.into_iter().any(|s| d.mentions(s)))
     }
 
-    /// Number of elements; `None` on overflow.
+    /// Returns the number of elements; `None` on overflow.
     pub fn elements(&self) -> Option<Dim> {
         Dim::product(&self.dims)
     }
 
-    /// Bytes of the packed tensor for one batch; `None` on overflow. Parts of blocks count in proportion.
+    /// Returns the bytes of the packed tensor for one batch; `None` on overflow. Partial blocks count in proportion.
     pub fn bytes(&self, bindings: &Bindings) -> Option<u64> {
         let product = |dims: &[Dim]| {
             let mut sizes = dims.iter().map(|d| d.eval(bindings));

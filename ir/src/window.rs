@@ -1,16 +1,16 @@
-//! Attention windows: the part of the past to which a layer attends.
+//! Attention windows: the part of the past that a layer attends to.
 
 /// The tokens of its sequence that a token sees in a layer with a window: itself, and some of the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// The last `n`, itself included.
     Sliding(u64),
-    /// The tokens of its chunk, where sequences are cut into chunks of `n`.
+    /// The tokens of its chunk; sequences are cut into chunks of `n`.
     Chunks(u64),
 }
 
 impl Window {
-    /// The most tokens that one sees.
+    /// Returns the maximum number of tokens that one token sees.
     pub const fn tokens(self) -> u64 {
         match self {
             Window::Sliding(n) | Window::Chunks(n) => n,

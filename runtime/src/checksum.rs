@@ -22,7 +22,7 @@ impl Default for Checksum {
 }
 
 impl Checksum {
-    /// The checksum of some bytes.
+    /// Returns the checksum of some bytes.
     pub fn of(bytes: &[u8]) -> u64 {
         let mut sum = Checksum::default();
         sum.update(bytes);
@@ -54,7 +54,7 @@ impl Checksum {
         self.state = mixed.rotate_left(29);
     }
 
-    /// The checksum of all bytes so far.
+    /// Returns the checksum of all bytes so far.
     pub const fn value(mut self) -> u64 {
         if !self.len.is_multiple_of(8) {
             self.word(u64::from_le_bytes(self.tail));

@@ -6,7 +6,7 @@ use tpc_ir::{Code, DType, Place, Value};
 use crate::codes;
 use crate::quant::QuantError;
 
-/// Why a program could not be loaded or run.
+/// The reason why a program could not be loaded or run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -111,7 +111,7 @@ pub enum ExecError {
     },
     #[error("{what}")]
     Parameter { what: String },
-    /// An op on these element types has no kernel in the executor.
+    /// The executor does not have a kernel for an op on these element types.
     #[error("{what}")]
     NoKernel { what: String },
     #[error("the file of the session: {what}")]
@@ -126,7 +126,7 @@ pub enum ExecError {
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
-    /// An error of an executor's devices, with a code and advice of its own.
+    /// An error of an executor's devices, with its own code and advice.
     #[error("{what}")]
     Device { code: &'static Code, what: String },
     /// Another error, with the instruction or value it concerns.
@@ -135,7 +135,7 @@ pub enum ExecError {
 }
 
 impl ExecError {
-    /// The same error, naming the instruction or value that it concerns. The innermost name stays.
+    /// Returns the error with the name of its instruction or value. An inner name takes precedence.
     #[must_use]
     pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
@@ -147,7 +147,7 @@ impl ExecError {
         }
     }
 
-    /// The error without the name of what it concerns.
+    /// Returns the error without the names of the instruction and value.
     pub fn cause(&self) -> &ExecError {
         match self {
             ExecError::At { cause, .. } => cause.cause(),
@@ -155,8 +155,8 @@ impl ExecError {
         }
     }
 
-    /// The stable code, `TPC0500` to `TPC0523` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or that of
-    /// a device.
+    /// Returns the stable code: `TPC0500` to `TPC0523` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or a
+    /// device's code.
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {
@@ -194,7 +194,7 @@ impl ExecError {
         }
     }
 
-    /// Advice on the error, in one sentence.
+    /// Returns advice on the error, in one sentence.
     pub fn help(&self) -> &'static str {
         use ExecError as E;
         match self {

@@ -1,12 +1,12 @@
-//! The executor: whatever runs a model's programs batch by batch.
+//! The executor: the component that runs a model's programs batch by batch.
 //!
-//! A [`Session`](crate::Session) drives an executor through this trait and knows no backend.
+//! A [`Session`](crate::Session) drives an executor through this trait and is independent of the backend.
 //!
 //! # States
 //!
-//! KV caches and recurrent states live in the executor. A phase writes *staged* states: later phases read them, and
-//! they last only when the session [commits](Executor::commit). A session that fails [discards](Executor::discard)
-//! them, so that a failed batch leaves no trace.
+//! KV caches and recurrent states belong to the executor. A phase writes *staged* states. Later phases read them, and
+//! they become permanent when the session [commits](Executor::commit). After an error, the session
+//! [discards](Executor::discard) them, so that a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -20,13 +20,13 @@ use crate::tensor::Tensor;
 
 /// The host's side of a phase: it supplies the inputs, and may watch the results.
 pub trait Host {
-    /// Writes the input of this kind, which the program declares to be of type `ty`.
+    /// Writes the input of this kind, which the program declares with type `ty`.
     ///
     /// # Errors
-    /// [`ExecError::MissingInput`] when the host does not know the input, and those of the [`Slot`].
+    /// Returns [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
-    /// A result, as soon as it is there. Only executors that keep intermediate values call it.
+    /// Receives a result as soon as it is computed. Only executors that keep intermediate values call it.
     fn produced(&mut self, _value: Value, _tensor: &Tensor) {}
 }
 
@@ -36,7 +36,7 @@ impl<F: FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError>> Host for F 
     }
 }
 
-/// The value of a mask where a token attends to a cell.
+/// The value of a mask if a token attends to a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaskValues {
     /// 0.
@@ -46,23 +46,23 @@ pub enum MaskValues {
     Distance,
 }
 
-/// The part of a model's graph that a session must know.
+/// The part of a model's graph that a session uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The names of the outputs.
     pub outputs: Vec<String>,
     /// The values of its masks.
     pub mask_values: MaskValues,
-    /// Whether it has recurrent states, and so takes only batches with equally many tokens of each sequence.
+    /// True if it has recurrent states; every sequence of a batch then has the same number of tokens.
     pub recurrent: bool,
-    /// Whether tokens attend to later tokens of the batch too, and to none of earlier batches.
+    /// True if tokens attend to later tokens of the batch too, and not to earlier batches.
     pub both_ways: bool,
-    /// Its states, a part per place.
+    /// Its states: one part per place.
     pub states: Vec<StateInfo>,
 }
 
 impl Interface {
-    /// The interface of a graph.
+    /// Returns the interface of a graph.
     pub fn from_graph(graph: &Graph) -> Interface {
         let has = |sought: &dyn Fn(&Op) -> bool| graph.insts().any(|(_, i)| sought(&i.op));
         let alibi = has(&|op| match op {
@@ -86,15 +86,15 @@ impl Interface {
         }
     }
 
-    /// The number of the output of that name.
+    /// Returns the number of the output of that name.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|o| o == name)
     }
 }
 
-/// The named outputs of phases, in the order of [`Interface::outputs`]; those that no phase has computed yet are empty.
+/// The named outputs of phases, in the order of [`Interface::outputs`]; uncomputed outputs are empty.
 ///
-/// They are used again from batch to batch, so that an executor that can writes into the memory of the last ones.
+/// Batches reuse the outputs, so that an executor may write into the memory of the previous batch.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     places: Vec<Option<Tensor>>,
@@ -102,7 +102,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Room for as many as an interface has.
+    /// Returns one empty output per output of the interface.
     pub fn new(interface: &Interface) -> Outputs {
         Outputs {
             places: vec![None; interface.outputs.len()],
@@ -110,7 +110,7 @@ impl Outputs {
         }
     }
 
-    /// Outputs of which nobody reads the tensors: whoever runs the program asks for [`Executor::output`].
+    /// Returns outputs whose tensors are not read: the caller uses [`Executor::output`] instead.
     pub fn unread() -> Outputs {
         Outputs {
             places: Vec::new(),
@@ -118,20 +118,20 @@ impl Outputs {
         }
     }
 
-    /// Whether executors leave them as they are.
+    /// True if executors leave the outputs unwritten.
     pub const fn are_unread(&self) -> bool {
         self.unread
     }
 
-    /// The output of that number; `None` when no phase has computed it.
+    /// Returns the output of that number; `None` if no phase has computed it.
     pub fn get(&self, output: usize) -> Option<&Tensor> {
         self.places.get(output).and_then(Option::as_ref)
     }
 
-    /// The place of an output.
+    /// Returns the tensor of an output for writing.
     ///
     /// # Errors
-    /// [`ExecError::Malformed`] when there are not so many.
+    /// Returns [`ExecError::Malformed`] if `output` is out of range.
     pub fn place(&mut self, output: usize) -> Result<&mut Option<Tensor>, ExecError> {
         self.places
             .get_mut(output)
@@ -146,18 +146,20 @@ impl Outputs {
 /// A batch runs in *phases*: the first needs the tokens of the batch, each later one the tokens further ahead, for
 /// blocks that draft.
 pub trait Executor {
-    /// The interface of the model.
+    /// Returns the interface of the model.
     fn interface(&self) -> &Interface;
 
-    /// The number of tokens ahead that the next phase needs to know, 0 for the first; `None` when all have run.
+    /// Returns the number of tokens after the batch that the next phase needs, 0 for the first; `None` after the last
+    /// phase.
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
-    /// Runs the next phase, if there is one, and gives its outputs. The first phase asks for all inputs but
-    /// [`InputKind::NextTokens`], a later one for those of its number. States that it writes are staged.
+    /// Runs the next phase, if any, and writes its outputs. The first phase requests all inputs except
+    /// [`InputKind::NextTokens`]; a later phase requests the `NextTokens` of its number. The executor stages the states
+    /// that the phase writes.
     ///
     /// # Errors
-    /// When an input is not what the program declares, or an op fails. The batch cannot go on then, and the caller
-    /// discards what is staged.
+    /// Returns an error if an input does not match the program's declaration or an op fails. The batch cannot continue
+    /// then, and the caller discards the staged states.
     fn run_phase(
         &mut self,
         run: &mut BatchRun,
@@ -171,34 +173,34 @@ pub trait Executor {
     /// Drops the staged states.
     fn discard(&mut self);
 
-    /// Clears all states, staged ones too: they are zero again, and may have other sizes.
+    /// Clears all states, including staged ones: they are zero again, and may get other sizes.
     ///
     /// # Errors
-    /// When the device's memory cannot be written.
+    /// Returns an error if the device's memory cannot be written.
     fn reset_states(&mut self) -> Result<(), ExecError>;
 
-    /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does not keep
-    /// the state.
+    /// Returns the bytes of a state: its elements in its type without gaps, between batches. `None` if the executor does
+    /// not keep the state.
     ///
     /// # Errors
-    /// When the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn state(&self, _state: Value) -> Result<Option<&[u8]>, ExecError> {
         Ok(None)
     }
 
-    /// [`Self::state`], to be changed.
+    /// Returns the memory of [`Self::state`] for writing.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         Ok(None)
     }
 
-    /// Returns the elements of a named output in their type, without gaps, after the last batch. `None` if the model has no output
-    /// of that number, or the executor does not keep it.
+    /// Returns the elements of a named output in their type, without gaps, after the last batch. Returns `None` if the
+    /// model does not have this output or the executor does not keep it.
     ///
     /// # Errors
-    /// When the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn output(&self, _output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
         Ok(None)
     }
@@ -206,12 +208,12 @@ pub trait Executor {
     /// Returns the elements of a weight; `None` if the executor does not keep them in the file's type.
     ///
     /// # Errors
-    /// When the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn weight(&self, _weight: Value) -> Result<Option<Tensor>, ExecError> {
         Ok(None)
     }
 
-    /// The times of kernels since the last call; none where they are not measured.
+    /// Returns the times of kernels since the last call; empty if the executor does not measure them.
     fn take_profile(&mut self) -> Vec<KernelTime> {
         Vec::new()
     }

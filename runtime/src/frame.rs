@@ -5,34 +5,34 @@ use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
 use crate::error::ExecError;
 
-/// Per value, the view that launches are given. It is kept from batch to batch, and only what depends on a size that has
-/// changed is worked out again.
+/// The view of every value, as passed to launches. It persists between batches; a new batch updates only the views that
+/// depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
-    /// Views by value; of values without a home, an empty one.
+    /// Views by value; an empty view for a value without a home.
     views: Vec<V>,
     /// The views of launches, one after another.
     slots: Vec<V>,
     /// Per value, its slots.
     slots_of: Vec<Vec<u32>>,
-    /// Per value with a home, the symbols on which its view depends, a bit each, and whether its buffer moves with the shape.
+    /// Per value with a home, a bit mask of the symbols in its view, and true if its buffer moves with the shape.
     depends: Vec<(Value, u32, bool)>,
-    /// The batch that the views are of.
+    /// The shape and the sizes of the views' batch.
     of: Option<(usize, Bindings)>,
 }
 
-/// What a batch has otherwise than the one before it.
+/// The differences between a batch and the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Some size.
+    /// True if a size has changed.
     pub sizes: bool,
-    /// Some view.
+    /// True if a view has changed.
     pub views: bool,
 }
 
 impl<V: Copy> Frame<V> {
-    /// The frame of a program whose launches have the values `slots`, one after another. Values without a home have the
-    /// view `empty` of their type.
+    /// Returns the frame of a program whose launches use the values `slots`, one after another. Values without a home
+    /// have the view `empty` of their type.
     pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];
@@ -63,21 +63,21 @@ impl<V: Copy> Frame<V> {
         }
     }
 
-    /// The view of a value for the current batch.
+    /// Returns the view of a value for the current batch.
     pub fn view(&self, value: Value) -> V {
         self.views[value.index()]
     }
 
-    /// The views of launches, one after another.
+    /// Returns the views of launches, one after another.
     pub fn slots(&self) -> &[V] {
         &self.slots
     }
 
-    /// Works out the views for a batch of a shape, and tells what has changed. `view` makes the view of elements of a type
-    /// that lie in an arena; the offset that it is given counts from the start of the arena.
+    /// Updates the views for a batch of a shape and returns the changes. `view` makes the view of elements of a type in
+    /// an arena; its offset counts from the start of the arena.
     ///
     /// # Errors
-    /// [`ExecError::Size`] where a size has no value.
+    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
     pub fn set(
         &mut self,
         program: &Program,

@@ -3,25 +3,24 @@
 //! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. An [`Executor`] runs it batch by
 //! batch; a [`Session`] makes a language model of it: tokens in, logits out.
 //!
-//! [`mod@reference`] is the meaning of the ops in code: slow, f64, obvious. Faster executors are measured against it,
-//! and every sharding rule is tested by running the sharded program beside the unsharded one. Its [`Interpreter`] gives
-//! each place a memory of its own; an op reads from the memory of its own place and from no other, and only copies and
-//! collectives carry tensors across. So a device program that gets the right answer here needs nothing that its device
-//! does not hold.
+//! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and test
+//! every sharding rule by comparing the sharded program with the unsharded one. Its [`Interpreter`] gives each place its
+//! own memory. An op reads only the memory of its place, and only copies and collectives move tensors between places. A
+//! device program with correct results therefore needs only data that its device holds.
 //!
-//! | type              | what it does                                                                         |
+//! | type              | purpose                                                                              |
 //! |-------------------|--------------------------------------------------------------------------------------|
 //! | [`Executor`]      | runs the phases of a batch; keeps the states                                         |
 //! | [`Host`]          | supplies the inputs of a phase                                                       |
-//! | [`Frame`]         | where the values of a batch lie, for executors that use a program's addresses        |
+//! | [`Frame`]         | the views of a batch's values, for executors that use a program's addresses          |
 //! | [`Session`]       | cells of the caches, sequences, masks: from a [`Batch`] of tokens to logits          |
 //! | [`WeightSource`]  | supplies packed weights; [`pack`] cuts a device's shard out of their bytes           |
 //! | [`quant`]         | every block format, to f32 and back                                                  |
 //! | [`Interpreter`]   | the reference executor                                                               |
 //! | [`eval`]          | one op on whole tensors                                                              |
 //!
-//! The crate knows nothing of files: weights come as bytes in their GGUF types, from whoever maps the file. A session
-//! names no executor but for the shorthand [`Session::new`].
+//! The crate does not read files: the caller maps the file and passes weights as bytes in their GGUF types. A session
+//! works with any executor; only the shorthand [`Session::new`] names one.
 
 mod checksum;
 mod codes;

@@ -17,7 +17,7 @@ impl Memories {
         self.0.entry(place).or_default().insert(value, tensor);
     }
 
-    /// The value as the memory of `place` has it.
+    /// Returns the value from the memory of `place`.
     pub(crate) fn read(
         &self,
         graph: &Graph,

@@ -1,4 +1,4 @@
-//! Where the time of batches goes.
+//! The times of the kernels of batches.
 
 use std::time::Duration;
 

@@ -11,8 +11,7 @@ use crate::transfers::Transfers;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches(u64);
 
-/// A batch of which some phases have run. Every executor takes this type, so that [`Executor`](crate::Executor) is
-/// object-safe.
+/// A partly run batch. Every executor takes this type, so that [`Executor`](crate::Executor) is object-safe.
 #[derive(Clone, Debug)]
 pub struct BatchRun {
     sizes: Bindings,
@@ -32,12 +31,12 @@ pub struct NextPhase {
     pub phase: usize,
     /// The number of the shape that holds the batch.
     pub shape: usize,
-    /// Whether it is the batch's first.
+    /// True for the batch's first phase.
     pub first: bool,
 }
 
 impl BatchRun {
-    /// A batch of these sizes, of which no phase has run.
+    /// Returns a batch of these sizes before its first phase.
     pub fn new(sizes: &Bindings) -> BatchRun {
         BatchRun {
             sizes: *sizes,
@@ -48,27 +47,27 @@ impl BatchRun {
         }
     }
 
-    /// The batch's sizes.
+    /// Returns the batch's sizes.
     pub const fn sizes(&self) -> &Bindings {
         &self.sizes
     }
 
-    /// The number of the phase that runs next.
+    /// Returns the number of the phase that runs next.
     pub const fn phase(&self) -> usize {
         self.phase
     }
 
-    /// The number of tokens ahead that the next phase needs to know; `None` when all have run.
+    /// Returns the number of tokens after the batch that the next phase needs; `None` after the last phase.
     pub fn lookahead(&self, program: &Program) -> Option<u32> {
         program.phases.get(self.phase).map(|p| p.lookahead)
     }
 
-    /// The phase that runs next; `None` when all have run. The first phase begins a batch, by which later phases of batches
-    /// before it are forgotten.
+    /// Returns the next phase; `None` after the last. The first phase begins a batch and invalidates later phases of
+    /// earlier batches.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] when no shape holds the batch, and [`ExecError::NothingToDraft`] when another batch has begun
-    /// since.
+    /// Returns [`ExecError::BadBatch`] if no shape holds the batch, and [`ExecError::NothingToDraft`] if another batch
+    /// has begun since.
     pub fn next(
         &mut self,
         program: &Program,
@@ -94,13 +93,13 @@ impl BatchRun {
         }))
     }
 
-    /// The phase that was next has run.
+    /// Advances to the next phase.
     pub const fn advance(&mut self) {
         self.phase += 1;
     }
 }
 
-/// The error for a batch that no shape holds.
+/// Returns the error for a batch that no shape holds.
 fn too_large(program: &Program, sizes: &Bindings) -> ExecError {
     let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
     let over = Symbol::ALL

@@ -1,14 +1,14 @@
-//! Where the input of a batch is written.
+//! The destination of a batch's input.
 
 use tpc_ir::{DType, RANK, TensorType};
 
 use crate::error::ExecError;
 use crate::tensor::{Data, Shape, Tensor};
 
-/// The place of an input, of which each element is written once, axis 0 fastest.
+/// The destination of an input. The host writes each element once, axis 0 fastest.
 ///
-/// It is memory of an executor, or for one that keeps tensors a tensor to be made. The host says of what sizes its values
-/// are: where these are not those of the place, nothing is written.
+/// It is either memory of an executor or a tensor to create. The host passes the sizes of its values; if they differ from
+/// the slot's sizes, the slot stays unwritten.
 #[derive(Debug)]
 pub struct Slot<'a> {
     dims: [usize; RANK],
@@ -26,15 +26,15 @@ pub enum SlotMemory<'a> {
     F32(&'a mut [f32]),
     /// The bytes of an input of any other type.
     Packed(DType, &'a mut [u8]),
-    /// A tensor, whatever its type.
+    /// A tensor of any type.
     Tensor(&'a mut Option<Tensor>),
 }
 
 impl<'a> Slot<'a> {
-    /// A place of these sizes; memory of elements has as many as these say.
+    /// Returns a slot of these sizes; its memory must have the same number of elements.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] when it has not.
+    /// Returns [`ExecError::Shape`] if the number of elements differs.
     pub fn new(dims: [usize; RANK], memory: SlotMemory<'a>) -> Result<Slot<'a>, ExecError> {
         let found = match &memory {
             SlotMemory::I32(to) => to.len(),
@@ -58,11 +58,11 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes integers, as many as `dims` says.
+    /// Writes the integers of an array of sizes `dims`.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than those of the place, [`ExecError::Elements`] where real numbers belong, and
-    /// [`ExecError::Parameter`] for an integer that its type does not hold.
+    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, and [`ExecError::Elements`] if the slot
+    /// takes real numbers. Returns [`ExecError::Parameter`] if an integer exceeds the range of its type.
     pub fn ints(
         self,
         dims: [usize; RANK],
@@ -87,10 +87,11 @@ impl<'a> Slot<'a> {
         Ok(())
     }
 
-    /// Writes real numbers, as many as `dims` says.
+    /// Writes the real numbers of an array of sizes `dims`.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than those of the place, and [`ExecError::Elements`] where integers belong.
+    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, and [`ExecError::Elements`] if the slot
+    /// takes integers.
     pub fn reals(
         self,
         dims: [usize; RANK],
@@ -115,8 +116,8 @@ impl<'a> Slot<'a> {
     /// Writes a matrix of real numbers row by row: `row` fills the row of that number.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than those of the place, [`ExecError::Elements`] where integers belong, and
-    /// [`ExecError::Size`] when it does not fit memory.
+    /// Returns [`ExecError::Shape`] if the sizes differ from the slot's, [`ExecError::Elements`] if the slot takes
+    /// integers, and [`ExecError::Size`] if the matrix does not fit memory.
     pub fn rows(
         self,
         [n, rows]: [usize; 2],
@@ -146,11 +147,11 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes elements that are packed in this type, as many as `dims` says, axis 0 without gaps.
+    /// Writes elements packed in type `dtype` with sizes `dims`, axis 0 without gaps.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than those of the place, [`ExecError::Elements`] for another type, and
-    /// [`ExecError::Parameter`] for bytes that are not the elements'.
+    /// Returns [`ExecError::Shape`] if `dims` differs from the slot's sizes, [`ExecError::Elements`] for another type,
+    /// and [`ExecError::Parameter`] if the number of bytes does not match the elements.
     pub fn packed(self, dtype: DType, dims: [usize; RANK], bytes: &[u8]) -> Result<(), ExecError> {
         match self.memory {
             _ if Shape { dtype, dims }.bytes() != bytes.len() as u64 => Err(ExecError::Parameter {
@@ -185,7 +186,7 @@ impl<'a> Slot<'a> {
     /// Writes the elements of a tensor.
     ///
     /// # Errors
-    /// Those of [`Self::ints`] and [`Self::reals`].
+    /// Returns the errors of [`Self::ints`] and [`Self::reals`].
     pub fn tensor(self, tensor: Tensor) -> Result<(), ExecError> {
         if let SlotMemory::Tensor(out) = self.memory {
             *out = Some(tensor);
@@ -200,10 +201,10 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// The tensor that `write` makes for a value of type `ty` and this shape.
+/// Returns the tensor that `write` makes for a value of type `ty` and this shape.
 ///
 /// # Errors
-/// Those of `write`, and when the tensor is not of the type.
+/// Returns the errors of `write`, and an error if the tensor is not of the type.
 pub(crate) fn input_tensor(
     shape: &Shape,
     ty: &TensorType,
@@ -219,7 +220,7 @@ pub(crate) fn input_tensor(
     Ok(tensor)
 }
 
-/// An integer in little-endian bytes.
+/// Decodes an integer from little-endian bytes.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.last().is_some_and(|b| b.cast_signed() < 0);
     let mut all = [if negative { 0xff } else { 0 }; 8];

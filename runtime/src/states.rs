@@ -5,7 +5,7 @@ use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, V
 
 use crate::tensor::Shape;
 
-/// What the cells of a state hold.
+/// The kind of content of a state's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
     /// Tokens of caches without a window.
@@ -19,7 +19,7 @@ pub enum CellKind {
 impl CellKind {
     const ALL: [CellKind; 3] = [CellKind::Full, CellKind::Windowed, CellKind::Sequence];
 
-    /// The size that is the number of cells.
+    /// Returns the symbol for the number of cells.
     const fn symbol(self) -> Symbol {
         match self {
             CellKind::Full => Symbol::NCtx,
@@ -29,7 +29,7 @@ impl CellKind {
     }
 }
 
-/// Elements of a cell that a rotary embedding has turned by the token's position.
+/// Elements of a cell that a rotary embedding has rotated by the token's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     /// The first of them along axis 0.
@@ -40,7 +40,7 @@ pub struct Rotation {
     pub factors: Option<Value>,
 }
 
-/// A state, or the part of it that a place has.
+/// A state, or the part of it that a place stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateInfo {
     /// The value that it is.
@@ -49,16 +49,16 @@ pub struct StateInfo {
     pub name: String,
     /// Its type.
     pub ty: TensorType,
-    /// Per axis the intervals that are stored of the whole; `None` for all.
+    /// Per axis, the stored intervals; `None` for the whole state.
     pub parts: Option<Vec<Vec<Interval>>>,
-    /// What its cells hold, and the axis that counts them, behind which all sizes are 1.
+    /// The content of its cells, and the axis that counts them. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,
-    /// How positions are in it; in words why that is not known.
+    /// The rotations of positions in it, or the reason why they are unknown.
     pub rotations: Result<Vec<Rotation>, String>,
 }
 
 impl StateInfo {
-    /// The states of a graph, in its order.
+    /// Returns the states of a graph, in its order.
     pub fn of(graph: &Graph) -> Vec<StateInfo> {
         let states = graph
             .values()
@@ -82,13 +82,13 @@ impl StateInfo {
             .collect()
     }
 
-    /// The sizes of the state where the context and the sequences are those of `sizes`; `None` where they do not fit memory.
+    /// Returns the sizes of the state for the context and the sequences of `sizes`; `None` if they do not fit memory.
     pub fn shape(&self, sizes: &Bindings) -> Option<Shape> {
         Shape::of(&self.ty, sizes).ok()
     }
 }
 
-/// What the cells of a state of this type hold, and their axis.
+/// Returns the content of the cells of a state of this type, and their axis.
 fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     let kind = |axis: usize| {
         let mut kinds = CellKind::ALL.into_iter();
@@ -99,7 +99,7 @@ fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     kind(axis).filter(|_| inner).map(|kind| (kind, axis))
 }
 
-/// The value that this is a copy of.
+/// Follows copies to the value that they copy.
 fn source(graph: &Graph, mut value: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(value) {
         value = graph.inst(graph.value(value).def.0).operands[0];
@@ -107,7 +107,7 @@ fn source(graph: &Graph, mut value: Value) -> Value {
     value
 }
 
-/// Whether positions are used other than by rotary embeddings and by the temperatures of queries.
+/// True if an op other than rotary embeddings uses positions. Query temperatures are a separate input.
 fn absolute_positions(graph: &Graph) -> bool {
     let position = |v: &Value| match graph.def_op(source(graph, *v)) {
         Op::Input(input) => matches!(input.kind, InputKind::Positions | InputKind::PositionsMrope),
@@ -119,7 +119,7 @@ fn absolute_positions(graph: &Graph) -> bool {
     })
 }
 
-/// The rotary embeddings of what is written to a state.
+/// Returns the rotary embeddings of the value that is written to a state.
 fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
     let updated = graph.outputs.iter().find_map(|o| match o {
         Output::State { state: s, value } if *s == state => Some(*value),
@@ -139,8 +139,8 @@ fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
     }
 }
 
-/// Finds the rotary embeddings of a value whose axis 0 begins at `start` of the cell. `plain` says that nothing but moves
-/// of elements is between.
+/// Finds the rotary embeddings of a value whose axis 0 begins at `start` of the cell. `plain` is true if only moves of
+/// elements are in between.
 fn find(
     graph: &Graph,
     value: Value,

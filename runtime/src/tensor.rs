@@ -18,7 +18,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub const fn len(&self) -> usize {
         match self {
             Data::F64(v) => v.len(),
@@ -27,13 +27,13 @@ impl Data {
         }
     }
 
-    /// Whether there are no elements.
+    /// True if the shape has zero elements.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// A tensor type whose sizes are known: what a value of a graph is for one batch.
+/// A tensor type with known sizes: the shape of a graph's value in one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Element type that the graph declares.
@@ -43,10 +43,10 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of values of type `ty` under `bindings`.
+    /// Returns the shape of values of type `ty` under `bindings`.
     ///
     /// # Errors
-    /// [`ExecError::Size`] where a size has no value.
+    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
     pub fn of(ty: &TensorType, bindings: &Bindings) -> Result<Shape, ExecError> {
         let mut dims = [0; RANK];
         for (out, dim) in dims.iter_mut().zip(&ty.dims) {
@@ -58,7 +58,7 @@ impl Shape {
         })
     }
 
-    /// Bytes of a tensor of this shape as a device stores it; a last, partial block counts whole.
+    /// Returns the bytes of a tensor of this shape as a device stores it; a last, partial block counts whole.
     pub fn bytes(&self) -> u64 {
         let blocks = (self.dims[0] as u64).div_ceil(self.dtype.block_len());
         let rows = self.dims[1..].iter().map(|&d| d as u64);
@@ -68,7 +68,7 @@ impl Shape {
     }
 }
 
-/// The value of a size for one batch.
+/// Returns the value of a size for one batch.
 pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError> {
     dim.eval(bindings)
         .and_then(|n| usize::try_from(n).ok())
@@ -77,7 +77,8 @@ pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError
         })
 }
 
-/// Number of elements of a tensor of these sizes. The product of any of the sizes fits, even where another is 0.
+/// Returns the number of elements of a tensor of these sizes. The product of any of the sizes fits `usize`, even if
+/// another size is 0.
 pub(super) fn count(dims: [usize; RANK]) -> Result<usize, ExecError> {
     let bound = dims
         .iter()
@@ -94,7 +95,7 @@ fn too_large(dims: [usize; RANK]) -> ExecError {
     }
 }
 
-/// An empty vector with room for a tensor of these sizes.
+/// Returns an empty vector with capacity for a tensor of these sizes.
 pub(super) fn buffer<T>(dims: [usize; RANK]) -> Result<Vec<T>, ExecError> {
     let mut out = Vec::new();
     out.try_reserve_exact(count(dims)?)
@@ -110,10 +111,10 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of these sizes and elements.
+    /// Returns a tensor of these sizes and elements.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] when there are not as many elements as the sizes say.
+    /// Returns [`ExecError::Shape`] if the number of elements does not match the sizes.
     pub fn new(dims: [usize; RANK], data: Data) -> Result<Tensor, ExecError> {
         if count(dims)? != data.len() {
             return Err(ExecError::Shape {
@@ -125,26 +126,26 @@ impl Tensor {
         Ok(Tensor { dims, data })
     }
 
-    /// [`Self::new`] of real numbers.
+    /// Returns a tensor of real numbers, as [`Self::new`].
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn reals_of(dims: [usize; RANK], data: Vec<f64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::F64(data))
     }
 
-    /// [`Self::new`] of integers.
+    /// Returns a tensor of integers, as [`Self::new`].
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn ints_of(dims: [usize; RANK], data: Vec<i64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::Int(data))
     }
 
-    /// Zeros.
+    /// Returns a tensor of zeros.
     ///
     /// # Errors
-    /// [`ExecError::Size`] when they do not fit memory.
+    /// Returns [`ExecError::Size`] if they do not fit memory.
     pub fn zeros(shape: Shape) -> Result<Tensor, ExecError> {
         let (dims, n) = (shape.dims, count(shape.dims)?);
         let data = if shape.dtype.is_integer() {
@@ -159,35 +160,35 @@ impl Tensor {
         Ok(Tensor { dims, data })
     }
 
-    /// Sizes.
+    /// Returns the sizes.
     pub const fn dims(&self) -> [usize; RANK] {
         self.dims
     }
 
-    /// Elements.
+    /// Returns the elements.
     pub const fn data(&self) -> &Data {
         &self.data
     }
 
-    /// The elements without the sizes, to use their memory again.
+    /// Returns the elements without the sizes, to reuse their memory.
     pub fn into_data(self) -> Data {
         self.data
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub const fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Whether there are no elements.
+    /// True if the tensor has zero elements.
     pub const fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
 
-    /// The elements as f64.
+    /// Returns the elements as f64.
     ///
     /// # Errors
-    /// [`ExecError::Elements`] when they are integers.
+    /// Returns [`ExecError::Elements`] if they are integers.
     pub fn reals(&self) -> Result<Cow<'_, [f64]>, ExecError> {
         match &self.data {
             Data::F64(v) => Ok(Cow::Borrowed(v)),
@@ -200,10 +201,10 @@ impl Tensor {
         }
     }
 
-    /// The elements as integers.
+    /// Returns the elements as integers.
     ///
     /// # Errors
-    /// [`ExecError::Elements`] when they are real.
+    /// Returns [`ExecError::Elements`] if they are real.
     pub fn ints(&self) -> Result<&[i64], ExecError> {
         match &self.data {
             Data::Int(v) => Ok(v),
@@ -215,7 +216,7 @@ impl Tensor {
         }
     }
 
-    /// The type that ops infer with: constant sizes; f32 for reals, i64 for integers.
+    /// Returns the type that ops infer with: constant sizes; f32 for reals, i64 for integers.
     pub(super) fn constant_type(&self) -> TensorType {
         let dtype = match self.data {
             Data::F64(_) | Data::F32(_) => DType::F32,
@@ -227,7 +228,7 @@ impl Tensor {
         }
     }
 
-    /// Fails unless the tensor is what a value of that shape must be.
+    /// Checks that the tensor matches that shape.
     pub(super) fn expect(&self, what: &'static str, shape: &Shape) -> Result<(), ExecError> {
         if self.dims != shape.dims {
             return Err(ExecError::Shape {
@@ -248,7 +249,7 @@ impl Tensor {
         })
     }
 
-    /// The tensor whose element at an index is this one's at `offset + Σ index·stride`.
+    /// Returns the tensor whose element at an index is this tensor's element at `offset + Σ index·stride`.
     pub(super) fn strided(
         &self,
         dims: [usize; RANK],
@@ -263,13 +264,13 @@ impl Tensor {
         Ok(Tensor { dims, data })
     }
 
-    /// Distance in elements between neighbours along each axis.
+    /// Returns the distance in elements between consecutive indices of each axis.
     pub(super) const fn strides(&self) -> [usize; RANK] {
         let [a, b, c, _] = self.dims;
         [1, a, a * b, a * b * c]
     }
 
-    /// The indices `[start, start + len)` along `axis`, which the caller knows to exist.
+    /// Returns the indices `[start, start + len)` along `axis`; the caller guarantees that they exist.
     pub(super) fn slice(&self, axis: usize, start: usize, len: usize) -> Result<Tensor, ExecError> {
         let mut dims = self.dims;
         dims[axis] = len;

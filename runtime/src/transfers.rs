@@ -28,7 +28,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// The counter of a transfer; `None` for other ops.
+    /// Returns the counter of a transfer; `None` for other ops.
     pub(crate) fn counter(&mut self, op: &Op) -> Option<&mut Traffic> {
         match op.category() {
             OpCategory::Copy => Some(&mut self.copy),

@@ -21,16 +21,15 @@ pub struct WeightData<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Where weights come from: a mapped model file, or memory.
+/// The source of weights: a mapped model file, or memory.
 pub trait WeightSource {
-    /// The tensor of that name.
+    /// Returns the tensor of that name.
     ///
     /// # Errors
-    /// [`ExecError::MissingWeight`] when there is none.
+    /// Returns [`ExecError::MissingWeight`] if the source does not have the tensor.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Says that bytes of a tensor have been copied. A source that can read them again may drop what it keeps of them in
-    /// memory.
+    /// Reports that bytes of a tensor have been copied. A source that can read them again may then drop them from memory.
     fn release(&self, _bytes: &[u8]) {}
 }
 
@@ -39,7 +38,7 @@ pub trait WeightSource {
 pub struct MemoryWeights(BTreeMap<String, (DType, [u64; RANK], Vec<u8>)>);
 
 impl MemoryWeights {
-    /// No weights.
+    /// Returns an empty source.
     pub fn new() -> MemoryWeights {
         MemoryWeights::default()
     }
@@ -82,13 +81,13 @@ pub struct PackedWeight<'a> {
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// The index along axis 0 of the tensor with which its rows begin; 0 where they are several runs.
+    /// The first index of its rows along axis 0 of the tensor; 0 if the rows are several runs.
     pub start: u64,
-    /// Its blocks, axis 0 fastest: of each row all that the part touches.
+    /// Its blocks, axis 0 fastest: all blocks of each row that the part touches.
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// A tensor from which a part is cut, with the errors that name it.
+/// The source tensor of a part; its errors name the tensor.
 struct Cut<'a> {
     tensor: &'a str,
     data: WeightData<'a>,
@@ -109,7 +108,7 @@ impl Cut<'_> {
         }
     }
 
-    /// The bytes of a row, if rows are whole blocks and the tensor's bytes are those of its sizes.
+    /// Returns the bytes of a row; checks that rows are whole blocks and that the tensor's bytes match its sizes.
     fn row_bytes(&self) -> Result<u64, ExecError> {
         let WeightData { dtype, ne, bytes } = &self.data;
         let row_bytes = dtype.bytes(ne[0]).ok_or_else(|| {
@@ -153,7 +152,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    /// The intervals of every axis, checked, and the sizes of the part.
+    /// Checks the intervals of every axis; returns them with the sizes of the part.
     fn intervals(
         &self,
         parts: &[Vec<Interval>],
@@ -175,7 +174,7 @@ impl Cut<'_> {
                 len: size,
             }];
             let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
-            // One run of a row may be cut inside blocks.
+            // A single run of a row may be cut inside blocks.
             let granule = match given.len() {
                 1 => self.data.dtype.granule(),
                 _ => self.data.dtype.block_len(),
@@ -192,7 +191,7 @@ impl Cut<'_> {
         Ok((out, ne))
     }
 
-    /// The blocks that these intervals touch, axis 0 fastest.
+    /// Returns the blocks that these intervals touch, axis 0 fastest.
     fn blocks(
         &self,
         row_bytes: u64,
@@ -230,13 +229,14 @@ impl Cut<'_> {
     }
 }
 
-/// Cuts the part that `parts` names out of a tensor: per axis the intervals of indices that stay, one after another;
-/// `None`, and axes that `parts` leaves out, stay whole. A single interval along axis 0 may begin and end inside blocks, at
-/// the [granule](DType::granule) of the type: the part has all blocks that it touches, and says what comes before it.
+/// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices that stay, one after another.
+/// With `None`, and on axes that `parts` omits, the tensor stays whole. A single interval along axis 0 may begin and end
+/// inside blocks, at the [granule](DType::granule) of the type. The part then has all blocks that it touches, and states
+/// the number of elements before it.
 ///
 /// # Errors
-/// [`ExecError::CutBlock`] when intervals along axis 0 are cut otherwise, [`ExecError::PartRange`] when one is
-/// beyond the axis, [`ExecError::WeightMismatch`] when the bytes are not those of the tensor's sizes.
+/// Returns [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
+/// exceeds the axis, and [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,
@@ -273,21 +273,21 @@ pub fn pack<'a>(
 }
 
 impl PackedWeight<'_> {
-    /// Elements of the first block of a row that lie before the part.
+    /// Returns the number of elements in a row's first block before the part.
     pub const fn skipped(&self) -> usize {
         (self.start % self.dtype.block_len()) as usize
     }
 
-    /// Elements of the blocks of a row, the part's and those around it.
+    /// Returns the elements in the blocks of a row, including elements around the part.
     pub const fn row_len(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         (self.skipped() + self.ne[0]).next_multiple_of(block)
     }
 
-    /// The elements: f32 for every real type but f64, which keeps its own; integers for integer types.
+    /// Returns the elements: f32 for every real type except f64, which stays f64; integers for integer types.
     ///
     /// # Errors
-    /// [`ExecError::Quant`] when the type has no decoder.
+    /// Returns [`ExecError::Quant`] if the type does not have a decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
         let [k, rows @ ..] = self.ne;
         let all = [self.row_len(), rows[0], rows[1], rows[2]];
@@ -328,7 +328,7 @@ mod tests {
         Interval { start, len }
     }
 
-    /// q8_0 [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
+    /// Returns a q8_0 tensor [64, 3, 2]: block b of row r of matrix m holds the bytes 100·m + 10·r + b.
     fn q8() -> Vec<u8> {
         let mut out = Vec::new();
         for m in 0..2 {
@@ -349,7 +349,7 @@ mod tests {
             bytes: &bytes,
         };
         let p = pack("w", data, Some(parts))?;
-        // One byte tells the block.
+        // The byte identifies the block.
         Ok((p.bytes.iter().copied().step_by(34).collect(), p.ne))
     }
 

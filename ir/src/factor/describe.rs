@@ -6,7 +6,7 @@ use super::label::Label;
 use super::space::{Space, Var};
 
 impl Space {
-    /// The tree of `v` in words: the sizes of its factors and segments, with the class of each split leaf.
+    /// Describes the tree of `v`: the sizes of its factors and segments, with the class of each split leaf.
     pub fn describe(&self, v: Var) -> String {
         struct VarDisplay<'a>(&'a Space, Var);
         impl fmt::Display for VarDisplay<'_> {

@@ -2,16 +2,16 @@
 
 use crate::sharding::ClassRef;
 
-/// The way in which devices hold a leaf.
+/// A label of a leaf: how devices hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// Not known yet.
+    /// Unknown so far.
     Free,
     /// Whole on every device.
     Whole,
     /// Split by this class.
     Split(ClassRef),
-    /// A minor part of a factor split by this class, right behind the major part `class / div`.
+    /// A minor part of a factor split by this class, directly after the major part `class / div`.
     Minor(ClassRef),
 }
 

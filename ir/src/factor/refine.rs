@@ -105,7 +105,7 @@ impl Space {
         Ok((high, low))
     }
 
-    /// The segment `[start, start + len)` of `v`, which becomes a sum.
+    /// Returns the segment `[start, start + len)` of `v`, and turns `v` into a sum.
     pub(super) fn slice_var(&mut self, v: Var, start: &Dim, len: &Dim) -> Result<Var, UnifyError> {
         let v = self.find(v);
         let size = self.size(v).clone();
@@ -173,10 +173,10 @@ impl Space {
         Ok(self.sum(out))
     }
 
-    /// The slice `[start, start + len)` of a product, as a product.
+    /// Returns the slice `[start, start + len)` of a product, as a product.
     ///
     /// # Errors
-    /// When a boundary cuts a factor that cannot be cut there.
+    /// Returns an error if a boundary cuts a factor that cannot be cut there.
     pub fn slice(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
         self.with_depth_limit(|s| s.slice_inner(seq, start, len))
     }

@@ -13,7 +13,7 @@ pub type Axes = [Var; RANK];
 /// Solves every equation of `rule`, refining `space`.
 ///
 /// # Errors
-/// The first equation that cannot hold, by its position.
+/// Returns the first equation that cannot hold, by its position.
 pub fn solve(
     space: &mut Space,
     rule: &Rule,
@@ -29,7 +29,7 @@ pub fn solve(
     Ok(())
 }
 
-/// The variable of an axis.
+/// Returns the variable of an axis.
 const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -> Var {
     match slot {
         Slot::Operand(i) => operands[i][axis],
@@ -37,7 +37,7 @@ const fn axis_of(slot: Slot, axis: usize, operands: &[Axes], results: &[Axes]) -
     }
 }
 
-/// The factors of an expression, refining `space` where it slices.
+/// Returns the factors of an expression; refines `space` at the bounds of slices.
 fn eval(
     space: &mut Space,
     expr: &Expr,
@@ -82,7 +82,7 @@ fn eval(
 }
 
 impl Rule {
-    /// The variable of a role's axis; `None` for an expression that is no axis, which no role has.
+    /// Returns the variable of a role's axis; `None` for any other kind of expression, which roles do not use.
     pub fn role_var(expr: &Expr, operands: &[Axes], results: &[Axes]) -> Option<Var> {
         match expr {
             Expr::Axis(slot, axis) => Some(axis_of(*slot, *axis, operands, results)),

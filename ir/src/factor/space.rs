@@ -9,7 +9,7 @@ use crate::dims::Dim;
 pub struct Var(u32);
 
 impl Var {
-    /// The position in the space's table.
+    /// Returns the position in the space's table.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -20,7 +20,7 @@ impl Var {
 pub(super) enum Node {
     /// A factor that is not refined.
     Leaf(Label),
-    /// Unified with another variable, which stands for it.
+    /// Unified with another variable, its representative.
     Alias(Var),
     /// Factors, major first.
     Product(Vec<Var>),
@@ -45,19 +45,19 @@ pub struct Space {
     most_work: Option<u64>,
 }
 
-/// The most segments of a sum: more than any model has, few enough to look at each.
+/// The maximum number of segments of a sum: more than any model has, and few enough to visit each.
 pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
-/// The deepest nesting of recursive calls; the trees of models nest far less.
+/// The maximum depth of recursive calls; the trees of models nest far less.
 const MAX_DEPTH: u32 = 200;
 
 impl Space {
-    /// An empty space.
+    /// Returns an empty space.
     pub fn new() -> Space {
         Space::default()
     }
 
-    /// An empty space that refines nothing further once it has visited `most` factors.
+    /// Returns an empty space that stops refining after visiting `most` factors.
     pub fn with_limit(most: u64) -> Space {
         Space {
             most_work: Some(most),
@@ -70,15 +70,15 @@ impl Space {
         self.vars.reserve(vars);
     }
 
-    /// The number of factors and segments that were visited to refine others.
+    /// Returns the number of factors and segments visited for refinements.
     pub const fn work(&self) -> u64 {
         self.work
     }
 
-    /// Notes that `n` factors are visited.
+    /// Counts `n` visited factors.
     ///
     /// # Errors
-    /// Where these are too many.
+    /// Returns an error if the total exceeds the limit.
     pub(super) fn visit(&mut self, n: usize) -> Result<(), UnifyError> {
         self.work = self.work.saturating_add(1 + n as u64);
         match self.most_work {
@@ -87,23 +87,23 @@ impl Space {
         }
     }
 
-    /// A new variable.
+    /// Adds a variable.
     pub(super) fn make(&mut self, size: Dim, node: Node) -> Var {
         self.vars.push(VarData { size, node });
         Var(u32::try_from(self.vars.len() - 1).expect("invariant: fewer than 2^32 factors"))
     }
 
-    /// A new leaf of which nothing is known.
+    /// Adds a leaf of this size with the label [`Label::Free`].
     pub fn leaf(&mut self, size: Dim) -> Var {
         self.make(size, Node::Leaf(Label::Free))
     }
 
-    /// A new leaf with a label.
+    /// Adds a leaf with a label.
     pub fn leaf_with_label(&mut self, size: Dim, label: Label) -> Var {
         self.make(size, Node::Leaf(label))
     }
 
-    /// A new product, major first.
+    /// Adds a product, major factor first.
     pub fn product(&mut self, parts: Vec<Var>) -> Var {
         if let [one] = parts.as_slice() {
             return *one;
@@ -112,7 +112,7 @@ impl Space {
         self.make(size, Node::Product(parts))
     }
 
-    /// A new sum of segments; empty ones are dropped.
+    /// Adds a sum of segments; empty segments are dropped.
     pub fn sum(&mut self, parts: Vec<Var>) -> Var {
         let parts: Vec<Var> = parts
             .into_iter()
@@ -128,7 +128,7 @@ impl Space {
         self.make(size, Node::Sum(parts))
     }
 
-    /// The variable that stands for `v`.
+    /// Returns the variable that represents `v`.
     pub fn find(&self, mut v: Var) -> Var {
         while let Node::Alias(to) = self.vars[v.index()].node {
             v = to;
@@ -136,8 +136,8 @@ impl Space {
         v
     }
 
-    /// Points every variable at the one that stands for it, so that [`Self::find`] takes one step rather than as many
-    /// as a model has layers.
+    /// Points every variable at its representative, to shorten the chains that [`Self::find`] follows. Without it, a
+    /// chain may be as long as the model has layers.
     pub fn compress(&mut self) {
         for i in 0..self.vars.len() {
             let mut v = Var(u32::try_from(i).expect("invariant: fewer than 2^32 factors"));
@@ -149,7 +149,7 @@ impl Space {
         }
     }
 
-    /// Number of variables ever made.
+    /// Returns the number of variables in the space.
     pub fn len(&self) -> usize {
         self.vars.len()
     }
@@ -159,13 +159,13 @@ impl Space {
         self.vars.is_empty()
     }
 
-    /// Number of indices of `v`.
+    /// Returns the number of indices of `v`.
     pub fn size(&self, v: Var) -> &Dim {
         &self.vars[self.find(v).index()].size
     }
 
-    /// The size that `v` has when the variables that `new` knows have other sizes; `None` on overflow. `new` sees
-    /// variables that stand for themselves ([`Self::find`]), from the top of the tree down.
+    /// Returns the size of `v` if the variables known to `new` have other sizes; `None` on overflow. `new` receives
+    /// representative variables ([`Self::find`]), from the top of the tree down.
     pub fn resize(&self, v: Var, new: &dyn Fn(Var) -> Option<Dim>) -> Option<Dim> {
         let v = self.find(v);
         if let Some(size) = new(v) {
@@ -182,7 +182,7 @@ impl Space {
         }
     }
 
-    /// The label of `v`, when it is a leaf.
+    /// Returns the label of `v` if it is a leaf.
     pub fn label(&self, v: Var) -> Option<Label> {
         match self.vars[self.find(v).index()].node {
             Node::Leaf(label) => Some(label),
@@ -190,18 +190,18 @@ impl Space {
         }
     }
 
-    /// Number of indices of a product.
+    /// Returns the number of indices of a product.
     pub(super) fn product_size(&self, seq: &[Var]) -> Dim {
         Dim::product(seq.iter().map(|&v| self.size(v))).unwrap_or(Dim::ZERO)
     }
 
-    /// Replaces the node of the variable that stands for `v`.
+    /// Replaces the node of the representative of `v`.
     pub(super) fn set(&mut self, v: Var, node: Node) {
         let v = self.find(v);
         self.vars[v.index()].node = node;
     }
 
-    /// A product as one variable.
+    /// Returns a product as one variable.
     pub(super) fn wrap(&mut self, seq: &[Var]) -> Var {
         let seq = self.factors(seq);
         match seq.as_slice() {
@@ -213,7 +213,7 @@ impl Space {
         }
     }
 
-    /// Runs `f` one level deeper; fails where the nesting is too deep.
+    /// Runs `f` one level deeper; fails if the nesting exceeds the maximum depth.
     pub(super) fn with_depth_limit<T>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<T, UnifyError>,

@@ -9,7 +9,7 @@ use crate::sharding::{AxisTree, ClassRef};
 pub type SplitOf<'a> = dyn Fn(&[Var]) -> Option<(ClassRef, usize)> + 'a;
 
 impl Space {
-    /// The variable of a sharding's tree. Leaves that are not split are [`Label::Whole`].
+    /// Adds the variables of a sharding's tree. Leaves that are not split are [`Label::Whole`].
     pub fn import(&mut self, tree: &AxisTree) -> Var {
         match tree {
             AxisTree::Leaf { size, split } => {
@@ -26,7 +26,7 @@ impl Space {
         }
     }
 
-    /// The factors of a product, major first: nested products flattened, factors of 1 dropped.
+    /// Returns the factors of a product, major first: nested products flattened, factors of 1 dropped.
     pub fn factors(&self, seq: &[Var]) -> Vec<Var> {
         let mut out = Vec::with_capacity(seq.len());
         self.expand_into(seq, &mut out);
@@ -45,7 +45,7 @@ impl Space {
         }
     }
 
-    /// The segments of a sum, nested sums flattened; `None` when `v` is no sum.
+    /// Returns the segments of a sum with nested sums flattened; `None` if `v` is not a sum.
     pub fn segments(&self, v: Var) -> Option<Vec<Var>> {
         let v = self.find(v);
         let Node::Sum(_) = &self.vars[v.index()].node else {
@@ -56,16 +56,16 @@ impl Space {
         Some(out)
     }
 
-    /// The number of [segments](Self::segments) of a sum; 1 when `v` is no sum.
+    /// Returns the number of [segments](Self::segments) of a sum; 1 if `v` is not a sum.
     fn segment_count(&self, v: Var) -> usize {
         let mut n = 0;
         self.each_segment(v, &mut |_| n += 1);
         n
     }
 
-    /// Visits the segments of `v`, nested sums flattened, in order; `v` itself when it is no sum.
+    /// Visits the segments of `v` in order, with nested sums flattened; visits `v` itself if it is not a sum.
     fn each_segment(&self, v: Var, visit: &mut dyn FnMut(Var)) {
-        // What is still to be visited, the next one last: a chain of sums is as deep as it is long.
+        // The variables still to visit, the next one last. An explicit stack: a chain of sums is as deep as it is long.
         let mut open = vec![self.find(v)];
         while let Some(v) = open.pop() {
             match &self.vars[v.index()].node {
@@ -75,7 +75,8 @@ impl Space {
         }
     }
 
-    /// The factor of a product of one factor and any number of ones; `v` itself when it has several factors, or none.
+    /// Returns the factor of a product of one factor and any number of ones. Returns `v` itself for any other number of
+    /// factors.
     fn only_factor(&self, v: Var) -> Var {
         let v = self.find(v);
         match &self.vars[v.index()].node {
@@ -100,7 +101,7 @@ impl Space {
         Ok(())
     }
 
-    /// The number of [summands](Self::summands) of `v`.
+    /// Returns the number of [summands](Self::summands) of `v`.
     pub fn summand_count(&self, v: Var) -> u64 {
         let mut out = 1_u64;
         for f in self.factors(&[v]) {
@@ -112,9 +113,9 @@ impl Space {
         out
     }
 
-    /// The leaves below `v`, in order.
+    /// Appends the leaves below `v` to `out`, in order.
     pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
-        // What is still to be visited, the next one last: a chain of sums is as deep as it is long.
+        // The variables still to visit, the next one last. An explicit stack: a chain of sums is as deep as it is long.
         let mut open = vec![v];
         while let Some(v) = open.pop() {
             let v = self.find(v);
@@ -127,7 +128,7 @@ impl Space {
         }
     }
 
-    /// The sums below `v` distributed over the products: one list of leaves (major first) per term, in order.
+    /// Distributes the products below `v` over the sums: one list of leaves (major first) per term, in order.
     pub fn summands(&self, v: Var) -> Vec<Vec<Var>> {
         let mut out = vec![Vec::new()];
         for f in self.factors(&[v]) {
@@ -150,8 +151,8 @@ impl Space {
         out
     }
 
-    /// The sharding's tree of `v`, with the class that `split` gives for each leaf. `split` sees the factors of the
-    /// product from the leaf on, and says how many of them the class takes.
+    /// Returns the sharding's tree of `v`; `split` gives the class of each leaf. `split` receives the factors of the
+    /// product from the leaf on, and returns the number of factors that the class covers.
     pub fn export(&self, v: Var, split: &SplitOf<'_>) -> AxisTree {
         let factors = self.factors(&[v]);
         let mut out = Vec::new();

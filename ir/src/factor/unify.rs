@@ -8,10 +8,10 @@ use super::unify_error::UnifyError;
 use crate::dims::Dim;
 
 impl Space {
-    /// Makes two products the same.
+    /// Makes two products equal.
     ///
     /// # Errors
-    /// When their sizes differ, or a boundary of one cuts a factor of the other that cannot be cut there.
+    /// Returns an error if their sizes differ, or a boundary of one cuts a factor of the other that cannot be cut there.
     pub fn unify(&mut self, a: &[Var], b: &[Var]) -> Result<(), UnifyError> {
         self.with_depth_limit(|s| s.unify_inner(a, b))
     }
@@ -124,7 +124,7 @@ impl Space {
         leaves.contains(&v)
     }
 
-    /// A whole leaf against a sum: every leaf of the sum must be whole.
+    /// Unifies a whole leaf with a sum: every leaf of the sum must be whole.
     fn join_whole(&mut self, whole: Var, sum: Var) -> Result<(), UnifyError> {
         let mut leaves = Vec::new();
         self.leaves(sum, &mut leaves);

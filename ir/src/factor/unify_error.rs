@@ -3,7 +3,7 @@
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
-/// Why two trees cannot be the same.
+/// The reason why two trees cannot be unified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnifyError {
     /// The sizes differ.
@@ -41,7 +41,7 @@ pub enum UnifyError {
     /// The limit of visited factors is reached: no more are refined.
     #[error("more factors than may be looked at")]
     Work,
-    /// The trees nest deeper than those of any model.
+    /// The trees nest deeper than in any model.
     #[error("factor trees nest too deeply")]
     Depth,
 }

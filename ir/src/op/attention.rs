@@ -15,24 +15,25 @@ use crate::dims::Dim;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// `softmax(scale · x + slope · mask)` over axis 0, where ALiBi gives each head (axis 2) its slope; without ALiBi it is 1.
+/// `softmax(scale · x + slope · mask)` over axis 0. ALiBi gives each head (axis 2) its slope; without ALiBi the slope is
+/// 1.
 ///
-/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and after it optionally
-/// `sinks: [H]` (a logit per head that takes weight and has no result); result as `x`.
+/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and then optionally
+/// `sinks: [H]` (a logit per head that takes weight and has no result). The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
     pub scale: f32,
     /// ALiBi's largest slope exponent; 0 for none.
     pub max_bias: f32,
-    /// The heads seen, where they are not all and ALiBi depends on their indices.
+    /// The heads of this part; `None` if it has all heads or ALiBi is off.
     pub heads: Option<HeadWindow>,
 }
 
 eq_by_bits!(SoftMax { scale, max_bias; heads });
 
 impl SoftMax {
-    /// Without ALiBi.
+    /// Returns a softmax with this scale and without ALiBi.
     pub const fn with_scale(scale: f32) -> SoftMax {
         SoftMax {
             scale,
@@ -123,8 +124,8 @@ impl OpDef for SoftMax {
     }
 }
 
-/// The consequences for an axis of a mask that repeats along an axis of operand 0: one as long as the other is split with
-/// it, and one that repeats otherwise needs both whole.
+/// Adds the rule for an axis of a mask that repeats along an axis of operand 0. If both have the same size, they are
+/// split alike; otherwise both must be whole unless the mask's size is 1.
 fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
     let (of_mask, of_x) = (&operands[mask.0].dims[mask.1], &operands[0].dims[axis]);
     if of_mask == of_x {
@@ -133,7 +134,7 @@ fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), ax
     whole_unless_one(rule, operands, mask, axis)
 }
 
-/// An axis of a mask, and the axis of operand 0 along which it repeats, are whole unless the mask's is 1.
+/// Requires an axis of a mask, and the axis of operand 0 along which it repeats, to be whole unless the mask's size is 1.
 fn whole_unless_one(
     rule: Rule,
     operands: &[&TensorType],
@@ -169,8 +170,8 @@ impl HeadWindow {
         }))
     }
 
-    /// The window of a device's part of operand 0, whose axis 2 has the heads; `Some(None)` where it has all heads, or ALiBi
-    /// does not ask for their indices.
+    /// Returns the window of a device's part of operand 0, whose axis 2 has the heads. Returns `Some(None)` if the part
+    /// has all heads or ALiBi is off.
     fn of_part(max_bias: f32, ctx: &LocalCtx<'_>) -> Option<Option<HeadWindow>> {
         let x = ctx.tensor(Slot::Operand(0));
         if max_bias <= 0.0 || x.sharding.axes[2].is_none() {
@@ -182,7 +183,7 @@ impl HeadWindow {
         }))
     }
 
-    /// Fails unless these are so many heads, all of them among the model's.
+    /// Checks that the window has `heads` heads, all within the model's.
     fn check(&self, heads: &Dim) -> Result<(), TypeError> {
         let total = self.total;
         let within = |h: &Interval| h.end() <= total && h.len <= total;
@@ -211,10 +212,10 @@ fn alibi_attrs(max_bias: f32, heads: Option<&HeadWindow>, out: &mut Attrs) {
     }
 }
 
-/// Scaled dot-product attention with grouped heads: query head `h` meets KV head `h / (H / Hk)`.
+/// Scaled dot-product attention with grouped heads: query head `h` uses KV head `h / (H / Hk)`.
 ///
-/// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and
-/// optionally `sinks: [H]` (a logit per head that takes weight and adds nothing); result `[dv, H, n_tokens]`.
+/// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and optionally
+/// `sinks: [H]` (a logit per head that takes weight and adds zero to the sum). The result is `[dv, H, n_tokens]`.
 #[derive(Clone, Debug)]
 pub struct FlashAttn {
     /// Factor on the dot products.
@@ -223,7 +224,7 @@ pub struct FlashAttn {
     pub max_bias: f32,
     /// Bound `c` of `c · tanh(x / c)` on the logits; 0 for none.
     pub softcap: f32,
-    /// The heads seen, where they are not all and ALiBi depends on their indices.
+    /// The heads of this part; `None` if it has all heads or ALiBi is off.
     pub heads: Option<HeadWindow>,
 }
 

@@ -100,27 +100,27 @@ pub enum AttrError {
         /// The kind of value that the op takes.
         expected: &'static str,
     },
-    /// The op has no such attribute.
+    /// The op does not have this attribute.
     #[error("unknown attribute `{0}`")]
     Unknown(String),
 }
 
-/// Takes attributes one by one as an op asks for them.
+/// The attributes of an op in text, which the op's parser takes one by one.
 #[derive(Debug)]
 pub struct AttrReader {
     attrs: Vec<(String, Attr)>,
 }
 
 impl AttrReader {
-    /// A reader of these attributes.
+    /// Returns a reader of these attributes.
     pub fn new(attrs: Vec<(String, Attr)>) -> AttrReader {
         AttrReader { attrs }
     }
 
-    /// Fails when an attribute was not asked for.
+    /// Checks that every given attribute was read.
     ///
     /// # Errors
-    /// [`AttrError::Unknown`] with its name.
+    /// Returns [`AttrError::Unknown`] with its name.
     pub fn finish(self) -> Result<(), AttrError> {
         self.attrs
             .into_iter()
@@ -128,7 +128,7 @@ impl AttrReader {
             .map_or(Ok(()), |(n, _)| Err(AttrError::Unknown(n)))
     }
 
-    /// The attribute of that name, if given.
+    /// Takes the attribute of that name, if given.
     pub fn take(&mut self, name: &'static str) -> Option<Attr> {
         let i = self.attrs.iter().position(|(n, _)| n == name)?;
         Some(self.attrs.remove(i).1)
@@ -145,10 +145,10 @@ impl AttrReader {
             .transpose()
     }
 
-    /// A number; one without a fraction may be written as an integer.
+    /// Reads a number; a whole number may be written as an integer.
     ///
     /// # Errors
-    /// When the attribute is not a number.
+    /// Returns an error if the attribute is not a number.
     pub fn float(&mut self, name: &'static str) -> Result<Option<f32>, AttrError> {
         self.take_typed(name, "a number", |a| match a {
             Attr::Float(x) => Some(x),
@@ -160,26 +160,26 @@ impl AttrReader {
         })
     }
 
-    /// A size.
+    /// Reads a size.
     ///
     /// # Errors
-    /// When the attribute is not a size.
+    /// Returns an error if the attribute is not a size.
     pub fn dim(&mut self, name: &'static str) -> Result<Option<Dim>, AttrError> {
         self.take_typed(name, "a size", dim)
     }
 
-    /// A constant.
+    /// Reads a constant.
     ///
     /// # Errors
-    /// When the attribute is not a non-negative integer.
+    /// Returns an error if the attribute is not a non-negative integer.
     pub fn int(&mut self, name: &'static str) -> Result<Option<u64>, AttrError> {
         self.take_typed(name, "a non-negative integer", |a| dim(a)?.as_const())
     }
 
-    /// A keyword.
+    /// Reads a keyword.
     ///
     /// # Errors
-    /// When the attribute is not a word.
+    /// Returns an error if the attribute is not a word.
     pub fn word(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
         self.take_typed(name, "a word", |a| match a {
             Attr::Word(w) => Some(w),
@@ -187,10 +187,10 @@ impl AttrReader {
         })
     }
 
-    /// Text in quotes.
+    /// Reads quoted text.
     ///
     /// # Errors
-    /// When the attribute is not text.
+    /// Returns an error if the attribute is not text.
     pub fn str(&mut self, name: &'static str) -> Result<Option<String>, AttrError> {
         self.take_typed(name, "text in quotes", |a| match a {
             Attr::Str(w) => Some(w),
@@ -198,36 +198,36 @@ impl AttrReader {
         })
     }
 
-    /// A list of sizes.
+    /// Reads a list of sizes.
     ///
     /// # Errors
-    /// When the attribute is not such a list.
+    /// Returns an error if the attribute is not such a list.
     pub fn dims(&mut self, name: &'static str) -> Result<Option<Vec<Dim>>, AttrError> {
         self.take_typed(name, "a list of sizes", |a| {
             list(a)?.into_iter().map(dim).collect()
         })
     }
 
-    /// One interval.
+    /// Reads an interval.
     ///
     /// # Errors
-    /// When the attribute is not `start:len`.
+    /// Returns an error if the attribute is not `start:len`.
     pub fn interval(&mut self, name: &'static str) -> Result<Option<Interval>, AttrError> {
         self.take_typed(name, "a range `start:len`", |a| interval(&a))
     }
 
-    /// A list of intervals.
+    /// Reads a list of intervals.
     ///
     /// # Errors
-    /// When the attribute is not such a list.
+    /// Returns an error if the attribute is not such a list.
     pub fn intervals(&mut self, name: &'static str) -> Result<Option<Vec<Interval>>, AttrError> {
         self.take_typed(name, "a list of ranges `start:len`", intervals)
     }
 
-    /// A list of lists of intervals.
+    /// Reads a list of lists of intervals.
     ///
     /// # Errors
-    /// When the attribute is not such a list.
+    /// Returns an error if the attribute is not such a list.
     pub fn interval_lists(
         &mut self,
         name: &'static str,
@@ -266,7 +266,7 @@ fn intervals(a: Attr) -> Option<Vec<Interval>> {
 /// Turns an absent attribute into an error.
 ///
 /// # Errors
-/// [`AttrError::Missing`].
+/// Returns [`AttrError::Missing`].
 pub(super) fn require<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
     value.ok_or(AttrError::Missing(name))
 }

@@ -1,6 +1,6 @@
 //! Equality and hashing of ops with floating-point attributes: by bits, so that ops can be keys.
 
-/// The bits that tell one number from another: zeros of different sign differ, and a NaN equals every NaN, as in text.
+/// Returns the bits for comparisons: zeros of different sign differ, and all NaNs are equal, as in text.
 pub(super) fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN } else { x }.to_bits()
 }

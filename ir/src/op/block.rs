@@ -1,4 +1,4 @@
-//! Inputs about blocks: runs of equally many consecutive tokens of a sequence, from its first one on.
+//! Inputs about blocks: runs of the same number of consecutive tokens of a sequence, counted from its first token.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use crate::dims::{Dim, Symbol};
@@ -8,20 +8,20 @@ use crate::types::TensorType;
 /// The fact about blocks that an input states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockPart {
-    /// 0 where a cell holds the last token of a block that a token has seen the whole of, and −∞ elsewhere,
-    /// `f32[n_kv, n_tokens]`.
+    /// Mask of cells with the last token of a block, `f32[n_kv, n_tokens]`: 0 if the token sees the whole block, −∞
+    /// otherwise.
     Seen,
-    /// 0 where a cell holds a token that a token sees of a block that it has not seen the whole of, and −∞ elsewhere,
-    /// `f32[n_kv, n_tokens]`.
+    /// Mask of the other visible cells, `f32[n_kv, n_tokens]`: 0 if the token sees the cell but not the whole block, −∞
+    /// otherwise.
     Tail,
-    /// Per cell the cell of the last token of its block, or the cell itself where no cell holds that, `i32[n_kv]`.
+    /// Per cell, the cell of the last token of its block; the cell itself if that token is not in a cell. `i32[n_kv]`.
     Last,
     /// Position of the first token of each token's block, as [`PositionsMrope`](super::InputKind::PositionsMrope),
     /// `i32[4 · n_tokens]`.
     Start,
-    /// Per token the tokens of its block before it, `i32[n_tokens]`.
+    /// Per token, the number of earlier tokens in its block, `i32[n_tokens]`.
     Place,
-    /// Per token 1 where its sequence has a block before that of the token, and 0 elsewhere, `f32[1, n_tokens]`.
+    /// Per token, 1 if its sequence has a block before the token's, 0 otherwise, `f32[1, n_tokens]`.
     Follows,
 }
 
@@ -36,7 +36,7 @@ impl BlockPart {
         BlockPart::Follows,
     ];
 
-    /// The kind of input in text.
+    /// Returns the kind of input in text.
     pub const fn name(self) -> &'static str {
         match self {
             BlockPart::Seen => "block_seen",
@@ -49,7 +49,7 @@ impl BlockPart {
     }
 }
 
-/// An input about blocks of so many tokens.
+/// An input about blocks of `tokens` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockInput {
     /// The fact that it states.
@@ -59,7 +59,7 @@ pub struct BlockInput {
 }
 
 impl BlockInput {
-    /// The type of the input in a batch of so many tokens; `None` for too many.
+    /// Returns the type of the input in a batch of `tokens` tokens; `None` on overflow.
     pub fn ty(self, tokens: &Dim) -> Option<TensorType> {
         let cells = || Dim::symbol(Symbol::NKv);
         Some(match self.part {
@@ -83,7 +83,7 @@ impl BlockInput {
         ]
     }
 
-    /// The input of that kind; `None` for a kind that is not about blocks.
+    /// Returns the input of that kind; `None` for a kind that is not about blocks.
     pub(super) fn parse(
         word: &str,
         attrs: &mut AttrReader,

@@ -1,33 +1,33 @@
-//! Categories of ops, by which passes treat ops alike.
+//! Categories of ops. Passes treat all ops of a category in the same way.
 
-/// The category of an op. Every op states one; passes ask for it where they treat several ops alike.
+/// The category of an op. Every op states one. Passes query it to treat several ops in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpCategory {
-    /// A leaf that stays in memory from batch to batch: a weight or a state.
+    /// A leaf that stays in memory between batches: a weight or a state.
     Stored,
-    /// A leaf that the caller gives with every batch.
+    /// A leaf that the caller provides with every batch.
     Input,
-    /// A leaf that every place can compute for itself.
+    /// A leaf that every place can compute locally.
     Constant,
     /// All elements of operand 0 under other sizes or another order of axes, as a view of its memory.
     Layout,
     /// Some elements of operand 0, as a view of its memory.
     Selection,
-    /// The elements of operand 0 several times over, in memory of their own.
+    /// The elements of operand 0 repeated, in new memory.
     Repetition,
-    /// All elements of the operands, in their order or between zeros, in memory of their own.
+    /// All elements of the operands, in their order or between zeros, in new memory.
     Assembly,
     /// Operand 0 with some elements replaced, in its memory.
     Update,
     /// Operand 0 at another place.
     Copy,
-    /// An exchange in which all devices of a group take part.
+    /// An exchange among all devices of a group.
     Collective(Collective),
     /// A matrix product: axis 0 of operand 0 is contracted with axis 0 of operand 1.
     Product,
-    /// Other computation that costs far more than moving its operands: it stays at the place of its layer.
+    /// Other computation that costs far more than moving its operands: it runs at the place of its layer.
     Heavy,
-    /// Other computation: it runs where its operands are, or where its result is used.
+    /// Other computation: it runs at its operands' place or its reader's.
     Light,
 }
 
@@ -90,7 +90,7 @@ impl OpCategory {
         }
     }
 
-    /// True if the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op only moves data: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(self) -> bool {
         match self {
             OpCategory::Layout
@@ -127,8 +127,8 @@ impl OpCategory {
         }
     }
 
-    /// The operand in whose memory the result lies, as a view or an update in place; `None` where the result has memory
-    /// of its own.
+    /// Returns the operand that shares its memory with the result, as a view or an update in place; `None` if the result
+    /// has memory of its own.
     pub const fn aliases(self) -> Option<usize> {
         match self {
             OpCategory::Layout | OpCategory::Selection | OpCategory::Update => Some(0),

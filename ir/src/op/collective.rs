@@ -12,10 +12,10 @@ use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
-/// The operand at the place of the result. From the host to a group the result may be mirrored, or split (each device
-/// fetches its part); from a group to the host a split value becomes whole.
+/// A copy of the operand at the place of the result. From the host to a group, the result may be mirrored or split; each
+/// device then fetches its part. From a group to the host, a split value becomes whole.
 ///
-/// Operand: `x`, any type and shape; result the same.
+/// Operand: `x`, any type and shape; the result has the same type and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Copy;
 
@@ -68,9 +68,9 @@ fn check_same_types(operands: &[&TensorType], except: Option<usize>) -> Result<(
     Ok(())
 }
 
-/// The sum over the participants, in rank order, on each of them.
+/// The sum over the participants in rank order, on each participant.
 ///
-/// Operands: one per participant, of one shape; results: one per participant, of that shape.
+/// Operands: one per participant, of the same shape; results: one per participant, of that shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce;
 
@@ -100,9 +100,10 @@ impl OpDef for AllReduce {
     size_independent!();
 }
 
-/// The participants' parts one after another along `axis`, on each of them.
+/// The participants' parts concatenated along `axis`, on each participant.
 ///
-/// Operands: one per participant, alike but along `axis`; results: one per participant, with all indices along `axis`.
+/// Operands: one per participant, of the same shape except along `axis`; results: one per participant, with all indices
+/// along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
     /// The axis.
@@ -188,7 +189,7 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
 pub struct ReduceScatter {
     /// The axis.
     pub axis: u64,
-    /// Indices per participant; empty on a group's value, where the result's sharding states them.
+    /// Indices per participant; empty for a value on a group, since the result's sharding states them.
     pub counts: Vec<u64>,
 }
 
@@ -240,18 +241,18 @@ impl OpDef for ReduceScatter {
     size_independent!();
 }
 
-/// Parts along `join` exchanged for parts along `cut`: every participant cuts its operand along `cut` by `counts`, and
-/// participant `p` gets the `p`-th piece of each, one after another along `join`.
+/// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by `counts`.
+/// Participant `p` gets the `p`-th piece of each operand and concatenates them along `join`.
 ///
-/// Operands: one per participant, alike but along `join`; results: one per participant, with all indices along `join`
-/// and `counts[p]` along `cut`.
+/// Operands: one per participant, of the same shape except along `join`; results: one per participant, with all indices
+/// along `join` and `counts[p]` along `cut`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllToAll {
     /// The axis that becomes split.
     pub cut: u64,
     /// The axis that becomes whole.
     pub join: u64,
-    /// Indices along `cut` per participant; empty on a group's value, where the result's sharding states them.
+    /// Indices along `cut` per participant; empty for a value on a group, since the result's sharding states them.
     pub counts: Vec<u64>,
 }
 

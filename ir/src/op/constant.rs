@@ -11,8 +11,8 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, rows in natural order), `f32[n, n]`: symmetric,
-/// orthogonal, and so its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Operands: none.
+/// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, rows in natural order), `f32[n, n]`. It is symmetric
+/// and orthogonal, hence its own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Operands: none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hadamard {
     /// The order, a power of two.
@@ -49,7 +49,7 @@ impl OpDef for Hadamard {
         Ok(f32_of([n(), n(), Dim::ONE, Dim::ONE]).into())
     }
 
-    /// Every device has all of it: a rotation contracts whole rows.
+    /// Requires the whole matrix on every device: a rotation contracts whole rows.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
             .role(Role::Whole, res(0))
@@ -68,7 +68,7 @@ impl OpDef for Hadamard {
 pub struct Arange {
     /// The first number.
     pub start: f32,
-    /// The difference of neighbours.
+    /// The difference between consecutive numbers.
     pub step: f32,
     /// Number of elements.
     pub n: Dim,

@@ -108,7 +108,7 @@ impl OpDef for Xielu {
         curve(operands)
     }
 
-    /// With `eps` below 0 the function of 0 is not 0.
+    /// Returns a pointwise rule that does not keep zeros: with `eps` below 0 the function of 0 is not 0.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
@@ -120,8 +120,8 @@ impl OpDef for Xielu {
     size_independent!();
 }
 
-/// One number in place of every element. Operand: `x`, any shape, whose elements are not read; result of the same type
-/// and shape.
+/// A constant for every element. Operand: `x`, any shape, whose elements are not read; the result has the same type and
+/// shape.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.

@@ -13,54 +13,54 @@ use super::work::{Extents, Work};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The facts that an op states about itself. An item without a default is a question that every new op answers.
+/// The properties that an op defines. Every op must define the items without a default.
 pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Every name under which text may spell this op.
     const NAMES: &'static [&'static str];
 
-    /// The category by which passes treat ops alike. It settles in whose memory the result lies.
+    /// The category, which decides how passes treat the op and whether the result shares an operand's memory.
     const CATEGORY: OpCategory;
 
-    /// The name that this instance prints with; one of [`Self::NAMES`].
+    /// Returns the printed name of this instance; one of [`Self::NAMES`].
     fn name(&self) -> &'static str {
         Self::NAMES[0]
     }
 
-    /// The attributes that this instance prints with.
+    /// Returns the printed attributes of this instance.
     fn attrs(&self) -> Attrs {
         Vec::new()
     }
 
-    /// The op of that name with these attributes.
+    /// Parses the op of that name with these attributes.
     ///
     /// # Errors
-    /// When an attribute is missing or of the wrong kind.
+    /// Returns an error if an attribute is missing or of the wrong kind.
     fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError>;
 
-    /// The types of the results.
+    /// Infers the types of the results.
     ///
     /// # Errors
-    /// When the operands are too few, too many or of unfit types.
+    /// Returns an error if the number or the types of the operands are wrong.
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError>;
 
-    /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+    /// Returns the sharding rule for operands and results of types that [`Self::infer`] accepts.
     fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule;
 
-    /// The axes along which query heads meet KV heads. An op whose indices meet one by one has none.
+    /// Returns the axes along which query heads are grouped by KV head. The default is for ops without such groups.
     fn head_groupings(&self) -> &'static [HeadGrouping] {
         &[]
     }
 
-    /// The arithmetic and the memory traffic on one device. An op whose data a transfer moves, or that shares memory
-    /// with an operand, has none.
+    /// Returns the arithmetic and the memory traffic on one device. The work is zero if a transfer moves the op's data or
+    /// the result shares an operand's memory.
     fn work(&self, on: &dyn Extents) -> Work;
 
-    /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
+    /// Returns the op that one device runs on its parts; `None` if attributes cannot be adapted to its part.
     fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self>;
 
-    /// The op of a graph whose tensors have other sizes.
+    /// Returns the op for tensors of other sizes.
     fn resize(&self, to: &dyn NewSizes) -> Self;
 
-    /// The op with `f` of every size among its attributes; `None` where `f` gives none.
+    /// Returns the op with `f` applied to every size among its attributes; `None` if `f` returns `None`.
     fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self>;
 }

@@ -24,7 +24,7 @@ macro_rules! kinds {
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
             const NAMES: &'static [&'static str] = &[$($text),*];
 
-            /// The op's name in text.
+            /// Returns the op's name in text.
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
             }
@@ -191,17 +191,17 @@ kinds! {
     }
 }
 
-/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` meets index `i mod n` of the
-/// `n` indices of `b`.
+/// Arithmetic on every element, with `b` repeated over `a`: index `i` of an axis of `a` uses index `i mod n` of the `n`
+/// indices of `b`.
 ///
-/// Operands: `a`, any shape; `b`, whose sizes divide those of `a`; result as `a`.
+/// Operands: `a`, any shape; `b`, whose sizes divide the sizes of `a`. The result has the shape of `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
     /// The function.
     pub kind: BinaryKind,
 }
 
-/// `axis` of operand `operand` (of the size `part`), repeated to the size of the same axis of operand 0.
+/// Repeats `axis` of operand `operand`, of size `part`, to the size of the same axis of operand 0.
 fn broadcast(rule: Rule, operand: usize, axis: usize, part: &Dim, whole: &Dim) -> Rule {
     if part == whole {
         return rule.eq(opd(0, axis), opd(operand, axis));
@@ -297,7 +297,7 @@ impl OpDef for Scale {
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         let rule = Rule::pointwise();
-        // Nothing times infinity is not nothing.
+        // Zero times infinity is NaN.
         if self.bias == 0.0 && self.scale.is_finite() {
             rule.linear(Linearity::Joint).zero()
         } else {
@@ -413,7 +413,7 @@ pub struct Glu {
 eq_by_bits!(Glu { alpha, limit; kind });
 
 impl Glu {
-    /// A gated activation without parameters.
+    /// Returns a gated activation without parameters.
     pub const fn new(kind: GluKind) -> Glu {
         Glu {
             kind,

@@ -1,25 +1,26 @@
-//! Head groups: indices of one operand that meet those of another in groups of equal size.
+//! Head groups: groups of query indices that each use one KV index.
 //!
-//! The words are those of grouped-query attention: each KV head serves a group of query heads. The same holds of the
-//! batches of a matrix product (the right operand's are the queries) and of the heads and groups of a scan.
+//! The terms come from grouped-query attention, in which each KV head serves a group of query heads. The same grouping
+//! holds for the batches of a matrix product, whose right operand has the queries, and for the heads and groups of a
+//! scan.
 
 use crate::interval::Interval;
 
-/// The axes of an op along which query heads meet KV heads: query head `i` meets KV head
-/// `i / (query heads / KV heads)`. Every axis is given as (operand, axis).
+/// The axes of an op with grouped heads: query head `i` uses KV head `i / (query heads / KV heads)`. Every axis is given
+/// as (operand, axis).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGrouping {
     /// The axis of the query heads.
     pub query: (usize, usize),
-    /// The axes of the KV heads, all split alike.
+    /// The axes of the KV heads, all with the same split.
     pub kv: &'static [(usize, usize)],
     /// Other axes that run along the query heads; an operand that the instruction lacks does not count.
     pub per_query: &'static [(usize, usize)],
-    /// Per result, its axis that runs along the query heads.
+    /// Per result, the axis of the query heads.
     pub results: &'static [usize],
 }
 
-/// A run of a device's KV heads, each of which serves equally many of its query heads.
+/// A run of a device's KV heads that each serve the same number of its query heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGroups {
     /// Local indices of the query heads.
@@ -28,10 +29,10 @@ pub struct HeadGroups {
     pub kv: Interval,
 }
 
-/// Cuts the heads of a device into as few runs of equal groups as possible, in order.
+/// Cuts the heads of a device into the minimal number of runs of equal groups, in order.
 ///
-/// `query` and `kv` are the global indices that the device holds, and `group` is the number of query heads per KV head
-/// in the whole model. `None` when a query head meets a KV head that the device does not hold.
+/// `query` and `kv` are the global indices that the device holds, and `group` is the number of query heads per KV head in
+/// the whole model. Returns `None` if a query head uses a KV head that the device does not hold.
 pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
     // The local index of a global KV head, and the number of KV heads from it on that are consecutive in both.
     let position = |global: u64| {
@@ -82,8 +83,8 @@ fn join_runs(runs: Vec<(HeadGroups, u64)>) -> Vec<HeadGroups> {
     out.into_iter().map(|(run, _)| run).collect()
 }
 
-/// Appends `count` KV heads from the local index `at` on, each with `each` query heads, from the local index `first`
-/// on. The first of these KV heads may be the one that the last run ends with, of which this is a further part.
+/// Appends `count` KV heads from local index `at`, each with `each` query heads from local index `first`. If the last run
+/// ends with the first of these KV heads, this run holds more of that head's queries.
 fn append(out: &mut Vec<(HeadGroups, u64)>, first: u64, at: u64, each: u64, count: u64) {
     let run = |first, at, each, count| {
         let query = Interval {
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(head_groups(&[], &[interval(0, 2)], 4), Some(vec![]));
     }
 
-    /// The same, index by index.
+    /// Computes the same groups index by index.
     fn walked(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
         let held: Vec<u64> = kv.iter().flat_map(|r| r.start..r.end()).collect();
         let mut met: Vec<(u64, u64)> = Vec::new();

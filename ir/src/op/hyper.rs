@@ -12,9 +12,9 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The matrix that mixes `hc` residual streams, per token, nearly doubly stochastic. The elements of `mixes` from
-/// `2·hc` on are the logits: `scale[2] · mixes + base` goes through a softmax over destinations, and `eps` is added.
-/// Then columns, and `iterations − 1` times rows and columns, are divided by their sums plus `eps`.
+/// The matrix that mixes `hc` residual streams, per token, nearly doubly stochastic. The logits are the elements of
+/// `mixes` from `2·hc` on. `scale[2] · mixes + base` goes through a softmax over destinations, and `eps` is added. Then
+/// columns are divided by their sums plus `eps`, followed by rows and columns `iterations − 1` times.
 ///
 /// Operands: `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`,
 /// destinations along axis 0.
@@ -29,11 +29,11 @@ pub struct HcComb {
 eq_by_bits!(HcComb { eps; iterations });
 
 impl HcComb {
-    /// The most iterations: far more than it takes for the matrix to settle.
+    /// The maximum number of iterations: far more than convergence needs.
     const MAX_ITERATIONS: u64 = 1024;
 }
 
-/// The number of streams whose mixes take `n` numbers.
+/// Returns the number of streams for mixes of `n` numbers.
 fn streams(n: u64) -> Option<u64> {
     let hc = (n + 1).isqrt().checked_sub(1)?;
     (hc > 0 && (2 + hc) * hc == n).then_some(hc)

@@ -39,7 +39,7 @@ impl OpDef for LightningIndexer {
         Ok(f32_of([cells, tokens, Dim::ONE, q.dims[3].clone()]).into())
     }
 
-    /// Each term of the sum over heads needs whole rows.
+    /// Requires whole rows for each term of the sum over heads.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::opaque()
             .eq(opd(0, 0), opd(1, 0))

@@ -19,8 +19,8 @@ fn no_operands(operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
     Ok(InferredTypes::Declared)
 }
 
-/// The intervals per axis that a device holds, where it does not hold the whole tensor. An axis whose size is known
-/// only at run time is whole and has none.
+/// Returns the intervals per axis that a device holds; `Some(None)` if it holds the whole tensor. An axis whose size is
+/// known only at run time is whole and has an empty list.
 fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
     let t = ctx.results[0];
     if !t.sharding.is_split() {
@@ -95,20 +95,20 @@ macro_rules! stored_op {
     };
 }
 
-/// A tensor of the model file, or the part of it that a device stores, packed. Operands: none; result: any type and
-/// shape, as declared.
+/// A tensor of the model file, or the packed part of it that a device stores. Operands: none; result: any type and shape,
+/// as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
-    /// Per axis the intervals of the tensor's indices that are stored; `None` for all of it.
+    /// Per axis, the stored intervals of the tensor's indices; `None` for the whole tensor.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
 stored_op!(Weight, "weight", tensor);
 
 impl Weight {
-    /// The indices along axis 0 of the file's tensor that its rows are, where it is a part and these are one run.
+    /// Returns the run of axis 0 of the file's tensor that a part covers; `None` for a whole tensor or several runs.
     fn run(&self) -> Option<Interval> {
         match self.parts.as_ref()?.first()?.as_slice() {
             [only] => Some(*only),
@@ -116,13 +116,13 @@ impl Weight {
         }
     }
 
-    /// The index along axis 0 of the file's tensor with which its rows begin; 0 where they are several runs.
+    /// Returns the first index along axis 0 of the file's tensor; 0 for a whole tensor or several runs.
     pub fn row_start(&self) -> u64 {
         self.run().map_or(0, |run| run.start)
     }
 
-    /// Its rows begin and end at multiples of so many elements of the file's tensor: of [granules](DType::granule) where
-    /// they are one run, else of blocks.
+    /// Returns the alignment of its rows' ends in the file's tensor, in elements. This is a [granule](DType::granule) for
+    /// a part of one run, and a block otherwise.
     pub fn row_granule(&self, dtype: DType) -> u64 {
         match self.run() {
             Some(_) => dtype.granule(),
@@ -153,7 +153,7 @@ pub struct Temperature {
 eq_by_bits!(Temperature { scale, offset; length });
 
 impl Temperature {
-    /// The factor at a position.
+    /// Returns the factor at a position.
     pub fn at(&self, position: u32) -> f32 {
         let steps = ((position as f32 + self.offset) / self.length as f32).floor();
         (1.0 + f64::from(self.scale) * (f64::from(steps) + 1.0).ln()) as f32
@@ -165,30 +165,30 @@ impl Temperature {
 pub enum InputKind {
     /// Token ids, `i32[n_tokens]`.
     Tokens,
-    /// Id of the token that comes this many (at least 1) after each token of the batch, `i32[n_tokens]`.
+    /// Id of the token `n` positions (at least 1) after each token of the batch, `i32[n_tokens]`.
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
     /// The four positions of each token, for rope with sections, `i32[4 · n_tokens]`: time for all tokens, then height,
     /// width and the fourth.
     PositionsMrope,
-    /// Cell of the KV cache in which each token is stored, `i64[n_tokens]`.
+    /// The KV-cache cell that stores each token, `i64[n_tokens]`.
     CacheRows,
-    /// The same for the cache of layers with a sliding window.
+    /// The cell of each token in the cache of sliding-window layers.
     CacheRowsSwa,
-    /// 0 where a token attends to a cell and −∞ elsewhere, `f32[n_kv, n_tokens]`.
+    /// 0 if a token attends to a cell and −∞ otherwise, `f32[n_kv, n_tokens]`.
     Mask,
-    /// The same for layers with a [`Window`](crate::Window), `f32[n_kv_swa, n_tokens]`.
+    /// The mask for layers with a [`Window`](crate::Window), `f32[n_kv_swa, n_tokens]`.
     MaskSwa,
-    /// 0 where a token and a token of the batch are of one sequence and −∞ elsewhere, `f32[n_tokens, n_tokens]`: a model
-    /// with this mask attends to later tokens too.
+    /// 0 if two tokens of the batch belong to the same sequence and −∞ otherwise, `f32[n_tokens, n_tokens]`. A model with
+    /// this mask attends to later tokens too.
     MaskBatch,
-    /// Positions in the batch of the tokens whose logits are computed, `i32[n_outputs]`.
+    /// Positions in the batch of the output tokens, `i32[n_outputs]`.
     OutputRows,
     /// Cell of the recurrent states of each sequence of the batch, `i32[n_seqs]`.
     StateCells,
-    /// Factor on the recurrent state of each sequence, `f32[1, n_seqs]`: 1 for a sequence that goes on, and 0 for one
-    /// that starts, which clears its cell.
+    /// Factor on the recurrent state of each sequence, `f32[1, n_seqs]`: 1 if the sequence continues, 0 if it starts,
+    /// which clears its cell.
     StateKept,
     /// Factor on the queries of each token, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
@@ -220,7 +220,8 @@ const TEMPERATURE: &str = "temperature";
 /// The kind of [`InputKind::NextTokens`] in text.
 const NEXT_TOKENS: &str = "next_tokens";
 
-/// A value that the caller gives with every batch. Operands: none; result: the type of its kind, or any as declared.
+/// A value that the caller provides with every batch. Operands: none; result: the type of its kind, or any type as
+/// declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
     /// The content.
@@ -313,14 +314,14 @@ impl OpDef for Input {
     size_independent!();
 }
 
-/// A value kept from batch to batch (a KV cache, a recurrent state), zero at first. Operands: none; result: any type
-/// and shape, as declared.
+/// A value kept between batches (a KV cache, a recurrent state), initially zero. Operands: none; result: any type and
+/// shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The state's name, unique in the graph (`cache_k_l0`).
     pub name: String,
-    /// Per axis the intervals of indices that are stored; `None` for all of it. An axis whose size is known only at run
-    /// time is whole and has none.
+    /// Per axis, the stored intervals of indices; `None` for the whole state. An axis whose size is known only at run
+    /// time is whole and has an empty list.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 

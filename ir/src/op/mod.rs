@@ -1,8 +1,8 @@
-//! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form side by side.
-//! An op that ggml has computes what ggml's computes; the reference interpreter states it in code.
+//! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form in one place. An op
+//! that ggml has computes the same function as in ggml; the reference interpreter defines it in code.
 //!
-//! Shapes in the docs of ops are in ggml's axis order, contiguous axis first; sizes that are left out are 1. Where the
-//! docs give no type, operands have any real type and results are f32.
+//! The docs of ops give shapes in ggml's axis order, contiguous axis first, and omit trailing sizes of 1. Unless the docs
+//! give a type, operands have any real type and results are f32.
 //!
 //! Adding an op is one struct that implements [`OpDef`] and one line in the `ops!` list of `registry.rs`.
 

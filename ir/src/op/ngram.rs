@@ -14,19 +14,20 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// Rows that the n-grams which end with a token select. The hash of `n` tokens is the exclusive or of `factors[j]` times
-/// the id of the token `j` before the last, modulo 2⁶⁴; each of its tables begins at its first row, and the hash modulo
-/// its length counts from there. Behind a token without a predecessor, or with `end` as its predecessor, all are `end`.
+/// Table rows selected by the n-grams that end with each token. The hash of `n` tokens is the exclusive or of
+/// `factors[j]` times the id of token `j` before the last, modulo 2⁶⁴. The row is the table's first row plus the hash
+/// modulo the table's length. Before a token without a predecessor, or with `end` as its predecessor, every token counts
+/// as `end`.
 ///
-/// Operand: `x: [factors − 1 + n_t, n_s]`, ids of tokens plus 1, and 0 where there is none: the last tokens before those
-/// of the batch, and these. Result: `i32[tables, n_t, n_s]`.
+/// Operand: `x: [factors − 1 + n_t, n_s]`, token ids plus 1, or 0 for a missing token. It has the last tokens before the
+/// batch, then the batch's tokens. Result: `i32[tables, n_t, n_s]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NgramRows {
     /// A factor for each token of the longest n-grams, at least two.
     pub factors: Vec<u64>,
-    /// The rows of each table: those of two tokens first, equally many for each length.
+    /// The rows of each table, bigrams first, with the same number of tables for each length.
     pub tables: Vec<Interval>,
-    /// The token that stands for those that are not there.
+    /// The token that replaces missing tokens.
     pub end: u64,
 }
 
@@ -34,7 +35,7 @@ impl NgramRows {
     /// Rows per table in small models.
     const SMALL: u64 = 2;
 
-    /// The selected rows of one token, given ids plus 1 from the token itself backwards.
+    /// Returns the selected rows of one token, given the ids plus 1 of the token and of its predecessors, latest first.
     pub fn rows<'a>(
         &'a self,
         ids: impl Iterator<Item = f64> + 'a,
@@ -60,7 +61,7 @@ impl NgramRows {
         })
     }
 
-    /// One more than the last row of all tables.
+    /// Returns the last row of all tables plus one.
     pub fn end_row(&self) -> u64 {
         self.tables.iter().map(|t| t.end()).max().unwrap_or(0)
     }

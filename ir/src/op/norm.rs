@@ -13,7 +13,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The norm by which a row is divided.
+/// The divisor of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NormKind {
     /// `x / √(mean(x²) + eps)`
@@ -117,7 +117,7 @@ impl OpDef for Norm {
     size_independent!();
 }
 
-/// The statistic of every row, an unreduced sum where axis 0 is split.
+/// The statistic of every row, an unreduced sum if axis 0 is split.
 ///
 /// Operand: `x: [n, …]`; result `[1, …]`, or `[2, …]` for a layer norm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

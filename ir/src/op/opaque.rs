@@ -1,4 +1,4 @@
-//! Ops of ggml for which the IR has no sharding rule.
+//! Ops of ggml without a sharding rule in the IR.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
@@ -10,20 +10,20 @@ use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
-/// An op of ggml without a rule: its operands and its result stay whole. Executors run it by ggml's name where they know
-/// what it means.
+/// An op of ggml without a rule: its operands and its result stay whole. Executors run it by ggml's name if they support
+/// it.
 ///
 /// Operands: any number, any type and shape; result: any type and shape, as declared. An op with a [`MemoryView`] writes
-/// through it: operand 0 is the old content of the memory, and the result the new one. The op `view` looks through it.
+/// through it: operand 0 is the old content of the memory, and the result the new one. The op `view` reads through it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// ggml's name, in lower case.
     pub name: String,
     /// The words of ggml's `op_params`.
     pub params: Vec<i32>,
-    /// Per operand its position among ggml's sources, where some of these are left out; else none.
+    /// Per operand, its position among ggml's sources; empty if the operands are exactly ggml's sources.
     pub sources: Vec<u64>,
-    /// The elements that it reads or writes of a memory.
+    /// The elements of a memory that it reads or writes.
     pub view: Option<MemoryView>,
 }
 
@@ -43,7 +43,7 @@ pub struct MemoryView {
 }
 
 impl Opaque {
-    /// An op of that name, and nothing else.
+    /// Returns an op of that name without parameters, sources or view.
     pub fn with_name(name: &str) -> Opaque {
         Opaque {
             name: name.to_owned(),
@@ -53,7 +53,8 @@ impl Opaque {
         }
     }
 
-    /// The position of an operand among ggml's sources; operands of an op that writes through a view count from the second.
+    /// Returns the position of an operand among ggml's sources. Without a list of sources, it is the position among the
+    /// operands. For an op that writes through a view, `operand` does not count operand 0, the memory.
     pub fn source(&self, operand: usize) -> usize {
         let given = self.sources.get(operand);
         given.map_or(operand, |&at| usize::try_from(at).unwrap_or(usize::MAX))
@@ -71,7 +72,7 @@ fn integer(n: i32) -> Attr {
     }
 }
 
-/// A list of 32-bit integers.
+/// Converts a list of 32-bit integers.
 fn words(attr: Attr) -> Option<Vec<i32>> {
     let Attr::List(all) = attr else {
         return None;

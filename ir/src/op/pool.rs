@@ -30,10 +30,10 @@ impl PoolKind {
     }
 }
 
-/// Windows of axes 0 and 1, each pooled to one element. Windows reach up to `pad` elements beyond both ends.
+/// Windows of axes 0 and 1, each pooled to one element. Windows extend up to `pad` elements beyond both ends.
 ///
-/// Operand: `x: [w, h, channels, n]`; result `[(w + 2 pad[0] − window[0]) / stride[0] + 1, …, channels, n]`, axis 1
-/// alike.
+/// Operand: `x: [w, h, channels, n]`; result `[(w + 2 pad[0] − window[0]) / stride[0] + 1, …, channels, n]`; axis 1 has
+/// the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
     /// The function.

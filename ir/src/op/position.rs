@@ -72,7 +72,7 @@ impl Side {
 }
 
 /// The matrix of axes 0 and 1 with one side of a diagonal kept and the rest replaced by `fill`. The diagonal holds the
-/// elements whose index along axis 0 is `offset` more than that along axis 1.
+/// elements whose index along axis 0 is `offset` more than their index along axis 1.
 ///
 /// Operand: `x: [n, m, …]`; result of the same shape.
 #[derive(Clone, Debug)]

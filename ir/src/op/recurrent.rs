@@ -15,7 +15,7 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// The work of a scan: the state, result 1, is read and written once, and updated by every token.
+/// Returns the work of a scan: the state, result 1, is read and written once, and updated by every token.
 fn scan_work(on: &dyn Extents) -> Work {
     let state = on.elements(Slot::Result(1));
     let tokens = on.size(Slot::Result(0), 2).unwrap_or(1) as f64;
@@ -27,7 +27,7 @@ fn scan_work(on: &dyn Extents) -> Work {
 
 /// A convolution along time, per channel: `out[c, t, s] = Σₖ taps[k, c] · x[t + k, c, s]`.
 ///
-/// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps of the tokens before, then those of the batch) and
+/// Operands: `x: [d_conv − 1 + n_t, channels, n_s]` (the last steps before the batch, then the batch's tokens) and
 /// `taps: [d_conv, channels]`; result `[channels, n_t, n_s]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmConv;
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Every operand in turn with one axis of another size.
+    /// Returns every operand in turn with the size of one axis changed.
     fn misfits(operands: &[TensorType]) -> impl Iterator<Item = (usize, usize, Vec<TensorType>)> {
         let all = operands.to_vec();
         (0..operands.len())

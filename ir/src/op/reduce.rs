@@ -62,7 +62,7 @@ impl OpDef for Sum {
 
 /// The sum of every row divided by `n`.
 ///
-/// Operand: `x: [row, …]`, where a device may hold part of a row; result `[1, …]`.
+/// Operand: `x: [row, …]`; a device may hold part of a row. Result: `[1, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mean {
     /// Elements of a whole row.
@@ -199,7 +199,7 @@ impl OpDef for TopMask {
     size_independent!();
 }
 
-/// The rule of an op that reads whole rows and gives indices into them.
+/// Returns the rule of an op that reads whole rows and returns indices into them.
 fn whole_rows() -> Rule {
     Rule::opaque()
         .same(0, &[1, 2, 3])

@@ -29,10 +29,10 @@ macro_rules! ops {
             /// Every op name.
             pub const NAMES: &'static [&'static [&'static str]] = &[$(<$variant as OpDef>::NAMES),*];
 
-            /// The op of that name with these attributes; `None` for an unknown name.
+            /// Parses the op of that name with these attributes; `None` for an unknown name.
             ///
             /// # Errors
-            /// When an attribute is missing, unknown or of the wrong kind.
+            /// Returns an error if an attribute is missing, unknown or of the wrong kind.
             pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
                 $(if <$variant as OpDef>::NAMES.contains(&name) {
                     return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
@@ -43,56 +43,56 @@ macro_rules! ops {
                 None
             }
 
-            /// The name that this op prints with.
+            /// Returns the printed name of this op.
             pub fn name(&self) -> &'static str {
                 match self { $(Op::$variant(op) => op.name(),)* }
             }
 
-            /// The attributes that this op prints with.
+            /// Returns the printed attributes of this op.
             pub fn attrs(&self) -> Attrs {
                 match self { $(Op::$variant(op) => op.attrs(),)* }
             }
 
-            /// The types of the results.
+            /// Infers the types of the results.
             ///
             /// # Errors
-            /// When the operands are too few, too many or of unfit types.
+            /// Returns an error if the number or the types of the operands are wrong.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }
 
-            /// The sharding rule for operands and results of these types (those that [`Self::infer`] accepts).
+            /// Returns the sharding rule for operands and results of types that [`Self::infer`] accepts.
             pub fn rule(&self, operands: &[&TensorType], results: &[&TensorType]) -> Rule {
                 match self { $(Op::$variant(op) => op.rule(operands, results),)* }
             }
 
-            /// The axes along which query heads meet KV heads.
+            /// Returns the axes along which query heads are grouped by KV head.
             pub fn head_groupings(&self) -> &'static [HeadGrouping] {
                 match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
 
-            /// The category by which passes treat ops alike.
+            /// Returns the category; passes use it to treat several ops in the same way.
             pub const fn category(&self) -> OpCategory {
                 match self { $(Op::$variant(_) => <$variant as OpDef>::CATEGORY,)* }
             }
 
-            /// The arithmetic and the memory traffic on one device.
+            /// Returns the arithmetic and the memory traffic on one device.
             pub fn work(&self, on: &dyn Extents) -> Work {
                 match self { $(Op::$variant(op) => op.work(on),)* }
             }
 
-            /// The op that one device runs on its parts; `None` when attributes cannot be re-based for its part.
+            /// Returns the op that one device runs on its parts; `None` if attributes cannot be adapted to its part.
             pub fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Op> {
                 match self { $(Op::$variant(op) => op.localise(ctx).map(Op::$variant),)* }
             }
 
-            /// The op of a graph whose tensors have other sizes.
+            /// Returns the op for tensors of other sizes.
             #[must_use]
             pub fn resize(&self, to: &dyn NewSizes) -> Op {
                 match self { $(Op::$variant(op) => op.resize(to).into(),)* }
             }
 
-            /// The op with `f` applied to every size among its attributes; `None` where `f` returns `None`.
+            /// Returns the op with `f` applied to every size among its attributes; `None` if `f` returns `None`.
             pub fn map_dims(&self, f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Op> {
                 match self { $(Op::$variant(op) => op.map_dims(f).map(Op::$variant),)* }
             }
@@ -189,7 +189,7 @@ impl Op {
         self.category().is_transfer()
     }
 
-    /// True if all devices of a group take part in the op together.
+    /// True if the op involves all devices of a group.
     pub const fn is_collective(&self) -> bool {
         matches!(self.category(), OpCategory::Collective(_))
     }
@@ -214,17 +214,17 @@ impl Op {
         matches!(self.category(), OpCategory::Product)
     }
 
-    /// True if the op computes nothing: its result holds elements of the operands, each at most once, and zeros.
+    /// True if the op only moves data: its result holds elements of the operands, each at most once, and zeros.
     pub const fn is_movement(&self) -> bool {
         self.category().is_movement()
     }
 
-    /// The operand in whose memory the result lies, as a view or an update in place.
+    /// Returns the operand that shares its memory with the result, as a view or an update in place.
     pub const fn aliases(&self) -> Option<usize> {
         self.category().aliases()
     }
 
-    /// The intervals per axis that a stored leaf holds of the whole; `None` for all of it, and for other ops.
+    /// Returns the intervals per axis that a stored leaf holds; `None` if it holds the whole tensor, and for other ops.
     pub fn parts(&self) -> Option<&[Vec<Interval>]> {
         match self {
             Op::Weight(w) => w.parts.as_deref(),
@@ -233,7 +233,7 @@ impl Op {
         }
     }
 
-    /// Rows of the op's result, whose elements have that type, begin and end at multiples of so many elements.
+    /// Returns the alignment, in elements, of the bounds of the result's rows if its elements have type `dtype`.
     pub fn row_granule(&self, dtype: DType) -> u64 {
         match self {
             Op::Weight(w) => w.row_granule(dtype),
@@ -241,7 +241,7 @@ impl Op {
         }
     }
 
-    /// The op without the name of the tensor that it reads.
+    /// Returns the op without the name of the tensor that it reads.
     #[must_use]
     pub fn without_tensor_name(&self) -> Op {
         match self {

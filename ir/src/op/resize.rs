@@ -6,18 +6,18 @@ use crate::types::{RANK, TensorType};
 
 /// The sizes that the tensors of one instruction get.
 pub trait NewSizes {
-    /// The type that a tensor has so far.
+    /// Returns the type of a tensor before the change.
     fn old(&self, slot: Slot) -> &TensorType;
 
-    /// The sizes that a tensor gets.
+    /// Returns the new sizes of a tensor.
     fn dims(&self, slot: Slot) -> [Dim; RANK];
 
-    /// The index along `axis` of an operand at which the `len` indices begin that begin at `start` so far.
+    /// Returns the new start, along `axis` of an operand, of the `len` indices that start at `start` now.
     fn start(&self, operand: usize, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 
-/// Implements `localise`, `resized` and `map_dims` of [`OpDef`](super::OpDef) for an op whose attributes say nothing of
-/// sizes or of indices along an axis that may be split: it is the same on a device's part and at all sizes.
+/// Implements `localise`, `resize` and `map_dims` of [`OpDef`](super::OpDef) for a size-independent op. Its attributes
+/// contain neither sizes nor indices along an axis that may be split, so they hold for every part and size.
 macro_rules! size_independent {
     () => {
         fn localise(&self, _: &$crate::op::LocalCtx<'_>) -> Option<Self> {

@@ -26,7 +26,7 @@ pub enum RopeMode {
         /// Pairs per position; the sections repeat.
         sections: [u64; 4],
     },
-    /// As [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
+    /// Pairing as in [`RopeMode::Mrope`], but the first three positions alternate pair by pair, each up to its section.
     Imrope {
         /// Pairs per position; the sections repeat.
         sections: [u64; 4],
@@ -43,7 +43,7 @@ impl RopeMode {
         }
     }
 
-    /// The pairs per position, where tokens have four positions.
+    /// Returns the pairs per position, if tokens have four positions.
     pub const fn sections(self) -> Option<[u64; 4]> {
         match self {
             RopeMode::Norm | RopeMode::Neox => None,
@@ -51,7 +51,7 @@ impl RopeMode {
         }
     }
 
-    /// Number of positions per token.
+    /// Returns the number of positions per token.
     pub const fn positions(self) -> u64 {
         match self.sections() {
             None => 1,
@@ -91,15 +91,16 @@ fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
         })
 }
 
-/// Rotates the first `n_dims` elements of every row by angles that grow with the position; YaRN as ggml has it.
-/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]` (with sections `[4 · n_tokens]`: those of time of all
-/// tokens, then those of height, and so on), and optionally `factors: [n_dims / 2]`, by which the frequencies are
-/// divided; result as `x`.
+/// Rotates the first `n_dims` elements of every row by angles that grow with the position; YaRN follows ggml.
+///
+/// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, the divisors of
+/// the frequencies. With sections, `positions: [4 · n_tokens]` has the time of all tokens, then their height, and then
+/// the rest. The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct Rope {
     /// Pairing.
     pub mode: RopeMode,
-    /// Elements rotated; the rest of the row passes.
+    /// Elements rotated; the rest of the row is copied.
     pub n_dims: u64,
     /// Context length of training, for YaRN's ramp.
     pub n_ctx_orig: u64,
@@ -118,7 +119,8 @@ pub struct Rope {
 }
 
 impl Rope {
-    /// The rotation of so many elements by ggml's defaults: base 10,000, no scaling, trained with 4096 tokens.
+    /// Returns a rotation of `n_dims` elements with ggml's defaults: base 10,000, without scaling, trained with 4096
+    /// tokens.
     pub const fn with_defaults(mode: RopeMode, n_dims: u64) -> Rope {
         Rope {
             mode,

@@ -92,10 +92,11 @@ impl OpDef for GetRows {
     }
 }
 
-/// `dst` with slices along `axis` replaced, in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
+/// `dst` with slices along `axis` replaced in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
 ///
-/// Operands: `dst`, any shape; `rows`, the same but with `n` indices along `axis`; `index: [n]`, or along axis 1
-/// `index: [n, p, q]` with entries for each batch of `dst: [_, _, p, q]`, where `p` or `q` may be 1; result as `dst`.
+/// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1, `index`
+/// may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result has the shape
+/// of `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis along which slices are replaced.
@@ -178,7 +179,7 @@ impl OpDef for SetRows {
 /// Operands: `dst`, any shape; `src`, the same but shorter along `axis`; result as `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetSlice {
-    /// The axis along which the slice lies.
+    /// The axis of the slice.
     pub axis: u64,
     /// Its first index.
     pub start: Dim,
@@ -218,7 +219,7 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// The slice is a segment of the axis; the axis is whole where a size is known only at run time.
+    /// Relates the slice to a segment of the axis; the axis is whole if a size is known only at run time.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

@@ -1,5 +1,5 @@
-//! The language of sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the
-//! op's linearity, which settles how an unreduced sum passes.
+//! The language of sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the op's
+//! linearity. The linearity determines how an unreduced sum passes.
 
 use crate::dims::Dim;
 
@@ -28,17 +28,17 @@ pub enum Expr {
     Slice(Box<Expr>, Dim, Dim),
 }
 
-/// The tree of an operand's axis.
+/// Returns the tree of an operand's axis.
 pub const fn opd(operand: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Operand(operand), axis)
 }
 
-/// The tree of an axis of the first result.
+/// Returns the tree of an axis of the first result.
 pub const fn res(axis: usize) -> Expr {
     Expr::Axis(Slot::Result(0), axis)
 }
 
-/// The tree of a result's axis.
+/// Returns the tree of a result's axis.
 pub const fn res_of(result: usize, axis: usize) -> Expr {
     Expr::Axis(Slot::Result(result), axis)
 }
@@ -61,12 +61,13 @@ pub enum Role {
     Expert,
 }
 
-/// The way in which an unreduced sum among the operands passes through an op.
+/// The effect of an op on an unreduced sum among its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Linearity {
-    /// It does not pass: the sum is reduced first.
+    /// The op requires reduced operands.
     Opaque,
-    /// The op is linear in all operands taken together (views, concatenation): all are unreduced, or none is.
+    /// The op is linear in all operands taken together (views, concatenation): either all are unreduced, or all are
+    /// reduced.
     Joint,
     /// The result is the sum or difference of the operands: a whole operand counts on one device only.
     Additive,
@@ -83,14 +84,14 @@ pub struct Rule {
     pub equations: Vec<(Expr, Expr)>,
     /// Roles of factors.
     pub roles: Vec<(Role, Expr)>,
-    /// The way in which an unreduced sum passes.
+    /// The effect on an unreduced sum.
     pub linearity: Linearity,
-    /// True if zero rows of the operands give zero rows of the result, so that owner-masked rows stay owner-masked.
+    /// True if zero rows of the operands become zero rows of the result. Owner-masked rows then stay owner-masked.
     pub keeps_zero: bool,
 }
 
 impl Rule {
-    /// A rule without equations: no axes are related, and no unreduced sum passes.
+    /// Returns a rule without equations: no axes are related, and no unreduced sum passes.
     pub const fn opaque() -> Rule {
         Rule {
             equations: Vec::new(),
@@ -100,12 +101,12 @@ impl Rule {
         }
     }
 
-    /// A rule by which the first result has the axes of operand 0.
+    /// Returns a rule that gives the first result the axes of operand 0.
     pub fn pointwise() -> Rule {
         Rule::opaque().same(0, &[0, 1, 2, 3])
     }
 
-    /// Adds: these axes of `operand` are those of the first result.
+    /// Equates these axes of `operand` with the same axes of the first result.
     #[must_use]
     pub fn same(mut self, operand: usize, axes: &[usize]) -> Rule {
         self.equations

@@ -42,7 +42,7 @@ fn map_all(dims: &[Dim; RANK], f: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option
 
 /// The same elements in the same order under other sizes, a view.
 ///
-/// Operand: `x`, any type and shape; result `dims`, of as many elements and the same type.
+/// Operand: `x`, any type and shape; result `dims`, with the same number of elements and the same type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reshape {
     /// The new sizes.
@@ -216,8 +216,8 @@ impl OpDef for Slice {
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let rule = Rule::opaque().linear(Linearity::Joint);
-        // Where the size is known only at run time (the last steps of a convolution's input), so are the boundaries
-        // between factors: such an axis is not split.
+        // If the size is known only at run time (the last steps of a convolution's input), then the factor boundaries are
+        // unknown too. Such an axis is not split.
         let inside = operands[0].dims[axis].as_const().is_none() && !self.start.is_zero();
         let mut rule = if inside {
             rule.role(Role::Whole, opd(0, axis))
@@ -266,9 +266,9 @@ impl OpDef for Slice {
     }
 }
 
-/// The operands one after another along `axis`.
+/// The operands concatenated along `axis`.
 ///
-/// Operands: one or more of one type, alike but along `axis`; result as they are, with all their indices along `axis`.
+/// Operands: one or more of one type and, except along `axis`, one shape. The result has all their indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concat {
     /// The axis.

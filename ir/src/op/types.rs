@@ -56,17 +56,17 @@ pub enum TypeError {
     /// A size does not fit 64 bits.
     #[error("the number of elements overflows")]
     Overflow,
-    /// A parameter for which the op is not defined.
+    /// A parameter outside the op's domain.
     #[error("`{name}` must be {expected}")]
     Parameter {
         /// The parameter.
         name: &'static str,
-        /// The values that the op takes.
+        /// The valid values.
         expected: &'static str,
     },
 }
 
-/// Fails unless a parameter is one that the op takes.
+/// Checks that a parameter has a valid value.
 pub(super) fn parameter(
     name: &'static str,
     expected: &'static str,
@@ -79,7 +79,7 @@ pub(super) fn parameter(
     }
 }
 
-/// Fails unless these parameters are finite.
+/// Checks that these parameters are finite.
 pub(super) fn check_finite<const N: usize>(
     parameters: [(&'static str, f32); N],
 ) -> Result<(), TypeError> {
@@ -88,7 +88,7 @@ pub(super) fn check_finite<const N: usize>(
         .try_for_each(|(name, x)| parameter(name, "a finite number", x.is_finite()))
 }
 
-/// Fails unless `end` indices are within an axis, whatever the batch.
+/// Checks that `end` indices are within an axis for every batch.
 pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<(), TypeError> {
     if end.at_most(size) {
         Ok(())
@@ -101,7 +101,7 @@ pub(super) fn check_within(what: &'static str, end: &Dim, size: &Dim) -> Result<
     }
 }
 
-/// `operands` as an array, when there are `N`.
+/// Returns `operands` as an array if there are `N`.
 pub(super) fn expect_operands<'a, 'b, const N: usize>(
     operands: &'a [&'b TensorType],
     expected: &'static str,
@@ -112,7 +112,7 @@ pub(super) fn expect_operands<'a, 'b, const N: usize>(
     })
 }
 
-/// Fails unless the sizes are equal.
+/// Checks that the sizes are equal.
 pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result<(), TypeError> {
     if left == right {
         Ok(())
@@ -125,7 +125,7 @@ pub(super) fn check_equal(what: &'static str, left: &Dim, right: &Dim) -> Result
     }
 }
 
-/// `whole / part`, which must be exact.
+/// Returns `whole / part`, which must be exact.
 pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim, TypeError> {
     if whole == part {
         return Ok(Dim::ONE);
@@ -137,7 +137,7 @@ pub(super) fn divides(what: &'static str, part: &Dim, whole: &Dim) -> Result<Dim
     })
 }
 
-/// Fails unless the elements are numbers that arithmetic accepts.
+/// Checks that the elements are real numbers.
 pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Err(TypeError::Elements {
@@ -149,7 +149,7 @@ pub(super) fn check_real(what: &'static str, t: &TensorType) -> Result<(), TypeE
     Ok(())
 }
 
-/// Fails unless the elements are integers.
+/// Checks that the elements are integers.
 pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), TypeError> {
     if t.dtype.is_integer() {
         return Ok(());
@@ -161,7 +161,7 @@ pub(super) fn check_integer(what: &'static str, t: &TensorType) -> Result<(), Ty
     })
 }
 
-/// Fails when a tensor has more than `rank` axes.
+/// Checks that a tensor has at most `rank` axes.
 pub(super) fn rank_at_most(
     rank: usize,
     what: &'static str,
@@ -172,10 +172,10 @@ pub(super) fn rank_at_most(
         .try_for_each(|d| check_equal(what, d, &Dim::ONE))
 }
 
-/// The axis that an attribute names.
+/// Converts an attribute to an axis index.
 ///
 /// # Errors
-/// When it is beyond the last axis.
+/// Returns an error if it is beyond the last axis.
 pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()
@@ -183,7 +183,7 @@ pub fn axis_index(n: u64) -> Result<usize, TypeError> {
         .ok_or(TypeError::Axis(n))
 }
 
-/// The f32 type of these sizes.
+/// Returns the f32 type of these sizes.
 pub(super) fn f32_of(dims: [Dim; 4]) -> TensorType {
     TensorType {
         dtype: DType::F32,

@@ -13,7 +13,7 @@ pub struct OperandState {
     pub split: bool,
 }
 
-/// The roles of the op that meet a split factor.
+/// The roles of the op's split factors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActiveRoles {
     /// A contracted factor is split.
@@ -26,10 +26,10 @@ pub struct ActiveRoles {
     pub expert: Option<Class>,
 }
 
-/// The state of the result.
+/// Returns the state of the result.
 ///
 /// # Errors
-/// The positions of the operands that must be reduced first.
+/// Returns the positions of the operands that must be reduced first.
 pub fn unreduced_result(
     rule: &Rule,
     operands: &[OperandState],
@@ -40,7 +40,7 @@ pub fn unreduced_result(
         .collect();
     let any_split = operands.iter().any(|o| o.split);
     if let Some(e) = active.expert {
-        // Rows of foreign experts are not computed: they must be zero already or come from a whole value.
+        // Rows of other devices' experts are not computed: they must be zero already or come from a whole value.
         let data = &operands[..operands.len() - 1];
         let fits = |p: Unreduced| p == Unreduced::None || p == Unreduced::OwnerMasked(e);
         let bad: Vec<usize> = waiting
@@ -48,7 +48,8 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds the rows of its own experts, to an unreduced sum or to a whole value that counts once.
+        // Each device adds the rows of its own experts: to an unreduced sum, or to a whole value that counts on one
+        // device only.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),

@@ -13,13 +13,13 @@ pub struct Work {
 }
 
 impl Work {
-    /// No work: the op moves nothing and computes nothing, or its time is counted as a transfer.
+    /// Zero work: the op is free, or its time is counted as a transfer.
     pub const NONE: Work = Work {
         flops: 0.0,
         bytes: 0.0,
     };
 
-    /// One operation per element of the first result, each read and written once in f32.
+    /// Returns the work of one operation per element of the first result, each element read and written once in f32.
     pub fn per_element(on: &dyn Extents) -> Work {
         let out = on.elements(Slot::Result(0));
         Work {
@@ -31,23 +31,23 @@ impl Work {
 
 /// The extents of an instruction's operands and results on one device, for one batch.
 pub trait Extents {
-    /// The element type.
+    /// Returns the element type.
     fn dtype(&self, slot: Slot) -> DType;
 
-    /// Indices along an axis over all devices; `None` where the batch does not settle the size.
+    /// Returns the indices along an axis over all devices; `None` if the batch does not determine the size.
     fn size(&self, slot: Slot, axis: usize) -> Option<u64>;
 
-    /// Elements on this device.
+    /// Returns the number of elements on this device.
     fn elements(&self, slot: Slot) -> f64;
 
-    /// Elements over all devices.
+    /// Returns the number of elements over all devices.
     fn total_elements(&self, slot: Slot) -> f64;
 
-    /// Bytes that this device stores of an operand that is a weight.
+    /// Returns the bytes of a weight operand that this device stores.
     fn stored_bytes(&self, operand: usize) -> f64;
 
-    /// The expected load of the busiest device when so many draws fall on experts, and the experts of this device,
-    /// where the experts along axis 2 of operand 0 are split.
+    /// Returns the expected load of the busiest device for `draws` draws of experts, and the experts of this device.
+    /// Returns `None` unless the experts, along axis 2 of operand 0, are split.
     fn expert_load(&self, draws: f64) -> Option<ExpertShare>;
 }
 

@@ -4,7 +4,7 @@ use super::storage_format::StorageFormat;
 use crate::entity::Arena;
 use crate::place::Place;
 
-/// Every buffer begins at a multiple of so many bytes, those of the widest element that every device loads at once.
+/// The alignment of every buffer in bytes: the widest element that every device loads at once.
 pub const ALIGNMENT: u64 = 16;
 
 /// The content of an arena.
@@ -12,7 +12,7 @@ pub const ALIGNMENT: u64 = 16;
 pub enum ArenaKind {
     /// Weights: written when the program is loaded.
     Weights,
-    /// KV caches and recurrent states: they last from batch to batch.
+    /// KV caches and recurrent states, which persist between batches.
     States,
     /// Inputs, intermediate values and outputs of a batch.
     Work,
@@ -22,7 +22,7 @@ impl ArenaKind {
     /// Every kind.
     pub const ALL: [ArenaKind; 3] = [ArenaKind::Weights, ArenaKind::States, ArenaKind::Work];
 
-    /// The word of the text form.
+    /// Returns the word of the text form.
     pub const fn name(self) -> &'static str {
         match self {
             ArenaKind::Weights => "weights",
@@ -53,7 +53,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The byte behind the last.
+    /// Returns the offset after the last byte.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
@@ -69,14 +69,14 @@ impl Extent {
 pub struct BufferData {
     /// The arena.
     pub arena: Arena,
-    /// How it is stored; [`StorageFormat::FILE`] for all but weights.
+    /// The storage format; [`StorageFormat::FILE`] except for weights.
     pub format: StorageFormat,
-    /// Where it lies: for work, one range per shape of batches; otherwise one.
+    /// Its byte ranges: one per batch shape for work arenas, otherwise one.
     pub extents: Vec<Extent>,
 }
 
 impl BufferData {
-    /// Where it lies for batches of a shape.
+    /// Returns its byte range for batches of a shape.
     pub fn extent(&self, shape: usize) -> Extent {
         let of = self.extents.get(shape).or(self.extents.first());
         of.copied().unwrap_or(Extent {

@@ -2,7 +2,7 @@
 
 use crate::dims::{Bindings, Symbol};
 
-/// The batches that run at one set of addresses: those of at most these sizes.
+/// The batches that share one set of addresses: batches up to these sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchShape {
     /// The largest value of each symbol. `n_ctx`, `n_ctx_swa` and `n_seq_max` are the same in all shapes of a program.

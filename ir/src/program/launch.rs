@@ -6,13 +6,13 @@ use crate::place::Place;
 /// The work of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The instructions that it covers, in program order: what they compute is its meaning. The first may be a collective: then every
-    /// participant runs the launch, with what follows at its place, and none goes on before all have.
+    /// The instructions that it covers, in program order; the launch computes them. The first may be a collective. Then
+    /// every participant runs the launch with the instructions at its place, and each waits for all participants.
     Compute(Vec<Inst>),
-    /// A copy: the place reads the memory of the operand's place. Or a collective: every participant runs the launch, none
-    /// goes on before all have.
+    /// A copy, which reads the memory of the operand's place; or a collective. Every participant of a collective runs the
+    /// launch and waits for all participants.
     Transfer(Inst),
-    /// The new content of a state, which lies elsewhere, is written to the state's memory: the output of that number.
+    /// A copy of a state's new content from another buffer to the state's memory. The number selects the output.
     Store(usize),
 }
 
@@ -21,14 +21,14 @@ pub enum Work {
 pub struct LaunchData {
     /// The kernel's name.
     pub kernel: String,
-    /// The places whose queues it stands in: one, or the participants of a collective in their order.
+    /// The places whose queues contain it: one, or the participants of a collective in their order.
     pub places: Vec<Place>,
     /// Its work.
     pub work: Work,
 }
 
 impl LaunchData {
-    /// The instructions that it covers.
+    /// Returns the instructions that it covers.
     pub fn covered_insts(&self) -> &[Inst] {
         match &self.work {
             Work::Compute(insts) => insts,

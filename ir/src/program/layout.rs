@@ -1,4 +1,4 @@
-//! Layouts: where in a buffer the elements of a value lie.
+//! Layouts: the positions of a value's elements in a buffer.
 
 use crate::dims::{Bindings, Dim};
 use crate::dtype::DType;
@@ -6,17 +6,17 @@ use crate::entity::Buffer;
 use crate::op::{Op, axis_index};
 use crate::types::{RANK, TensorType};
 
-/// Where a value lies.
+/// The buffer and the layout of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The buffer.
     pub buffer: Buffer,
-    /// Its place in the buffer.
+    /// The positions of its elements in the buffer.
     pub layout: Layout,
 }
 
-/// Where in a buffer the elements of a value lie: element `i` at `offset + Σ i[axis]·strides[axis]`, where the index of axis
-/// 0 counts blocks.
+/// The positions of a value's elements in a buffer. Element `i` is at `offset + Σ i[axis]·strides[axis]`; the index of
+/// axis 0 counts blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes from the start of the buffer to the first element.
@@ -37,8 +37,9 @@ pub struct BatchLayout {
 }
 
 impl Layout {
-    /// The layout of a value that fills a buffer: axis 0 contiguous, rows one after another. `None` on overflow, and where
-    /// rows are not whole blocks. A row of constant length that ends inside a block has all of that block.
+    /// Returns the layout of a value that fills a buffer: axis 0 contiguous, rows one after another. Returns `None` on
+    /// overflow or if rows are not whole blocks. A row of constant length that ends inside a block includes the whole
+    /// block.
     pub fn dense(ty: &TensorType) -> Option<Layout> {
         let block = Dim::constant(ty.dtype.block_bytes());
         let count = match ty.dims[0].as_const() {
@@ -56,8 +57,8 @@ impl Layout {
         })
     }
 
-    /// The layout of `op`'s result as a view of an operand of that type and layout; `None` where it is no view, or where
-    /// the elements do not lie at regular distances.
+    /// Returns the layout of `op`'s result as a view of an operand of that type and layout. Returns `None` if the op is
+    /// not a view or the elements are not evenly spaced.
     pub fn view(&self, op: &Op, operand: &TensorType, result: &TensorType) -> Option<Layout> {
         match op {
             Op::Permute(op) => {
@@ -91,7 +92,7 @@ impl Layout {
         }
     }
 
-    /// The strides under other sizes.
+    /// Returns the strides after a change of sizes.
     fn reshape_strides(&self, operand: &TensorType, result: &TensorType) -> Option<[Dim; RANK]> {
         let mut runs = self.contiguous_runs(operand)?.into_iter();
         let mut strides = [const { Dim::ZERO }; RANK];
@@ -121,7 +122,7 @@ impl Layout {
         if run.is_some() || runs.next().is_some() {
             return None;
         }
-        // Strides of axes of one index are those of a dense tensor, so that equal layouts are equal.
+        // Axes of one index get the strides of a dense tensor, so that equal layouts compare equal.
         for axis in 1..RANK {
             if result.dims[axis].is_one() {
                 let below = match axis {
@@ -134,7 +135,7 @@ impl Layout {
         Some(strides)
     }
 
-    /// The axes of a value, those that follow one another without gaps joined. Axis 0 begins the first.
+    /// Returns the axes of a value with contiguous axes joined. Axis 0 begins the first run.
     fn contiguous_runs(&self, ty: &TensorType) -> Option<Vec<Run>> {
         let mut out: Vec<Run> = Vec::new();
         for (axis, size) in ty.dims.iter().enumerate() {
@@ -157,8 +158,8 @@ impl Layout {
         Some(out)
     }
 
-    /// The bytes from the start of the buffer to the end of the last element, for the largest batch of a shape; 0 where there
-    /// is no element, `None` on overflow.
+    /// Returns the bytes from the start of the buffer to the end of the last element, for the largest batch of a shape.
+    /// Returns 0 for an empty value, and `None` on overflow.
     pub fn span_bytes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);
@@ -169,7 +170,7 @@ impl Layout {
         }
     }
 
-    /// A bound on the reach, with the largest size and the largest stride of every axis.
+    /// Returns a bound on the span, from the largest size and the largest stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;
@@ -186,8 +187,8 @@ impl Layout {
         Some(end)
     }
 
-    /// A bound on the reach as one polynomial, in which axes that depend on one another are bounded together: `n_seqs` times
-    /// `n_seq_tokens` is at most `n_tokens`, whatever each may be.
+    /// Returns a bound on the span as one polynomial, which bounds dependent axes together: `n_seqs` times `n_seq_tokens`
+    /// is at most `n_tokens`.
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
@@ -205,7 +206,7 @@ impl Layout {
         end.upper_bound(most)
     }
 
-    /// The layout for one batch; `None` where a size has no value.
+    /// Returns the layout for one batch; `None` if a size cannot be evaluated.
     pub fn locate(&self, ty: &TensorType, sizes: &Bindings) -> Option<BatchLayout> {
         let mut out = BatchLayout {
             offset: self.offset.eval(sizes)?,
@@ -232,17 +233,17 @@ struct Run {
     size: Dim,
     /// Bytes between neighbours, or between blocks.
     step: Dim,
-    /// The elements that axes of the result have taken up so far.
+    /// The elements that axes of the result have used so far.
     taken: Dim,
 }
 
 impl Run {
-    /// Bytes from one index of the next axis of a result to the next.
+    /// Returns the bytes between consecutive indices of the result's next axis.
     fn stride(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.taken, dtype)
     }
 
-    /// Bytes from its first element to the one behind its last.
+    /// Returns the bytes from its first element to the end of its last.
     fn end_offset(&self, dtype: DType) -> Option<Dim> {
         self.bytes(&self.size, dtype)
     }
@@ -255,7 +256,7 @@ impl Run {
     }
 }
 
-/// The number of blocks of so many elements; `None` where they are not whole blocks.
+/// Returns the number of blocks in `elements`; `None` if the elements are not whole blocks.
 fn blocks(elements: &Dim, dtype: DType) -> Option<Dim> {
     elements.checked_div(&Dim::constant(dtype.block_len()))
 }

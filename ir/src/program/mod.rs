@@ -1,17 +1,17 @@
 //! Programs that run: a proved graph with an address for every value, and the order of all work.
 //!
-//! A [`Program`] keeps the graph that was proved. What it adds decides nothing about *what* is computed:
+//! A [`Program`] keeps the proved graph. Its additions do not change the computed results:
 //!
 //! - *arenas*: the memory of each place, one for weights, one for states and one for the work of a batch;
 //! - *buffers*: ranges of arenas, for each [shape](BatchShape) of batches;
-//! - *homes*: the buffer in which a value lies, and its [layout](Layout) there. A view has the home of what it views;
-//! - *launches*: a kernel and the instructions that it covers; the meaning of a launch is the covered subgraph;
-//! - *phases*: per place a queue of launches and waits. What needs tokens that come after those of the batch is a later phase.
+//! - *homes*: the buffer of a value, and its [layout](Layout) in the buffer. A view shares the buffer of its operand;
+//! - *launches*: a kernel and the instructions that it covers; the launch computes the covered subgraph;
+//! - *phases*: per place a queue of launches and waits. Work that needs tokens after the batch is in a later phase.
 //!
-//! A size that differs from batch to batch is a polynomial in the [symbols](crate::Symbol) here, too: a batch of a shape has
-//! at most the shape's sizes, and runs at the shape's offsets with its own sizes. So nothing is decided while it runs.
+//! A size that differs between batches stays a polynomial in the [symbols](crate::Symbol). A batch of a shape has at most
+//! the shape's sizes; it runs at the shape's offsets with its own sizes. All decisions are made before it runs.
 //!
-//! [`verify()`] checks all that [its module](mod@verify) lists.
+//! [`verify()`] checks the invariants in [its module](mod@verify).
 
 mod arena;
 mod batch_shape;
@@ -50,7 +50,7 @@ pub struct Program {
     pub arenas: Vec<ArenaData>,
     /// The ranges of the memories that hold values.
     pub buffers: Vec<BufferData>,
-    /// Per value, where it lies; `None` where it never reaches memory.
+    /// Per value, its home; `None` if it never reaches memory.
     pub homes: Vec<Option<Home>>,
     /// The launches.
     pub launches: Vec<LaunchData>,
@@ -59,33 +59,33 @@ pub struct Program {
 }
 
 impl Program {
-    /// An arena.
+    /// Returns an arena.
     pub fn arena(&self, arena: Arena) -> &ArenaData {
         &self.arenas[arena.index()]
     }
 
-    /// A buffer.
+    /// Returns a buffer.
     pub fn buffer(&self, buffer: Buffer) -> &BufferData {
         &self.buffers[buffer.index()]
     }
 
-    /// A launch.
+    /// Returns a launch.
     pub fn launch(&self, launch: Launch) -> &LaunchData {
         &self.launches[launch.index()]
     }
 
-    /// The home of a value that has one.
+    /// Returns the home of a value, if any.
     pub fn home(&self, value: Value) -> Option<&Home> {
         self.homes.get(value.index())?.as_ref()
     }
 
-    /// The smallest shape that holds a batch of these sizes, by its position.
+    /// Returns the position of the smallest shape that holds a batch of these sizes.
     pub fn shape_for(&self, sizes: &crate::Bindings) -> Option<usize> {
         self.shapes.iter().position(|s| s.holds(sizes))
     }
 
-    /// The phase that computes a value, by its position; a view is computed with what it views, and leaves are there when the
-    /// first starts.
+    /// Returns the position of the phase that computes a value. A view has the phase of its operand; leaves have the
+    /// first phase.
     pub fn phase_of(&self, value: Value) -> usize {
         let mut inst = self.graph.value(value).def.0;
         loop {

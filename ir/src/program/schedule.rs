@@ -6,13 +6,14 @@ use crate::place::Place;
 /// A step of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A launch runs to its end. A collective waits until all its participants are there, and ends on all at once.
+    /// A launch, which runs to its end. A collective waits until all its participants have arrived, and ends on all at
+    /// once.
     Launch(Launch),
-    /// The queue waits until another queue of the phase has done so many of its steps.
+    /// The queue waits until another queue of the phase has completed this number of steps.
     Wait {
         /// The other queue, by its position in the phase.
         queue: usize,
-        /// The number of its steps.
+        /// The number of completed steps.
         steps: usize,
     },
 }
@@ -29,7 +30,7 @@ pub struct Queue {
 /// A part of a batch. All queues start together, after the phase before it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// How many tokens ahead must be known for it.
+    /// The number of tokens after the batch that it needs.
     pub lookahead: u32,
     /// The queues.
     pub queues: Vec<Queue>,

@@ -4,8 +4,8 @@ use crate::dtype::DType;
 
 /// The storage format of a weight in a buffer.
 ///
-/// A backend defines the formats of its kernels as constants, and only its kernels know their bytes. The IR knows the name of
-/// a format, where rows may be cut, and one format: [`StorageFormat::FILE`].
+/// A backend defines the formats of its kernels as constants, and only its kernels know their bytes. The IR contains the
+/// names of formats, the places where rows may be cut, and one format: [`StorageFormat::FILE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,
@@ -17,7 +17,7 @@ impl StorageFormat {
     /// The format of the file: the blocks of one row after another.
     pub const FILE: StorageFormat = StorageFormat::of_blocks("file");
 
-    /// A format that stores whole blocks of the file's type.
+    /// Returns a format that stores whole blocks of the file's type.
     pub const fn of_blocks(name: &'static str) -> StorageFormat {
         StorageFormat {
             name,
@@ -25,7 +25,7 @@ impl StorageFormat {
         }
     }
 
-    /// A format that stores parts of blocks, down to [`DType::granule`].
+    /// Returns a format that stores parts of blocks, down to [`DType::granule`].
     pub const fn of_granules(name: &'static str) -> StorageFormat {
         StorageFormat {
             name,
@@ -33,7 +33,7 @@ impl StorageFormat {
         }
     }
 
-    /// The fewest elements along axis 0 of a weight of a type that it stores apart from their neighbours.
+    /// Returns the smallest separately stored part of a weight of type `dtype`, in elements along axis 0.
     pub const fn granule(self, dtype: DType) -> u64 {
         match self.splits_blocks {
             true => dtype.granule(),
@@ -41,7 +41,7 @@ impl StorageFormat {
         }
     }
 
-    /// The word of the text form.
+    /// Returns the word of the text form.
     pub const fn name(self) -> &'static str {
         self.name
     }

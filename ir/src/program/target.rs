@@ -23,12 +23,12 @@ pub struct WeightStorage {
 pub struct WeightPart<'a> {
     /// Its type.
     pub ty: &'a TensorType,
-    /// The index along axis 0 of the file's tensor with which its rows begin; 0 where they are several runs of blocks.
+    /// The first index along axis 0 of the file's tensor; 0 if the rows are several runs of blocks.
     pub start: u64,
 }
 
 impl<'a> WeightPart<'a> {
-    /// The part that a weight of this type stores.
+    /// Returns the part that a weight of this type stores.
     pub fn of(op: &Weight, ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart {
             ty,
@@ -36,7 +36,7 @@ impl<'a> WeightPart<'a> {
         }
     }
 
-    /// A whole weight of this type.
+    /// Returns a whole weight of this type.
     pub const fn whole(ty: &'a TensorType) -> WeightPart<'a> {
         WeightPart { ty, start: 0 }
     }
@@ -44,22 +44,23 @@ impl<'a> WeightPart<'a> {
 
 /// The graph around the instructions that a target may fuse into one launch.
 pub trait FusionContext {
-    /// The graph.
+    /// Returns the graph.
     fn graph(&self) -> &Graph;
 
-    /// The instructions that read a value.
+    /// Returns the instructions that read a value.
     fn users(&self, value: Value) -> &[Inst];
 
-    /// The storage format of a value.
+    /// Returns the storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
     /// True if an instruction is a view, which needs no launch.
     fn is_view(&self, inst: Inst) -> bool;
 }
 
-/// A kind of device beside a host, for which programs are made.
+/// A kind of device that programs are compiled for.
 pub trait Target: std::fmt::Debug + Sync {
-    /// The storage of a weight at a place. Each reader is an op and the number of the operand. `None` when the bytes overflow.
+    /// Returns the storage of a weight at a place. Each reader is an op and the number of the operand. Returns `None` if
+    /// the number of bytes overflows.
     fn weight_storage(
         &self,
         place: Place,
@@ -67,20 +68,22 @@ pub trait Target: std::fmt::Debug + Sync {
         readers: &[(&Op, usize)],
     ) -> Option<WeightStorage>;
 
-    /// The fewest elements along axis 0 of a weight of a type that such a place stores apart from their neighbours, where
-    /// products alone read the weight: the block of the file, or less where blocks are taken to pieces.
+    /// Returns the smallest separately stored part of a weight, in elements along axis 0, if only products read the
+    /// weight. This is a block of the file, or less if the place repacks blocks.
     fn granule(&self, _place: Place, dtype: DType) -> u64 {
         StorageFormat::FILE.granule(dtype)
     }
 
-    /// Sets of instructions of which it has a kernel that computes them at once, each in program order: those that it would rather
-    /// have come first. Views between them belong to a set. A program takes those that can be launches: an instruction is in one
-    /// set, and what is read elsewhere lies in memory.
+    /// Returns the sets of instructions that one kernel can compute, each in program order and the preferred sets first.
+    /// Views between the instructions belong to the set.
+    ///
+    /// The caller uses the sets that form valid launches. It uses each instruction once, and stores every value that
+    /// other launches read.
     fn groups(&self, _around: &dyn FusionContext) -> Vec<Vec<Inst>> {
         Vec::new()
     }
 
-    /// Every buffer begins at a multiple of so many bytes, and these are a multiple of [`ALIGNMENT`](super::ALIGNMENT).
+    /// Returns the alignment of buffers in bytes, a multiple of [`ALIGNMENT`](super::ALIGNMENT).
     fn alignment(&self) -> u64;
 }
 

@@ -7,14 +7,14 @@ use crate::graph::Graph;
 use crate::op::{Op, Weight};
 use crate::types::RANK;
 
-/// The sizes of the tensors of which the weights of a program are parts, by name.
+/// The sizes, by name, of the file's tensors that a program's weights are parts of.
 ///
-/// What depends on them is the same however many devices share a tensor.
+/// Decisions that use them do not depend on the number of devices that share a tensor.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 
 impl Tensors {
-    /// The tensors of programs that hold every part of each.
+    /// Returns the tensors of a graph of programs that together hold every part of each tensor.
     pub fn of(programs: &Graph) -> Tensors {
         let mut out = Tensors::default();
         for (_, data) in programs.insts() {
@@ -30,7 +30,7 @@ impl Tensors {
         out
     }
 
-    /// The sizes of a tensor.
+    /// Returns the sizes of a tensor.
     pub fn dims(&self, tensor: &str) -> Option<[u64; RANK]> {
         self.0.get(tensor).copied()
     }
@@ -46,7 +46,7 @@ impl Tensors {
         read.is_some_and(|read| read <= most)
     }
 
-    /// The quantised weights that a product reads for a token; `None` for what is no such product.
+    /// Returns the number of quantised weights that a product reads for a token; `None` for any other op or operand.
     fn read(&self, programs: &Graph, op: &Op, operands: &[Value]) -> Option<u64> {
         let &weight = operands.first()?;
         let Op::Weight(data) = programs.def_op(weight) else {
@@ -64,7 +64,7 @@ impl Tensors {
     }
 }
 
-/// The end of a tensor's indices on an axis of which a weight holds some.
+/// Returns the end of a weight's indices on an axis; `None` if it holds the whole tensor.
 fn end(weight: &Weight, axis: usize) -> Option<u64> {
     let parts = weight.parts.as_ref()?.get(axis)?;
     parts.iter().map(|p| p.end()).max()

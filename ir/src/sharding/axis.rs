@@ -25,12 +25,12 @@ impl fmt::Display for ClassRef {
     }
 }
 
-/// Number of indices in a list of runs.
+/// Returns the number of indices in a list of runs.
 pub fn total_len(runs: &[Interval]) -> u64 {
     runs.iter().map(|r| r.len).sum()
 }
 
-/// The runs widened to whole blocks of `block` indices, merged where they meet.
+/// Widens the runs to whole blocks of `block` indices and merges runs that touch.
 pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     for r in runs.iter().filter(|r| r.len > 0) {
@@ -45,7 +45,7 @@ pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     out
 }
 
-/// The most runs that a device's part of an axis may have: more than any model needs, few enough for hostile graphs.
+/// The maximum number of runs in a device's part of an axis: more than any model needs, and few enough for hostile graphs.
 pub const MAX_INTERVALS: usize = 1 << 16;
 
 /// A dimension as a tree of factors.
@@ -65,7 +65,7 @@ pub enum AxisTree {
 }
 
 impl AxisTree {
-    /// An unsplit leaf.
+    /// Returns an unsplit leaf.
     pub const fn whole(size: Dim) -> AxisTree {
         AxisTree::Leaf { size, split: None }
     }
@@ -78,7 +78,7 @@ impl AxisTree {
         }
     }
 
-    /// The same tree with other classes in place of its own.
+    /// Returns the tree with its classes replaced by `name`.
     #[must_use]
     pub fn rename_classes(&self, name: &mut dyn FnMut(Class) -> Class) -> AxisTree {
         match self {
@@ -96,7 +96,7 @@ impl AxisTree {
         }
     }
 
-    /// Number of indices over all devices; `None` on overflow.
+    /// Returns the number of indices over all devices; `None` on overflow.
     pub fn size(&self) -> Option<Dim> {
         match self {
             AxisTree::Leaf { size, .. } => Some(size.clone()),
@@ -109,7 +109,7 @@ impl AxisTree {
         }
     }
 
-    /// Number of indices on the device of rank `rank`.
+    /// Returns the number of indices on the device of rank `rank`.
     pub fn local_size(&self, classes: &[ClassData], rank: usize) -> Option<Dim> {
         match self {
             AxisTree::Leaf { size, split: None } => Some(size.clone()),
@@ -125,13 +125,13 @@ impl AxisTree {
         }
     }
 
-    /// The global indices on the device of rank `rank`, ascending; `None` where a size is symbolic, or where they are
-    /// more than [`MAX_INTERVALS`] runs.
+    /// Returns the global indices on the device of rank `rank` in ascending order. Returns `None` if a size is symbolic
+    /// or there are more than [`MAX_INTERVALS`] runs.
     pub fn intervals(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.range(rank, c.div))
     }
 
-    /// [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
+    /// Returns the [`Self::intervals`] of the indices whose primary owner is the device of rank `rank`.
     pub fn owned_runs(&self, classes: &[ClassData], rank: usize) -> Option<Vec<Interval>> {
         self.runs_by(&|c| classes.get(c.class.index())?.owned_range(rank, c.div))
     }
@@ -187,8 +187,8 @@ impl AxisTree {
         Some(out)
     }
 
-    /// The most runs that a device's part may have, by the tree's form alone. A minor factor that is split has its runs
-    /// in each index of those before it.
+    /// Returns the maximum number of runs in a device's part, by the tree's form alone. A split minor factor repeats its
+    /// runs for each index of the factors before it.
     pub fn most_runs(&self) -> u64 {
         match self {
             AxisTree::Leaf { .. } => 1,
@@ -210,7 +210,7 @@ impl AxisTree {
         }
     }
 
-    /// The same tree with nested products and sums flattened and unsplit subtrees merged into leaves.
+    /// Returns the tree with nested products and sums flattened and unsplit subtrees merged into leaves.
     #[must_use]
     pub fn simplify(&self) -> AxisTree {
         let whole = |t: &AxisTree| match t {
@@ -276,7 +276,7 @@ impl AxisTree {
         }
     }
 
-    /// Every class the tree is split by, in order of appearance.
+    /// Appends the classes that split the tree to `out`, in order of appearance.
     pub fn classes(&self, out: &mut Vec<ClassRef>) {
         match self {
             AxisTree::Leaf { split, .. } => out.extend(split),
@@ -285,8 +285,8 @@ impl AxisTree {
     }
 }
 
-/// `c0*128 + 64`: a split leaf is its class, with `:size` where the class is a reference to a part; other leaves
-/// are sizes. Products bind tighter than sums.
+/// `c0*128 + 64`: a split leaf prints as its class, with `:size` if it refers to a part of the class. Other leaves print
+/// as sizes. Products bind tighter than sums.
 impl fmt::Display for AxisTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>,

@@ -14,12 +14,12 @@ pub struct ClassData {
 }
 
 impl ClassData {
-    /// The range of the device of rank `rank` in the class divided by `div`; `None` for a rank without a range.
+    /// Returns the range of the device of rank `rank` in the class divided by `div`; `None` for a rank without a range.
     pub fn range(&self, rank: usize, div: u64) -> Option<Interval> {
         Some(self.ranges.get(rank)?.project(div))
     }
 
-    /// The part of [`Self::range`] that no device of a lower rank holds: each index has one primary owner.
+    /// Returns the part of [`Self::range`] that lower ranks do not hold: each index has one primary owner.
     pub fn owned_range(&self, rank: usize, div: u64) -> Option<Interval> {
         let own = self.range(rank, div)?;
         let taken = (0..rank)

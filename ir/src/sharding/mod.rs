@@ -1,8 +1,7 @@
 //! Shardings: how the devices of a group divide a value.
 //!
-//! A dimension is a tree of factors; a sharding names, per dimension, the leaves that are split and the [class]
-//! whose ranges say which device holds which indices. Everything users see (`axis 1`, extents per device) is
-//! derived from this.
+//! A dimension is a tree of factors. A sharding names, per dimension, the split leaves, each with its [class]. The ranges
+//! of the class are the indices of each device. User-visible data (`axis 1`, extents per device) is derived from this.
 //!
 //! [class]: ClassData
 
@@ -17,27 +16,27 @@ use crate::entity::Class;
 use crate::interval::Interval;
 use crate::types::{RANK, TensorType};
 
-/// True if what the devices hold must still be combined by a sum.
+/// The pending sum over the devices' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreduced {
-    /// Nothing is pending.
+    /// No pending sum.
     None,
     /// The value is the sum over the group's devices.
     Partial,
-    /// [`Unreduced::Partial`], and each row is zero on every device but the one that owns its expert in the class.
+    /// [`Unreduced::Partial`], and each row is zero except on the device that owns its expert in the class.
     OwnerMasked(Class),
 }
 
-/// How a value on a group of devices is divided. On the host or on one device it is always
+/// The division of a value among the devices of a group. On the host or on one device it is always
 /// [`Sharding::mirrored`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
-    /// Per axis, the factor tree with its split leaves; `None` where no leaf of the axis is split.
+    /// Per axis, the factor tree with its split leaves; `None` if the axis is not split.
     pub axes: [Option<Box<AxisTree>>; RANK],
-    /// True if a sum over the devices is pending. Never together with a split axis.
+    /// A pending sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
-    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
-    /// touches (a quantised tensor whose ranges do not end at blocks). 1 where ranges are stored as they are.
+    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches. It
+    /// exceeds 1 for a quantised tensor whose ranges do not end at blocks; otherwise it is 1.
     pub granule: u64,
 }
 
@@ -48,7 +47,7 @@ impl Default for Sharding {
 }
 
 impl Sharding {
-    /// Every device holds the whole value.
+    /// Returns the sharding of a value that every device holds whole.
     pub const fn mirrored() -> Sharding {
         Sharding {
             axes: [None, None, None, None],
@@ -57,7 +56,7 @@ impl Sharding {
         }
     }
 
-    /// Unsplit, with a pending sum.
+    /// Returns an unsplit sharding with a pending sum.
     pub const fn unreduced(unreduced: Unreduced) -> Sharding {
         Sharding {
             axes: [None, None, None, None],
@@ -66,7 +65,7 @@ impl Sharding {
         }
     }
 
-    /// Split by these trees; axes whose tree has no split leaf count as whole.
+    /// Returns the sharding with these trees; axes without a split leaf count as whole.
     pub fn split(axes: [AxisTree; RANK]) -> Sharding {
         Sharding {
             axes: axes.map(|a| a.is_split().then(|| Box::new(a.simplify()))),
@@ -85,7 +84,7 @@ impl Sharding {
         !self.is_split() && self.unreduced == Unreduced::None
     }
 
-    /// The same sharding with other classes in place of its own.
+    /// Returns the sharding with its classes replaced by `name`.
     #[must_use]
     pub fn rename_classes(&self, name: &mut dyn FnMut(Class) -> Class) -> Sharding {
         let mut axis =
@@ -101,7 +100,7 @@ impl Sharding {
         }
     }
 
-    /// The tree of an axis of that size; one whole leaf where the axis is not split.
+    /// Returns the tree of an axis of that size: one whole leaf if the axis is not split.
     pub fn tree(&self, axis: usize, size: &Dim) -> AxisTree {
         self.axes[axis]
             .as_deref()
@@ -109,7 +108,7 @@ impl Sharding {
             .unwrap_or_else(|| AxisTree::whole(size.clone()))
     }
 
-    /// The type of what the device of rank `rank` stores.
+    /// Returns the type of the local tensor on the device of rank `rank`.
     pub fn local_type(
         &self,
         ty: &TensorType,
@@ -129,7 +128,7 @@ impl Sharding {
         Some(out)
     }
 
-    /// The runs of global indices along `axis` (of that size) that the device of rank `rank` stores.
+    /// Returns the runs of global indices along `axis`, of size `size`, that the device of rank `rank` stores.
     pub fn intervals(
         &self,
         axis: usize,

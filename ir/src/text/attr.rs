@@ -29,7 +29,7 @@ enum PolynomialPrefix {
 }
 
 impl Parser<'_> {
-    /// A size: a polynomial that is not a negative constant.
+    /// Reads a size: a polynomial other than a negative constant.
     pub(crate) fn dim(&mut self) -> Result<Dim, ParseError> {
         let start = self.peek()?.1;
         let p = self.polynomial(PolynomialPrefix::Nothing)?;
@@ -91,13 +91,13 @@ impl Parser<'_> {
         Ok(factor)
     }
 
-    /// A range `start:len`.
+    /// Reads a range `start:len`.
     pub(crate) fn range(&mut self) -> Result<Interval, ParseError> {
         let (start, span) = self.int("a range `start:len`")?;
         self.range_from(start, span)
     }
 
-    /// A range whose start has been taken.
+    /// Reads a range whose start is already read.
     fn range_from(&mut self, start: u64, span: Span) -> Result<Interval, ParseError> {
         self.expect(b':', "`:` and the number of indices")?;
         let (len, _) = self.int("the number of indices")?;
@@ -110,7 +110,7 @@ impl Parser<'_> {
         Ok(Interval { start, len })
     }
 
-    /// Attributes, `{` taken.
+    /// Reads attributes after `{`.
     pub(super) fn attrs(&mut self) -> Result<Vec<(String, Attr)>, ParseError> {
         let mut seen = HashSet::new();
         self.list(b'}', "`,` or `}`", |parser| {
@@ -189,7 +189,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A size or a negative integer that begins at `start`.
+    /// Reads a size or a negative integer that begins at `start`.
     fn number(&mut self, taken: PolynomialPrefix, start: Span) -> Result<Attr, ParseError> {
         let p = self.polynomial(taken)?;
         if let Some(d) = p.plus.checked_sub(&p.minus) {

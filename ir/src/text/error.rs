@@ -7,7 +7,7 @@ use super::spans::Span;
 use crate::code::Code;
 use crate::op::AttrError;
 
-/// Bytes of the longest text that is read: 256 MiB.
+/// The maximum length of a text in bytes: 256 MiB.
 pub const MAX_TEXT: usize = 256 << 20;
 
 /// One defect of a text.
@@ -15,7 +15,7 @@ pub const MAX_TEXT: usize = 256 << 20;
 pub struct ParseError {
     /// The defect.
     pub kind: ParseErrorKind,
-    /// Where.
+    /// The position in the text.
     pub span: Span,
 }
 
@@ -27,12 +27,12 @@ impl ParseError {
         }
     }
 
-    /// The code of the defect (`TPC0205`).
+    /// Returns the code of the defect (`TPC0205`).
     pub const fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
-    /// Advice on how to correct the text.
+    /// Returns advice on how to correct the text.
     pub fn help(&self) -> String {
         self.kind.help()
     }
@@ -109,7 +109,7 @@ pub enum ParseErrorKind {
 }
 
 impl ParseErrorKind {
-    /// The code of the defect (`TPC0205`).
+    /// Returns the code of the defect (`TPC0205`).
     pub const fn code(&self) -> &'static Code {
         match self {
             ParseErrorKind::NotTpir { .. } => &codes::NOT_TPIR,
@@ -137,7 +137,7 @@ impl ParseErrorKind {
         }
     }
 
-    /// Advice on how to correct the text.
+    /// Returns advice on how to correct the text.
     pub fn help(&self) -> String {
         match self {
             ParseErrorKind::NotTpir { .. } => {

@@ -32,7 +32,7 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// The line, without its end, that begins at byte `base` of the text.
+    /// Returns a lexer of the line, without its end, that begins at byte `base` of the text.
     pub(super) const fn new(line: &'a str, base: usize) -> Lexer<'a> {
         Lexer { line, base, at: 0 }
     }
@@ -54,10 +54,10 @@ impl<'a> Lexer<'a> {
         self.line.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// The next token and where it stands.
+    /// Returns the next token and its span.
     ///
     /// # Errors
-    /// Unknown characters, open quotes and malformed numbers.
+    /// Returns an error for an unknown character, an unclosed quote or a malformed number.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         self.skip(|b| matches!(b, b' ' | b'\t' | b'\r'));
         let start = self.at;
@@ -147,10 +147,10 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// The text that `quoted`, found at `span`, stands for.
+/// Returns the text of the literal `quoted`, found at `span`.
 ///
 /// # Errors
-/// Unknown escapes.
+/// Returns an error for an unknown escape.
 pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     let bad = |defect| ParseError::new(ParseErrorKind::Quoted { defect }, span);
     let mut out = String::with_capacity(quoted.len());
@@ -182,7 +182,7 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     Ok(out)
 }
 
-/// A token in words, for messages.
+/// Describes a token, for messages.
 pub(super) fn describe(token: Token<'_>) -> String {
     match token {
         Token::Word(w) => format!("`{}`", shorten(w)),
@@ -194,7 +194,7 @@ pub(super) fn describe(token: Token<'_>) -> String {
     }
 }
 
-/// At most the first 40 characters of `s`.
+/// Returns at most the first 40 characters of `s`.
 pub(super) fn shorten(s: &str) -> String {
     match s.char_indices().nth(40) {
         None => s.to_owned(),

@@ -19,14 +19,14 @@
 //! output state v10 = v88
 //! ```
 //!
-//! One statement a line; `;` begins a comment. `tpir 1` comes first, and `graph` stands once. Every device, group,
-//! class and value is defined before it is used; the numbers in handles may be any, as long as they are distinct:
-//! entities are numbered anew in the order of their lines.
+//! One statement per line; `;` begins a comment. `tpir 1` comes first, and `graph` appears once. Every device, group,
+//! class and value is defined before it is used. Handles may use any distinct numbers: the parser renumbers entities in
+//! the order of their lines.
 //!
 //! | part | form |
 //! |---|---|
-//! | result | `v3 "name": type @place sharding`, the name and the sharding left out where empty and mirrored |
-//! | type | `f32[4096, n_tokens]`, sizes from axis 0 on, trailing ones left out |
+//! | result | `v3 "name": type @place sharding`; an empty name and a mirrored sharding are omitted |
+//! | type | `f32[4096, n_tokens]`, sizes from axis 0 on, trailing sizes of 1 omitted |
 //! | size | a polynomial in the symbols of [`Symbol`](crate::Symbol): `32*n_tokens + 3` |
 //! | place | `@host`, `@dev0`, `@tp0` |
 //! | sharding | `split(0: tree, 1: tree)`, `split(0: tree granule 256)`, `partial`, `owner_masked(c0)` |
@@ -34,16 +34,16 @@
 //! | operands | `v1, v2` |
 //! | attributes | `{axis = 1, eps = 1e-5, kind = rms, tensor = "name", parts = [[0:4, 8:4], []]}` |
 //!
-//! `layer 3` and `layer none` set the layer of the instructions that follow.
+//! `layer 3` and `layer none` set the layer of the following instructions.
 //!
 //! Invariants:
 //!
-//! - For every graph that the [verifier](crate::verify) accepts, parsing what [`print()`] gives yields an equal graph.
+//! - For every graph that the [verifier](crate::verify) accepts, parsing the output of [`print()`] yields an equal graph.
 //!   Trees of more than [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels are the exception: they print, but do not parse.
-//! - Printing what was parsed is canonical: it depends on the graph alone.
-//! - No text makes the parser panic, recurse beyond [`MAX_DEPTH`], take more than linear time, or hold more memory
-//!   than a small multiple of the text's length.
-//! - A defect costs its line only: parsing goes on behind it, up to [`MAX_ERRORS`] errors.
+//! - Printing a parsed graph is canonical: the text depends on the graph alone.
+//! - The parser never panics, recurses at most [`MAX_DEPTH`] levels and takes linear time. Its memory is at most a small
+//!   multiple of the text's length.
+//! - A defect rejects only its line: parsing continues after it, up to [`MAX_ERRORS`] errors.
 
 mod attr;
 mod codes;

@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// The number in a handle of this kind; `None` when `word` is none. Numbers beyond 64 bits are no handles.
+    /// Returns the number in a handle of this kind; `None` if `word` is not such a handle or the number exceeds 64 bits.
     pub(crate) fn number(self, word: &str) -> Option<u64> {
         let digits = word.strip_prefix(self.prefix())?;
         let numeric = digits.bytes().all(|b| b.is_ascii_digit());
@@ -103,7 +103,7 @@ impl Names {
         })
     }
 
-    /// Fails when the handle is defined already.
+    /// Checks that the handle is not defined yet.
     pub(crate) fn define(
         &mut self,
         kind: Kind,
@@ -122,7 +122,7 @@ impl Names {
         Ok(())
     }
 
-    /// Notes that a definition was rejected, unless there is another of the same handle.
+    /// Records that a definition was rejected, unless another line defines the same handle.
     pub(crate) fn reject(&mut self, kind: Kind, number: u64) {
         self.tables[kind as usize]
             .entry(number)

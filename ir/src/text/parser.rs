@@ -6,13 +6,13 @@ use super::names::{Kind, Names, Referent};
 use super::spans::{Span, Spans};
 use crate::graph::Graph;
 
-/// Errors after which parsing stops.
+/// The number of errors that stops parsing.
 pub const MAX_ERRORS: usize = 20;
 
-/// Brackets that may be open at once in a tree or an attribute.
+/// The maximum nesting of brackets in a tree or an attribute.
 pub const MAX_DEPTH: usize = 32;
 
-/// A graph and where its entities stand in the text.
+/// A graph and the positions of its entities in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedGraph {
     /// The graph; not verified.
@@ -26,17 +26,17 @@ pub struct ParsedGraph {
 /// Takes time and memory linear in the length of the text.
 ///
 /// # Errors
-/// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+/// Returns the defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
 
-/// The statements of a text that has more than a graph: given the first word of a line and where it stands, which remain to
-/// be read, reads the line; false where no statement begins so.
+/// The parser of statements after a graph. Given the first word of a line and its span, it reads the rest of the line. It
+/// returns false if the word does not begin a statement.
 pub(crate) type Statements<'a, 's> =
     &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
 
-/// [`parse`] of a text that has other statements beside those of its graph.
+/// Parses like [`parse`] a text with statements in addition to its graph.
 pub(crate) fn parse_with<'a>(
     text: &'a str,
     others: Statements<'a, '_>,
@@ -100,7 +100,7 @@ pub(crate) fn parse_with<'a>(
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     peeked: Option<(Token<'a>, Span)>,
-    /// End of the last token taken.
+    /// The end of the last token read.
     end: usize,
     pub(crate) graph: Graph,
     pub(super) spans: Spans,
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         self.end = base;
     }
 
-    /// The line that is `tpir 1`, or `None` for an empty line.
+    /// Reads the line `tpir 1`; returns `None` for an empty line.
     fn header(&mut self) -> Result<Option<Span>, ParseError> {
         match self.peek() {
             Ok((Token::End, _)) => Ok(None),
@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what a rejected line would have defined, so that its uses are not reported as well.
+    /// Records the handles that a rejected line defines, so that their uses are not reported as well.
     fn reject_definitions(&mut self) {
         loop {
             match self.next() {
@@ -151,13 +151,13 @@ impl<'a> Parser<'a> {
                         }
                     }
                 }
-                // An open quote takes the rest of the line; after other defects the lexer goes on behind them.
+                // An unclosed quote takes the rest of the line; after other defects the lexer continues.
                 Ok(_) | Err(_) => {}
             }
         }
     }
 
-    /// The next token, which remains to be read.
+    /// Returns the next token without consuming it.
     pub(crate) fn peek(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         match self.peeked {
             Some(t) => Ok(t),
@@ -179,12 +179,12 @@ impl<'a> Parser<'a> {
         Ok((token, span))
     }
 
-    /// From the beginning of `start` to the end of the last token taken.
+    /// Returns the span from the beginning of `start` to the end of the last token read.
     pub(crate) fn span_from(&self, start: Span) -> Span {
         Span::new(start.start, self.end.max(start.start))
     }
 
-    /// The error that something else than the next token was expected.
+    /// Returns the error that the next token is not `expected`.
     pub(crate) fn expected_error<T>(&mut self, expected: &'static str) -> Result<T, ParseError> {
         let (token, span) = self.peek()?;
         let found = describe(token);
@@ -286,8 +286,8 @@ impl<'a> Parser<'a> {
         self.expected_error(kind.expected())
     }
 
-    /// Takes the handle of a defined entity and gives its index. A line that refers to a rejected entity is checked
-    /// all the same, with an arbitrary entity in its place: the graph is never seen.
+    /// Reads the handle of a defined entity and returns its index. A line that refers to a rejected entity is still
+    /// checked, with an arbitrary entity in its place: the parser does not return such a graph.
     pub(crate) fn reference(&mut self, kind: Kind) -> Result<usize, ParseError> {
         Ok(match self.referent(kind)? {
             Referent::Entity(i) => i,
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
         self.names.get(kind, n, word, span)
     }
 
-    /// Takes items with commas between them up to `close`, which is taken as well; what opens the list has been taken.
+    /// Reads items separated by commas up to and including `close`; the opening token is already read.
     pub(crate) fn list<T>(
         &mut self,
         close: u8,
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A word of the text as it may stand in a message or in an op.
+    /// Shortens a word of the text for a message or an op.
     pub(super) fn short(word: &str) -> String {
         shorten(word)
     }

@@ -9,7 +9,7 @@ use crate::op::quoted;
 use crate::place::Place;
 use crate::sharding::{Sharding, Unreduced};
 
-/// The text of a graph and where its entities stand in it.
+/// The text of a graph and the positions of its entities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintedGraph {
     /// The text.
@@ -67,7 +67,7 @@ impl Printer {
             .expect("invariant: writing to a String does not fail");
     }
 
-    /// The text from `start` on; ends the line.
+    /// Ends the line; returns the span of the text from `start` on.
     pub(crate) fn end_line(&mut self, start: usize) -> Span {
         let span = Span::new(start, self.text.len());
         self.text.push('\n');

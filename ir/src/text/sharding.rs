@@ -18,7 +18,7 @@ fn error(defect: &'static str, span: Span) -> ParseError {
 }
 
 impl Parser<'_> {
-    /// A sharding; nothing is mirrored.
+    /// Parses a sharding; an empty text means mirrored.
     pub(super) fn sharding(&mut self) -> Result<Sharding, ParseError> {
         let mut out = Sharding::mirrored();
         while let (Token::Word(word), span) = self.peek()? {
@@ -88,7 +88,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A sum of products.
+    /// Reads a sum of products.
     fn tree(&mut self, depth: usize, leaves: &mut usize) -> Result<AxisTree, ParseError> {
         let first = self.product(depth, leaves)?;
         if self.peek()?.0 != Token::Punct(b'+') {

@@ -1,4 +1,4 @@
-//! Where entities of a graph stand in its text.
+//! The positions of a graph's entities in its text.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,22 +10,22 @@ use crate::entity::{Class, Device, Group, Inst, Value};
 pub struct Span {
     /// The first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// The offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes `[start, end)`.
+    /// Returns the span of the bytes `[start, end)`.
     pub const fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }
 
-    /// The span as a range of byte offsets.
+    /// Returns the span as a range of byte offsets.
     pub const fn range(self) -> Range<usize> {
         self.start..self.end
     }
 
-    /// The line of `text`, counted from 1, in which the span begins.
+    /// Returns the line of `text`, counted from 1, that contains the start of the span.
     pub fn line(self, text: &str) -> usize {
         let before = text.as_bytes().get(..self.start);
         let before = before.unwrap_or(text.as_bytes());
@@ -86,7 +86,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Where an entity stands; `None` for one of another graph.
+    /// Returns the span of an entity; `None` if the graph does not have the entity.
     pub fn get(&self, entity: Entity) -> Option<Span> {
         match entity {
             Entity::Graph => Some(self.graph),

@@ -26,7 +26,7 @@ struct ResultDecl {
 }
 
 impl<'a> Parser<'a> {
-    /// Any line below the header.
+    /// Reads any line after the header.
     pub(super) fn statement(&mut self, others: Statements<'a, '_>) -> Result<(), ParseError> {
         let (token, start) = self.peek()?;
         if let Token::Word(word) = token
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Appends an instruction, when none of its results is defined already.
+    /// Appends an instruction if none of its results is defined already.
     fn push(
         &mut self,
         op: Op,
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `v3 "name": type @place sharding`.
+    /// Reads `v3 "name": type @place sharding`.
     fn result(&mut self) -> Result<ResultDecl, ParseError> {
         let (number, _, handle) = self.handle(Kind::Value)?;
         let name = match self.peek()?.0 {
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         Ok(TensorType { dtype, dims })
     }
 
-    /// A place, `@` taken.
+    /// Reads a place after `@`.
     pub(crate) fn place(&mut self) -> Result<Place, ParseError> {
         if self.eat_word("host")? {
             return Ok(Place::Host);
@@ -264,7 +264,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The op of that name, which stands at `name_span`, with attributes that stand at `attrs_span`.
+/// Returns the op with the name at `name_span` and the attributes at `attrs_span`.
 fn op(name: &str, name_span: Span, attrs: AttrReader, attrs_span: Span) -> Result<Op, ParseError> {
     let Some(op) = Op::parse(name, attrs) else {
         let found = shorten(name);
@@ -282,7 +282,7 @@ fn ops() -> impl Iterator<Item = &'static str> {
     Op::NAMES.iter().flat_map(|names| names.iter().copied())
 }
 
-/// The op whose name differs from `name` in the fewest letters, at most two.
+/// Returns the name of the op that differs from `name` in the fewest letters, at most two.
 fn closest_op_name(name: &str) -> Option<&'static str> {
     if name.len() > 24 {
         return None;

@@ -213,7 +213,7 @@ fn a_megabyte_is_read_in_no_time() {
     }
 }
 
-/// Whatever parses also prints, and what is printed parses to the same, unless a NaN stands in it.
+/// Checks that parsed text also prints, and that the output parses to the same graph unless it contains a NaN.
 fn check_hostile(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {

@@ -1,4 +1,4 @@
-//! Derivation of shardings: those of an op's results from its operands, and that of an operand from the result.
+//! Derivation of shardings: an op's results from its operands, and an operand from the result.
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
@@ -6,8 +6,8 @@ use crate::op::{Op, OperandState, Rule, ShardedTensor, unreduced_result};
 use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::{RANK, TensorType};
 
-/// The shardings of an op's results of these types, given its operands'; `None` where the op cannot run on them. The
-/// op is neither a leaf nor a transfer.
+/// Returns the shardings of an op's results of these types, given its operands' shardings; `None` if the op cannot run on
+/// them. The op is neither a leaf nor a transfer.
 ///
 /// The derived shardings pass [`verify`](super::verify): both apply the op's rule and the laws of pending sums.
 pub fn derive(
@@ -36,8 +36,7 @@ pub fn derive(
         .collect()
 }
 
-/// The sharding that the only operand of an op must have for the op to give `result` its sharding; `None` where there
-/// is none.
+/// Returns the sharding of an op's only operand that gives `result` its sharding; `None` if no such sharding exists.
 pub fn derive_operand(
     op: &Op,
     operand: &TensorType,
@@ -77,7 +76,8 @@ fn free_axes(space: &mut Space, types: &[&TensorType]) -> Vec<Axes> {
         .collect()
 }
 
-/// The pending state of the results; `None` where the op needs a factor whole that is split, or cannot take a sum.
+/// Returns the pending state of the results. Returns `None` if a factor is split that the op needs whole, or if the op
+/// does not accept a pending sum.
 fn derive_unreduced(
     space: &Space,
     rule: &Rule,
@@ -106,7 +106,7 @@ fn export_sharding(space: &Space, axes: &[Var; RANK]) -> Option<Sharding> {
     Some(Sharding::split([a, b, c, d]))
 }
 
-/// The tree of an axis; `None` where it holds the minor part of a split factor without the major part before it.
+/// Returns the tree of an axis; `None` if it holds the minor part of a split factor without the major part before it.
 fn tree(space: &Space, v: Var) -> Option<AxisTree> {
     let whole = std::cell::Cell::new(true);
     let class = |factors: &[Var]| match space.label(factors[0]) {

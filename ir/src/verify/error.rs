@@ -30,12 +30,12 @@ impl VerifyError {
         VerifyError { kind, entity }
     }
 
-    /// The code of the invariant (`TPC0236`).
+    /// Returns the code of the invariant (`TPC0236`).
     pub const fn code(&self) -> &'static Code {
         self.kind.code()
     }
 
-    /// The cure.
+    /// Returns the cure.
     pub const fn help(&self) -> &'static str {
         self.kind.help()
     }
@@ -241,7 +241,7 @@ pub enum VerifyErrorKind {
 }
 
 impl VerifyErrorKind {
-    /// The code of the invariant (`TPC0236`).
+    /// Returns the code of the invariant (`TPC0236`).
     pub const fn code(&self) -> &'static Code {
         match self {
             VerifyErrorKind::Sharding { rule, .. } => rule.code(),
@@ -290,7 +290,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// The cure.
+    /// Returns the cure.
     pub const fn help(&self) -> &'static str {
         match self {
             VerifyErrorKind::Sharding { rule, .. } => rule.help(),
@@ -377,7 +377,7 @@ impl VerifyErrorKind {
         }
     }
 
-    /// True if shardings cannot be checked where this is violated: the rules of ops and the ranges of classes rely on it.
+    /// True if this violation prevents the checks of shardings: the rules of ops and the ranges of classes rely on it.
     pub(super) const fn blocks_rule_checks(&self) -> bool {
         !matches!(
             self,

@@ -1,7 +1,7 @@
-//! The verifier: the invariants of every graph that passes and executors see.
+//! The verifier: the invariants of every graph that passes and executors receive.
 //!
-//! [`verify`] checks the invariants below and reports every violation with the entity it concerns. A [`Verified`] graph
-//! keeps the fact that there is none; passes and executors take one of their [stage] and check nothing again.
+//! [`verify`] checks the invariants below and reports every violation with its entity. A [`Verified`] graph proves that
+//! it passed; passes and executors take a verified graph of their [stage] and do not check again.
 //!
 //! # Structure
 //!
@@ -14,8 +14,8 @@
 //! - TPC0226: a state is updated at most once.
 //! - TPC0227: a state's new content has the type, the place and the sharding of the state.
 //! - TPC0228: states at one place have different names.
-//! - TPC0229: a group has devices, all different.
-//! - TPC0230: the ranges of a class lie within its size, and those that are not empty ascend.
+//! - TPC0229: a group has at least one device, and its devices are distinct.
+//! - TPC0230: the ranges of a class are within its size, and nonempty ranges ascend.
 //! - TPC0231: every index of a class is in a range.
 //! - TPC0232: a class that splits a value of a group has one range per device of the group.
 //! - TPC0233: a split leaf has the size of its class, divided by its divisor.
@@ -25,43 +25,43 @@
 //! # Types
 //!
 //! - TPC0236: an op accepts the types of its operands.
-//! - TPC0237: the types of the results are those that the op infers.
+//! - TPC0237: the results have the types that the op infers.
 //! - TPC0238: a weight, an input and a state define one value.
-//! - TPC0239: rows of quantised elements are whole blocks, where their length is constant. A part of a weight whose rows are
-//!   one run of indices may be cut at the [granule](crate::DType::granule) of its type instead.
-//! - TPC0240: the parts of a weight or a state are, for each of four axes, ascending ranges of whole blocks (or, as above, of
-//!   granules) that do not overlap and have as many indices as the axis; they stand on a single device or on the host.
+//! - TPC0239: rows of quantised elements are whole blocks if their length is constant. A weight part whose rows are one
+//!   run of indices may instead be cut at the [granule](crate::DType::granule) of its type.
+//! - TPC0240: the parts of a weight or a state are ascending, disjoint ranges per axis. They consist of whole blocks (or
+//!   of granules, as above) and have as many indices as the axis. They are on a single device or on the host.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
-//! - TPC0243: quantised elements are read by ops that decode or move whole blocks only; a weight whose rows end inside blocks
-//!   by products only.
+//! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose rows
+//!   end inside blocks.
 //!
 //! # Places
 //!
-//! - TPC0244: an op reads operands from one place; collectives between single devices excepted.
-//! - TPC0245: results are where the operands are; those of `copy` and of collectives excepted.
-//! - TPC0246: a collective has one participant, a group, or as many different devices as operands.
+//! - TPC0244: an op reads operands from one place, except for collectives between single devices.
+//! - TPC0245: results are at the place of the operands, except for `copy` and collectives.
+//! - TPC0246: a collective has one participant, a group, or one distinct device per operand.
 //! - TPC0247: each participant of a collective gets its result, in the order of the operands.
 //! - TPC0248: inputs are on the host.
-//! - TPC0249: values that are not on a group are mirrored.
+//! - TPC0249: values on a single place are mirrored.
 //!
 //! # Shardings
 //!
-//! They are checked where all invariants hold that the sharding rules of ops rely on.
+//! The verifier checks them if the graph keeps all invariants that the sharding rules of ops rely on.
 //!
-//! - TPC0250: class references exist, and a tree's factors make up the axis's size.
-//! - TPC0251: no value is split and unreduced at once.
+//! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
+//! - TPC0251: no value is both split and unreduced.
 //! - TPC0252: no term of a value is split by two classes.
 //! - TPC0253: only weights split on axis 0 have a storage granule, the block of their type or a multiple of the
 //!   [granule](crate::DType::granule) that divides it.
-//! - TPC0254: no device holds parts of blocks, but of a storage granule, and then one run of them.
+//! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0255: the equations of each op's rule hold.
 //! - TPC0256: factors that an op needs whole are whole.
 //! - TPC0257: norms over a split axis exchange their statistic.
 //! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or in none.
-//! - TPC0259: a result is unreduced as its op and the operands imply.
+//! - TPC0259: a result is unreduced exactly if its op and the operands imply it.
 //! - TPC0260: an op accepts its unreduced operands.
-//! - TPC0261: copies and gathers move no unreduced value; reductions take nothing else.
+//! - TPC0261: copies and gathers move only reduced values; reductions take only unreduced values.
 //! - TPC0262: leaves are not unreduced.
 //!
 //! # Stages
@@ -104,8 +104,8 @@ use crate::graph::Graph;
 /// Checks the invariants of all stages.
 ///
 /// # Errors
-/// All violations: by section, in program order within each. Dangling handles and uses before definition hide what is
-/// behind them, and errors of types and places those of shardings.
+/// Returns all violations by section, in program order within each. Dangling handles and uses before definition suppress
+/// later checks; errors of types and places suppress the checks of shardings.
 pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     structure::handles(graph, &mut errors);

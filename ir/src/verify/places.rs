@@ -1,4 +1,4 @@
-//! Where operands and results are.
+//! The places of operands and results.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::sharding::Sharding;
 use crate::text::Entity;
 
-/// TPC0244 to TPC0249.
+/// Checks TPC0244 to TPC0249.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         let operands: Vec<Place> = data

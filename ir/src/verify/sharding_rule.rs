@@ -15,7 +15,7 @@ macro_rules! rules {
                 match self { $(ShardingRule::$variant => &codes::$code,)* }
             }
 
-            /// The cure.
+            /// Returns the cure.
             pub const fn help(self) -> &'static str {
                 match self { $(ShardingRule::$variant => $help,)* }
             }
@@ -42,11 +42,11 @@ rules! {
     Norm = SHARDING_NORM, "use norm_stats, all_reduce and norm_apply";
     /// An indexed axis is one range per device, and contractions are split in all segments or none.
     OneRange = SHARDING_ONE_RANGE, "split the whole of an indexed axis, and all segments of a contraction";
-    /// A result is unreduced exactly as its operands and the op imply.
+    /// A result is unreduced exactly if its operands and the op imply it.
     UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as the message says";
     /// An op accepts its unreduced operands.
     UnreducedOperand = SHARDING_UNREDUCED_OPERAND, "all_reduce the operand first";
-    /// Copies and gathers move no unreduced value; reductions take nothing else.
+    /// Copies and gathers move only reduced values; reductions take only unreduced values.
     Transfer = SHARDING_TRANSFER, "reduce unreduced values, and only those, before they move";
     /// No leaf is unreduced.
     Leaf = SHARDING_LEAF, "remove `partial` or `owner_masked`: a leaf is whole or split";

@@ -7,8 +7,8 @@
 //! | [`Sharded`] | the same with shardings, copies and collectives | none |
 //! | [`Programs`] | one program per device, sizes local | no value is on a group |
 //!
-//! A [`Verified`] graph keeps the fact that it was checked: a pass that takes `&Verified<Sharded>` checks nothing again,
-//! and cannot be handed a graph of another stage.
+//! A [`Verified`] graph proves that it was checked: a pass that takes `&Verified<Sharded>` does not check again, and does
+//! not accept a graph of another stage.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ mod sealed {
         /// The name of the stage in messages.
         const NAME: &'static str;
 
-        /// The invariant as a predicate of a value that breaks it; `None` where the value keeps it.
+        /// Returns the invariant as a predicate of a value that breaks it; `None` if the value keeps it.
         fn violation(value: &ValueData) -> Option<&'static str>;
     }
 }
@@ -74,7 +74,7 @@ stages! {
 impl Executable for Model {}
 impl Executable for Programs {}
 
-/// A graph in which every invariant holds, those of the stage `S` included.
+/// A graph that keeps all invariants, including the invariant of stage `S`.
 #[derive(Debug)]
 pub struct Verified<S> {
     graph: Graph,
@@ -85,7 +85,7 @@ impl<S: Stage> Verified<S> {
     /// Verifies a graph.
     ///
     /// # Errors
-    /// All violations, and the graph itself.
+    /// Returns all violations, and the graph itself.
     pub fn new(graph: Graph) -> Result<Verified<S>, Violations> {
         let mut errors = super::verify(&graph).err().unwrap_or_default();
         errors.extend(
@@ -104,15 +104,15 @@ impl<S: Stage> Verified<S> {
         })
     }
 
-    /// A graph taken for verified: tests give a stage what the verifier refuses, to see what comes of it. A test of the
-    /// tree allows it nowhere else.
+    /// Returns the graph as verified without a check, so that tests can give a stage an invalid graph. A test of the
+    /// source tree forbids other uses.
     #[doc(hidden)]
     pub const fn unchecked(graph: Graph) -> Verified<S> {
         let stage = PhantomData;
         Verified { graph, stage }
     }
 
-    /// The graph, to change it.
+    /// Returns the graph for changes.
     pub fn into_graph(self) -> Graph {
         self.graph
     }
@@ -133,7 +133,7 @@ impl<S> Deref for Verified<S> {
     }
 }
 
-// By hand: a derived impl would ask that of the marker, too.
+// By hand: a derived impl would require `S: Clone`.
 impl<S> Clone for Verified<S> {
     fn clone(&self) -> Verified<S> {
         Verified {

@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::sharding::{AxisTree, ClassData, ClassRef, Sharding, Unreduced};
 use crate::text::Entity;
 
-/// TPC0220 to TPC0222: what every other check takes for granted.
+/// Checks TPC0220 to TPC0222, which every other check relies on.
 pub(super) fn handles(graph: &Graph, errors: &mut Vec<VerifyError>) {
     let mut dangling = |referent: Entity, entity: Entity| {
         let exists = match referent {
@@ -57,7 +57,7 @@ pub(super) fn handles(graph: &Graph, errors: &mut Vec<VerifyError>) {
     definitions(graph, errors);
 }
 
-/// Every class that a sharding names.
+/// Returns every class that a sharding names.
 fn classes(sharding: &Sharding) -> Vec<Class> {
     let mut refs = Vec::new();
     for tree in sharding.axes.iter().flatten() {
@@ -94,7 +94,7 @@ fn definitions(graph: &Graph, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// TPC0223 to TPC0235, and TPC0264.
+/// Checks TPC0223 to TPC0235, and TPC0264.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     outputs(graph, errors);
     state_names(graph, errors);
@@ -123,7 +123,7 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
             errors.push(VerifyError::new(Kind::Layer { layer }, Entity::Inst(inst)));
         }
     }
-    // The same op stands in every layer and in the program of every device.
+    // Every layer and the program of every device repeat the same ops.
     let mut expressible = HashSet::new();
     let mut last = None;
     for (inst, data) in graph.insts() {

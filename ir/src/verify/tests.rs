@@ -12,7 +12,7 @@ fn ty() -> TensorType {
     TensorType::new(DType::F32, [Dim::constant(8)])
 }
 
-/// An input and its `relu`, on the host; a group of one device and a class of 8 for it.
+/// Returns a graph with an input and its `relu` on the host, a group of one device, and a class of size 8 for it.
 fn graph() -> Graph {
     let mut g = Graph::new("g");
     g.devices.push(DeviceData { name: "d".into() });
@@ -55,7 +55,7 @@ fn a_sound_graph_is_verified() {
     assert_eq!(verify(&g), Ok(()));
 }
 
-/// The codes with which a graph is not of a stage.
+/// Returns the codes that a graph violates at stage `S`.
 fn of_stage<S: Stage>(g: &Graph) -> Vec<&'static str> {
     let violations = Verified::<S>::new(g.clone()).err();
     let errors = violations.into_iter().flat_map(|v| v.errors);
@@ -142,7 +142,7 @@ fn every_dangling_handle_is_reported() {
         Entity::Output(1),
     ];
     assert_eq!(found(&g), expected.map(|e| ("TPC0220", e)));
-    // Graphs that do not verify print all the same.
+    // Graphs that do not verify also print.
     assert!(
         g.to_string()
             .contains("split(3: c3/0) granule(0) owner_masked(c4)")

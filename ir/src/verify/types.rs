@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
-/// TPC0236 to TPC0243, TPC0265 and TPC0266.
+/// Checks TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     // The last instruction whose types are right: devices run the same op one after another.
     let mut right: Option<&InstData> = None;
@@ -129,18 +129,18 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// The first axis whose size depends on the batch.
+/// Returns the first axis whose size depends on the batch.
 fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     let mut axes = ty.dims.iter().enumerate();
     axes.find(|(_, d)| d.as_const().is_none())
 }
 
-/// The tokens of a batch of sequences of one length.
+/// Returns the number of tokens in a batch of sequences of one length.
 fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
 
-/// The type of an input in a batch of so many tokens.
+/// Returns the type of an input in a batch of `tokens` tokens.
 fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
     let row = |dtype, n: &Dim| Some(TensorType::new(dtype, [n.clone()]));
     let mask = |n: Symbol| Some(TensorType::new(DType::F32, [n.into(), tokens.clone()]));
@@ -201,7 +201,7 @@ fn check_parts(
             // Disjoint ranges below 2^64 have fewer than 2^64 indices.
             count += r.len;
         }
-        // An axis whose size is known at run time only is whole, and has no runs.
+        // An axis whose size is known only at run time is whole, with an empty list of runs.
         let is_whole = runs.is_empty() && size.as_const().is_none();
         if *size != count && !is_whole {
             return Err(PartsDefect::Count { axis });
@@ -235,18 +235,18 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
-/// True if an op can read an operand of this type: quantised elements only where it decodes their blocks or moves them
-/// whole.
+/// True if an op can read an operand of this type. An op reads quantised elements only if it decodes their blocks or
+/// moves them whole.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
-/// The ways in which an op meets the blocks of a quantised operand.
+/// The ways in which an op accesses the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockAccess {
     /// It decodes them, or moves them whole.
     Read,
-    /// It would tear them apart. Sizes that are no whole blocks are TPC0239.
+    /// It would cut blocks apart. TPC0239 covers sizes that are not whole blocks.
     Cut,
     /// It reads plain elements only.
     Unread,
@@ -270,7 +270,7 @@ impl BlockAccess {
     }
 }
 
-/// How an op meets the blocks of that operand, whose elements are quantised.
+/// Returns how an op accesses the blocks of that operand, whose elements are quantised.
 fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
     let inside = |d: &Dim| !d.as_const().unwrap_or(0).is_multiple_of(dtype.block_len());
     match op {

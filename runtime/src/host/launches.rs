@@ -8,7 +8,7 @@ use crate::error::ExecError;
 /// Returns the op of a launch of one instruction, with its operands and results.
 ///
 /// # Errors
-/// When it covers several instructions, or stores no state.
+/// Returns an error if it covers several instructions, or stores no state.
 pub fn launch_op(
     program: &Program,
     launch: Launch,
@@ -33,10 +33,10 @@ pub fn launch_op(
     Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
 }
 
-/// The largest sizes of a value in batches of up to these sizes.
+/// Returns the largest sizes of a value in batches of up to these sizes.
 ///
 /// # Errors
-/// [`ExecError::Size`] where one has no bound.
+/// Returns [`ExecError::Size`] if a size has no upper bound.
 pub fn max_sizes(
     program: &Program,
     value: Value,

@@ -7,7 +7,7 @@ use tpc_ir::{Bindings, Output, Value};
 use crate::quant;
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Returns the inputs, each with the phase at whose start it is known.
+/// Returns the inputs, each with the number of the first phase that knows it.
 pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
     let graph = &program.graph;
     let of = |value: Value| match graph.def_op(value) {
@@ -44,7 +44,8 @@ pub struct StoredExtent {
     pub bytes: usize,
 }
 
-/// Returns, per value, the bytes of each weight and each state that has no gaps and is stored in the file's types.
+/// Returns, per value, the bytes of a weight or a state that is dense and stored in the file's type; `None` for other
+/// values.
 pub fn extents(program: &Program) -> Vec<Option<StoredExtent>> {
     let values = program.graph.values();
     let placed = |value: Value| match program.graph.def_op(value) {

@@ -24,11 +24,12 @@ pub struct BufferedWeight<'a> {
     pub buffer: &'a BufferData,
 }
 
-/// Reads the weights of a program, and passes each to `store`, which writes it to its buffer. Weights that share a buffer are read
-/// once.
+/// Reads the weights of a program and passes each to `store`, which writes it to its buffer. Reads weights that share a
+/// buffer once.
 ///
 /// # Errors
-/// [`ExecError::WeightMismatch`] when a weight is not what the program declares, and the errors of `source` and of `store`.
+/// Returns [`ExecError::WeightMismatch`] if a weight does not match the program's declaration, and the errors of `source`
+/// and `store`.
 pub fn load_weights(
     program: &Program,
     source: &dyn WeightSource,

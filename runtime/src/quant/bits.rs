@@ -28,7 +28,7 @@ pub(super) fn encode_blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// The f16 at byte `at` of a block.
+/// Returns the f16 at byte `at` of a block.
 pub(super) fn f16_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
@@ -40,9 +40,9 @@ pub(super) fn put_f16(block: &mut [u8], at: usize, value: f16) {
 
 /// Unpacks codes of `bits` bits stored as planes.
 ///
-/// The bytes form groups of `width`. A group holds `8 / bits` planes of `width` codes: plane `p` sits in bits
-/// `p·bits ..` of every byte and gives the group's elements `p·width ..`. All ggml formats store their codes so;
-/// only the width differs.
+/// The bytes form groups of `width`. A group holds `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..`
+/// of every byte and has the group's elements `p·width ..`. All ggml formats store codes in this way; only the width
+/// differs.
 pub(super) fn unpack<const CODES: usize>(bits: u32, width: usize, bytes: &[u8]) -> [u8; CODES] {
     let planes = (8 / bits) as usize;
     debug_assert_eq!(bytes.len() * planes, CODES, "codes of {bits} bits");
@@ -83,7 +83,7 @@ pub(super) fn pack(bits: u32, width: usize, codes: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// The element of largest magnitude, with its sign; the first of equals, and 0 for none.
+/// Returns the element of largest magnitude, with its sign: the first if several are equal, 0 for an empty slice.
 pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     values.iter().fold(
         0.0,
@@ -91,12 +91,12 @@ pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     )
 }
 
-/// `1 / d`, or 0 when `d` is 0.
+/// Returns `1 / d`, or 0 if `d` is 0.
 pub(super) fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// The least f16 that is not below `value`, for `value` ≥ 0.
+/// Returns the least f16 that is not below `value`, for `value` ≥ 0.
 pub(super) fn f16_not_below(value: f32) -> f16 {
     let nearest = f16::from_f32(value);
     if nearest.to_f32() < value {

@@ -35,7 +35,7 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
+/// Returns `2^(e - 128)`: half of the e8m0 value. The two smallest are subnormal in f32.
 fn half_e8m0(e: u8) -> f32 {
     f32::from_bits(match e {
         0 | 1 => 0x0020_0000 << e,
@@ -43,7 +43,7 @@ fn half_e8m0(e: u8) -> f32 {
     })
 }
 
-/// Half of an unsigned e4m3 value (bias 7, top bit ignored). The NaN code 0x7f reads as 0, as in ggml.
+/// Returns half of an unsigned e4m3 value (bias 7, top bit ignored). The NaN code 0x7f reads as 0, as in ggml.
 fn half_ue4m3(d: u8) -> f32 {
     let (exponent, mantissa) = (i32::from(d >> 3) & 15, f32::from(d & 7));
     match (d, exponent) {
@@ -53,16 +53,16 @@ fn half_ue4m3(d: u8) -> f32 {
     }
 }
 
-/// `2^exponent`, for exponents of normal f32.
+/// Returns `2^exponent`, for exponents of normal f32.
 fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((127 + exponent) as u32) << 23)
 }
 
-/// As ggml's `quantize_row_mxfp4_ref`: the exponent of the largest magnitude becomes that of 4, each element takes
-/// the nearest value, the lowest code of equals.
+/// Encodes as ggml's `quantize_row_mxfp4_ref`: the scale maps the largest magnitude to the exponent of 4. Each element
+/// takes the nearest value; ties take the lowest code.
 ///
-/// The exponent is read off the f32, where ggml takes `floor(log2f(amax))`, which may round up to the next
-/// integer for magnitudes within a few ulp below a power of two.
+/// The exponent is read from the f32's bits. ggml uses `floor(log2f(amax))`, which may round up to the next integer for
+/// magnitudes within a few ulp below a power of two.
 pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     let amax = signed_extreme(x).abs();
     let e = ((amax.to_bits() >> 23) as u8).saturating_sub(2);
@@ -73,8 +73,8 @@ pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     block
 }
 
-/// As ggml's `quantize_row_nvfp4_ref`: a sixth of the largest magnitude of 16 elements becomes their scale, each element
-/// takes the nearest value.
+/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude, and each
+/// element takes the nearest value.
 pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     let (mut block, mut codes) = ([0; 36], [0; 64]);
     for (i, (x, codes)) in x
@@ -93,7 +93,7 @@ pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     block
 }
 
-/// The unsigned e4m3 nearest a number; half way it is the larger, and none is above 448.
+/// Returns the unsigned e4m3 value nearest to a number, at most 448. Ties take the larger value.
 fn ue4m3(x: f32) -> u8 {
     if x.is_nan() || x <= 0.0 {
         return 0;
@@ -103,7 +103,7 @@ fn ue4m3(x: f32) -> u8 {
     if exponent <= 0 {
         return ((x * 512.0 + 0.5) as u8).min(7);
     }
-    // Three bits of the mantissa, and the next one, by which it is rounded; what runs over goes to the exponent.
+    // Three bits of the mantissa, and the next bit for rounding. A carry increments the exponent.
     let bits = (x.to_bits() >> 19) & 0xf;
     let rounded = ((exponent as u32) << 3) + bits.div_ceil(2);
     rounded.min(0x7e) as u8

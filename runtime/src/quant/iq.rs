@@ -50,7 +50,7 @@ pub struct GridBlock {
     pub values: [i8; LEN],
 }
 
-/// The integers of a block; `None` for types without grids and blocks of another length.
+/// Returns the integers of a block; `None` for types without grids and blocks of another length.
 pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     if block.len() as u64 != dtype.block_bytes() {
         return None;
@@ -109,13 +109,13 @@ fn nibbles(block: &[u8], at: usize, per: usize, steps: &mut [u8; 16]) {
     }
 }
 
-/// Eight signs of which seven are given.
+/// Completes seven signs with an eighth of even parity.
 fn eight(seven: usize) -> usize {
     let seven = seven & 127;
     seven | ((seven.count_ones() as usize & 1) << 7)
 }
 
-/// A row of eight elements of iq2, with its signs.
+/// Decodes a row of eight elements of iq2, with its signs.
 fn row2(row: u16, signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = [8, 25, 43, 0][usize::from(row >> (2 * j)) & 3];
@@ -123,7 +123,7 @@ fn row2(row: u16, signs: usize, out: &mut [i8]) {
     }
 }
 
-/// A row of four elements of iq3, with its signs.
+/// Decodes a row of four elements of iq3, with its signs.
 fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = values[usize::from(row >> (4 * j)) & 7];
@@ -131,7 +131,7 @@ fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     }
 }
 
-/// A row of eight elements of iq1 and what is added to its eighths.
+/// Decodes a row of eight elements of iq1 in eighths; `delta` is added to each.
 fn row1(row: u16, delta: i8, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let step = (row >> (2 * j) & 3) as i8;
@@ -222,7 +222,7 @@ fn iq3_s(block: &[u8], out: &mut GridBlock) {
 mod tests {
     use super::*;
 
-    /// A block in hexadecimal and FNV-1a of the little-endian bytes of what it decodes to. Made by the GGUF project's
+    /// A block in hexadecimal, and FNV-1a of the little-endian bytes of its decoded values. Made by the GGUF project's
     /// Python package, version 0.19, from random bytes.
     const ANSWERS: [(DType, &str, u64); 7] = [
         (

@@ -1,8 +1,8 @@
-//! Encoders of the K formats (layouts in `k`): valid and close, not ggml's.
+//! Encoders of the K formats (layouts in `k`): valid and close, but not identical to ggml's.
 //!
-//! Each group takes the step its extremes ask for, each block the smallest f16 scale of which every step is a
-//! small multiple; steps are rounded up, so that no group's range is cut short. ggml searches for scales of least
-//! weighted error instead and gets a little closer (`k_search`).
+//! The extremes of a group determine its step. A block takes the smallest f16 scale that makes every step a small
+//! multiple. Steps are rounded up, so that each group's range is fully covered. ggml instead searches for the scales of
+//! least weighted error, which gives a slightly smaller error (`k_search`).
 
 use super::bits::{f16_not_below, inverse, pack, put_f16, signed_extreme};
 use super::k::LEN;
@@ -171,7 +171,7 @@ fn quantise_symmetric(x: &[f32; LEN], zero: u8, scale_top: u8) -> Symmetric {
     Symmetric { d, scales, codes }
 }
 
-/// A unit of which every length is at most `top` times, and the multiples of it that just cover each length.
+/// Returns a unit, and per length the smallest multiple of it that covers the length, at most `top`.
 fn small_multiples<const N: usize>(lengths: [f32; N], top: u8) -> (f16, [u8; N]) {
     let unit = f16_not_below(lengths.iter().fold(0.0, |max: f32, &x| max.max(x)) / f32::from(top));
     let id = inverse(unit.to_f32());

@@ -10,22 +10,22 @@ use super::k_encode::{Affine, Symmetric, pack_q2_k, pack_q3_k, pack_q4_k, pack_q
 /// Below this magnitude a group counts as zero.
 pub(super) const ZERO_GROUP: f32 = 1e-15;
 
-/// The nearest integer, of two the even one.
+/// Returns the nearest integer; ties go to even.
 fn nearest(x: f32) -> i32 {
     x.round_ties_even() as i32
 }
 
-/// How scales and minima of codes up to `top` are searched for.
+/// The parameters of the search for scales and minima of codes up to `top`.
 struct Search {
     top: i32,
-    /// The first change of `top` that is tried, and the number of further ones, a tenth apart.
+    /// The first change of `top` to try, and the number of further changes, 0.1 apart.
     first: f32,
     steps: usize,
-    /// Whether errors count by their magnitude; else by their square.
+    /// True if the error is a weighted sum of magnitudes; false for squares.
     absolute: bool,
-    /// Scales and minima are multiples up to this.
+    /// The maximum multiple for scales and minima.
     scale_top: i32,
-    /// The weights of the elements of a group.
+    /// Computes the weights of a group's elements.
     weights: fn(&[f32], &mut [f32]),
 }
 
@@ -82,7 +82,7 @@ impl Search {
         nearest(x).clamp(0, self.top) as f32
     }
 
-    /// The scale of a group, what is taken off it, and its codes.
+    /// Returns the scale and the negated minimum of a group; writes its codes.
     fn fit(&self, x: &[f32], w: &[f32], codes: &mut [u8]) -> (f32, f32) {
         let mut min = x.iter().copied().fold(x[0], f32::min);
         let max = x.iter().copied().fold(x[0], f32::max);
@@ -111,7 +111,7 @@ impl Search {
         let mut scale = 1.0 / (top / (max - min));
         let mut least = error(scale, min, &best);
         for step in 0..=self.steps {
-            // What is tried begins at the best minimum so far.
+            // Each attempt starts from the best minimum found before it.
             let inverse = (self.first + 0.1 * step as f32 + top) / (max - min);
             let tried = coded(inverse, min);
             let (mut l1, mut l2, mut xl) = (0.0_f32, 0.0_f32, 0.0_f32);
@@ -172,7 +172,7 @@ impl Search {
         }
     }
 
-    /// The unit of which the largest length is the most, and the nearest multiples of it.
+    /// Returns the unit that makes the largest length `scale_top` units, and the nearest multiples of it.
     fn multiples<const N: usize>(&self, lengths: [f32; N]) -> (f16, [u8; N]) {
         let most = lengths.iter().copied().fold(0.0, f32::max);
         let top = self.scale_top as f32;
@@ -182,13 +182,13 @@ impl Search {
     }
 }
 
-/// The element of largest magnitude.
+/// Returns the element of largest magnitude.
 fn extreme(x: &[f32]) -> f32 {
     let larger = |a: f32, &b: &f32| if b.abs() > a.abs() { b } else { a };
     x.iter().fold(0.0, larger)
 }
 
-/// The sums `Σ w·x·l` and `Σ w·l²` with `w = x²`.
+/// Returns the sums `Σ w·x·l` and `Σ w·l²` with `w = x²`.
 fn sums(x: &[f32], codes: impl Iterator<Item = f32>) -> (f32, f32) {
     x.iter().zip(codes).fold((0.0, 0.0), |(a, b), (x, l)| {
         let w = x * x;
@@ -196,7 +196,7 @@ fn sums(x: &[f32], codes: impl Iterator<Item = f32>) -> (f32, f32) {
     })
 }
 
-/// The scale of a group of q3_k: codes are changed one by one while that gains.
+/// Returns the scale of a group of q3_k: changes codes one by one as long as the error decreases.
 fn fit_q3(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -232,7 +232,7 @@ fn fit_q3(x: &[f32]) -> f32 {
     if square > 0.0 { sum / square } else { 0.0 }
 }
 
-/// The scale of a group of q6_k: the best of nineteen.
+/// Returns the scale of a group of q6_k: the best of nineteen.
 fn fit_q6(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -258,7 +258,7 @@ fn fit_q6(x: &[f32]) -> f32 {
     scale
 }
 
-/// Groups of 16 under scales from `-low` on, with codes of which `zero` is none.
+/// Encodes groups of 16 with scales from `-low` to `low - 1`; the code `zero` means 0.
 fn symmetric(x: &[f32; LEN], low: i32, zero: i32, fit: fn(&[f32]) -> f32) -> Symmetric {
     let mut lengths = [0.0; 16];
     for (length, x) in lengths.iter_mut().zip(x.chunks_exact(16)) {
@@ -296,7 +296,8 @@ pub(super) fn encode_q6_k(x: &[f32; LEN]) -> [u8; 210] {
     pack_q6_k(&symmetric(x, 128, 32, fit_q6))
 }
 
-/// As ggml's `quantize_iq4_xs` without a matrix of importances; `values` is the table, and `code` the nearest in it.
+/// Encodes as ggml's `quantize_iq4_xs` without an importance matrix; `values` is the table, and `code` returns the
+/// nearest entry.
 pub(super) fn encode_iq4_xs(x: &[f32; 256], values: &[f32; 16], code: fn(f32) -> u8) -> [u8; 136] {
     let value = |x: f32| values[usize::from(code(x))];
     let mut lengths = [0.0; 8];

@@ -1,8 +1,8 @@
 //! The one-level formats: blocks of 32 elements under one f16 scale `d`, with an f16 offset `m` in the `_1` forms.
 //!
-//! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte
-//! `j` has element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32 whose bit
-//! `j` is the fifth bit of element `j`.
+//! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte `j` has
+//! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the fifth
+//! bit of element `j`.
 //!
 //! | format | layout                                    | value          |
 //! |--------|-------------------------------------------|----------------|
@@ -15,8 +15,8 @@
 //!
 //! q8_1's `s` is `d` times the sum of the codes, which ggml's dot products use; decoding ignores it.
 //!
-//! Encoding is that of ggml's `quantize_row_*_ref`: codes are computed with the f32 scale, the scale is rounded
-//! to f16 only when stored.
+//! Encoding follows ggml's `quantize_row_*_ref`: codes are computed with the f32 scale, and the scale is rounded to f16
+//! only when stored.
 
 use super::bits::{f16_at, inverse, pack, put_f16, signed_extreme, unpack};
 use half::f16;
@@ -70,7 +70,7 @@ fn bytes(d: f32, qs: &[u8], out: &mut [f32; LEN]) {
     }
 }
 
-/// The codes of a block whose `qh` starts at byte `at` and whose `qs` follow it.
+/// Returns the codes of a block whose `qh` starts at byte `at`, followed by `qs`.
 fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     let high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let mut codes: [u8; LEN] = unpack(4, 16, &block[at + 4..]);
@@ -80,7 +80,7 @@ fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     codes
 }
 
-/// Writes `qh` at byte `at` and `qs` behind it.
+/// Writes `qh` at byte `at`, followed by `qs`.
 fn put_five_bits(block: &mut [u8], at: usize, codes: &[u8; LEN]) {
     let high = codes
         .iter()
@@ -124,8 +124,8 @@ pub(super) fn encode_q5_1(x: &[f32; LEN]) -> [u8; 24] {
     block
 }
 
-/// `d = max|x| / 127`, `q = 127 x / max|x|` rounded to nearest, ties to even: as ggml's kernels for processors write caches and
-/// copies. Its quantiser of files rounds ties away from zero.
+/// Encodes with `d = max|x| / 127` and `q = 127 x / max|x|` rounded to nearest, ties to even. ggml's CPU kernels write
+/// caches and copies in this way; its quantiser of files rounds ties away from zero.
 pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     let mut block = [0; 34];
     let most = signed_extreme(x).abs();
@@ -137,7 +137,7 @@ pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     block
 }
 
-/// The element of largest magnitude becomes code 0, so the scale has the opposite sign of that element; values
+/// Quantises so that the element of largest magnitude has code 0. The scale has the opposite sign of that element; values
 /// of the other sign saturate at the top code.
 fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     let d = signed_extreme(x) / -f32::from(zero);
@@ -146,7 +146,7 @@ fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     (f16::from_f32(d), codes)
 }
 
-/// The least element becomes code 0 and the greatest the top code.
+/// Quantises so that the least element has code 0 and the greatest the top code.
 fn quantise_affine(x: &[f32; LEN], top: u8) -> (f16, f16, [u8; LEN]) {
     let min = x
         .iter()

@@ -1,12 +1,10 @@
 //! Quantised rows to f32 and back: the scalar definition of every block format the runtime can read.
 //!
-//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32,
-//! [`quantise`] does the reverse. Both evaluate in f32, one rounding per written operation and never fused, in
-//! the order ggml's scalar `dequantize_row_*` and `quantize_row_*_ref` do, so that a decoded weight has the same
-//! bits here as there.
+//! A quantised tensor is a sequence of blocks along axis 0. [`dequantise`] turns whole blocks into f32, [`quantise`] does
+//! the reverse. Both evaluate in f32, with one rounding per operation, without fused operations, and in the order of
+//! ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. A decoded weight therefore has the same bits as in ggml.
 //!
-//! The block layouts are those of the GGUF format (ggml's `block_*` structures); every file states the layouts
-//! of its family:
+//! The block layouts follow the GGUF format (ggml's `block_*` structures); every file states the layouts of its family:
 //!
 //! | file       | formats                                         | decoded value                       |
 //! |------------|-------------------------------------------------|-------------------------------------|
@@ -40,16 +38,16 @@ pub use iq::{GridBlock, grid_block};
 use bits::{decode_blocks, encode_blocks};
 use tpc_ir::dtype::DType;
 
-/// Why a row could not be converted.
+/// The reason why a row could not be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantError {
-    /// The format has no decoder here.
+    /// The format does not have a decoder.
     #[error("no decoder for {dtype}")]
     Unsupported {
         /// The format asked for.
         dtype: DType,
     },
-    /// The format has no encoder here.
+    /// The format does not have an encoder.
     #[error("no encoder for {dtype}")]
     NoEncoder {
         /// The format asked for.
@@ -77,26 +75,24 @@ pub enum QuantError {
     },
 }
 
-/// Whether [`dequantise`] reads `dtype`.
+/// True if [`dequantise`] reads `dtype`.
 pub fn can_dequantise(dtype: DType) -> bool {
     decoder(dtype).is_some()
 }
 
-/// Whether [`quantise`] writes `dtype`.
+/// True if [`quantise`] writes `dtype`.
 pub fn can_quantise(dtype: DType) -> bool {
     encoder(dtype).is_some()
 }
 
-/// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 an element.
+/// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 per element.
 ///
-/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are
-/// NaN or infinite give elements that are.
+/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; scales that are NaN or
+/// infinite give elements that are.
 ///
 /// # Errors
-///
-/// [`QuantError::Unsupported`] for formats without a decoder, [`QuantError::PartialBlock`] when `out` is not
-/// whole blocks, and [`QuantError::Length`] when `bytes` is not exactly the blocks of `out`. `out` is untouched
-/// on error.
+/// Returns [`QuantError::Unsupported`] for formats without a decoder, [`QuantError::PartialBlock`] if `out` is not whole
+/// blocks, and [`QuantError::Length`] if `bytes` is not exactly the blocks of `out`. `out` is untouched on error.
 pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
     let expected = row_bytes(dtype, out.len())?;
@@ -114,15 +110,14 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 
 /// Encodes `values` as whole blocks of `dtype` and appends them to `out`.
 ///
-/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0 follow ggml's
-/// `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's extremes,
-/// without ggml's search ([`quantise_searched`]): valid blocks, slightly coarser than its own.
+/// f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, iq4_nl (the types of a KV cache), mxfp4, nvfp4, tq1_0, tq2_0, q1_0 and q2_0
+/// follow ggml's `quantize_row_*_ref`. q2_k, q3_k, q4_k, q5_k, q6_k and iq4_xs take scales straight from each group's
+/// extremes, without ggml's search ([`quantise_searched`]): valid blocks, slightly coarser than its own.
 ///
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
 /// # Errors
-///
-/// [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] when `values` is not
+/// Returns [`QuantError::NoEncoder`] for formats without an encoder and [`QuantError::PartialBlock`] if `values` is not
 /// whole blocks. `out` is untouched on error.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
     if encoder(dtype).is_none() {
@@ -133,12 +128,12 @@ pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Q
     quantise_into(dtype, values, &mut out[at..])
 }
 
-/// [`quantise`] into memory of the blocks' exact length.
+/// Encodes as [`quantise`], into memory of the blocks' exact length.
 ///
 /// # Errors
 ///
-/// Those of [`quantise`], and [`QuantError::Length`] when `out` is not exactly the blocks of `values`. `out` is
-/// untouched on error.
+/// Returns the errors of [`quantise`], and [`QuantError::Length`] if `out` does not have the exact length. On error,
+/// `out` is unchanged.
 pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
     let expected = row_bytes(dtype, values.len())?;
@@ -154,11 +149,11 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
     Ok(())
 }
 
-/// [`quantise_into`] with the scales of least error that ggml searches for, of the formats for which it does: as its CPU
-/// writes blocks. It takes some twenty times as long.
+/// Encodes as [`quantise_into`], but with the scales of least error for the formats that ggml searches. The bytes match
+/// ggml's CPU encoder. It takes about twenty times as long.
 ///
 /// # Errors
-/// Those of [`quantise_into`].
+/// Returns the errors of [`quantise_into`].
 pub fn quantise_searched(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let expected = row_bytes(dtype, values.len())?;
     if out.len() as u64 != expected {
@@ -182,10 +177,10 @@ fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
         .ok_or(QuantError::PartialBlock { dtype, elements })
 }
 
-/// Reads whole blocks; the lengths are already known to agree.
+/// A decoder of whole blocks; the caller has checked the lengths.
 type Decoder = fn(&[u8], &mut [f32]);
 
-/// Writes whole blocks; the lengths are already known to agree.
+/// An encoder of whole blocks; the caller has checked the lengths.
 type Encoder = fn(&[f32], &mut [u8]);
 
 fn decoder(dtype: DType) -> Option<Decoder> {

@@ -45,7 +45,7 @@ pub(super) fn decode_tq2_0(block: &[u8; 66], out: &mut [f32; 256]) {
     }
 }
 
-/// The scale that the largest magnitude gives, and each element's multiple of it from −1 to `top`, plus one.
+/// Returns the scale for the largest magnitude, and each element's multiple of it from −1 to `top`, plus one.
 fn digits<const N: usize>(x: &[f32; N], top: f32) -> (f16, [u8; N]) {
     let d = signed_extreme(x).abs();
     let id = inverse(d);
@@ -82,7 +82,7 @@ pub(super) fn encode_tq2_0(x: &[f32; 256]) -> [u8; 66] {
     block
 }
 
-/// The mean of the magnitudes, and signs.
+/// Encodes the mean of the magnitudes, and the signs.
 pub(super) fn encode_q1_0(x: &[f32; 128]) -> [u8; 18] {
     let sum = x.iter().fold(0.0_f32, |sum, x| sum + x.abs());
     let mut block = [0; 18];

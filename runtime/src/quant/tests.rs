@@ -1,8 +1,8 @@
 //! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
 //!
-//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the
-//! vectorised `gguf` Python package (`gguf.quants`), fed the bytes of the same generator; iq4_nl's encoder, which
-//! that package lacks, from a separate transcription of the published algorithm.
+//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the vectorised
+//! `gguf` Python package (`gguf.quants`) with bytes of the same generator. That package does not encode iq4_nl; its
+//! digest comes from a separate transcription of the published algorithm.
 
 use super::*;
 use tpc_ir::random::Xorshift64;
@@ -23,7 +23,7 @@ impl Xorshift {
         (0..n).map(|_| (self.next() >> 56) as u8).collect()
     }
 
-    /// Uniform in [-8, 8), a multiple of 2⁻²⁰.
+    /// Returns a uniform number in [-8, 8), a multiple of 2⁻²⁰.
     fn uniform(&mut self) -> f32 {
         ((self.next() >> 40) as f32 - 8_388_608.0) / 1_048_576.0
     }
@@ -32,7 +32,7 @@ impl Xorshift {
         (0..n).map(|_| self.uniform()).collect()
     }
 
-    /// Near normal, of unit variance.
+    /// Returns nearly normal numbers of unit variance.
     fn normals(&mut self, n: usize) -> Vec<f32> {
         (0..n)
             .map(|_| (0..12).map(|_| self.uniform()).sum::<f32>() / 16.0)
@@ -40,7 +40,7 @@ impl Xorshift {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
@@ -63,8 +63,8 @@ fn encoded(dtype: DType, values: &[f32]) -> Vec<u8> {
 /// Blocks in each decoder case.
 const BLOCKS: usize = 8;
 
-/// Format; the high bytes of a block's f16 fields, from which a bit is cleared to keep them finite; the first,
-/// second and last value; the digest of all values of eight random blocks.
+/// Format; the high bytes of a block's f16 fields; the first, second and last value; the digest of all values of eight
+/// random blocks. The test clears a bit of each high byte, which keeps the field finite.
 type DecoderCase = (DType, &'static [usize], [f32; 3], u64);
 
 const DECODED: &[DecoderCase] = &[
@@ -220,8 +220,8 @@ fn encoders_agree_with_an_independent_implementation() {
     }
 }
 
-/// Format; greatest error of an element, relative to the block's largest magnitude; root mean square error,
-/// relative to that of the (near normal) values.
+/// Format; greatest error of an element, relative to the block's largest magnitude; root mean square error, relative to
+/// the values' root mean square (nearly normal values).
 const ERRORS: &[(DType, f32, f64)] = &[
     (DType::F32, 0.0, 0.0),
     (DType::F16, 0.0005, 0.0003),
@@ -254,9 +254,8 @@ fn round_trips_stay_within_the_error_of_the_format() {
             .iter()
             .find(|(t, ..)| *t == dtype)
             .expect("every encoder has its error bounds");
-        // The format's error is relative: powers of two leave it alone while f16 values stay normal, which the
-        // floor under `amax` allows for.
-        // The scales of nvfp4 end at 448, where those of other formats go on.
+        // The format's error is relative: scaling by powers of two does not change it while f16 values stay normal. The
+        // floor under `amax` accounts for this limit. The scales of nvfp4 end at 448; other formats have a larger range.
         let largest = if dtype == DType::Nvfp4 { 256.0 } else { 1024.0 };
         for scale in [1.0, largest, 1.0 / 16.0] {
             let values: Vec<f32> = values.iter().map(|x| x * scale).collect();
@@ -410,7 +409,8 @@ fn no_bytes_and_no_values_panic() {
     }
 }
 
-/// The search is for the least weighted error, so it is no worse than the extremes' scales by more than the weights make.
+/// The search minimises the weighted error, so its plain error exceeds the error of extreme-based scales only by the
+/// effect of the weights.
 #[test]
 fn searched_scales_have_less_error() {
     let values = Xorshift::new().normals(64 * 256);

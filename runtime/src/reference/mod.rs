@@ -1,12 +1,12 @@
 //! The reference executor: the meaning of the ops, in f64.
 //!
-//! All real arithmetic is f64, so that sums taken in another order (sharded against unsharded) agree to about 1e-15.
-//! Two things are rounded to a narrower type, because ggml's results visibly depend on it:
+//! All real arithmetic is f64, so that sums in another order (sharded or unsharded) agree to about 1e-15. Two values are
+//! rounded to a narrower type, because ggml's results visibly depend on it:
 //!
 //! - GELU, which ggml's CPU code reads from a table with f16 input and output ([`Gelu::GgmlTable`]);
 //! - the content of states of a narrower type (an f16 or q8_0 KV cache). States of type f32 keep f64.
 //!
-//! Weights are dequantised once, to f32 as ggml does, and are widened where they are used.
+//! Weights are dequantised once, to f32 as in ggml, and widened to f64 in ops.
 
 mod interpreter;
 mod ops;

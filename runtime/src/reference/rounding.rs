@@ -1,15 +1,15 @@
-//! Rounding to a stored type: what a number is after it was written to a state and read back.
+//! Rounding to a stored type: the value of a number after it is written to a state and read back.
 
 use tpc_ir::DType;
 
 use crate::error::ExecError;
 use crate::quant::{QuantError, dequantise, quantise};
 
-/// Rounds rows of `row` elements each through `dtype`: to f32, into blocks along the row, and back. f32 and f64 keep
-/// what they are given, so that states do not blur the comparison of programs.
+/// Rounds rows of `row` elements each through `dtype`: to f32, into blocks along the row, and back. Leaves values
+/// unchanged for f32 and f64, so that states keep full precision in comparisons of programs.
 ///
 /// # Errors
-/// [`QuantError`] when the type has no encoder or a row is not whole blocks.
+/// Returns [`QuantError`] if the type does not have an encoder or a row is not whole blocks.
 pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(), ExecError> {
     if matches!(dtype, DType::F32 | DType::F64) || data.is_empty() {
         return Ok(());
@@ -31,9 +31,9 @@ pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(
 /// Elements of a row that are rounded under one scale.
 const BLOCK: usize = 32;
 
-/// Rounds rows of `row` elements each as the CPU executor does before products with quantised weights: blocks of 32 from the
-/// start of each row, in each the largest magnitude over 127 as an f32 scale, and signed codes to nearest, ties to even. Each
-/// further one of the `terms` is the same of what those before leave in f32.
+/// Rounds rows of `row` elements each as the CPU executor does before products with quantised weights. Blocks have 32
+/// elements from the start of each row. The scale of a block is its largest magnitude over 127, in f32; codes round to
+/// nearest, ties to even. Each further term encodes the f32 remainder of the terms before it.
 pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     for row in data.chunks_mut(row.max(1)) {
         for block in row.chunks_mut(BLOCK) {

@@ -1,9 +1,8 @@
-//! In which order a graph runs.
+//! The order in which a graph runs.
 //!
-//! Of a batch most can be computed when its tokens are known. What needs the tokens that come after these
-//! ([`InputKind::NextTokens`]) waits until they are: the first *phase* is all that does without, the second what needs the
-//! tokens one ahead, the third those two ahead. A phase is a program of its own that goes on with what the phases
-//! before it have left in memory.
+//! The first *phase* computes all values that need only the tokens of the batch. The second phase needs the tokens one
+//! ahead ([`InputKind::NextTokens`]), the third the tokens two ahead. A phase is a separate program that continues with
+//! the values of earlier phases in memory.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -15,14 +14,14 @@ use crate::error::ExecError;
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) inst: Inst,
-    /// The values that nothing reads after it.
+    /// The values that no later step reads.
     pub(super) dead: Vec<Value>,
 }
 
 /// A part of a graph.
 #[derive(Clone, Debug)]
 struct Phase {
-    /// How many tokens ahead must be known for it.
+    /// The number of tokens after the batch that it needs.
     ahead: u32,
     steps: Vec<Step>,
 }
@@ -31,23 +30,23 @@ struct Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
-    /// Per instruction, how many tokens ahead must be known for it.
+    /// Per instruction, the number of tokens after the batch that it needs.
     ahead: Vec<u32>,
 }
 
 impl Schedule {
-    /// The schedule of a graph.
+    /// Returns the schedule of a graph.
     ///
     /// # Errors
-    /// [`ExecError::NotLowered`] when a value lives on a group; [`ExecError::Malformed`] when values are used before they
-    /// are defined; [`ExecError::StaleRead`] when a state is read behind its update.
+    /// Returns [`ExecError::NotLowered`] if a value is on a group; [`ExecError::Malformed`] if a value is used before its
+    /// definition; [`ExecError::StaleRead`] if a state is read after its update.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
         order.sort_by_key(|inst| (ahead[inst.index()], *inst));
         stale::check(graph, &order)?;
-        // Where each value is read last, counted along the schedule. What is wanted in the end stays.
+        // The last read of each value, as a position in the schedule. Outputs stay.
         let mut last = vec![None; graph.values().len()];
         for (at, &inst) in order.iter().enumerate() {
             let data = graph.inst(inst);
@@ -82,23 +81,23 @@ impl Schedule {
         Ok(Schedule { phases, ahead })
     }
 
-    /// How many tokens ahead must be known for a phase; `None` where there are no more.
+    /// Returns the number of tokens ahead that a phase needs; `None` after the last phase.
     pub(super) fn lookahead(&self, phase: usize) -> Option<u32> {
         self.phases.get(phase).map(|p| p.ahead)
     }
 
-    /// The instructions of a phase.
+    /// Returns the instructions of a phase.
     pub(super) fn steps(&self, phase: usize) -> &[Step] {
         self.phases.get(phase).map_or(&[], |p| &p.steps)
     }
 
-    /// Whether a value is computed in a phase.
+    /// True if a phase computes a value.
     pub(super) fn computes(&self, phase: usize, graph: &Graph, value: Value) -> bool {
         self.lookahead(phase) == Some(self.ahead[graph.value(value).def.0.index()])
     }
 }
 
-/// Per instruction, how many tokens ahead must be known for it.
+/// Returns, per instruction, the number of tokens after the batch that it needs.
 fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
@@ -112,7 +111,7 @@ fn tokens_ahead(graph: &Graph) -> Vec<u32> {
             _ => needed.unwrap_or(0),
         };
     }
-    // A state is read when it is needed: by then an earlier part of the batch may have changed it.
+    // A state is read in the first phase that needs it: until then, an earlier part of the batch may change it.
     let mut read_in: Vec<Option<u32>> = vec![None; graph.insts().len()];
     for (inst, data) in graph.insts() {
         for v in &data.operands {

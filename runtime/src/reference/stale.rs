@@ -1,28 +1,29 @@
-//! Reads of what a state held before its update.
+//! Reads of a state's old content after its update.
 //!
-//! A state has one memory, and an update writes there. What reads the old content behind the update has it only by way of a copy of
-//! the whole state, which programs then make. No model needs that: the graph names the state where it means what was written.
+//! A state has one memory, and an update writes to it. A later read of the old content would need a copy of the whole
+//! state, which programs would have to make. Models do not need it: a graph that means the new content reads the update's
+//! result.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Dim, Graph, Inst, Output, Value};
 
 use crate::error::ExecError;
 
-/// Finds the first of these instructions that reads a state, or a view of it, behind the update of the same content.
+/// Finds the first of these instructions that reads a state, or a view of it, after an update of the same content.
 ///
 /// # Errors
-/// [`ExecError::StaleRead`] with its names.
+/// Returns [`ExecError::StaleRead`] with the names of the state and the instructions.
 pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     let content = contents(graph);
     let updates = updates(graph, &content);
     let mut updated: Vec<Option<Inst>> = vec![None; graph.values().len()];
     for &inst in order {
         let data = graph.inst(inst);
-        // A view reads nothing itself; what reads it may come later.
+        // A view itself does not read; its readers may come later.
         let reads = data.operands.iter().filter(|_| !data.op.is_view());
         for operand in reads {
             let of = content[operand.index()];
-            // What has no elements has no old content.
+            // An empty value does not have old content.
             if graph.value(of).ty.dims.iter().any(Dim::is_zero) {
                 continue;
             }
@@ -37,7 +38,7 @@ pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Per value, the one of which it is a view, through all views.
+/// Returns, per value, the value that it views, through all views.
 fn contents(graph: &Graph) -> Vec<Value> {
     let mut out: Vec<Value> = graph.values().map(|(value, _)| value).collect();
     for (_, data) in graph.insts().filter(|(_, data)| data.op.is_view()) {
@@ -46,8 +47,8 @@ fn contents(graph: &Graph) -> Vec<Value> {
     out
 }
 
-/// Per instruction, whether it updates the memory of a state: on the way from the state to its new content there are only updates
-/// and views.
+/// Returns, per instruction, true if it updates the memory of a state: only updates and views are between the state and
+/// its new content.
 fn updates(graph: &Graph, content: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     for output in &graph.outputs {
@@ -87,7 +88,7 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// A cache that rows are written to, and the lines of a test.
+    /// Checks a graph with a cache, a write of rows to it, and the lines of a test.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

@@ -2,7 +2,7 @@
 
 use crate::error::ExecError;
 
-/// Where a token stands: its position in its sequence.
+/// The position of a token in its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPos {
     /// Position, from 0 on.
@@ -11,21 +11,21 @@ pub struct TokenPos {
     pub seq: u32,
 }
 
-/// Whether the logits of a token are requested.
+/// A request for the logits of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logits {
-    /// They are.
+    /// The logits are requested.
     Requested,
-    /// They are not.
+    /// The logits are not requested.
     NotRequested,
 }
 
-/// Tokens to decode together. The lists but the last have one entry per token.
+/// Tokens to decode together. All lists except the last have one entry per token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Token ids.
     pub tokens: Vec<u32>,
-    /// Positions; within a sequence they rise, in this batch and from batch to batch.
+    /// Positions; they increase within a sequence, in this batch and across batches.
     pub positions: Vec<u32>,
     /// Sequences.
     pub seq_ids: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Consecutive tokens of one sequence, from position `first` on, with the logits of all.
+    /// Returns a batch of consecutive tokens of one sequence, from position `first` on, with logits for all.
     pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
         let n = tokens.len() as u32;
         Batch {
@@ -45,7 +45,7 @@ impl Batch {
         }
     }
 
-    /// The same batch with the logits of its last token only.
+    /// Returns the batch with the logits of its last token only.
     #[must_use]
     pub fn last_only(mut self) -> Batch {
         self.output_rows = (self.tokens.len() as u32)
@@ -55,7 +55,7 @@ impl Batch {
         self
     }
 
-    /// A batch without tokens, for which there is room for `n`.
+    /// Returns an empty batch with capacity for `n` tokens.
     pub fn with_capacity(n: usize) -> Batch {
         Batch {
             tokens: Vec::with_capacity(n),
@@ -83,16 +83,16 @@ impl Batch {
         self.output_rows.clear();
     }
 
-    /// Where each token stands.
+    /// Returns the position and the sequence of each token.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] when the lists disagree in length or an output row names no token.
+    /// Returns [`ExecError::BadBatch`] if the lists have different lengths or an output row is not the index of a token.
     pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
         let mut keys = Vec::new();
         self.write_keys(&mut keys).map(|()| keys)
     }
 
-    /// [`Self::keys`] into a list that is used again.
+    /// Writes [`Self::keys`] to a reused list.
     pub(super) fn write_keys(&self, keys: &mut Vec<TokenPos>) -> Result<(), ExecError> {
         let n = self.tokens.len();
         for (what, len) in [
@@ -116,7 +116,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The batch of some of its tokens, and which of its output rows each of theirs is.
+    /// Returns a batch of some of its tokens, and the output row of this batch for each output row of the part.
     pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
         let mut out = Batch::default();
         let mut rows = Vec::new();
@@ -133,14 +133,14 @@ impl Batch {
         (out, rows)
     }
 
-    /// The sequences that it has tokens of, in the order of their first ones.
+    /// Returns the sequences of its tokens, in the order of their first tokens.
     pub fn seqs(&self) -> Vec<u32> {
         let mut seqs = Vec::new();
         self.write_seqs(&mut seqs);
         seqs
     }
 
-    /// [`Self::seqs`] into a list that is used again.
+    /// Writes [`Self::seqs`] to a reused list.
     pub(super) fn write_seqs(&self, seqs: &mut Vec<u32>) {
         seqs.clear();
         for &seq in &self.seq_ids {

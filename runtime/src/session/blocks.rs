@@ -27,7 +27,7 @@ pub(super) fn write(
         }),
         BlockPart::Last => to.ints([n_kv, 1, 1, 1], last(cells, len).into_iter()),
         BlockPart::Start => {
-            // As the positions of text: in time, height and width, and 0.
+            // Positions as for text: time, height and width are the same, and the fourth is 0.
             let starts = [1, 1, 1, 0].into_iter().flat_map(|times| {
                 let starts = tokens.iter().map(move |t| t.pos / len * len);
                 starts.map(move |start| times * i64::from(start))
@@ -54,19 +54,19 @@ fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
     }
 }
 
-/// Whether `k` is the last token of a block that `q` has seen the whole of.
+/// True if `k` is the last token of a block and `q` sees the whole block.
 fn seen(q: TokenPos, k: TokenPos, len: u32) -> bool {
     k.seq == q.seq && k.pos <= q.pos && k.pos % len == len - 1
 }
 
-/// Whether `q` sees `k` and has not seen the whole of its block.
+/// True if `q` sees `k` but not the whole of its block.
 fn in_tail(q: TokenPos, k: TokenPos, len: u32) -> bool {
     let behind_last = u64::from(q.pos) + 1;
     let first = behind_last - behind_last % u64::from(len);
     k.seq == q.seq && k.pos <= q.pos && u64::from(k.pos) >= first
 }
 
-/// Per cell the cell of the last token of its block, or its own.
+/// Returns, per cell, the cell of the last token of its block, or the cell itself.
 fn last(cells: &KvCells, len: u32) -> Vec<i64> {
     let held = || (0_i64..).zip(cells.held());
     let block = |k: &TokenPos| (k.seq, k.pos / len);

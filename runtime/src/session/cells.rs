@@ -11,14 +11,14 @@ use crate::error::ExecError;
 pub(super) struct Cells {
     /// Caches without a window.
     pub(super) full: KvCells,
-    /// Caches with a window; `None` when no layer has one.
+    /// Caches with a window; `None` if the model does not have a window.
     pub(super) windowed: Option<KvCells>,
-    /// Recurrent states; `None` when the model has none.
+    /// Recurrent states; `None` if the model does not have any.
     pub(super) states: Option<StateCells>,
 }
 
 impl Cells {
-    /// Empty cells.
+    /// Returns empty cells.
     pub(super) fn new(config: &SessionConfig, recurrent: bool) -> Cells {
         Cells {
             full: KvCells::with_parts(config.n_ctx, None, (config.parts, usize::MAX)),
@@ -29,7 +29,7 @@ impl Cells {
         }
     }
 
-    /// Begins a transaction: what is placed from now on can be taken back.
+    /// Begins a transaction; [`Self::revert`] undoes later placements.
     pub(super) fn begin(&mut self) {
         self.full.begin();
         if let Some(cells) = &mut self.windowed {
@@ -40,7 +40,7 @@ impl Cells {
         }
     }
 
-    /// Takes back what was placed since the transaction began.
+    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.full.revert();
         if let Some(cells) = &mut self.windowed {
@@ -54,8 +54,8 @@ impl Cells {
     /// Assigns cells to the tokens and sequences of a batch.
     ///
     /// # Errors
-    /// [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] when positions do not rise. The
-    /// cells may be half assigned then: revert them.
+    /// Returns [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] if positions do not rise.
+    /// The cells may be half assigned then: revert them.
     pub(super) fn place(&mut self, tokens: &[TokenPos], seqs: &[u32]) -> Result<(), ExecError> {
         self.full.place(tokens)?;
         if let Some(cells) = &mut self.windowed {

@@ -10,18 +10,19 @@ pub struct SessionConfig {
     pub n_ctx: usize,
     /// Cells of the KV cache of layers with a sliding window; about window + tokens of a batch per sequence.
     pub n_ctx_swa: usize,
-    /// The window of these layers; `None` when there are none.
+    /// The window of sliding-window layers; `None` if the model does not have such layers.
     pub window: Option<Window>,
     /// Number of sequences, each with a cell in recurrent states.
     pub n_seq_max: usize,
-    /// Parts of the caches, each for a sequence that has the bits that it has alone; 1 where all sequences share all cells.
+    /// The number of parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the same
+    /// bits as when it runs alone.
     pub parts: usize,
-    /// The most cells of a part in layers with a sliding window.
+    /// The maximum number of cells of a part in sliding-window layers.
     pub part_swa: usize,
 }
 
 impl SessionConfig {
-    /// `n_ctx` cells, no sliding window, and recurrent states for one sequence.
+    /// Returns a configuration of `n_ctx` cells, without a sliding window, and with recurrent states for one sequence.
     pub fn new(n_ctx: usize) -> SessionConfig {
         SessionConfig {
             n_ctx,
@@ -33,30 +34,31 @@ impl SessionConfig {
         }
     }
 
-    /// The same with layers that have this window and a cache of `n_ctx_swa` cells.
+    /// Returns the configuration with sliding-window layers and their cache of `n_ctx_swa` cells.
     #[must_use]
     pub const fn with_window(mut self, window: Window, n_ctx_swa: usize) -> SessionConfig {
         (self.window, self.n_ctx_swa) = (Some(window), n_ctx_swa);
         self
     }
 
-    /// The same with recurrent states for `n_seq_max` sequences.
+    /// Returns the configuration with recurrent states for `n_seq_max` sequences.
     #[must_use]
     pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
         self.n_seq_max = n_seq_max;
         self
     }
 
-    /// The same with caches in so many parts, each with at most `swa` cells in layers with a sliding window: sequence `s` has
-    /// the cells of part `s % parts`, and no others. Several parts have whole [blocks](tpc_ir::CELL_BLOCK) of the cells.
+    /// Returns the configuration with caches in `parts` parts, each with at most `swa` cells in sliding-window layers.
+    /// Sequence `s` uses only the cells of part `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK)
+    /// of cells.
     #[must_use]
     pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
         (self.parts, self.part_swa) = (parts, swa);
         self
     }
 
-    /// The shape of batches of up to `tokens` tokens, of at most `outputs` of which logits are asked for: the sizes that
-    /// memory is laid out for.
+    /// Returns the shape of batches of up to `tokens` tokens and up to `outputs` requested logits. Memory is laid out for
+    /// these sizes.
     pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
         let n = |n: usize| n as u64;
         BatchShape {

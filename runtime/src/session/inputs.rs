@@ -20,7 +20,7 @@ pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) tokens: &'a [TokenPos],
     pub(super) cells: &'a Cells,
     pub(super) mask_values: MaskValues,
-    /// Inputs that a session does not know.
+    /// Inputs that a session does not compute.
     pub(super) others: &'a mut Inputs<'b>,
     pub(super) observer: Option<&'a mut Observer<'c>>,
 }
@@ -61,7 +61,8 @@ impl Host for BatchInputs<'_, '_, '_> {
             (InputKind::Tokens, _) => indices(to, tokens.iter().map(|&t| t.into())),
             (InputKind::Positions, _) => indices(to, positions.iter().map(|&p| p.into())),
             (InputKind::PositionsMrope, _) => {
-                // Text has no height or width: a token's place in time counts for all three, and the last position is 0.
+                // Text has no height or width: a token's position in time serves for all three, and the last position is
+                // 0.
                 let all = [1, 1, 1, 0].into_iter().flat_map(|times| {
                     let positions = positions.iter();
                     positions.map(move |&p| times * i64::from(p))
@@ -100,7 +101,7 @@ impl Host for BatchInputs<'_, '_, '_> {
     }
 }
 
-/// The tokens that follow those of a batch: the host of a phase that drafts.
+/// The tokens that follow a batch's tokens: the host of a drafting phase.
 pub(super) struct NextTokens<'a> {
     /// The tokens of the batch, as indices into `next`; `None` for all of them.
     pub(super) tokens: Option<&'a [usize]>,
@@ -124,7 +125,7 @@ fn indices(to: Slot<'_>, values: impl ExactSizeIterator<Item = i64>) -> Result<(
     to.ints([values.len(), 1, 1, 1], values)
 }
 
-/// The error for an input that nobody supplies.
+/// Returns the error for an input without a source.
 pub(super) fn missing(kind: &InputKind) -> ExecError {
     ExecError::MissingInput {
         input: format!("{kind:?}"),

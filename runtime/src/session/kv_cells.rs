@@ -10,16 +10,16 @@ use crate::error::ExecError;
 use crate::executor::MaskValues;
 use crate::slot::Slot;
 
-/// The cells of a KV cache: which token each holds.
+/// The cells of a KV cache with the token in each.
 ///
-/// With a window a token sees what that [reaches](Window::reaches) of its sequence, and the cell of a token that no
-/// further one can see is used again.
+/// With a window, a token sees the part of its sequence that the window [reaches](Window::reaches). A cell is reused once
+/// no further token can see its token.
 ///
-/// Cells may be divided into `Parts`, each for the sequences of its number: then a token stands in the order of cells, and
-/// among those that kernels take together, as it does where its sequence is alone.
+/// Cells may be divided into `Parts`, each for the sequences assigned to it. A token then has the same cell order and the
+/// same block neighbours as when its sequence runs alone.
 ///
-/// A transaction may be taken back: [`Self::begin`] begins it, [`Self::revert`] takes back what was placed since. Once the
-/// lists have the sizes that batches need, nothing here allocates.
+/// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes the placements since then. Once the lists have the
+/// sizes that batches need, placement does not allocate.
 #[derive(Clone, Debug)]
 pub struct KvCells {
     /// The number of cells.
@@ -28,17 +28,17 @@ pub struct KvCells {
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     parts: Parts,
-    /// With a window, per part the cell behind the one that was assigned last, counted within the part: the search for free ones
-    /// begins here. So cells are used in a circle, and stand in the order of positions as long as possible, in whichever
-    /// batches the tokens come.
+    /// With a window, per part the cell after the last assigned one, counted within the part. The search for free cells
+    /// begins here. The part is thus a ring buffer, and cells stay in the order of positions as long as possible, however
+    /// tokens are batched.
     heads: Vec<usize>,
     /// The sequences that have tokens.
     sequences: Vec<Sequence>,
-    /// The sequences with the tokens of a batch that is being placed.
+    /// The sequences after the batch that is being placed.
     after: Vec<Sequence>,
-    /// The cells of the tokens that were placed last.
+    /// The cells of the tokens placed last.
     rows: Vec<usize>,
-    /// What placing has changed since the transaction began.
+    /// The changes since the transaction began.
     undo: Vec<Undo>,
 }
 
@@ -48,37 +48,37 @@ struct Sequence {
     seq: u32,
     /// The first position not decoded yet.
     next: u64,
-    /// The first position that may still look back: that of its first token in the batch, or else the next one.
+    /// The first position that may still look back: its first token in the batch, or else the next position.
     horizon: u64,
-    /// The position behind the last one whose cell was used again.
+    /// The position after the last one whose cell was reused.
     lost: u64,
 }
 
-/// A change that can be taken back.
+/// A change that can be undone.
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    /// What a cell held.
+    /// The previous content of a cell.
     Cell(usize, Option<TokenPos>),
     /// The number of cells up to the last one in use.
     Extent(usize),
     /// The head of a part.
     Head(usize, usize),
-    /// A sequence as it was.
+    /// The previous value of a sequence.
     Sequence(Sequence),
     /// A sequence that was not there.
     NoSequence(u32),
 }
 
-/// The most cells whose list is made as large as it may become at once: others grow when they are used.
+/// The maximum number of cells whose list is allocated at full size; longer lists grow with use.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
-    /// `n_cells` empty cells, for whichever sequence comes.
+    /// Returns `n_cells` empty cells for any sequences.
     pub fn new(n_cells: usize, window: Option<Window>) -> KvCells {
         KvCells::with_parts(n_cells, window, (1, usize::MAX))
     }
 
-    /// `n_cells` empty cells in so many parts of at most so many cells each: sequence `s` has those of part `s % parts`.
+    /// Returns `n_cells` empty cells in `parts` parts of at most `most` cells each. Sequence `s` uses part `s % parts`.
     pub fn with_parts(
         n_cells: usize,
         window: Option<Window>,
@@ -98,38 +98,38 @@ impl KvCells {
         }
     }
 
-    /// Number of cells.
+    /// Returns the number of cells.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no cells at all.
+    /// True if the cache has zero cells.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Number of cells up to the last one in use: those that a batch attends to.
+    /// Returns the number of cells up to the last one in use; a batch attends to these cells.
     pub const fn n_kv(&self) -> usize {
         self.cells.len()
     }
 
-    /// What the cells up to the last one in use hold.
+    /// Returns the content of the cells up to the last one in use.
     pub(super) fn held(&self) -> &[Option<TokenPos>] {
         &self.cells
     }
 
-    /// Where the search for free cells begins; of parts, that of the first.
+    /// Returns the start of the search for free cells, in the first part.
     pub(super) fn head(&self) -> usize {
         self.heads.first().copied().unwrap_or(0)
     }
 
-    /// The sequences: each with its next position, and the position behind the last one that was lost.
+    /// Returns the sequences, each with its next position and the position after its last lost one.
     pub(super) fn saved_sequences(&self) -> Vec<(u32, u64, u64)> {
         let sequences = self.sequences.iter();
         sequences.map(|s| (s.seq, s.next, s.lost)).collect()
     }
 
-    /// These cells and sequences in a cache like this one; `None` where they contradict one another.
+    /// Returns a cache like this one with these cells and sequences; `None` if they contradict one another.
     pub(super) fn restored(
         &self,
         sequences: &[(u32, u64, u64)],
@@ -174,7 +174,7 @@ impl KvCells {
         Some(out)
     }
 
-    /// Finds the head of each part: it stands behind the last token.
+    /// Sets the head of each part to the cell after its last token.
     fn find_heads(&mut self) {
         let mut last = vec![None; self.parts.count()];
         for (row, cell) in self.cells.iter().enumerate() {
@@ -189,28 +189,28 @@ impl KvCells {
         }
     }
 
-    /// Whether a cell of a sequence was used again.
+    /// True if a cell of a sequence was reused.
     pub(super) fn has_lost(&self, seq: u32) -> bool {
         self.sequences.iter().any(|s| s.seq == seq && s.lost > 0)
     }
 
-    /// The cells of the tokens that were placed last, in their order.
+    /// Returns the cells of the tokens placed last, in their order.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// The first position of a sequence that was not decoded yet.
+    /// Returns the first position of a sequence that is not decoded yet.
     pub fn next(&self, seq: u32) -> u64 {
         let known = self.sequences.iter().find(|s| s.seq == seq);
         known.map_or(0, |s| s.next)
     }
 
-    /// Begins a transaction: what is placed from now on can be taken back.
+    /// Begins a transaction; [`Self::revert`] undoes later placements.
     pub fn begin(&mut self) {
         self.undo.clear();
     }
 
-    /// Takes back what was placed since the transaction began.
+    /// Undoes the placements since the transaction began.
     pub fn revert(&mut self) {
         while let Some(change) = self.undo.pop() {
             match change {
@@ -227,12 +227,12 @@ impl KvCells {
         }
     }
 
-    /// Assigns a cell to each token, see [`Self::rows`]: the lowest free ones, or with a window those behind the last.
-    /// A cell is free when it is empty, or when neither a token of this batch nor a later one can see what it holds.
+    /// Assigns a cell to each token, see [`Self::rows`]: the lowest free cells, or with a window the free cells after the
+    /// head. A cell is free if it is empty, or if neither this batch nor a later token can see its token.
     ///
     /// # Errors
-    /// [`ExecError::CacheFull`] when there are not enough free cells, [`ExecError::BadBatch`] when the positions of a
-    /// sequence do not rise. Nothing changes then.
+    /// Returns [`ExecError::CacheFull`] if there are too few free cells, and [`ExecError::BadBatch`] if the positions of
+    /// a sequence do not increase. On error, the cache is unchanged.
     pub fn place(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.advance(tokens)?;
         let (cells, window, after) = (&self.cells, self.window, &self.after);
@@ -325,7 +325,7 @@ impl KvCells {
         if self.window.is_some() {
             for (i, &row) in self.rows.iter().enumerate() {
                 let (part, at) = self.parts.place_of(row);
-                // A token behind it in the same part moves the head on.
+                // Only the last token in a part moves its head.
                 if !self.rows[i + 1..]
                     .iter()
                     .any(|&r| self.parts.place_of(r).0 == part)
@@ -345,8 +345,8 @@ impl KvCells {
         std::mem::swap(&mut self.sequences, &mut self.after);
     }
 
-    /// Whether a token at `q` attends to what `cell` holds: an earlier or its own position of its sequence, within
-    /// the window.
+    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it. It attends to earlier
+    /// positions of its sequence and its own, within the window.
     fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
         let distance = q.pos.checked_sub(k.pos)?;
@@ -355,11 +355,11 @@ impl KvCells {
         (k.seq == q.seq && within).then_some(distance)
     }
 
-    /// Writes the mask of these tokens, already placed, over the first [`Self::n_kv`] cells: `[n_kv, n_tokens]`, −∞ where a
-    /// token does not attend to a cell.
+    /// Writes the mask of these placed tokens over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token does
+    /// not attend to a cell.
     ///
     /// # Errors
-    /// Those of the [`Slot`].
+    /// Returns the errors of the [`Slot`].
     pub fn mask(
         &self,
         tokens: &[TokenPos],
@@ -378,8 +378,8 @@ impl KvCells {
         })
     }
 
-    /// Whether a sequence can go back to its first `pos` positions: with a window, what the token there sees must be held
-    /// still.
+    /// True if a sequence can go back to its first `pos` positions. With a window, the cache must still hold all tokens
+    /// that the token at `pos` sees.
     pub fn can_truncate(&self, seq: u32, pos: u64) -> bool {
         let known = self.sequences.iter().find(|s| s.seq == seq);
         known.is_none_or(|s| {
@@ -406,7 +406,7 @@ impl KvCells {
         }
         if pos == 0 {
             self.sequences.retain(|s| s.seq != seq);
-            // An empty part begins anew, as an empty cache does.
+            // An empty part restarts at its first cell, like an empty cache.
             let part = self.parts.of(seq);
             let held = |(row, cell): (usize, &Option<TokenPos>)| {
                 cell.is_some() && self.parts.place_of(row).0 == part
@@ -422,7 +422,7 @@ impl KvCells {
         self.shrink();
     }
 
-    /// Frees the cells of `n` positions of a sequence from `from` on; the tokens behind them move up.
+    /// Frees the cells of `n` positions of a sequence from `from` on, and moves the later tokens up.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) {
         for cell in &mut self.cells {
             let Some(c) = cell.as_mut().filter(|c| c.seq == seq) else {
@@ -454,7 +454,7 @@ impl KvCells {
         self.cells.truncate(used.map_or(0, |i| i + 1));
     }
 
-    /// Frees the cells of a sequence, which may start again at position 0.
+    /// Frees the cells of a sequence, which may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.truncate(seq, 0);
     }
@@ -477,7 +477,7 @@ mod tests {
         positions.map(|pos| TokenPos { pos, seq }).collect()
     }
 
-    /// The cells that tokens are placed in.
+    /// Places tokens and returns their cells.
     fn place(cells: &mut KvCells, tokens: &[TokenPos]) -> Result<Vec<usize>, ExecError> {
         cells.place(tokens).map(|()| cells.rows().to_vec())
     }
@@ -490,7 +490,7 @@ mod tests {
         out.expect("written")
     }
 
-    /// One line per token: `.` where it attends, `-` where not.
+    /// Draws one line per token: `.` if it attends to the cell, `-` if not.
     fn picture(cells: &KvCells, tokens: &[TokenPos]) -> Vec<String> {
         let mask = mask(cells, tokens, MaskValues::Zero);
         let n = mask.dims()[0];
@@ -535,7 +535,7 @@ mod tests {
     fn a_window_reuses_the_cells_it_has_passed() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         assert_eq!(place(&mut cells, &keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
-        // Token 4 takes the cell behind the last; it sees 2, 3 and 4.
+        // Token 4 takes the cell after the last; it sees 2, 3 and 4.
         assert_eq!(place(&mut cells, &keys(0, 4..5)), Ok(vec![4]));
         assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
         assert_eq!(place(&mut cells, &keys(0, 5..7)), Ok(vec![0, 1]));
@@ -665,7 +665,7 @@ mod tests {
         assert_eq!(picture(&cells, &keys(0, 3..4)), ["..--.."]);
     }
 
-    /// What a sequence has alone, and as one of three.
+    /// The cells of a sequence alone, and of the same sequence as one of three.
     struct Both {
         alone: KvCells,
         together: KvCells,
@@ -681,7 +681,7 @@ mod tests {
             }
         }
 
-        /// Reads `n` tokens of sequence 1, beside tokens of the others.
+        /// Reads `n` tokens of sequence 1, together with tokens of the others.
         fn read(&mut self, n: u32, others: &[TokenPos]) {
             let own = keys(1, self.read..self.read + n);
             let wanted = place(&mut self.alone, &own).expect("there is room");
@@ -714,7 +714,7 @@ mod tests {
             }
             both.read = 60;
             both.read(20, &[]);
-            // A file has the cells, and a part goes on where it was.
+            // A file stores the cells, and a restored part continues at its head.
             let held = both.together.held().to_vec();
             let sequences = both.together.saved_sequences();
             let restored = both.together.restored(&sequences, 0, held);

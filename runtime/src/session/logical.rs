@@ -6,7 +6,7 @@ use crate::error::ExecError;
 use crate::executor::Executor;
 use crate::states::{CellKind, Rotation, StateInfo};
 
-/// A state of the model: cells of equally many bytes.
+/// A state of the model: cells of the same number of bytes.
 #[derive(Clone, Debug)]
 pub(super) struct LogicalState {
     pub(super) name: String,
@@ -18,7 +18,7 @@ pub(super) struct LogicalState {
     parts: Vec<Part>,
 }
 
-/// The states, where they are known.
+/// Returns the states, or the error if they are unknown.
 pub(super) fn known_states(
     states: &Result<Vec<LogicalState>, ExecError>,
 ) -> Result<&[LogicalState], ExecError> {
@@ -34,7 +34,7 @@ struct Part {
     runs: Vec<Run>,
 }
 
-/// Bytes that lie together in the cell of a part and in the whole cell.
+/// Bytes that are contiguous both in the part's cell and in the whole cell.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     whole: usize,
@@ -43,10 +43,10 @@ struct Run {
 }
 
 impl LogicalState {
-    /// The states of a model, by name.
+    /// Returns the states of a model, by name.
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] for a state that is no list of cells.
+    /// Returns [`ExecError::NoStates`] for a state that is not a list of cells.
     pub(super) fn of(states: &[StateInfo]) -> Result<Vec<LogicalState>, ExecError> {
         let mut names: Vec<&str> = states.iter().map(|s| s.name.as_str()).collect();
         names.sort_unstable();
@@ -97,7 +97,7 @@ impl LogicalState {
         })
     }
 
-    /// The bytes of a whole cell.
+    /// Returns the bytes of a whole cell.
     pub(super) fn cell_bytes(&self) -> usize {
         let row = self.dtype.bytes(self.row[0] as u64).unwrap_or(0);
         row as usize * self.row[1]
@@ -109,7 +109,7 @@ impl LogicalState {
         }
     }
 
-    /// Whether the executor gives the state.
+    /// Checks that the executor provides the state.
     pub(super) fn check<E: Executor + ?Sized>(&self, executor: &E) -> Result<(), ExecError> {
         for part in &self.parts {
             executor.state(part.state)?.ok_or_else(|| self.missing())?;
@@ -120,7 +120,7 @@ impl LogicalState {
     /// Reads a cell; `out` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] when the executor does not give it.
+    /// Returns [`ExecError::NoStates`] if the executor does not provide the state.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
@@ -141,7 +141,7 @@ impl LogicalState {
     /// Writes a cell; `bytes` has [`Self::cell_bytes`].
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
@@ -163,7 +163,7 @@ impl LogicalState {
     }
 }
 
-/// The intervals of a cell that a part has, along the axes before that of the cells.
+/// Returns the intervals of a cell that a part holds, along the axes before the cell axis.
 fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     let mut out: [Vec<Interval>; RANK] = std::array::from_fn(|_| vec![Interval::from_bounds(0, 1)]);
     for (i, out) in out.iter_mut().enumerate().take(axis) {
@@ -176,7 +176,7 @@ fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     Some(out)
 }
 
-/// The runs of the cell of a part, and its bytes.
+/// Returns the runs of the cell of a part, and its bytes.
 fn runs(dtype: DType, cut: &[Vec<Interval>; RANK], size: [u64; RANK]) -> Option<(Vec<Run>, usize)> {
     let row = usize::try_from(dtype.bytes(size[0])?).ok()?;
     let indices = |axis: usize| cut[axis].iter().flat_map(|i| i.start..i.end());

@@ -1,7 +1,7 @@
 //! A session: a language model that turns batches of tokens into logits.
 //!
-//! A [`Session`] keeps the cells of the caches and drives an [`Executor`], of which it knows nothing else. A batch or a
-//! draft that fails leaves the session as it was.
+//! A [`Session`] manages the cells of the caches and drives an [`Executor`] through its trait only. A failed batch or
+//! draft leaves the session unchanged.
 
 mod batch;
 mod blocks;
@@ -45,7 +45,7 @@ use sequences::{is_one_part, parts};
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
-    /// The part; `None` when it is the whole batch.
+    /// The part; `None` if it is the whole batch.
     part: Option<DraftPart>,
 }
 
@@ -54,7 +54,7 @@ struct Draftable {
 struct DraftPart {
     /// Its tokens, as indices into the batch.
     tokens: Vec<usize>,
-    /// The output row of the batch that each of its own is.
+    /// The output row of the batch for each output row of the part.
     rows: Vec<usize>,
 }
 
@@ -76,16 +76,16 @@ impl Last {
     }
 }
 
-/// Where the logits of a step are.
+/// The source of a step's logits.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// In the output of that number.
+    /// The output with this number.
     Output(usize),
-    /// Put together from parts of a batch.
+    /// Joined from the parts of a batch.
     Joined,
 }
 
-/// Lists that are used again from batch to batch.
+/// Lists that batches reuse.
 #[derive(Clone, Debug, Default)]
 struct Work {
     keys: Vec<TokenPos>,
@@ -94,19 +94,19 @@ struct Work {
 
 /// An [`Executor`] with the cells of its KV caches and of its recurrent states.
 ///
-/// The model's output is named `logits`. Its masks hold distances when an attention op uses ALiBi.
+/// The model's output is named `logits`. Its masks hold distances if an attention op uses ALiBi.
 ///
-/// A model with recurrent states runs on parts of a batch that have equally many tokens of each sequence. A sequence
-/// has its cell from its first token until it is removed.
+/// A model with recurrent states runs on parts of a batch with the same number of tokens per sequence. A sequence has its
+/// cell from its first token until it is removed.
 ///
-/// A model whose tokens attend to later ones too ([`InputKind::MaskBatch`]) has no caches: a batch holds the whole of its
-/// sequences, and the next batch knows nothing of it.
+/// A model whose tokens attend to later ones too ([`InputKind::MaskBatch`]) does not have caches: a batch holds whole
+/// sequences, and the next batch is independent of it.
 ///
-/// Decoding by [`Self::step`] allocates nothing when batches of the same form have been decoded before, if the executor
-/// does not.
+/// Decoding by [`Self::step`] does not allocate after an earlier batch of the same form, if the executor does not
+/// allocate.
 ///
-/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts; [`Self::draft`] runs them afterwards, when
-/// the tokens that they take are known.
+/// A model that drafts ([`InputKind::NextTokens`]) decodes without its drafts. [`Self::draft`] runs them afterwards, when
+/// their input tokens are known.
 ///
 /// `Session<dyn Executor>` is a session whose executor is chosen at run time.
 #[derive(Clone, Debug)]
@@ -120,12 +120,12 @@ pub struct Session<E: Executor + ?Sized> {
     outputs: Outputs,
     /// The number of the output that has the logits.
     logits: usize,
-    /// The number of the output of each block that drafts.
+    /// The output number of each drafting block.
     drafts: Vec<usize>,
     /// The logits of a batch that was decoded in parts.
     joined: Option<Tensor>,
     work: Work,
-    /// The states of the model; why they are not known.
+    /// The states of the model, or the error if they are unknown.
     states: Result<Vec<LogicalState>, ExecError>,
     checkpoints: Vec<Checkpoint>,
 }
@@ -134,10 +134,10 @@ pub struct Session<E: Executor + ?Sized> {
 pub type ReferenceSession<'g> = Session<Interpreter<'g>>;
 
 impl<'g> Session<Interpreter<'g>> {
-    /// A session on the reference executor, with empty caches and states.
+    /// Returns a session on the reference executor, with empty caches and states.
     ///
     /// # Errors
-    /// Those of [`Self::with_executor`] and of [`Interpreter::new`].
+    /// Returns the errors of [`Self::with_executor`] and of [`Interpreter::new`].
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -149,10 +149,10 @@ impl<'g> Session<Interpreter<'g>> {
 }
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// A session with empty caches and states.
+    /// Returns a session with empty caches and states.
     ///
     /// # Errors
-    /// [`ExecError::MissingOutput`] when the model has no `logits`.
+    /// Returns [`ExecError::MissingOutput`] if the model does not have the output `logits`.
     pub fn with_executor(executor: Box<E>, config: SessionConfig) -> Result<Session<E>, ExecError> {
         let interface = executor.interface();
         let logits = interface.output(LOGITS).ok_or_else(|| no_output(LOGITS))?;
@@ -173,22 +173,22 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// The executor, for its statistics.
+    /// Returns the executor, for its statistics.
     pub const fn executor(&self) -> &E {
         &self.executor
     }
 
-    /// The times of kernels since the last call; none where the executor does not measure them.
+    /// Returns the times of kernels since the last call; empty if the executor does not measure them.
     pub fn take_profile(&mut self) -> Vec<KernelTime> {
         self.executor.take_profile()
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub const fn config(&self) -> &SessionConfig {
         &self.config
     }
 
-    /// The number of blocks that draft a further token.
+    /// Returns the number of blocks that draft a further token.
     pub const fn n_drafts(&self) -> usize {
         self.drafts.len()
     }
@@ -196,23 +196,25 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
-    /// When the batch is malformed, the cache is full, or the program cannot run; the session is then as it was.
+    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run; the session is then
+    /// unchanged.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
         self.step(batch).cloned()
     }
 
-    /// [`Self::decode`] without a copy of the logits: they stay until the next step.
+    /// Decodes as [`Self::decode`] without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
     }
 
-    /// [`Self::decode`], showing every tensor to `observer` as it is produced, where the executor keeps them.
+    /// Decodes as [`Self::decode`], and passes every tensor to `observer` as it is produced, if the executor keeps
+    /// tensors.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the errors of [`Self::decode`].
     pub fn decode_observed(
         &mut self,
         batch: &Batch,
@@ -223,10 +225,10 @@ impl<E: Executor + ?Sized> Session<E> {
         logits.cloned()
     }
 
-    /// [`Self::decode`], asking `others` for inputs that a session does not know.
+    /// Decodes as [`Self::decode`]; `others` supplies the inputs that a session does not compute.
     ///
     /// # Errors
-    /// The same, and those of `others`.
+    /// Returns the errors of [`Self::decode`] and of `others`.
     pub fn decode_with(
         &mut self,
         batch: &Batch,
@@ -236,24 +238,24 @@ impl<E: Executor + ?Sized> Session<E> {
             .cloned()
     }
 
-    /// Drafts further tokens for the last batch: the logits of its output rows, `[n_vocab, n_outputs]`.
+    /// Drafts further tokens for the last batch; returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
-    /// At first `next` holds the token that follows each token of the batch, and the logits are of the tokens after
-    /// these. Where the model drafts more than one token, the session may draft again, with `next` one further on, and
+    /// In the first draft, `next` holds the token after each token of the batch, and the logits are for the tokens after
+    /// these. If the model drafts more than one token, the session may draft again with `next` one position further, and
     /// so on. Drafting stores the batch's tokens for later drafts: for good drafts, draft after every batch.
     ///
     /// # Errors
-    /// [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`] when
-    /// `next` does not have one token for each of the batch, and when the program cannot run; the session is then as it
-    /// was.
+    /// Returns [`ExecError::NothingToDraft`] before the first batch and after the last draft. Returns
+    /// [`ExecError::BadBatch`] if `next` does not have one token per token of the batch, and an error if the program
+    /// cannot run. On error, the session is unchanged.
     pub fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
         self.draft_step(next).cloned()
     }
 
-    /// [`Self::draft`] without a copy of the logits: they stay until the next step.
+    /// Drafts as [`Self::draft`] without copying the logits: they stay until the next step.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
         let n = self.last.tokens;
         if self.last.parts.is_empty() {
@@ -267,7 +269,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.transact(|s| s.draft_parts(next))
     }
 
-    /// Removes a sequence; its cells are free and it may start again at position 0.
+    /// Removes a sequence. Its cells are free afterwards, and it may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
         self.checkpoints.retain(|c| c.seq != seq);
@@ -276,7 +278,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Removes all sequences and clears all states.
     ///
     /// # Errors
-    /// Those of [`Executor::reset_states`]; the sequences are removed all the same.
+    /// Returns the errors of [`Executor::reset_states`]; the sequences are removed even then.
     pub fn clear(&mut self) -> Result<(), ExecError> {
         self.cells.clear();
         self.last.parts.clear();
@@ -284,7 +286,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.executor.reset_states()
     }
 
-    /// Runs `step`, and keeps what it did to cells and states only if it succeeds.
+    /// Runs `step`, and keeps its changes to cells and states only if it succeeds.
     fn transact(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<Answer, ExecError>,
@@ -337,7 +339,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(answer)
     }
 
-    /// Decodes a batch: whole, or for recurrent models in parts with equally many tokens of each sequence.
+    /// Decodes a batch: whole, or for recurrent models in parts with the same number of tokens per sequence.
     fn decode_parts(
         &mut self,
         batch: &Batch,
@@ -365,7 +367,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(Answer::Joined)
     }
 
-    /// Decodes a batch that the model can take as it is, and whose keys are known.
+    /// Decodes a batch that the model can take as one part, and whose keys are known.
     fn decode_part(
         &mut self,
         batch: &Batch,
@@ -402,7 +404,7 @@ fn no_output(name: &str) -> ExecError {
     }
 }
 
-/// The output of the block that takes the tokens so many ahead.
+/// Returns the name of the output of the block that takes the tokens `ahead` positions later.
 fn draft_name(ahead: u32) -> String {
     match ahead {
         1 => "draft_logits".to_owned(),
@@ -410,7 +412,7 @@ fn draft_name(ahead: u32) -> String {
     }
 }
 
-/// The values of the symbols for a batch whose tokens have their cells.
+/// Returns the values of the symbols for a batch whose tokens are placed.
 fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) -> Bindings {
     let n = |n: usize| n as u64;
     let n_tokens = batch.tokens.len();
@@ -427,7 +429,7 @@ fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) ->
         .with(Symbol::NOutputs, n(batch.output_rows.len()))
 }
 
-/// The logits of a batch from those of its parts, each with the output rows that they are.
+/// The logits of a batch by part, each with its output rows.
 #[derive(Debug, Default)]
 struct Join {
     n_vocab: usize,
@@ -443,7 +445,7 @@ impl Join {
         Ok(())
     }
 
-    /// The logits of all parts; there is nothing to do where there are none.
+    /// Writes the logits of all parts to `joined`; leaves it unchanged if there are zero parts.
     fn finish(self, joined: &mut Option<Tensor>) -> Result<(), ExecError> {
         let n = self.n_vocab;
         let rows: usize = self.parts.iter().map(|(_, rows)| rows.len()).sum();

@@ -1,7 +1,7 @@
 //! The division of a cache's cells among sequences.
 //!
-//! Each sequence has whole [blocks](tpc_ir::CELL_BLOCK), in the order of its tokens: block `b` of part `p` is block `b · parts + p` of the cache.
-//! Parts that are equally full leave no gaps.
+//! Each sequence has whole [blocks](tpc_ir::CELL_BLOCK), in the order of its tokens: block `b` of part `p` is block
+//! `b · parts + p` of the cache. Equally full parts have no gaps between them.
 
 use tpc_ir::CELL_BLOCK as BLOCK;
 
@@ -14,7 +14,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// So many parts of `cells` cells, each of at most `most`; what is left of whole blocks is used by none.
+    /// Divides `cells` cells into `count` parts of whole blocks and at most `most` cells each. The remaining cells are
+    /// unused.
     pub(super) fn new(cells: usize, count: usize, most: usize) -> Parts {
         let count = count.max(1);
         let len = match count {
@@ -25,22 +26,22 @@ impl Parts {
         Parts { count, len }
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub(super) const fn count(self) -> usize {
         self.count
     }
 
-    /// The cells of a part.
+    /// Returns the number of cells of a part.
     pub(super) const fn len(self) -> usize {
         self.len
     }
 
-    /// The part of a sequence.
+    /// Returns the part of a sequence.
     pub(super) const fn of(self, seq: u32) -> usize {
         seq as usize % self.count
     }
 
-    /// The cell of the cache that a cell of a part is.
+    /// Returns the cell of the cache for a cell of a part.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,
@@ -48,7 +49,7 @@ impl Parts {
         }
     }
 
-    /// The part of a cell of the cache, and its place there.
+    /// Returns the part of a cell of the cache, and its position in the part.
     pub(super) const fn place_of(self, row: usize) -> (usize, usize) {
         match self.count {
             1 => (0, row),

@@ -1,4 +1,4 @@
-//! Tokens are taken from a sequence: from its end, or from its middle.
+//! Removal of tokens from the end or the middle of a sequence.
 
 use tpc_ir::{Bindings, Op, Window};
 
@@ -13,25 +13,25 @@ use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Cells whose keys are turned together.
+/// The number of cells whose keys are rotated together.
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
-    /// The number of tokens of a sequence: the position of its next one.
+    /// Returns the number of tokens of a sequence, which is the position of its next token.
     pub fn next_position(&self, seq: u32) -> u64 {
         self.cells.full.next(seq)
     }
 
-    /// Whether the states of a sequence can be kept by [`Self::checkpoint`] and are needed to go back.
+    /// True if a sequence has recurrent states, which [`Self::checkpoint`] keeps and a rewind needs.
     pub const fn is_recurrent(&self) -> bool {
         self.cells.states.is_some()
     }
 
-    /// Keeps the recurrent states of a sequence, which can then go back to its last token. There is one such place for each
-    /// sequence. A model without such states needs none.
+    /// Keeps the recurrent states of a sequence, which can then go back to its last token. A sequence has at most one
+    /// checkpoint. Has no effect on a model without recurrent states.
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] when the executor does not give its states.
+    /// Returns [`ExecError::NoStates`] if the executor does not provide its states.
     pub fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError> {
         let Some(cell) = self.cells.states.as_ref().and_then(|s| s.cell(seq)) else {
             return Ok(());
@@ -49,12 +49,12 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Whether a sequence can go back to its first `pos` tokens.
+    /// True if a sequence can go back to its first `pos` tokens.
     pub fn can_truncate(&self, seq: u32, pos: u64) -> bool {
         self.refuses_truncation(seq, pos).is_none()
     }
 
-    /// Why a sequence cannot go back.
+    /// Returns the reason why a sequence cannot go back, if any.
     fn refuses_truncation(&self, seq: u32, pos: u64) -> Option<&'static str> {
         let windowed = self.cells.windowed.as_ref();
         let at = |c: &Checkpoint| c.seq == seq && c.pos == pos;
@@ -69,14 +69,14 @@ impl<E: Executor + ?Sized> Session<E> {
         }
     }
 
-    /// Takes the tokens of a sequence from position `pos` on; the next token stands there. A sequence goes back
+    /// Removes the tokens of a sequence from position `pos` on; the next token gets this position. A sequence can go back
     ///
-    /// - to its begin, always;
+    /// - to its start, always;
     /// - with recurrent states, to its [checkpoint](Self::checkpoint);
-    /// - with a window, as far as its caches hold what the token at `pos` sees.
+    /// - with a window, as far as its caches hold all tokens that the token at `pos` sees.
     ///
     /// # Errors
-    /// [`ExecError::CannotRewind`] where it cannot; the session is then as it was.
+    /// Returns [`ExecError::CannotRewind`] if the sequence cannot go back there; the session is then unchanged.
     pub fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError> {
         if pos >= self.next_position(seq) {
             return Ok(());
@@ -107,7 +107,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Whether [`Self::shift`] can take `n` tokens from position `from` on; in words why not.
+    /// Checks that [`Self::shift`] can remove `n` tokens from position `from` on; the error is the reason as text.
     fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
         if self.is_recurrent() {
             return Err("recurrent states do not forget single tokens".into());
@@ -134,14 +134,15 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Takes `n` tokens of a sequence from position `from` on, and moves those behind them up: a context shift. Keys that a
-    /// rotary embedding has turned are turned back by `n` positions, as llama.cpp does.
+    /// Removes `n` tokens of a sequence from position `from` on and moves the later tokens up: a context shift. Rotates
+    /// keys with rotary embeddings back by `n` positions, as llama.cpp does.
     ///
-    /// The text is then another: what was computed of later tokens stays, although it came of the tokens that are gone.
+    /// The result differs from a new evaluation of the shorter text: the values of later tokens stay, although they
+    /// depend on the removed tokens.
     ///
     /// # Errors
-    /// [`ExecError::CannotRewind`] for a model that cannot do so, and [`ExecError::NoStates`] when the executor does not give
-    /// its states; the session is then as it was.
+    /// Returns [`ExecError::CannotRewind`] if the model does not support it, and [`ExecError::NoStates`] if the executor
+    /// does not provide its states. The session is then unchanged.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
         let cannot = |why| ExecError::CannotRewind {
             seq,
@@ -231,7 +232,7 @@ fn turn<E: Executor + ?Sized>(
     Ok(())
 }
 
-/// Keys, `[d, heads, cells]`, turned back by `n` positions. Their magnitude stays: the embedding has changed it already.
+/// Rotates keys `[d, heads, cells]` back by `n` positions. Their magnitude stays: the embedding has already changed it.
 fn turned<E: Executor + ?Sized>(
     executor: &E,
     rotation: &Rotation,
@@ -241,7 +242,7 @@ fn turned<E: Executor + ?Sized>(
     let mut rope = rotation.rope.clone();
     rope.attn_factor = match rope.ext_factor == 0.0 {
         true => 1.0,
-        // YaRN has a magnitude of its own.
+        // The magnitude of YaRN.
         false => (1.0 / (1.0 + 0.1 * (1.0 / f64::from(rope.freq_scale)).ln())) as f32,
     };
     let dims = keys.dims();

@@ -5,15 +5,15 @@
 //! | part | content |
 //! |---|---|
 //! | begin | `tpcstate`, the version of the format (u32), the checksum of the model (u64) |
-//! | states | their number (u32); per state its name, its type's name, what its cells are (u32), elements and rows of a cell (u64 each) |
-//! | caches | for those without and those with a window: the sequences, then the cells up to the last one in use |
+//! | states | their number (u32); per state its name, its type's name, the kind of its cells (u32), elements and rows of a cell (u64 each) |
+//! | caches | for the full cache and the windowed one: the sequences, then the cells up to the last one in use |
 //! | owners | the number of cells of recurrent states (u32), and per cell the sequence, or 2³² (u64) |
 //! | texts | their number (u32); per text its sequence (u32), its length (u64) and the tokens (u32 each) |
 //! | cells | per state the bytes of the cells up to the last one in use |
-//! | end | the [`Checksum`] of all before it (u64) |
+//! | end | the [`Checksum`] of all bytes before it (u64) |
 //!
-//! States are those of the model, not those of its places: a session that two devices saved runs on one. What is read is
-//! checked before anything of the session is changed.
+//! States belong to the model, not to its places: a session saved on two devices also runs on one. A load checks the
+//! whole file before it changes the session.
 
 use std::io::{self, Write};
 
@@ -29,13 +29,13 @@ use crate::states::CellKind;
 const MAGIC: &[u8; 8] = b"tpcstate";
 /// The version of the format.
 const VERSION: u32 = 1;
-/// The owner of a cell that nobody owns.
+/// The owner of a free cell.
 const NOBODY: u64 = 1 << 32;
 
 /// A sequence and its tokens.
 pub type SequenceText = (u32, Vec<u32>);
 
-/// Why a session could not be saved.
+/// The reason why a session could not be saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// Its states cannot be read.
@@ -46,7 +46,7 @@ pub enum SaveError {
     Io(#[from] io::Error),
 }
 
-/// Writes what is then summed.
+/// Writes bytes and updates their checksum.
 struct Writer<'w> {
     out: &'w mut dyn Write,
     sum: Checksum,
@@ -77,7 +77,7 @@ struct Reader<'b> {
     rest: &'b [u8],
 }
 
-/// The error of a file that is damaged.
+/// Returns the error of a file that is damaged.
 fn damaged(what: impl Into<String>) -> ExecError {
     ExecError::StateFile { what: what.into() }
 }
@@ -108,7 +108,7 @@ impl<'b> Reader<'b> {
         std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is no text"))
     }
 
-    /// A number of things of `size` bytes each, of which at least so many bytes follow.
+    /// Reads a number of items of `size` bytes each, and checks that the remaining bytes suffice.
     fn count(&mut self, size: usize) -> Result<usize, ExecError> {
         let n = self.u64()?;
         let n = usize::try_from(n).ok().filter(|n| {
@@ -128,7 +128,7 @@ const fn kind_number(kind: CellKind) -> u32 {
 }
 
 impl LogicalState {
-    /// What the file says of the state.
+    /// Writes the description of the state.
     fn write_head(&self, out: &mut Writer<'_>) -> io::Result<()> {
         out.name(&self.name)?;
         out.name(&self.dtype.to_string())?;
@@ -136,7 +136,7 @@ impl LogicalState {
         self.row.iter().try_for_each(|&n| out.u64(n as u64))
     }
 
-    /// Fails unless the file says the same.
+    /// Checks that the file describes the same state.
     fn check_head(&self, from: &mut Reader<'_>) -> Result<(), ExecError> {
         let differs = |what: String| ExecError::StateModel { what };
         let (name, dtype) = (from.name()?, from.name()?);
@@ -179,7 +179,7 @@ impl KvCells {
         Ok(())
     }
 
-    /// The cells that a file has, in a cache like this one.
+    /// Reads cells from the file into a cache like this one.
     fn read(&self, from: &mut Reader<'_>) -> Result<KvCells, ExecError> {
         let mut sequences = Vec::new();
         for _ in 0..from.count(20)? {
@@ -205,7 +205,7 @@ impl KvCells {
     }
 }
 
-/// The number of cells of a state up to the last one in use.
+/// Returns the number of cells of a state up to the last one in use.
 fn used(
     kind: CellKind,
     full: &KvCells,
@@ -226,7 +226,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Writes the session and the texts of its sequences. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] when the executor does not give its states, and those of the file.
+    /// Returns [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
     pub fn save(
         &self,
         model: u64,
@@ -278,12 +278,12 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Makes the session what was saved, and returns the texts of its sequences. `model` is a checksum of the model.
+    /// Replaces the session with a saved one, and returns the texts of its sequences. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] when the bytes are not those of a
-    /// session, of another version, or of another model; the session is then as it was. [`ExecError::NoStates`] when the
-    /// executor does not give its states.
+    /// Returns [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
+    /// session, or belong to another version or another model. The session is then unchanged. Returns
+    /// [`ExecError::NoStates`] if the executor does not provide its states.
     pub fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         for state in known_states(&self.states)? {
             state.check(&*self.executor)?;
@@ -312,7 +312,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.restore(saved, from.rest)
     }
 
-    /// Reads all but the bytes of the cells, and checks that these are as many as they should be.
+    /// Reads all parts before the bytes of the cells, and checks the number of these bytes.
     fn parse(&self, model: u64, from: &mut Reader<'_>) -> Result<Saved, ExecError> {
         let other = |what: &str| ExecError::StateModel { what: what.into() };
         if from.u64()? != model {
@@ -360,7 +360,7 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// Makes the session what was read.
+    /// Replaces the session's content with the parsed one.
     fn restore(&mut self, saved: Saved, mut bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         self.clear()?;
         for state in known_states(&self.states)? {
@@ -385,7 +385,7 @@ impl<E: Executor + ?Sized> Session<E> {
     }
 }
 
-/// What a file has but the bytes of cells.
+/// The content of a file without the bytes of cells.
 struct Saved {
     full: KvCells,
     windowed: Option<KvCells>,
@@ -393,7 +393,7 @@ struct Saved {
     texts: Vec<SequenceText>,
 }
 
-/// Fails unless the owners of recurrent states fit the session and are distinct.
+/// Checks that the owners of recurrent states fit the session and are distinct.
 fn check_owners(
     owners: &[Option<u32>],
     recurrent: bool,

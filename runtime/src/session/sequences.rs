@@ -1,10 +1,10 @@
-//! Sequences of a batch for recurrent layers: parts whose sequences have equally many tokens, and the cells of the
-//! states that sequences have.
+//! Sequences of a batch for recurrent layers: parts with the same number of tokens per sequence, and the cells of the
+//! sequences' states.
 
 use crate::error::ExecError;
 
-/// Tokens of a batch that recurrent layers read together: equally many of each of some sequences, all of the first
-/// sequence first.
+/// Tokens of a batch that recurrent layers read together: the same number of tokens for each of some sequences, grouped
+/// by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Indices into the batch.
@@ -37,8 +37,8 @@ pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     }
 }
 
-/// Whether a batch, given by the sequence of each token, is one part as it is: equally many tokens of each sequence, all of
-/// the first sequence first.
+/// True if a batch, given by the sequence of each token, can run as one part: the same number of tokens per sequence,
+/// grouped by sequence.
 pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
     let Some(first) = seq_ids.first() else {
         return true;
@@ -50,14 +50,13 @@ pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
     even && seq_ids.iter().step_by(each).enumerate().all(distinct)
 }
 
-/// Which sequence each cell of the recurrent states belongs to. A transaction may be taken back as that of
-/// [`KvCells`](super::KvCells).
+/// The sequence of each cell of the recurrent states. Transactions work as in [`KvCells`](super::KvCells).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateCells {
     owners: Vec<Option<u32>>,
-    /// The cells of the sequences that were placed last.
+    /// The cells of the sequences placed last.
     placed: Vec<StateCell>,
-    /// The cells that were given since the transaction began.
+    /// The cells assigned since the transaction began.
     given: Vec<usize>,
 }
 
@@ -65,7 +64,7 @@ pub(super) struct StateCells {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StateCell {
     pub(super) cell: usize,
-    /// Whether the sequence starts there, so that what the cell holds is not its own.
+    /// True if the sequence starts in this batch, so that the cell's old content belongs to another sequence.
     pub(super) starts: bool,
 }
 
@@ -78,7 +77,7 @@ impl StateCells {
         }
     }
 
-    /// The sequence of each cell.
+    /// Returns the sequence of each cell.
     pub(super) fn owners(&self) -> &[Option<u32>] {
         &self.owners
     }
@@ -92,12 +91,12 @@ impl StateCells {
             .for_each(|(to, o)| *to = *o);
     }
 
-    /// The cell of a sequence.
+    /// Returns the cell of a sequence.
     pub(super) fn cell(&self, seq: u32) -> Option<usize> {
         self.owners.iter().position(|&c| c == Some(seq))
     }
 
-    /// The cells of the sequences that were placed last.
+    /// Returns the cells of the sequences placed last.
     pub(super) fn placed(&self) -> &[StateCell] {
         &self.placed
     }
@@ -107,7 +106,7 @@ impl StateCells {
         self.given.clear();
     }
 
-    /// Takes back what was placed since the transaction began.
+    /// Undoes the placements since the transaction began.
     pub(super) fn revert(&mut self) {
         self.keep_given(0);
     }
@@ -119,10 +118,10 @@ impl StateCells {
         }
     }
 
-    /// Finds the cells of these sequences, the lowest free one for each that starts: see [`Self::placed`].
+    /// Finds the cells of these sequences: see [`Self::placed`]. A new sequence gets the lowest free cell.
     ///
     /// # Errors
-    /// [`ExecError::StatesFull`] when there are not enough cells. Nothing changes then.
+    /// Returns [`ExecError::StatesFull`] if there are too few cells. The cells are then unchanged.
     pub(super) fn place(&mut self, seqs: &[u32]) -> Result<(), ExecError> {
         let before = self.given.len();
         self.placed.clear();

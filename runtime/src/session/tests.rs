@@ -36,7 +36,7 @@ impl Builder {
             .expect("operands fit")
     }
 
-    /// `[4, n]` to `[2, n, 2]`.
+    /// Reshapes `[4, n]` to `[2, n, 2]`.
     fn heads(&mut self, x: Value, n: Dim) -> Value {
         let dims = [2.into(), 2.into(), n, Dim::ONE];
         let x = self.op(Reshape { dims }, &[x]);

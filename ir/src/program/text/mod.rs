@@ -1,4 +1,4 @@
-//! The text form of programs: that of their [graph](crate::text), and below it the statements that follow.
+//! The text form of programs: the text of their [graph](crate::text), followed by these statements.
 //!
 //! ```text
 //! shape {n_tokens = 1, n_kv = 64, n_ctx = 64}
@@ -25,24 +25,25 @@
 //!
 //! | statement | meaning |
 //! |---|---|
-//! | `shape` | the largest value of each symbol in batches of a shape; those that are left out are 1 |
-//! | `arena` | its place, what it holds, and its bytes |
+//! | `shape` | the largest value of each symbol in batches of a shape; an omitted symbol is 1 |
+//! | `arena` | its place, its kind of content, and its bytes |
 //! | `buffer` | its arena, the storage format unless it is the file's, and the ranges `offset:bytes`, one per shape for work |
-//! | `home` | the buffer of a value, the bytes to its first element, and those between neighbours along each axis; without strides it has no gaps |
+//! | `home` | the buffer of a value, the bytes to its first element, and the strides of the axes in bytes; without strides it is dense |
 //! | `launch` | its kernel, its places, and its work |
 //! | `compute`, `transfer` | the covered instructions, each named by its first result |
 //! | `store` | the number of the `output` line whose value becomes the content of its state, from 0 |
-//! | `phase` | how many tokens ahead it needs; the queues of the phase follow |
+//! | `phase` | the number of tokens after the batch that it needs; the queues of the phase follow |
 //! | `queue` | launches, and waits: `@dev0:3` waits until the queue of that place has done three steps |
 //!
-//! What the graph's text form says of lines, comments, handles, sizes and defects is true of these, too. Only waits name what
-//! stands further down.
+//! The rules of the graph's text form for lines, comments, handles, sizes and defects apply. Only waits refer to later
+//! lines.
 //!
 //! Invariants:
 //!
-//! - For every program that the [verifier](super::verify()) accepts, parsing what [`print()`] gives yields an equal program.
-//! - Printing what was parsed is canonical.
-//! - No text makes the parser panic, or take more than time and memory linear in the text's length.
+//! - For every program that the [verifier](super::verify()) accepts, parsing the output of [`print()`] yields an equal
+//!   program.
+//! - Printing a parsed program is canonical.
+//! - The parser never panics. Its time and memory are linear in the text's length.
 
 mod parser;
 mod printer;

@@ -18,7 +18,7 @@ use crate::types::RANK;
 use crate::verify::stage::Violations;
 use crate::verify::{Verified, stage};
 
-/// A program and where its parts stand in the text; neither its graph nor itself is verified.
+/// A program and the positions of its parts in the text; both the program and its graph are unverified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedProgram {
     graph: Graph,
@@ -38,10 +38,10 @@ impl ParsedProgram {
         &self.graph
     }
 
-    /// The program; not verified but for its graph.
+    /// Returns the program with its graph verified; the rest is unverified.
     ///
     /// # Errors
-    /// The violations of the graph, which is no graph of programs.
+    /// Returns the violations if the graph is not at the stage of programs.
     pub fn program(self) -> Result<Program, Violations> {
         Ok(Program {
             graph: Verified::<stage::Programs>::new(self.graph)?,
@@ -55,13 +55,13 @@ impl ParsedProgram {
     }
 }
 
-/// Reads a program from its text form, described in [the module](super). Its buffers may have these storage formats and that
-/// of the file.
+/// Reads a program from its text form, described in [the module](super). Its buffers may use these storage formats and
+/// the file's format.
 ///
 /// Takes time and memory linear in the length of the text.
 ///
 /// # Errors
-/// The defects in the order of their lines, at most one a line and [`MAX_ERRORS`] in all.
+/// Returns the defects in the order of their lines, at most one per line and [`MAX_ERRORS`] in all.
 pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec<ParseError>> {
     let mut lines = Lines {
         formats: formats.to_vec(),
@@ -103,7 +103,7 @@ pub fn parse(text: &str, formats: &[StorageFormat]) -> Result<ParsedProgram, Vec
     })
 }
 
-/// A wait for a place whose queue may stand further down.
+/// A wait for a place whose queue may be on a later line.
 struct UnresolvedWait {
     phase: usize,
     queue: usize,
@@ -115,7 +115,7 @@ struct UnresolvedWait {
 /// The statements read so far.
 #[derive(Default)]
 struct Lines {
-    /// The storage formats that buffers may have, beside that of the file.
+    /// The storage formats that buffers may have in addition to the file's format.
     formats: Vec<StorageFormat>,
     shapes: Vec<BatchShape>,
     arenas: Vec<ArenaData>,
@@ -128,7 +128,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// `shape {n_tokens = 1}`.
+    /// Reads `shape {n_tokens = 1}`.
     fn shape(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         p.expect(b'{', "`{` and the largest sizes")?;
         let mut most = Bindings::default();
@@ -153,7 +153,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `arena a0 @dev0 work size 64`.
+    /// Reads `arena a0 @dev0 work size 64`.
     fn arena(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Arena)?;
         let place = place(p)?;
@@ -176,7 +176,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `buffer b0 = a0 [0:64, 0:128]`.
+    /// Reads `buffer b0 = a0 [0:64, 0:128]`.
     fn buffer(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Buffer)?;
         p.expect(b'=', "`=`")?;
@@ -209,7 +209,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
+    /// Reads `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
     fn home(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Value)?;
         let referent = p.names.get(Kind::Value, n, &format!("v{n}"), handle)?;
@@ -260,7 +260,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `launch l0 "mul_mat" @dev0 = compute v3`.
+    /// Reads `launch l0 "mul_mat" @dev0 = compute v3`.
     fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Launch)?;
         let kernel = p.string_literal("the kernel's name in quotes")?;
@@ -297,7 +297,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `phase 0`. A rejected line begins a phase, too, so that its queues are not reported as well.
+    /// Reads `phase 0`. A rejected line begins a phase too, so that its queues are not reported as well.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
             lookahead: 0,
@@ -317,7 +317,7 @@ impl Lines {
         Ok(())
     }
 
-    /// `queue @dev0 = [l0, @dev1:3, l1]`.
+    /// Reads `queue @dev0 = [l0, @dev1:3, l1]`.
     fn queue(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let at = place(p)?;
         p.expect(b'=', "`=`")?;
@@ -345,7 +345,7 @@ impl Lines {
                 place,
                 span: p.span_from(begin),
             });
-            // The queue's position is known when all queues of the phase are.
+            // The queue's position is known once all queues of the phase are read.
             Ok(Step::Wait {
                 queue: usize::MAX,
                 steps,
@@ -403,13 +403,13 @@ impl Lines {
     }
 }
 
-/// `@dev0`.
+/// Reads `@dev0`.
 fn place(p: &mut Parser<'_>) -> Result<Place, ParseError> {
     p.expect(b'@', "`@` and a place")?;
     p.place()
 }
 
-/// The strides of four axes.
+/// Reads the strides of four axes.
 fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     let span = p.peek()?.1;
     p.expect(b'[', "`[` and four strides")?;
@@ -420,7 +420,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     })
 }
 
-/// An instruction, named by a result. A line that names a value whose line was rejected is never seen.
+/// Reads an instruction, named by a result. A line that names a value of a rejected line does not reach this function.
 fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
     Ok(match p.referent(Kind::Value)? {
         Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,

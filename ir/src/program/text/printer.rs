@@ -12,7 +12,7 @@ use crate::program::{
 };
 use crate::text::{Printer, Span};
 
-/// The text of a program and where its parts stand in it.
+/// The text of a program and the positions of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintedProgram {
     /// The text.
@@ -21,7 +21,8 @@ pub struct PrintedProgram {
     pub spans: Spans,
 }
 
-/// Prints a program, valid or not, in the form that [`parse`](super::parse()) reads. What refers to nothing does not parse.
+/// Prints a program, valid or not, in the form that [`parse`](super::parse()) reads. Text with a dangling handle does not
+/// parse.
 pub fn print(program: &Program) -> PrintedProgram {
     let mut p = Lines {
         printer: Printer::default(),
@@ -52,7 +53,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// An empty line before statements of another kind.
+    /// Adds an empty line before statements of another kind.
     fn gap(&mut self) {
         self.printer.text.push('\n');
     }
@@ -178,7 +179,7 @@ fn at(place: &Place) -> String {
     format!("@{place}")
 }
 
-/// An instruction by its first result.
+/// Returns the name of an instruction: its first result.
 fn inst_name(program: &Program, inst: Inst) -> String {
     let results = match inst.index() < program.graph.insts().len() {
         true => program.graph.inst(inst).results.as_slice(),

@@ -1,4 +1,4 @@
-//! Where the parts of a program stand in its text.
+//! The positions of a program's parts in its text.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ pub enum Part {
     Arena(Arena),
     /// A buffer.
     Buffer(Buffer),
-    /// The home of a value; the value itself where it has none.
+    /// The home of a value; the value itself if it does not have a home.
     Home(Value),
     /// A launch.
     Launch(Launch),
     /// A phase, by its position.
     Phase(usize),
-    /// A queue, by the position of its phase and its own within the phase.
+    /// A queue, by the positions of its phase and of the queue within the phase.
     Queue(usize, usize),
 }
 
@@ -63,7 +63,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Where a part stands; `None` for one of another program.
+    /// Returns the span of a part; `None` if the program does not have the part.
     pub fn get(&self, part: Part) -> Option<Span> {
         match part {
             Part::Graph(e) => self.graph.get(e),

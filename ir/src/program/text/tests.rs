@@ -154,7 +154,7 @@ fn values_without_homes_have_no_line() {
     );
 }
 
-/// A defect costs its line, and the message stands where it is.
+/// A defect rejects its line, and the message has the defect's position.
 #[test]
 fn defects_are_reported_on_their_lines() {
     let check = |from: &str, to: &str, code: &str, at: &str| {
@@ -215,13 +215,13 @@ fn defects_are_reported_on_their_lines() {
     check("phase 0", "phase 4294967296", "TPC0204", "4294967296");
     check("[@dev0:4, l6]", "[@dev0:4, l9]", "TPC0209", "l9");
     check("queue @dev0 = [l0, l2, l4, l5]", "", "TPC0209", "@dev0:4");
-    // Without a phase every queue is out of place.
+    // A queue before the first phase is an error.
     let errors = errors(&SAMPLE.replacen("phase 0\n", "", 1));
     let codes: Vec<&str> = errors.iter().map(|e| e.code().id).collect();
     assert_eq!(codes, ["TPC0205"; 3]);
 }
 
-/// Statements of programs are none of graphs.
+/// The parser of graphs rejects statements of programs.
 #[test]
 fn a_graph_has_no_statements_of_programs() {
     let errors = crate::text::parse(SAMPLE).expect_err("it is a program");
@@ -229,7 +229,7 @@ fn a_graph_has_no_statements_of_programs() {
     assert_eq!(errors.len(), MAX_ERRORS);
 }
 
-/// What refers to a rejected line is not reported as well, and nothing is looked up in empty tables.
+/// A use of a rejected line's handle is not a second error, and lookups in empty tables do not panic.
 #[test]
 fn a_rejected_line_is_one_error() {
     let text = "tpir 1\ngraph \"g\"\nv0: f3[1] @host = input {name = \"x\"}\nhome v0 = b0\n\

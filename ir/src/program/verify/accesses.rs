@@ -3,7 +3,7 @@
 use crate::entity::{Inst, Launch, Value};
 use crate::program::{Program, Work};
 
-/// The values that a launch reads: the operands that it does not compute.
+/// Returns the values that a launch reads: the operands that it does not compute.
 pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let graph = &program.graph;
@@ -27,7 +27,7 @@ pub(super) fn reads(program: &Program, launch: Launch) -> Vec<Value> {
     out
 }
 
-/// The values that a launch writes to memory.
+/// Returns the values that a launch writes to memory.
 pub(super) fn writes(program: &Program, launch: Launch) -> Vec<Value> {
     let data = program.launch(launch);
     let of = |&i: &Inst| program.graph.inst(i).results.iter().copied();

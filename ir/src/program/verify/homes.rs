@@ -1,4 +1,4 @@
-//! Where values lie.
+//! Checks the homes of values.
 
 use super::accesses::reads;
 use super::structure::{covering_launches, is_leaf};
@@ -32,7 +32,7 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     buffers(program, errors);
 }
 
-/// A view lies where its op says.
+/// Checks that a view has the layout that its op implies.
 fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
@@ -52,7 +52,7 @@ fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String
     Ok(())
 }
 
-/// A value lies in an arena of its place and kind; one that is not a view, as its op allows.
+/// Checks that a value is in an arena of its place and kind, and that the layout of a non-view suits its op.
 fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
@@ -103,7 +103,7 @@ fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> R
     }
 }
 
-/// The rows of a weight begin and end where its format can store them.
+/// Checks that the format of a weight can store the start and the end of its rows.
 fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<(), String> {
     let dtype = program.graph.value(value).ty.dtype;
     let granule = format.granule(dtype);
@@ -118,7 +118,7 @@ fn check_rows(program: &Program, value: Value, format: StorageFormat) -> Result<
     }
 }
 
-/// A value ends within its buffer.
+/// Checks that a value ends within its buffer.
 fn check_bounds(program: &Program, value: Value, home: &Home, errors: &mut Vec<ProgramError>) {
     let ty = &program.graph.value(value).ty;
     let buffer = program.buffer(home.buffer);

@@ -14,7 +14,7 @@ use crate::program::text::Part;
 use crate::program::{ArenaKind, Extent, LaunchData, Phase, Program, Step, Work};
 use crate::text::Entity;
 
-/// Violations after which a run is given up.
+/// The number of violations that ends a run.
 const MOST: usize = 20;
 
 pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
@@ -27,7 +27,7 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
         if ended {
             run.finish();
         }
-        // What is wrong with one shape is mostly wrong with all.
+        // Most violations of one shape recur in all others.
         if !run.errors.is_empty() {
             errors.append(&mut run.errors);
             return;
@@ -35,9 +35,9 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Of the program, what does not depend on the shape.
+/// Facts of the program that do not depend on the shape.
 struct Facts {
-    /// Per value, the one whose content its bytes hold: through views, to what was computed.
+    /// Per value, the value with the same bytes in memory, found by following views to their source.
     content: Vec<Value>,
     /// Per launch, the values that it reads.
     reads: Vec<Vec<Value>>,
@@ -50,7 +50,7 @@ impl Facts {
         let graph = &program.graph;
         let covering = covering_launches(program);
         let mut content: Vec<Value> = graph.values().map(|(v, _)| v).collect();
-        // Weights that are read under several names lie in one buffer.
+        // Weights read under several names share one buffer.
         let mut weights: BTreeMap<usize, Value> = BTreeMap::new();
         for (inst, data) in graph.insts() {
             let first = data.results[0];
@@ -81,9 +81,9 @@ struct Segment {
     end: u64,
     /// The value that they hold.
     content: Option<Value>,
-    /// The step that wrote them; `None` where that was before the phase.
+    /// The step that wrote them; `None` if they were written before the phase.
     writer: Option<Done>,
-    /// Per queue, the last step that read them since.
+    /// Per queue, the last step that has read them since the write.
     readers: Vec<Done>,
 }
 
@@ -102,7 +102,7 @@ impl Bytes {
         Bytes(BTreeMap::from([(0, all)]))
     }
 
-    /// Makes a segment begin at `at`.
+    /// Splits a segment so that one begins at `at`.
     fn split(&mut self, at: u64) {
         if let Some((&start, segment)) = self.0.range_mut(..=at).next_back()
             && start < at
@@ -114,7 +114,7 @@ impl Bytes {
         }
     }
 
-    /// The segments of a range.
+    /// Returns the segments of a range; splits segments at its bounds.
     fn of(&mut self, extent: Extent) -> impl Iterator<Item = &mut Segment> {
         self.split(extent.offset);
         self.split(extent.end());
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where the value's buffer lies.
+    /// Returns the arena and the range of the value's buffer.
     fn extent(&self, value: Value) -> Option<(usize, Extent)> {
         let home = self.program.home(value)?;
         let buffer = self.program.buffer(home.buffer);
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The inputs of a phase are there when it starts.
+    /// Marks the inputs of a phase as written at its start.
     fn inputs(&mut self, ahead: u32) {
         for (value, data) in self.program.graph.values() {
             let Op::Input(input) = &self.program.graph.inst(data.def.0).op else {
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a phase; false where it never ends.
+    /// Runs a phase; returns false if it deadlocks.
     fn phase(&mut self, n: usize, phase: &Phase) -> bool {
         for arena in &mut self.arenas {
             for segment in arena.0.values_mut() {
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         ended
     }
 
-    /// The queues that meet in a launch, if all of them are there.
+    /// Returns the queues that meet in a launch, if all of them have reached it.
     fn meeting_queues(&self, phase: &Phase, launch: Launch, at: &[usize]) -> Option<Vec<usize>> {
         let places = &self.program.launch(launch).places;
         let mut out = Vec::with_capacity(places.len());
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The launch writes `content` to the memory of `value`.
+    /// Writes `content` to the memory of `value`, for a launch.
     fn write(
         &mut self,
         launch: Launch,
@@ -396,7 +396,7 @@ impl<'a> Run<'a> {
         self.arenas[arena].set(extent, content, steps.first().copied());
     }
 
-    /// Why a launch may not write a value, where the memory is that of a value that it reads.
+    /// Returns the reason why a launch must not overwrite the memory of a value that it reads, if any.
     fn overwrite_conflict(&self, launch: Launch, value: Value, reads: &[Value]) -> Option<String> {
         let (arena, extent) = self.extent(value)?;
         for &read in reads {
@@ -413,8 +413,8 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// True if the launch may write `value` where `read` lies. Of several instructions only an update may, and nothing else there
-    /// reads what it updates.
+    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, and only
+    /// if the others do not read the updated operand.
     fn may_overwrite(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;
         let inst = graph.value(value).def.0;

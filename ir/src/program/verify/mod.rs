@@ -1,23 +1,24 @@
-//! The verifier of programs. A program comes from a pass, or from a file that nobody vouches for.
+//! The verifier of programs. A program comes from a pass or from an untrusted file.
 //!
-//! The graph within is [verified](crate::Verified) as it is. Of the rest:
+//! The graph in a program is already [verified](crate::Verified). The verifier checks the rest:
 //!
 //! - TPC0270: every handle refers to an entity of the program.
 //! - TPC0271: there is a shape of batches; all shapes have the same context, and ascend.
 //! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase that its
 //!   operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
-//! - TPC0274: a value lies at its place, and as its op implies; a weight is in a format that can store where its rows end.
+//! - TPC0274: a value is at its place, and in the memory that its op implies; a weight's format can store its row ends.
 //! - TPC0275: values end within their buffers, buffers within their arenas; buffers begin at multiples of
 //!   [`ALIGNMENT`](super::ALIGNMENT), and those that last from batch to batch do not overlap.
 //! - TPC0276: all queues end.
-//! - TPC0277: what is read is what was written: computed before, and not yet overwritten. So are outputs and states.
-//! - TPC0278: steps that meet in memory have an order, whatever the speeds of the places.
-//! - TPC0279: a launch overwrites an operand only where its op allows it.
+//! - TPC0277: steps read the values that were written: computed before, and not yet overwritten. The same holds for
+//!   outputs and states.
+//! - TPC0278: conflicting accesses to memory are ordered, whatever the speeds of the places.
+//! - TPC0279: a launch overwrites an operand only if its op allows it.
 //!
-//! The first four and the homes are checked one by one. The rest is found by running all queues once, without data: each arena
-//! knows which value its bytes hold, and which steps have touched them. An order is one of vector clocks, so one run stands
-//! for all runs.
+//! The verifier checks the first four and the homes one by one. It finds the other violations in one run of all queues
+//! without data: each arena records the value in its bytes and the steps that accessed them. Vector clocks give the order
+//! of steps, so one run covers all interleavings.
 
 mod accesses;
 mod codes;
@@ -67,7 +68,7 @@ impl std::error::Error for ProgramError {}
 /// Checks the invariants.
 ///
 /// # Errors
-/// The violations of the first group that has any.
+/// Returns the violations of the first group that has any.
 pub fn verify(program: &Program) -> Result<(), Vec<ProgramError>> {
     for check in [structure::check, homes::check, memory::check] {
         let mut errors = Vec::new();

@@ -1,13 +1,13 @@
 //! Orders among steps: vector clocks.
 
-/// A step that was done: its queue, and its position there.
+/// A completed step: its queue, and its position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) queue: usize,
     pub(super) step: usize,
 }
 
-/// Per queue, the number of its steps that are known to be done.
+/// Per queue, the number of its completed steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<usize>);
 
@@ -21,7 +21,7 @@ impl Clock {
         self.0.get(done.queue).is_some_and(|&n| n > done.step)
     }
 
-    /// Learns what another clock knows.
+    /// Joins another clock: takes the maximum per queue.
     pub(super) fn join(&mut self, other: &Clock) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a = (*a).max(*b);

@@ -1,4 +1,4 @@
-//! Phases and queues: where launches stand.
+//! Phases and queues: the positions of launches.
 
 use super::accesses::reads;
 use super::{ProgramError, codes};
@@ -36,7 +36,7 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Every launch is in the queue of each of its places, in the phase that it needs.
+/// Checks that every launch is in the queue of each of its places, in the phase that it needs.
 fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut found: Vec<Vec<(usize, Place)>> = vec![Vec::new(); program.launches.len()];
     for (n, phase) in program.phases.iter().enumerate() {
@@ -76,14 +76,14 @@ fn launches(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// How many tokens ahead must be known for a launch.
+/// Returns the number of tokens after the batch that a launch needs.
 fn required_lookahead(program: &Program, launch: Launch, ahead: &[u32]) -> u32 {
     let reads = reads(program, launch);
     let of = |v: &crate::entity::Value| ahead[program.graph.value(*v).def.0.index()];
     reads.iter().map(of).max().unwrap_or(0)
 }
 
-/// Per instruction, how many tokens ahead must be known for it.
+/// Returns, per instruction, the number of tokens after the batch that it needs.
 fn lookahead_tokens(program: &Program) -> Vec<u32> {
     let graph = &program.graph;
     let mut out = vec![0; graph.insts().len()];

@@ -117,7 +117,7 @@ fn shapes(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// Per instruction, the launches that cover it.
+/// Checks that launches cover every instruction once, a view at most once, and a leaf never.
 fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut covered = vec![0_u32; program.graph.insts().len()];
     for launch in &program.launches {
@@ -140,7 +140,7 @@ fn cover(program: &Program, errors: &mut Vec<ProgramError>) {
     }
 }
 
-/// A computation has one place, or those of the one collective that it covers first.
+/// Checks that a computation has one place, or the places of the collective that it covers first.
 fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), String> {
     let graph = &program.graph;
     if insts.is_empty() || insts.windows(2).any(|w| w[0] >= w[1]) {
@@ -200,7 +200,7 @@ fn fits(program: &Program, name: Launch) -> Result<(), String> {
     }
 }
 
-/// The launch that covers each instruction.
+/// Returns the launch that covers each instruction.
 pub(super) fn covering_launches(program: &Program) -> Vec<Option<Launch>> {
     let mut out = vec![None; program.graph.insts().len()];
     for (i, launch) in program.launches.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Shardings: every value's sharding is well formed, and every op's rule holds for those of its operands and results.
+//! Shardings: every value's sharding is well formed, and the shardings of an op's operands and results satisfy its rule.
 //!
-//! The check knows nothing of how a plan was found. `values.rs` checks each sharding alone, `transfers.rs` leaves, copies
-//! and collectives, and `ops.rs` all other ops: it solves the rule's equations again, on trees whose leaves are labelled
-//! with the shardings' classes. Two sides with different labels do not unify.
+//! The check is independent of the search for a plan. `values.rs` checks each sharding alone; `transfers.rs` checks
+//! leaves, copies and collectives. `ops.rs` checks all other ops: it solves the rule's equations again, on trees with the
+//! shardings' classes as labels. Two sides with different labels do not unify.
 
 mod ops;
 mod roles;

@@ -8,7 +8,7 @@ use crate::op::{ActiveRoles, OperandState, Rule, unreduced_result};
 use crate::sharding::Unreduced;
 use crate::types::TensorType;
 
-/// The rule of the op holds for the shardings of its operands and results.
+/// Checks that the rule of the op holds for the shardings of its operands and results.
 pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     let is_split = |v: Value| graph.value(v).sharding.is_split();
     let all = || data.operands.iter().chain(&data.results).copied();
@@ -46,7 +46,7 @@ pub(super) fn check(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// The axes of values, their leaves labelled with the classes that split them.
+/// Returns the axes of values, with leaves labelled by the classes that split them.
 fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes> {
     let mut axes = |&v: &Value| -> Axes {
         let data = graph.value(v);
@@ -55,7 +55,7 @@ fn labelled_axes(graph: &Graph, values: &[Value], space: &mut Space) -> Vec<Axes
     values.iter().map(&mut axes).collect()
 }
 
-/// The op accepts its unreduced operands, and its results are unreduced as these imply.
+/// Checks that the op accepts its unreduced operands, and that its results are unreduced accordingly.
 fn unreduced(
     graph: &Graph,
     data: &InstData,

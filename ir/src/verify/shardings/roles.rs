@@ -4,9 +4,9 @@ use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
 use crate::op::{ActiveRoles, Role, Rule};
 
-/// The split factors among those that have a role in the op.
+/// The split factors that have a role in the op.
 ///
-/// Each of the last three describes an axis on which the op cannot run as it is split.
+/// Each of the last three fields describes an axis whose split prevents the op from running.
 pub(in crate::verify) struct Roles {
     /// The roles that some split factor has.
     pub(in crate::verify) active: ActiveRoles,
@@ -14,11 +14,11 @@ pub(in crate::verify) struct Roles {
     pub(in crate::verify) whole: Option<String>,
     /// An indexed axis that is not one range of one factor on each device.
     pub(in crate::verify) fragmented: Option<String>,
-    /// A contracted axis of several segments, of which only some are split.
+    /// A contracted axis of several segments with only some of them split.
     pub(in crate::verify) mixed: Option<String>,
 }
 
-/// The roles of the split factors, once the rule's equations have been solved in `space`.
+/// Returns the roles of the split factors. The rule's equations must already be solved in `space`.
 pub(in crate::verify) fn roles(
     space: &Space,
     rule: &Rule,

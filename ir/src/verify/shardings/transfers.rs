@@ -7,7 +7,7 @@ use crate::op::{Collective, Op};
 use crate::place::Place;
 use crate::sharding::AxisTree;
 
-/// No leaf is unreduced.
+/// Checks that a leaf is not unreduced.
 pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if is_unreduced(graph, data.results[0]) {
         let detail = format!("is unreduced, but `{}` is a leaf", data.op.name());
@@ -15,7 +15,7 @@ pub(super) fn leaf(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// A copy neither moves nor makes an unreduced value.
+/// Checks that a copy has neither an unreduced operand nor an unreduced result.
 pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     if let Some(v) = unreduced_operand(graph, data) {
         faults.add(
@@ -29,7 +29,8 @@ pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// A reduction takes unreduced values, all other collectives values that are not; parts are ranges of the op's axis.
+/// Checks that a reduction takes an unreduced value and other collectives take reduced ones, and that parts are ranges of
+/// the op's axis.
 pub(super) fn collective(
     graph: &Graph,
     data: &InstData,

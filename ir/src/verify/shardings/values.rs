@@ -1,11 +1,11 @@
-//! The sharding of one value: its trees, its storage granule, and what each device holds.
+//! The sharding of one value: its trees, its storage granule, and the part on each device.
 
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
 use crate::op::Op;
 use crate::sharding::{AxisTree, ClassRef, Unreduced, granule_intervals};
 
-/// The sharding of a value is well formed.
+/// Checks that the sharding of a value is well formed.
 pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     if let Err(detail) = trees(graph, data) {
         faults.add(ShardingRule::Tree, &detail);
@@ -79,7 +79,7 @@ fn is_split_twice(data: &ValueData) -> bool {
     trees().count() > 1 && classes > 1 || trees().any(|t| classes_per_term(t) > 1)
 }
 
-/// The largest number of classes that split one term of a tree.
+/// Returns the largest number of classes that split one term of a tree.
 fn classes_per_term(tree: &AxisTree) -> usize {
     match tree {
         AxisTree::Leaf { split, .. } => usize::from(split.is_some()),
@@ -88,8 +88,8 @@ fn classes_per_term(tree: &AxisTree) -> usize {
     }
 }
 
-/// Only a weight that is split on axis 0 has a storage granule: the block of its type, or a part of it that devices may
-/// store.
+/// Checks that only a weight split on axis 0 has a storage granule: the block of its type, or a part of it that devices
+/// may store.
 fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     let granule = data.sharding.granule;
     if granule == 1 {
@@ -114,7 +114,7 @@ fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Each class has a range per device, and no device holds parts of blocks.
+/// Checks that each class has a range per device, and that no device holds parts of blocks.
 fn parts(graph: &Graph, data: &ValueData) -> Result<(), (ShardingRule, String)> {
     let devices = graph.ranks(data.place);
     let mut classes: Vec<ClassRef> = Vec::new();

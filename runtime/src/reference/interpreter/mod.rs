@@ -2,10 +2,10 @@
 //!
 //! Invariants:
 //!
-//! - each place has a memory of its own; an op reads from the memory of the place it runs on, and its results land
-//!   there. `copy` reads from its operand's place; participant `i` of a collective is the place of result `i`;
+//! - each place has its own memory. An op reads from and writes to the memory of its place. `copy` reads from its
+//!   operand's place; participant `i` of a collective is the place of result `i`;
 //! - every tensor has the sizes that the graph declares for its value under the batch's bindings;
-//! - states change only after a phase of a batch has run (see `schedule.rs`), and last only when committed;
+//! - states change only after a phase of a batch has run (see `schedule.rs`), and become permanent only by a commit;
 //! - a value's memory is freed after its last use.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::tensor::{Data, Shape, Tensor};
 use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
-/// The bytes that a place stores from batch to batch.
+/// The bytes that a place stores between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
     /// Bytes of its parts of weights, packed in the file's types.
@@ -41,7 +41,7 @@ pub struct PlaceStats {
 /// States by the value that defines them.
 type States = BTreeMap<Value, Arc<Tensor>>;
 
-/// Sees every tensor as it is produced.
+/// An observer of every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
 /// The outputs of a batch by name.
@@ -87,10 +87,10 @@ pub struct Interpreter<'g> {
 }
 
 impl<'g> Interpreter<'g> {
-    /// An interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
+    /// Returns an interpreter of `graph` with its weights loaded: each place holds only its own parts, each part once.
     ///
     /// # Errors
-    /// When a weight is missing, or has another type or other sizes than the graph declares.
+    /// Returns an error if a weight is missing, or has another type or other sizes than the graph declares.
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -99,11 +99,11 @@ impl<'g> Interpreter<'g> {
         Interpreter::unverified(graph, weights, options)
     }
 
-    /// [`Self::new`] for a graph that may be malformed.
+    /// Returns an interpreter, as [`Self::new`], of a graph that may be malformed.
     ///
     /// # Errors
-    /// The same; [`ExecError::NotLowered`] when a value is on a group, and [`ExecError::Malformed`] when values are used
-    /// before they are defined.
+    /// Returns the same errors, [`ExecError::NotLowered`] if a value is on a group, and [`ExecError::Malformed`] if
+    /// values are used before they are defined.
     fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
@@ -143,22 +143,22 @@ impl<'g> Interpreter<'g> {
         Ok(out)
     }
 
-    /// The graph that this runs.
+    /// Returns the graph that the interpreter runs.
     pub const fn graph(&self) -> &'g Graph {
         self.graph
     }
 
-    /// The bytes that each place stores.
+    /// Returns the bytes that each place stores.
     pub const fn places(&self) -> &BTreeMap<Place, PlaceStats> {
         &self.places
     }
 
-    /// The transfers of the last batch.
+    /// Returns the transfers of the last batch.
     pub const fn transfers(&self) -> &Transfers {
         &self.transfers
     }
 
-    /// The content of the state that a `state` op defines; `None` before its first batch.
+    /// Returns the content of the state that a `state` op defines; `None` before its first batch.
     pub fn state(&self, value: Value) -> Option<&Tensor> {
         self.states.get(&value).map(|t| &**t)
     }
@@ -166,8 +166,8 @@ impl<'g> Interpreter<'g> {
     /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
-    /// When an input is not what the graph declares, an op reads from another place, or an index is out of range;
-    /// the message names the instruction. States keep the content they had before.
+    /// Returns an error if an input does not match the graph's declaration, an op reads from another place, or an index
+    /// is out of range. The message names the instruction. States keep their previous content.
     pub fn run(
         &mut self,
         bindings: &Bindings,
@@ -176,10 +176,10 @@ impl<'g> Interpreter<'g> {
         self.run_observed(bindings, inputs, &mut |_, _| {})
     }
 
-    /// [`Self::run`], showing every tensor to `observer` as it is produced.
+    /// Runs as [`Self::run`], and passes every tensor to `observer` as it is produced.
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     pub fn run_observed(
         &mut self,
         bindings: &Bindings,
@@ -288,8 +288,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// The new content of a state: a value of its own place and sizes, rounded to its type unless the value already has
-    /// that type (as results of `set_rows` do).
+    /// Returns the new content of a state: a value of its place and sizes, rounded to its type. A value of that type,
+    /// such as the result of `set_rows`, is not rounded again.
     fn updated_state(
         &self,
         state: Value,
@@ -392,7 +392,7 @@ impl Executor for Interpreter<'_> {
     }
 }
 
-/// `inst3 mul_mat (blk.0.ffn_up)`.
+/// Describes an instruction as in `inst3 mul_mat (blk.0.ffn_up)`.
 fn describe(graph: &Graph, inst: Inst) -> String {
     let data = graph.inst(inst);
     let mut names = data.results.iter().map(|&v| (v, &graph.value(v).name));
@@ -412,7 +412,7 @@ fn only_result(data: &InstData) -> Result<Value, ExecError> {
     }
 }
 
-/// The place whose memory an instruction reads operand `i` from.
+/// Returns the place whose memory holds operand `i` for an instruction.
 fn reading_place(graph: &Graph, data: &InstData, i: usize) -> Result<Place, ExecError> {
     let result = if data.op.is_collective() { i } else { 0 };
     if let Op::Copy(_) = data.op {

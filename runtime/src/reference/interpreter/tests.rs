@@ -18,7 +18,7 @@ fn f32s<const K: usize>(dims: [u64; K]) -> TensorType {
     TensorType::new(DType::F32, dims.map(Dim::constant))
 }
 
-/// `f32[n, n_tokens]`.
+/// Returns `f32[n, n_tokens]`.
 fn per_token(n: u64) -> TensorType {
     TensorType::new(DType::F32, [n.into(), Symbol::NTokens.into()])
 }
@@ -74,7 +74,7 @@ fn wave(n: usize, k: f32) -> Vec<f32> {
     (0..n).map(|i| (i as f32 * k).sin()).collect()
 }
 
-/// `up: q8_0[32, 96]`, `down: f32[96, 5]`.
+/// Returns the weights `up: q8_0[32, 96]` and `down: f32[96, 5]`.
 fn ffn_weights() -> MemoryWeights {
     let mut w = MemoryWeights::new();
     let mut bytes = Vec::new();
@@ -100,7 +100,7 @@ fn whole_ffn() -> Graph {
     g
 }
 
-/// The same with the hidden width split 64 + 32 + 0 over three devices.
+/// Returns the graph with the hidden width split 64 + 32 + 0 over three devices.
 fn split_ffn() -> Graph {
     let mut g = Graph::new("split");
     for i in 0..3 {
@@ -202,7 +202,7 @@ fn no_inputs(kind: &InputKind, _: &TensorType) -> Result<Tensor, ExecError> {
     panic!("no input {kind:?} in this graph")
 }
 
-/// The error of running a graph on the weights of [`ffn_weights`], its input `x` being 32 zeros.
+/// Returns the error of running a graph on the weights of [`ffn_weights`], with 32 zeros as its input `x`.
 #[track_caller]
 fn error_of(g: &Graph) -> ExecError {
     let mut zeros = |_: &InputKind, _: &TensorType| Tensor::reals_of([32, 1, 1, 1], vec![0.0; 32]);
@@ -304,7 +304,7 @@ fn values_and_outputs_must_be_defined() {
     assert_eq!(error_of(&g).code(), "TPC0517");
 }
 
-/// A state of `dtype` with 64 elements in rows of 32; each batch writes the input's row to row 1.
+/// Returns a state of `dtype` with 64 elements in rows of 32; each batch writes the input's row to row 1.
 fn row_writer(dtype: DType) -> Graph {
     let mut g = Graph::new("rows");
     let ty = TensorType::new(dtype, [32.into(), Symbol::NCtx.into()]);

@@ -7,7 +7,7 @@ use super::rank_at_most;
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer, count};
 
-/// `e^(x − max)` of every logit in place, and the sum of these; all zeros when every logit is −∞.
+/// Replaces every logit by `e^(x − max)` and returns their sum; writes zeros if every logit is −∞.
 fn exponentials(logits: &mut [f64], max: f64) -> f64 {
     if max == f64::NEG_INFINITY {
         logits.fill(0.0);
@@ -25,7 +25,7 @@ fn max_of(logits: &[f64]) -> f64 {
     logits.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// A mask's row for row `i1` of batch (`i2`, `i3`); batches repeat.
+/// Returns the mask's row for row `i1` of batch (`i2`, `i3`); batches repeat.
 fn mask_row(mask: &[f64], dims: [usize; 4], i1: usize, i2: usize, i3: usize) -> &[f64] {
     let [n, rows, d2, d3] = dims;
     let row = ((i3 % d3.max(1)) * d2 + i2 % d2.max(1)) * rows + i1;
@@ -41,7 +41,7 @@ fn mask_covers(mask: &Tensor, what: &str) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// The sinks of the heads.
+/// Returns the sinks of the heads.
 fn sinks_of(operand: Option<&&Tensor>) -> Result<Option<Vec<f64>>, ExecError> {
     let Some(sinks) = operand else {
         return Ok(None);
@@ -84,7 +84,8 @@ pub(super) fn soft_max(op: &SoftMax, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(x.dims(), out)
 }
 
-/// ALiBi's slope of each local head (Press et al. 2021), as ggml extends it to head counts that are no power of two.
+/// Returns ALiBi's slope of each local head (Press et al. 2021), extended as in ggml to head counts other than powers of
+/// two.
 fn slopes(max_bias: f32, window: Option<&HeadWindow>, local: usize) -> Result<Vec<f64>, ExecError> {
     let (heads, total): (Vec<u64>, u64) = match window {
         Some(w) => {
@@ -212,14 +213,14 @@ mod tests {
 
     #[test]
     fn attention_by_hand() {
-        // Logits ½·(2·1, 2·x): weights ¼ and ¾ where the second is ln 3 above the first.
+        // Logits ½·(2·1, 2·x): weights ¼ and ¾ if the second is ln 3 above the first.
         let q = real(&[1, 1, 1], &[2.0]);
         let k = real(&[1, 3, 1], &[1.0, 1.0 + 3.0_f64.ln(), 9.0]);
         let v = real(&[2, 3, 1], &[1.0, 10.0, 2.0, 20.0, 5.0, 50.0]);
         let mask = real(&[3, 1], &[0.0, 0.0, -INF]);
         let out = run(PLAIN, &[&q, &k, &v, &mask], &[2, 1, 1]);
         close(&out, &[1.75, 17.5]);
-        // A sink of the first logit's weight halves what is left: weights 1 : 3 : 1.
+        // A sink with the first logit's weight makes the weights 1 : 3 : 1.
         let sinks = real(&[1], &[1.0]);
         let out = run(PLAIN, &[&q, &k, &v, &mask, &sinks], &[2, 1, 1]);
         close(&out, &[1.4, 14.0]);

@@ -7,7 +7,7 @@ use super::shape::concat;
 use crate::error::ExecError;
 use crate::tensor::Tensor;
 
-/// The sum of the operands in rank order.
+/// Returns the sum of the operands in rank order.
 fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let mut sum = operands[0].reals()?.into_owned();
     for t in &operands[1..] {
@@ -17,7 +17,7 @@ fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(operands[0].dims(), sum)
 }
 
-/// The consecutive pieces of `t` along `axis` of these lengths, whose sum inference has checked.
+/// Returns the consecutive pieces of `t` along `axis` of these lengths, whose sum inference has checked.
 fn pieces(t: &Tensor, axis: usize, counts: &[u64]) -> Result<Vec<Tensor>, ExecError> {
     let mut start = 0;
     let mut out = Vec::with_capacity(counts.len());

@@ -1,4 +1,4 @@
-//! Leaves: they have no operands, so what they are comes from the interpreter; only constants are made here.
+//! Leaves: ops without operands. The interpreter provides their values; this module computes constants only.
 
 use tpc_ir::op::{Arange, Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};
@@ -7,12 +7,12 @@ use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor, buffer};
 use crate::weights::{WeightSource, pack};
 
-/// A leaf as an op: an error.
+/// Returns an error: leaves are not evaluated as ops.
 pub(super) fn eval(op: &Op) -> Result<Vec<Tensor>, ExecError> {
     Err(ExecError::Leaf { op: op.name() })
 }
 
-/// The normalised Walsh–Hadamard matrix.
+/// Returns the normalised Walsh–Hadamard matrix.
 pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
     let n = usize::try_from(op.n).map_err(|_| ExecError::Size {
         what: op.n.to_string(),
@@ -35,7 +35,7 @@ pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError>
     Tensor::reals_of(dims, out)
 }
 
-/// The tensor that a weight stands for, and the bytes its packed form takes.
+/// Returns the tensor of a weight, and the bytes of its packed form.
 pub(in crate::reference) fn load_weight(
     op: &Weight,
     ty: &TensorType,

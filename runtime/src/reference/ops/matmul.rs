@@ -19,7 +19,7 @@ impl<'a> Reals<'a> {
         })
     }
 
-    /// The dot product of `b.len()` elements from `at` on with `b`.
+    /// Returns the dot product of `b.len()` elements from `at` on with `b`.
     pub(super) fn dot(&self, at: usize, b: &[f64]) -> f64 {
         match self {
             Reals::F64(a) => dot(&a[at..at + b.len()], b),
@@ -36,7 +36,8 @@ impl<'a> Reals<'a> {
     }
 }
 
-/// Eight sums side by side: a fixed order, so that the result does not depend on the number of columns.
+/// Returns the dot product from eight interleaved partial sums. The order is fixed, so the result does not depend on the
+/// number of columns.
 pub(super) fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f64]) -> f64 {
     let (a8, a_rest) = a.as_chunks::<8>();
     let (b8, b_rest) = b.as_chunks::<8>();
@@ -68,7 +69,7 @@ pub(super) fn mul_mat(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
             let batch_b = i3 * p_b + i2;
             let b = &b[batch_b * k * n..][..k * n];
             let c = &mut out[batch_b * m * n..][..m * n];
-            // Rows of `a` outside: each is read once from memory and met by every column while it is in cache.
+            // The outer loop runs over rows of `a`: each is read once from memory and used by every column while it is in cache.
             for row in 0..m {
                 let at = (batch_a * m + row) * k;
                 for (col, b) in b.chunks_exact(k).enumerate() {

@@ -1,7 +1,7 @@
 //! The ops: each a function from tensors to tensors, one file per family.
 //!
-//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions
-//! here start from operands that fit. What is left to them is data: indices that are out of range.
+//! [`eval`] checks the operands by the op's own type inference ([`Op::infer`] on constant sizes), so the functions here
+//! receive operands of valid types. They check only the data: indices that are out of range.
 
 mod attention;
 mod collective;
@@ -36,17 +36,17 @@ pub(super) use leaf::load_weight;
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// How GELU in its tanh form, and GELU-quick, are evaluated.
+/// The evaluation of GELU in its tanh form, and of GELU-quick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gelu {
-    /// As ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
+    /// As in ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
     #[default]
     GgmlTable,
     /// The formula in f64.
     Exact,
 }
 
-/// Choices outside the graph that the meaning of ops depends on.
+/// Options outside the graph that affect the results of ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// GELU and GEGLU, tanh form, and their quick forms.
@@ -58,16 +58,17 @@ pub struct Options {
 pub struct OpContext<'a> {
     /// Values of the symbols that attributes may contain.
     pub bindings: &'a Bindings,
-    /// How to compute.
+    /// Options of the evaluation.
     pub options: Options,
 }
 
-/// The results of `op` on `operands`, which must be of the shapes `results`. Real results are f64.
+/// Evaluates `op` on `operands`; the results must have the shapes `results`. Real results are f64.
 ///
 /// A collective has one operand and one result per participant.
 ///
 /// # Errors
-/// When the operands do not fit the op, an index is out of range, or the results are not of the shapes given.
+/// Returns an error if the operands do not fit the op, an index is out of range, or the results are not of the shapes
+/// given.
 pub fn eval(
     op: &Op,
     operands: &[&Tensor],
@@ -167,7 +168,7 @@ pub fn eval(
     }
 }
 
-/// The axis of that number, which inference has checked.
+/// Converts an axis number that inference has checked.
 fn axis(n: u64) -> Result<usize, ExecError> {
     usize::try_from(n)
         .ok()
@@ -175,7 +176,7 @@ fn axis(n: u64) -> Result<usize, ExecError> {
         .ok_or(ExecError::Type(tpc_ir::op::TypeError::Axis(n)))
 }
 
-/// An index read from data, which must be below `bound`.
+/// Checks that an index read from data is below `bound`.
 fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecError> {
     usize::try_from(index)
         .ok()
@@ -183,8 +184,8 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
         .ok_or(ExecError::Index { what, index, bound })
 }
 
-/// An index read from data, counted from the start of `window`; `None` outside of it. Without a window it must be below
-/// `bound`.
+/// Returns an index read from data, counted from the start of `window`; `None` outside the window. Without a window the
+/// index must be below `bound`.
 fn windowed(
     what: &'static str,
     value: i64,
@@ -200,7 +201,7 @@ fn windowed(
     Ok(local.map(|i| i as usize))
 }
 
-/// Fails unless an operand of which the op knows `rank` axes has no further ones.
+/// Returns an error if an operand has more than `rank` axes of size above 1.
 fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     if t.dims()[rank..].iter().all(|&d| d == 1) {
         return Ok(());
@@ -210,7 +211,7 @@ fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     })
 }
 
-/// Splits the sizes at `axis`: elements before it, its own, and after it.
+/// Splits the sizes at `axis`: elements before it, along it, and after it.
 fn around(dims: [usize; RANK], axis: usize) -> (usize, usize, usize) {
     (
         dims[..axis].iter().product(),

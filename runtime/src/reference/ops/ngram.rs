@@ -48,7 +48,7 @@ mod tests {
             10 + row(4 ^ 6 ^ 35),
             row(7 ^ 12),
             10 + row(7 ^ 12 ^ 10),
-            // Behind the end of a text there is nothing.
+            // Tokens before the end of a text count as `end`.
             row(1 ^ 21),
             10 + row(1 ^ 21 ^ 35),
         ];

@@ -11,7 +11,7 @@ struct Affine {
     factor: f64,
 }
 
-/// From the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes the normalisation from the mean, the mean of squares about it and, for L2, the sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {

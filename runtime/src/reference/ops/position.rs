@@ -1,4 +1,4 @@
-//! Ops whose elements depend on where they stand along an axis.
+//! Ops whose elements depend on their index along an axis.
 
 use tpc_ir::op::{Side, Tri};
 

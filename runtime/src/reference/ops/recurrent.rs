@@ -29,7 +29,7 @@ pub(super) fn ssm_conv(operands: &[&Tensor], dims: [usize; 4]) -> Result<Tensor,
     Tensor::reals_of(dims, out)
 }
 
-/// Every row of the state, one per element of a head, is a recurrence of its own.
+/// Computes an independent recurrence for every row of the state, one per element of a head.
 pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [d_state, _, _, cells] = operands[0].dims();
     let dims = operands[1].dims();
@@ -76,7 +76,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     ])
 }
 
-/// Every row of the state, one per element of a value, is a recurrence of its own.
+/// Computes an independent recurrence for every row of the state, one per element of a value.
 pub(super) fn gated_delta_net(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [dk, key_heads, ..] = operands[0].dims();
     let dims = operands[2].dims();
@@ -127,7 +127,7 @@ mod tests {
     use tpc_ir::DType;
     use tpc_ir::op::{GatedDeltaNet, Op, SsmConv, SsmScan};
 
-    /// A tensor's element at an index.
+    /// Returns a tensor's element at an index.
     fn at(t: &Tensor, i: [usize; 4]) -> f64 {
         let strides = t.strides();
         let place: usize = i.iter().zip(strides).map(|(i, s)| i * s).sum();
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(e.expect_err("no such cell").code(), "TPC0506");
     }
 
-    /// The recurrence as its definition has it, with whole states and all indices spelt out.
+    /// Computes the recurrence by its definition, with whole states and explicit indices.
     fn naive_scan(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [n, dim, heads, _] = ops[0].dims();
         let [_, _, n_t, n_s] = ops[1].dims();
@@ -270,13 +270,13 @@ mod tests {
         let [y, s] = two(GatedDeltaNet, &[&q, &k, &v, &g, &beta, &state], dims);
         close(&s, &[4.0, 4.0]);
         close(&y, &[12.0 / 2.0_f64.sqrt()]);
-        // With a gate per element of a key: (2, 8) becomes (4, 8).
+        // A gate per element of a key: (2, 8) becomes (4, 8).
         let g = real(&[2], &[-ln2, 0.0]);
         let [_, s] = two(GatedDeltaNet, &[&q, &k, &v, &g, &beta, &state], dims);
         close(&s, &[4.0, 8.0]);
     }
 
-    /// `S ← S·diag(e^g)·(I − β·k·kᵀ) + β·v·kᵀ`, the closed form of one step, on whole matrices.
+    /// Computes one step in closed form on whole matrices: `S ← S·diag(e^g)·(I − β·k·kᵀ) + β·v·kᵀ`.
     fn naive_delta(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [dk, key_heads, ..] = ops[0].dims();
         let [dv, heads, n_t, n_s] = ops[2].dims();

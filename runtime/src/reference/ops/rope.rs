@@ -8,7 +8,7 @@ use super::rank_at_most;
 use crate::error::ExecError;
 use crate::tensor::Tensor;
 
-/// The pair index at which a wave turns `rotations` times over the context of training.
+/// Returns the pair index whose wave makes `rotations` rotations over the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * wave.ln() / (2.0 * f64::from(op.freq_base).ln())
@@ -53,7 +53,7 @@ fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
     }
 }
 
-/// Which of a token's positions pair `pair` turns by (Wang et al. 2024; the interleaved form as ggml has it).
+/// Returns which of a token's positions rotates pair `pair` (Wang et al. 2024; the interleaved form follows ggml).
 const fn position_of(mode: RopeMode, pair: u64) -> usize {
     let Some([t, h, w, e]) = mode.sections() else {
         return 0;
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(code(PLAIN, &[&x, &ints(&[1], &[0])], &[3]), "TPC0502");
     }
 
-    /// The pairs of a row of ones, two tokens at four positions each, against those of one position at a time.
+    /// Compares a row of ones, for two tokens at four positions each, with rotations by one position at a time.
     fn check_sections(mode: RopeMode, expected: [usize; 8]) {
         let op = Rope {
             mode,

@@ -8,17 +8,17 @@ use super::{OpContext, Options, eval};
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// A real tensor; missing sizes are 1.
+/// Returns a real tensor; missing sizes are 1.
 pub(super) fn real(dims: &[usize], data: &[f64]) -> Tensor {
     Tensor::reals_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
 
-/// An integer tensor; missing sizes are 1.
+/// Returns an integer tensor; missing sizes are 1.
 pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
     Tensor::ints_of(pad(dims), data.to_vec()).expect("as many elements as sizes say")
 }
 
-/// A real tensor of arbitrary but fixed numbers in [-1, 1).
+/// Returns a real tensor of arbitrary but fixed numbers in [-1, 1).
 pub(super) fn noise(dims: &[usize], seed: u64) -> Tensor {
     let n: usize = dims.iter().product();
     let mut random = SplitMix64::new(seed);
@@ -32,7 +32,7 @@ pub(super) fn pad(dims: &[usize]) -> [usize; RANK] {
     out
 }
 
-/// The results of `op`, whose shapes are those given.
+/// Returns the results of `op`, which must have the given shapes.
 pub(super) fn results(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -46,7 +46,7 @@ pub(super) fn results(
     eval(&op.into(), operands, shapes, &ctx)
 }
 
-/// The one result of `op`, an f32 of these sizes.
+/// Returns the one result of `op`, an f32 of these sizes.
 pub(super) fn try_run(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -63,13 +63,13 @@ pub(super) fn try_run(
     Ok(t)
 }
 
-/// [`try_run`] of what must succeed.
+/// Runs [`try_run`] and panics on an error.
 #[track_caller]
 pub(super) fn run(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> Tensor {
     try_run(op, operands, dims).expect("the op fits its operands")
 }
 
-/// The code of the error of what must fail.
+/// Returns the code of the expected error.
 #[track_caller]
 pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &'static str {
     try_run(op, operands, dims)
@@ -78,7 +78,7 @@ pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &
         .id
 }
 
-/// Fails unless the elements agree to 1e-12.
+/// Checks that the elements agree to 1e-12.
 #[track_caller]
 pub(super) fn close(found: &Tensor, expected: &[f64]) {
     let found = found.reals().expect("real");

@@ -201,12 +201,12 @@ fn ops() -> Vec<Op> {
     out
 }
 
-/// Up to seven operands.
+/// Generates up to seven operands.
 fn operands() -> impl Strategy<Value = Vec<Tensor>> {
     (0_usize..3).prop_flat_map(|usual| prop::collection::vec(operand(usual), 0..8))
 }
 
-/// A size: mostly `usual`, so that operands fit each other.
+/// Generates a size: mostly `usual`, so that operands fit each other.
 fn size(usual: usize) -> impl Strategy<Value = usize> {
     prop_oneof![8 => Just(usual), 1 => Just(0), 1 => Just(1), 1 => Just(2), 1 => Just(4)]
 }

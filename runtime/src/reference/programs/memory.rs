@@ -1,8 +1,8 @@
-//! The bytes of an arena, and the numbers that they stand for.
+//! The bytes of an arena, and the numbers that they represent.
 //!
-//! The reference executor computes in f64, but an f32 has four bytes. So an arena remembers beside its bytes which f64 was
-//! rounded to them. A number is read exactly as it was written as long as its bytes are untouched; where something else has
-//! been written over them, the bytes count.
+//! The reference executor computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was rounded
+//! to each f32. A read returns the exact number while its bytes are unchanged. After another write to these bytes, it
+//! returns the value of the bytes.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ use crate::tensor::{Data, Tensor, buffer};
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArenaBytes {
     bytes: Vec<u8>,
-    /// Per four bytes, the number that was rounded to the f32 there.
+    /// Per four bytes, the number that was rounded to their f32.
     wide: Vec<f64>,
-    /// Of other types, by address, the bytes that were written there and the numbers that they stand for.
+    /// For other types, by address, the written bytes and the numbers that they represent.
     exact: HashMap<usize, Exact>,
 }
 
-/// The bytes of a block for an address, and its numbers where they stand for others.
+/// A block to write: its address, its bytes, and its exact numbers if they differ from the decoded bytes.
 type Write = (usize, Vec<u8>, Option<Box<[f64]>>);
 
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ struct Exact {
     numbers: Box<[f64]>,
 }
 
-/// The byte of memory that nothing was written to: its floats are no plausible result, its indices out of range.
+/// The byte of unwritten memory: as floats it is implausible, as indices out of range.
 const POISON: u8 = 0xfb;
 
 impl ArenaBytes {
-    /// Poisoned memory.
+    /// Returns poisoned memory.
     pub(super) fn poisoned(bytes: usize) -> Result<ArenaBytes, ExecError> {
         let mut out = ArenaBytes::default();
         let large = |_| ExecError::Size {
@@ -61,7 +61,7 @@ impl ArenaBytes {
         self.exact.clear();
     }
 
-    /// The bytes of a range.
+    /// Returns the bytes of a range.
     pub(super) fn range(&mut self, at: usize, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.bytes.len();
         let end = at.checked_add(len);
@@ -69,7 +69,7 @@ impl ArenaBytes {
             .ok_or_else(|| beyond(at, size))
     }
 
-    /// The tensor at a place of the arena.
+    /// Returns the tensor at a position of the arena.
     pub(super) fn read(
         &self,
         base: u64,
@@ -179,7 +179,7 @@ impl ArenaBytes {
         Ok(())
     }
 
-    /// The number that the f32 at an address stands for.
+    /// Returns the number that the f32 at an address represents.
     fn number(&self, address: usize, bytes: &[u8]) -> f64 {
         let mut four = [0; 4];
         four.copy_from_slice(bytes);
@@ -209,7 +209,7 @@ impl ArenaBytes {
         })
     }
 
-    /// Whether the block at an address stands for these numbers.
+    /// True if the block at an address represents these numbers.
     fn holds(&self, address: usize, dtype: DType, numbers: &[f64]) -> bool {
         let end = address + dtype.block_bytes() as usize;
         let Some(bytes) = self.bytes.get(address..end) else {
@@ -230,7 +230,7 @@ fn beyond(at: usize, size: usize) -> ExecError {
     }
 }
 
-/// The addresses of the blocks of a tensor, axis 0 fastest.
+/// Visits the addresses of the blocks of a tensor, axis 0 fastest.
 fn for_each_block(
     base: u64,
     at: &BatchLayout,

@@ -1,8 +1,9 @@
-//! Programs on the reference executor: memory at the addresses that the program says, each launch as the subgraph that it
-//! covers.
+//! Programs on the reference executor: it uses the program's addresses and runs each launch as its covered subgraph.
 //!
-//! What a fast executor would do wrong with a wrong program goes wrong here, too. All work memory is poisoned before a
-//! batch, results stand at their real offsets, and the queues of the places run in a random order, as far as waits allow.
+//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
+//! It reproduces the errors that a fast executor would make with a wrong program. All work memory is poisoned before a
+//! batch, and results are at their real offsets. The queues of the places run in a random order within the limits of the
+//! waits.
 
 mod memory;
 
@@ -33,7 +34,7 @@ pub struct ProgramInterpreter<'p> {
     /// Weights, decoded from their arena when they were loaded.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
-    /// Products whose second operand is rounded as the CPU executor rounds it, to so many terms.
+    /// Products whose second operand is rounded as in the CPU executor, with the number of terms.
     rounded: BTreeMap<Inst, usize>,
     /// The state of the generator that orders the queues.
     random: Xorshift64,
@@ -42,12 +43,12 @@ pub struct ProgramInterpreter<'p> {
 }
 
 impl<'p> ProgramInterpreter<'p> {
-    /// An interpreter of a program that the verifier accepts, with its weights loaded. The order of the queues follows from
-    /// `seed`.
+    /// Returns an interpreter of a program that the verifier accepts, with its weights loaded. `seed` determines the
+    /// order of the queues.
     ///
     /// # Errors
-    /// When a weight is missing, or has another type or other sizes than the program declares, and when memory does not
-    /// suffice.
+    /// Returns an error if a weight is missing, or has another type or other sizes than the program declares, and when
+    /// memory does not suffice.
     pub fn new(
         program: &'p Program,
         weights: &dyn WeightSource,
@@ -74,8 +75,9 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(out)
     }
 
-    /// The same, where these products take their activations as the CPU executor's do: in so many terms of int8 in blocks of
-    /// 32 of a row. Everything else stays exact, so that what another executor differs by is not its rounding.
+    /// Returns the interpreter with these products rounding their activations as in the CPU executor, to a number of int8
+    /// terms in blocks of 32. All other ops stay exact, so that a comparison with the CPU executor excludes this
+    /// rounding.
     pub fn with_rounded_products(
         mut self,
         products: BTreeMap<Inst, usize>,
@@ -84,7 +86,7 @@ impl<'p> ProgramInterpreter<'p> {
         self
     }
 
-    /// Puts the weights into their arenas, and decodes them when all are there.
+    /// Writes the weights to their arenas, then decodes all of them.
     fn load(&mut self, source: &dyn WeightSource) -> Result<(), ExecError> {
         let graph = &self.program.graph;
         let weights = || {
@@ -99,7 +101,7 @@ impl<'p> ProgramInterpreter<'p> {
             // It checks the type and the sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
-                // Kernels alone know the bytes.
+                // Only kernels know the bytes of this format.
                 self.weights.insert(value, Arc::new(tensor));
                 continue;
             }
@@ -122,14 +124,14 @@ impl<'p> ProgramInterpreter<'p> {
         Ok(())
     }
 
-    /// The arena of a value and the first byte of its buffer.
+    /// Returns the arena of a value and the first byte of its buffer.
     fn base(&self, value: Value, shape: usize) -> Result<(usize, u64), ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         let buffer = self.program.buffer(home.buffer);
         Ok((buffer.arena.index(), buffer.extent(shape).offset))
     }
 
-    /// How the buffer of a value stores it.
+    /// Returns the storage format of a value's buffer.
     fn format(&self, value: Value) -> Result<StorageFormat, ExecError> {
         let home = self.program.home(value).ok_or_else(|| homeless(value))?;
         Ok(self.program.buffer(home.buffer).format)
@@ -161,7 +163,7 @@ impl<'p> ProgramInterpreter<'p> {
         self.arenas[arena].write(base, &located, dtype, tensor)
     }
 
-    /// The inputs that are known when a phase starts.
+    /// Writes the inputs that are known when a phase starts.
     fn inputs(&mut self, ahead: u32, at: &At<'_>, host: &mut dyn Host) -> Result<(), ExecError> {
         let program = self.program;
         for (value, data) in program.graph.values() {
@@ -233,7 +235,7 @@ impl<'p> ProgramInterpreter<'p> {
         ((self.random.next_u64() >> 33) % below as u64) as usize
     }
 
-    /// A launch: the covered instructions one after another.
+    /// Runs the covered instructions of a launch one after another.
     fn launch(&mut self, launch: Launch, at: &At<'_>) -> Result<(), ExecError> {
         let program = self.program;
         let graph = &program.graph;

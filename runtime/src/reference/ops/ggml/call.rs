@@ -1,4 +1,4 @@
-//! What a function of ggml's ops is called with.
+//! The arguments of a function that computes a ggml op.
 
 use std::borrow::Cow;
 
@@ -11,9 +11,9 @@ use crate::tensor::{Data, Shape, Tensor, buffer};
 /// An op with its operands.
 pub(super) struct Call<'a> {
     op: &'a Opaque,
-    /// By position among ggml's sources.
+    /// The operands by position among ggml's sources.
     operands: Vec<Option<&'a Tensor>>,
-    /// What the result is to be.
+    /// The type and sizes of the result.
     pub(super) result: Shape,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Array<'a> {
 }
 
 impl Array<'_> {
-    /// The element at these indices; zero outside.
+    /// Returns the element at these indices; zero outside.
     pub(super) fn at(&self, index: [i64; RANK]) -> f64 {
         let mut at = 0;
         for (i, n) in index.into_iter().zip(self.ne).rev() {
@@ -38,7 +38,7 @@ impl Array<'_> {
         self.data[at]
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub(super) fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.data.chunks_exact(self.ne[0].max(1))
     }
@@ -61,14 +61,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An error of this op.
+    /// Returns an error of this op.
     pub(super) fn refused(&self, what: &str) -> ExecError {
         ExecError::Parameter {
             what: format!("ggml's op `{}`: {what}", self.op.name),
         }
     }
 
-    /// Fails with the name of what does not fit unless `holds`.
+    /// Returns an error that names the misfit `what` unless `holds`.
     pub(super) fn ensure(&self, holds: bool, what: &str) -> Result<(), ExecError> {
         match holds {
             true => Ok(()),
@@ -76,7 +76,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The operand at a position, if it is there.
+    /// Returns the operand at a position, if present.
     pub(super) fn operand(&self, position: usize) -> Option<&'a Tensor> {
         self.operands.get(position).copied().flatten()
     }
@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
         operand.ok_or_else(|| self.refused(&format!("source {position} is missing")))
     }
 
-    /// The elements of the operand at a position as real numbers.
+    /// Returns the elements of the operand at a position as real numbers.
     pub(super) fn array(&self, position: usize) -> Result<Array<'a>, ExecError> {
         let t = self.required(position)?;
         let data = match t.data() {
@@ -97,29 +97,29 @@ impl<'a> Call<'a> {
         Ok(Array { ne: t.dims(), data })
     }
 
-    /// The integers at a position.
+    /// Returns the integers at a position.
     pub(super) fn integers(&self, position: usize) -> Result<&'a [i64], ExecError> {
         self.required(position)?.ints()
     }
 
-    /// A word of `op_params`.
+    /// Returns a word of `op_params`.
     pub(super) fn word(&self, index: usize) -> i32 {
         self.op.params.get(index).copied().unwrap_or(0)
     }
 
-    /// A word that is a real number.
+    /// Returns a word as a real number.
     pub(super) fn float(&self, index: usize) -> f64 {
         f32::from_bits(self.word(index).cast_unsigned()).into()
     }
 
-    /// A word that counts something.
+    /// Returns a word that must be positive.
     pub(super) fn positive(&self, index: usize) -> Result<i64, ExecError> {
         let n = self.word(index);
         self.ensure(n > 0, "a parameter is not above zero")?;
         Ok(n.into())
     }
 
-    /// A result whose element at each place is `f` of its indices.
+    /// Returns a result whose element at each index is `f` of the index.
     pub(super) fn filled(
         &self,
         mut f: impl FnMut([i64; RANK]) -> f64,
@@ -137,10 +137,10 @@ impl<'a> Call<'a> {
         self.elements(out)
     }
 
-    /// A result of these elements.
+    /// Returns a result of these elements.
     pub(super) fn elements(&self, data: Vec<f64>) -> Result<Tensor, ExecError> {
         let data = match self.result.dtype.is_integer() {
-            // As C converts.
+            // The same conversion as in C.
             true => Data::Int(data.into_iter().map(|x| x as i64).collect()),
             false => Data::F64(data),
         };

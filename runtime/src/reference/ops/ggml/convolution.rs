@@ -1,7 +1,7 @@
 //! Convolutions, and the matrices that make products of them.
 //!
-//! Images are `[width, height, channels, batch]`, kernels `[width, height, channels in, channels out]`; of three axes the
-//! depth comes third, and channels share the fourth with what lies outside of them.
+//! Images are `[width, height, channels, batch]`, kernels `[width, height, channels in, channels out]`. With three
+//! spatial axes the depth comes third, and the fourth axis combines channels with the batch or the output channels.
 
 use super::Function;
 use super::call::{Array, Call};
@@ -20,7 +20,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("conv_transpose_2d", |call| summed(call, conv_transpose_2d)),
 ];
 
-/// What `f` gives, and zeros where the kernel or the image has no elements: captures leave such sources out.
+/// Returns the result of `f`, or zeros if the kernel or the image is empty: captures leave such sources out.
 fn summed(call: &Call<'_>, f: Function) -> Result<Tensor, ExecError> {
     let is_there = |position: usize| call.operand(position).is_some_and(|t| !t.is_empty());
     match is_there(0) && is_there(1) {
@@ -38,7 +38,7 @@ struct Plane {
 
 impl Plane {
     fn of(call: &Call<'_>, axes: usize) -> Result<Plane, ExecError> {
-        // Along one axis, the words of the other have no effect.
+        // In one dimension, the words of the other axis have no effect.
         let second = |index: usize| match axes {
             2 => call.positive(index),
             _ => Ok(1),
@@ -50,19 +50,19 @@ impl Plane {
         })
     }
 
-    /// The index of the input that an index of the output meets with one of the kernel.
+    /// Returns the input index for an output index and a kernel index.
     fn meets(&self, axis: usize, out: i64, kernel: i64) -> i64 {
         out * self.stride[axis] + kernel * self.dilation[axis] - self.pad[axis]
     }
 
-    /// The index of the output that meets one of the input with one of the kernel, if there is one.
+    /// Returns the output index for an input index and a kernel index, if any.
     fn met(&self, axis: usize, input: i64, kernel: i64) -> Option<i64> {
         let from = input + self.pad[axis] - kernel * self.dilation[axis];
         (from % self.stride[axis] == 0).then(|| from / self.stride[axis])
     }
 }
 
-/// Whether the op has two axes, by its seventh word.
+/// True if the op has two axes, by its seventh word.
 fn is_2d(call: &Call<'_>) -> bool {
     call.word(6) == 1
 }
@@ -226,7 +226,7 @@ fn conv_3d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Kernel `[k, channels out, channels in]`, signal `[n, channels in]`.
+/// Convolves a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`, transposed.
 fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;
@@ -243,7 +243,7 @@ fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Kernel `[width, height, channels out, channels in]`.
+/// Convolves an image with a kernel `[width, height, channels out, channels in]`, transposed.
 fn conv_transpose_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;

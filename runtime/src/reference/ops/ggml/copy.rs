@@ -19,7 +19,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("acc", |call| placed(call, |old, new| old + new)),
 ];
 
-/// The elements in their order, in the result's type and sizes.
+/// Returns the elements in their order, in the result's type and sizes.
 fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call
         .operand(0)
@@ -32,12 +32,12 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// The content of memory that nothing has filled.
+/// Returns the content of unwritten memory.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }
 
-/// Rows by index.
+/// Returns rows by index.
 fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, at) = (call.array(0)?, call.integers(1)?);
     let [n, r, p, q] = call.result.dims;
@@ -52,7 +52,7 @@ fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.filled(|i| x.at([i[0], index(i), i[2], i[3]]))
 }
 
-/// The first source with a view of it replaced; words: three strides and an offset in bytes.
+/// Replaces a view of the first source; the words are three strides and an offset in bytes.
 fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecError> {
     let missing = || call.refused("a source is missing");
     let old = call.operand(0).ok_or_else(missing)?;
@@ -78,7 +78,7 @@ fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecEr
     call.elements(out)
 }
 
-/// The sizes of a view.
+/// Returns the sizes of a view.
 pub(super) fn sizes(view: &MemoryView) -> Result<[usize; RANK], ExecError> {
     let mut out = [0; RANK];
     for (out, n) in out.iter_mut().zip(view.ne) {
@@ -96,7 +96,7 @@ fn outside(view: &MemoryView) -> ExecError {
     }
 }
 
-/// The positions in memory of a view's elements, in the order of the view, of a memory with so many elements.
+/// Returns the positions in memory of a view's elements, in the order of the view, for a memory of `elements` elements.
 fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError> {
     if view.memory != view.dtype {
         return Err(ExecError::Parameter {
@@ -126,7 +126,7 @@ fn positions(view: &MemoryView, elements: usize) -> Result<Vec<usize>, ExecError
     Ok(out)
 }
 
-/// The elements that a view has of a memory, which is the operand.
+/// Returns the elements of a view of a memory, which is the operand.
 pub(super) fn through(
     view: &MemoryView,
     operands: &[&Tensor],
@@ -144,7 +144,7 @@ pub(super) fn through(
     Tensor::new(result.dims, data)
 }
 
-/// A memory with the elements of a view replaced.
+/// Returns a memory with the elements of a view replaced.
 pub(super) fn written(
     view: &MemoryView,
     old: &Tensor,

@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("timestep_embedding", timestep_embedding),
 ];
 
-/// Whether a pool takes the largest element; else it takes the mean.
+/// True if a pool takes the largest element; false for the mean.
 fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
@@ -23,7 +23,7 @@ fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     }
 }
 
-/// Words `kind, k, s, p`. The mean is over the elements that are there.
+/// Words `kind, k, s, p`. The mean ignores the padding.
 fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let largest = takes_largest(call)?;
@@ -88,15 +88,15 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// The scales of an interpolation, in f32 as ggml has them: where they are no fractions of two, they choose elements.
+/// The scales of an interpolation, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
 struct Scales {
     scale: [f32; 4],
-    /// The place of an element within its cell.
+    /// The offset of an element within its cell.
     offset: f32,
 }
 
 impl Scales {
-    /// The place among the operand's indices that an index of the result stands for.
+    /// Returns the operand's coordinate for an index of the result.
     fn place(&self, axis: usize, i: i64) -> f32 {
         (i as f32 + self.offset) / self.scale[axis] - self.offset
     }
@@ -106,7 +106,7 @@ impl Scales {
     }
 }
 
-/// Word `mode`, with flags.
+/// Interpolates as the word `mode` and its flags say.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);
@@ -116,7 +116,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     };
     if mode & ALIGN_CORNERS != 0 {
         scales.offset = 0.0;
-        // The corners are those of planes.
+        // Corners are aligned in axes 0 and 1 only.
         for (i, scale) in scales.scale[..2].iter_mut().enumerate() {
             if call.result.dims[i] > 1 && x.ne[i] > 1 {
                 *scale = (call.result.dims[i] - 1) as f32 / (x.ne[i] - 1) as f32;
@@ -141,7 +141,7 @@ fn linear(d: f64) -> (i64, Vec<f64>) {
     (0, vec![1.0 - d, d])
 }
 
-/// Keys' cubic convolution with a = −0.75.
+/// Returns the weights of Keys' cubic convolution with a = −0.75.
 fn cubic(d: f64) -> (i64, Vec<f64>) {
     let a = -0.75;
     let near = |x: f64| ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
@@ -149,7 +149,7 @@ fn cubic(d: f64) -> (i64, Vec<f64>) {
     (-1, vec![far(d + 1.0), near(d), near(1.0 - d), far(2.0 - d)])
 }
 
-/// The sum over neighbours along axes 0 and 1; neighbours beyond an edge are those at the edge.
+/// Returns the weighted sum over neighbours along axes 0 and 1; neighbours outside take the edge's value.
 fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) -> f64 {
     let weights = |axis: usize| {
         let place = scales.place(axis, i[axis]);
@@ -171,7 +171,7 @@ fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) ->
     sum
 }
 
-/// The mean over the elements that a triangle as wide as a result's element reaches.
+/// Returns the mean over the elements under a triangle as wide as a result's element.
 fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     let weights = |axis: usize| {
         let place = (i[axis] as f32 + scales.offset) / scales.scale[axis];
@@ -199,7 +199,7 @@ fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     }
 }
 
-/// Words: before and after along each axis, and whether the axes are circles.
+/// Pads with the words before and after along each axis; a further word makes the axes circular.
 fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
@@ -216,7 +216,7 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words: elements before and after, which mirror those at the ends.
+/// Pads with mirrored elements; the words are the numbers before and after.
 fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (before, n) = (i64::from(call.word(0)), x.ne[0] as i64);

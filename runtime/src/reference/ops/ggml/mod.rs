@@ -1,8 +1,8 @@
 //! ggml's ops without a sharding rule, by ggml's name, one file per family.
 //!
-//! A function gets the operands as ggml has them, at their positions among its sources, with the words of `op_params`, and
-//! gives the elements of the result. The layout of memory is settled before: an op that writes through a view, and the view
-//! itself, are the same for all ops.
+//! A function takes the operands at their positions among ggml's sources, with the words of `op_params`, and returns the
+//! elements of the result. Memory layout is handled before: an op that writes through a view, and the view itself, work
+//! the same way for all ops.
 
 mod call;
 mod convolution;
@@ -42,15 +42,15 @@ fn function(name: &str) -> Option<Function> {
     all.find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
-/// Whether the meaning of ggml's op of that name, in lower case, is known here.
+/// True if this module implements ggml's op of that name, in lower case.
 pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }
 
-/// The result of an op.
+/// Returns the result of an op.
 ///
 /// # Errors
-/// [`ExecError::Parameter`] for an op that is not known here, and for operands and parameters that do not fit it.
+/// Returns [`ExecError::Parameter`] for an op that is not known here, and for operands and parameters that do not fit it.
 pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
     let Some(f) = function(&op.name) else {
         return Err(ExecError::Parameter {

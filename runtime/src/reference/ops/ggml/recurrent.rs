@@ -130,7 +130,8 @@ fn gated_linear_attn(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Where the state after a token goes: the latest is the first, and states before the last `kept` are dropped.
+/// Returns the slot of the state after a token: the latest state has slot 0. Returns `None` for states before the last
+/// `kept`.
 fn place(token: usize, tokens: usize, kept: usize) -> Option<usize> {
     Some(tokens - 1 - token).filter(|&slot| slot < kept)
 }

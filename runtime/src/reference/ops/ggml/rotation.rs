@@ -26,7 +26,7 @@ struct Rotation {
     sections: [i64; 4],
     base: f64,
     scale: f64,
-    /// The mix of YaRN, and the pairs between which it goes from one to the other.
+    /// The mix of YaRN, and the pairs of its ramp.
     ext: f64,
     ramp: [f64; 2],
     magnitude: f64,
@@ -65,7 +65,7 @@ impl Rotation {
         })
     }
 
-    /// The number of pairs of a row, and the distance of the elements of one.
+    /// Returns the number of pairs of a row, and the distance between the elements of a pair.
     fn pairs(&self) -> (i64, i64) {
         match self.mode {
             NEIGHBOURS => (self.n_dims / 2, 1),
@@ -74,7 +74,7 @@ impl Rotation {
         }
     }
 
-    /// Which of a token's positions a pair turns by, and which of the falling frequencies it has.
+    /// Returns which of a token's positions rotates a pair, and the index of the pair's frequency.
     fn source(&self, pair: i64) -> (usize, i64) {
         if self.mode < SECTIONS {
             return (0, pair);
@@ -94,13 +94,13 @@ impl Rotation {
         let position = starts.iter().rposition(|&start| place >= start);
         let position = position.unwrap_or(0);
         match self.mode == IMAGES {
-            // Each section of an image begins anew.
+            // Each section of an image restarts the frequencies.
             true => (position, place - starts[position]),
             false => (position, pair),
         }
     }
 
-    /// The angle of a pair at a position, whose frequency is divided by `factor`.
+    /// Returns the angle of a pair at a position; `factor` divides the frequency.
     fn angle(&self, position: f64, pair: i64, step: i64, factor: f64) -> f64 {
         let plain = position * self.base.powf(-2.0 * step as f64 / self.n_dims as f64) / factor;
         let [low, high] = self.ramp;
@@ -114,7 +114,7 @@ impl Rotation {
     }
 }
 
-/// Sources: rows `[n, heads, tokens, …]`, positions, and optionally factors that divide frequencies.
+/// Rotates rows `[n, heads, tokens, …]`. The other sources are positions and optionally factors that divide frequencies.
 fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let r = Rotation::of(call)?;
     let (x, positions) = (call.array(0)?, call.integers(1)?);

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 pub(super) const FUNCTIONS: &[(&str, Function)] =
     &[("out_prod", out_prod), ("solve_tri", solve_tri)];
 
-/// `Σ a[i, k] · b[j, k]` over `k`; the batches of `a` repeat.
+/// Returns `Σ a[i, k] · b[j, k]` over `k`; the batches of `a` repeat.
 fn out_prod(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, b) = (call.array(0)?, call.array(1)?);
     let times = |axis: usize| match a.ne[axis] {
@@ -23,7 +23,7 @@ fn out_prod(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// `x` with `a · x = b`, for lower triangular matrices `a: [n, n, …]` and columns `b: [columns, n, …]`.
+/// Solves `a · x = b` for lower triangular matrices `a: [n, n, …]` and columns `b: [columns, n, …]`.
 fn solve_tri(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, b) = (call.array(0)?, call.array(1)?);
     let [columns, n, ..] = b.ne;

@@ -1,4 +1,4 @@
-//! Numbers worked out by hand, and laws that hold for any.
+//! Results computed by hand, and laws that hold for all inputs.
 
 use tpc_ir::DType;
 use tpc_ir::op::{MemoryView, Opaque};
@@ -50,7 +50,7 @@ fn no_op_has_two_meanings_and_none_panics() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    // Whatever a client says, the answer is a result or an error.
+    // Any client request yields a result or an error.
     for (i, name) in names.into_iter().enumerate() {
         for case in 0..200_u64 {
             let draw = |k: u64| (case * 31 + k * 17 + i as u64 * 7) % 11;
@@ -151,7 +151,7 @@ fn convolutions_are_products_of_their_columns() {
         }
     }
     close(&direct, &expected);
-    // With a third axis of one index, the same.
+    // A third axis of one index gives the same result.
     let deep = noise(&[3, 2, 1, 8], 1);
     let planes = noise(&[7, 6, 1, 6], 2);
     let p = [2, 1, 1, 1, 0, 0, 1, 2, 1, 2, 3, 4];
@@ -429,7 +429,7 @@ fn rotations_turn_and_turn_back() {
         near(&back, &expected.collect::<Vec<_>>());
         assert_ne!(there, x);
     }
-    // A quarter turn of the first pair of an image's second section, whose frequencies begin anew.
+    // A quarter turn of the first pair of an image's second section, which restarts the frequencies.
     let row = real(&[4], &[1.0, 2.0, 3.0, 4.0]);
     let positions = ints(&[4], &[0, 1, 0, 0]);
     let base = bits(std::f32::consts::FRAC_PI_2);
@@ -491,7 +491,7 @@ fn triangular_systems_are_solved() {
     is("solve_tri", &[], &[&a, &b], &[2, 2], &[1.0, 2.0, 2.0, 1.0]);
 }
 
-/// The gradient of `f` along each element of `x`, by differences.
+/// Returns the gradient of `f` along each element of `x`, by differences.
 fn differences(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let step = 1e-6;
     let at = |i: usize, by: f64| {

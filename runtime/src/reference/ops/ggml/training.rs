@@ -23,7 +23,7 @@ fn count_equal(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![equal as f64])
 }
 
-/// The gradient of `x · sigmoid(x)`; sources: the gradient of the result, and `x`.
+/// Returns the gradient of `x · sigmoid(x)`; the sources are the gradient of the result, and `x`.
 fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     call.ensure(grad.ne == x.ne, "sizes of the operands")?;
@@ -35,7 +35,7 @@ fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(all.map(|(g, &x)| g * slope(x)).collect())
 }
 
-/// Elementwise gradients of rows: `f` of a row of each source.
+/// Computes gradients row by row: `f` of a row of each source.
 fn by_row(
     call: &Call<'_>,
     first: usize,
@@ -50,7 +50,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Word `eps`; sources: the gradient of the result, and the operand.
+/// Returns the gradient of an RMS norm with the word `eps`; the sources are the gradient of the result, and the operand.
 fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let eps = call.float(0);
     by_row(call, 0, |grad, x| {
@@ -62,7 +62,7 @@ fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Word `scale`; sources: the gradient of the result, and the result.
+/// Returns the gradient of a softmax with the word `scale`; the sources are the gradient of the result, and the result.
 fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let scale = call.float(0);
     call.ensure(call.float(1) == 0.0, "ALiBi")?;
@@ -73,7 +73,7 @@ fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Rows added up at the indices that they came from.
+/// Adds rows up at the indices that they came from.
 fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (rows, indices) = (call.array(0)?, call.integers(1)?);
     let [n, count, ..] = call.result.dims;
@@ -92,14 +92,14 @@ fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(out)
 }
 
-/// `x − ln Σ e^x` of a row.
+/// Returns `x − ln Σ e^x` of a row.
 fn log_soft_max(x: &[f64]) -> Vec<f64> {
     let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = x.iter().map(|x| (x - max).exp()).sum();
     x.iter().map(|x| x - max - sum.ln()).collect()
 }
 
-/// Sources: logits, and the probabilities that they should have.
+/// Returns the loss; the sources are logits and target probabilities.
 fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, wanted) = (call.array(0)?, call.array(1)?);
     call.ensure(x.ne == wanted.ne, "sizes of the operands")?;
@@ -111,7 +111,7 @@ fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![-sum / rows as f64])
 }
 
-/// Sources: the gradient of the loss, logits, and the probabilities that they should have.
+/// Returns the gradient of the logits; the sources are the gradient of the loss, logits and target probabilities.
 fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let grad = call.array(0)?.at([0; 4]);
     let rows = call.array(1)?.rows().count() as f64;
@@ -121,7 +121,7 @@ fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Sources: weights, gradient, and `[rate, decay]`.
+/// Updates weights; the sources are weights, gradient, and `[rate, decay]`.
 fn opt_step_sgd(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, grad, p) = (call.array(0)?, call.array(1)?, call.array(2)?);
     call.ensure(

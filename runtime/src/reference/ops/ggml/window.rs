@@ -12,8 +12,8 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("add_rel_pos", add_rel_pos),
 ];
 
-/// Words: windows across, windows down, width of a window. `[channels, width, height]` becomes `[channels, w, w, windows]`,
-/// with zeros beyond the edges.
+/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`, with zeros outside the edges. The words
+/// are the windows across, the windows down, and the width of a window.
 fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (across, width) = (call.positive(0)?, call.positive(2)?);
@@ -23,7 +23,7 @@ fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// The opposite of [`win_part`]; word: the width of a window.
+/// Inverts [`win_part`]; the word is the width of a window.
 fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let width = call.positive(0)?;
@@ -34,14 +34,15 @@ fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Rows of a table by the difference of two positions.
+/// Returns rows of a table by the difference of two positions.
 fn get_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let width = call.result.dims[1] as i64;
     call.filled(|[i, k, q, _]| x.at([i, width - k - 1 + q, 0, 0]))
 }
 
-/// Scores `[kw·kh, qw·qh, heads]` with what rows and columns of keys add for each query: `w` and `h: [k, qw, qh, heads]`.
+/// Adds relative position terms to scores `[kw·kh, qw·qh, heads]`: per query, `w` and `h: [k, qw, qh, heads]` for the
+/// key's column and row.
 fn add_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, w, h) = (call.array(0)?, call.array(1)?, call.array(2)?);
     let [k, qw, ..] = w.ne.map(|n| n.max(1) as i64);
