@@ -23,7 +23,7 @@ pub struct Exception {
 }
 
 /// The name that stands for all executors: the op has no cases.
-pub const EVERY: &str = "every";
+pub(super) const EVERY: &str = "every";
 
 const LEAF: &str = "a leaf, which an executor loads and does not compute";
 const COLLECTIVE: &str = "its participants are places, and a case has one";
