@@ -12,7 +12,7 @@ pub enum Check {
 /// An op that does not pass a check on an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
-    /// The name of the executor, or [`EVERY`].
+    /// The name of the executor, or `every`.
     pub executor: &'static str,
     /// The check.
     pub check: Check,
