@@ -8,9 +8,9 @@ use super::record::Record;
 
 /// The reason why a record becomes an opaque op.
 pub(super) enum OpaqueReason {
-    /// ggml has no op of this name.
+    /// ggml has no op with this name.
     Unknown,
-    /// The op has no rule, for this reason: it needs its operands whole.
+    /// The op has no rule, for this reason. It needs its operands whole.
     NoRule(&'static str),
     /// The IR has the op, but not in this form.
     Form(String),

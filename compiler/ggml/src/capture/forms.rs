@@ -68,7 +68,7 @@ pub(super) fn set_rows(
     if m.shape(t.root) != m.tensors[t.root].ne() {
         return set_columns(m, t, rows, index);
     }
-    // The batches of the index repeat along those of the rows.
+    // The index repeats along the batch axes of the rows.
     let of = |v: Value| m.graph.value(v).ty.dims.clone();
     let [_, n, p, q] = of(rows);
     let whole = [n, p, q, Dim::ONE];
@@ -79,8 +79,8 @@ pub(super) fn set_rows(
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 
-/// Elements written by index to a transposed cache, which has the cells of a channel side by side. The indices of a token
-/// are those of its cell in every channel in order, so the first is the cell.
+/// Writes elements by index to a transposed cache, which stores the cells of a channel contiguously. A token has one
+/// index per channel, in order of channels. The index for the first channel is the number of the cell.
 fn set_columns(
     m: &mut Memory<'_>,
     t: &Record,
@@ -154,7 +154,7 @@ pub(super) fn rope_back(
     rotate(m, t, back, p.offset, values.to_vec())
 }
 
-/// Rotates rows from the index `offset` on; what is before it stays.
+/// Rotates rows from the index `offset` on. Earlier elements stay unchanged.
 fn rotate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -226,7 +226,7 @@ fn without_padding(
     Ok(m.push(slice, vec![mask], &t.name)?)
 }
 
-/// A mask that hides nothing, for an op that has none.
+/// Returns a mask of zeros, for an op without a mask.
 fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Value, OpaqueReason> {
     let zeros = Arange {
         start: 0.0,

@@ -1,9 +1,9 @@
-//! Layers: where one ends and the next begins.
+//! Layers: finds the boundaries between the layers of a model.
 //!
-//! Between two blocks of a model only the residual stream is alive. Such points cut the program into *sections*; a section
-//! of more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer, as mixers
-//! of tokens do; a block without one (feed-forward) belongs to the layer before it. Ops before the first and after the
-//! last block belong to no layer.
+//! Between two blocks of a model only the residual stream is alive. Such points cut the program into *sections*; a
+//! section of more than one op is a block. A block that works on a state (a cache, a recurrent state) begins a layer,
+//! as mixers of tokens do. A block without one (feed-forward) belongs to the layer before it. Ops before the first and
+//! after the last block belong to no layer.
 
 use std::collections::BTreeSet;
 
@@ -119,8 +119,8 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     (layers, n)
 }
 
-/// Puts weights, states, and what depends on states alone into the layer that uses them, when a single one does. A table
-/// that all layers share belongs to none, so that none differs from the others.
+/// Puts weights, states and values computed only from states into the layer that uses them, if only one layer does. A
+/// table shared by all layers does not get a layer, so all layers stay alike.
 fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {

@@ -40,7 +40,7 @@ pub(super) struct Memory<'t> {
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
     /// The result of each record.
     pub(super) traces: Vec<Trace>,
-    /// The writes of the record that is lowered, beside its result.
+    /// The writes of the record that is lowered, in addition to its result.
     pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
     /// Per instruction, its line in the capture.
@@ -164,7 +164,7 @@ impl<'t> Memory<'t> {
         made
     }
 
-    /// Appends an op of which only operands and result are known.
+    /// Appends an opaque op: only its operands and result are known.
     pub(super) fn opaque(&mut self, name: &str, reads: &[(usize, Value)], t: &Record) -> Value {
         let op = Opaque {
             name: name.to_lowercase(),
@@ -240,7 +240,7 @@ impl<'t> Memory<'t> {
         match self.contents[owner].clone() {
             Content::Whole(v) => Ok(v),
             Content::Empty => {
-                // Nothing filled the memory, so its content is unknown.
+                // No record filled the memory, so its content is unknown.
                 let v = self.opaque("uninitialised", &[], t);
                 self.contents[owner] = Content::Whole(v);
                 self.traces.push(Trace {
@@ -362,7 +362,7 @@ impl<'t> Memory<'t> {
         name: &str,
     ) -> Result<(Value, Vec<Digit>), TypeError> {
         let axes = merge_digits(digits);
-        // Sizes of 1 stay where they are, so that a slice of an axis needs no reshape.
+        // Axes of size 1 keep their position, so that a slice of an axis needs no reshape.
         let own = self.sizes(v);
         let sized: Vec<usize> = (0..RANK).filter(|&i| own[i] > 1).collect();
         if sized.len() == axes.len() && sized.iter().zip(&axes).all(|(&i, d)| own[i] == d.n) {
@@ -394,7 +394,8 @@ impl<'t> Memory<'t> {
         Ok(RecordResult::Written { old, new, after })
     }
 
-    /// The view of a value through a layout, with the sizes and the element type of `t`; `None` where it is not a box.
+    /// Returns the view of a value through a layout, with the sizes and the element type of `t`, or `None` if the view
+    /// is not a box.
     pub(super) fn look(
         &mut self,
         v: Value,
@@ -407,7 +408,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// `old` with its view through a layout replaced by `new`; `None` where the view is not a box.
+    /// Returns `old` with its view through a layout replaced by `new`, or `None` if the view is not a box.
     pub(super) fn update(
         &mut self,
         old: Value,
@@ -486,7 +487,8 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Fills the owner of a view's memory with what an op without a rule makes of the old content and of what it reads.
+    /// Appends an opaque op for a write. Its operands are the old content of the view's memory and the values in
+    /// `reads`; its result is the new content.
     pub(super) fn clobber(
         &mut self,
         tensor: usize,
@@ -505,9 +507,9 @@ impl<'t> Memory<'t> {
     }
 }
 
-/// The op without a rule of a record: it has everything that the record says beyond its operands and its type, or different
-/// ops would become one. A view of memory says its sizes too: an op that writes has the type of the memory, not that of the
-/// view.
+/// Returns the opaque op of a record. It contains the record's entire content except operands and type, because
+/// otherwise different ops would become equal. A view also needs its sizes: the type of a write is that of the whole
+/// memory, not of the view.
 pub(super) fn opaque(t: &Record, tensors: &[Record], reads: &[(usize, Value)]) -> Opaque {
     let in_order = reads.iter().enumerate().all(|(i, (at, _))| i == *at);
     let sources = reads.iter().filter(|_| !in_order);

@@ -63,8 +63,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// The start of a slice: behind the same parts of a concatenation, else at the same distance from the end where the
-    /// slice ended there, else at the same index.
+    /// Returns the start of a slice with the new sizes. A slice of a concatenation still starts after the same parts. A
+    /// slice that ended at the end of the axis still ends there. Any other slice keeps its start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

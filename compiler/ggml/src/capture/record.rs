@@ -56,7 +56,7 @@ impl Role {
 pub struct Layout {
     /// Sizes.
     pub ne: [u64; RANK],
-    /// Strides in bytes; that of axis 0 is one block.
+    /// Strides in bytes. The stride of axis 0 is one block.
     pub nb: [u64; RANK],
     /// Bytes from the start of the tensor that owns the memory.
     pub offset: u64,
@@ -77,7 +77,7 @@ pub struct Record {
     pub layout: Layout,
     /// ggml's `op_params` as they were captured, trailing zeros left out; `op` has those that are decoded.
     pub words: Vec<i32>,
-    /// The operands by position; `None` where one is left out.
+    /// The operands by position. `None` for an omitted operand.
     pub src: Vec<Option<usize>>,
     /// The tensor that owns the memory: another one for a view, else itself.
     pub root: usize,
@@ -87,9 +87,9 @@ pub struct Record {
     pub is_input: bool,
     /// Whether the caller reads it.
     pub is_output: bool,
-    /// The role of a leaf; `None` where it is told by the ops that use it.
+    /// The role of a leaf. `None` if the ops that use it determine the role.
     pub role: Option<Role>,
-    /// The sizes of the tensor in other graphs of the same program, as many as every record has.
+    /// The sizes of the tensor in other graphs of the same program. All records have the same number of entries.
     pub also: Vec<[u64; RANK]>,
 }
 
@@ -104,7 +104,7 @@ impl Record {
         self.layout.ne.iter().product()
     }
 
-    /// Whether it has no elements.
+    /// Returns true if the tensor has zero elements.
     pub fn is_empty(&self) -> bool {
         self.layout.ne.contains(&0)
     }
@@ -114,12 +114,12 @@ impl Record {
         self.op.is(kind)
     }
 
-    /// Whether nothing computes it: a weight, an input, a state, or a view of one that has no op of its own.
+    /// Returns true if no op computes the tensor: a weight, an input, a state, or a view without its own op.
     pub fn is_leaf(&self) -> bool {
         self.is(OpKind::None)
     }
 
-    /// Whether it only looks at memory, and nothing is computed.
+    /// Returns true if the record is a view of memory without a computation.
     pub fn is_pure_view(&self) -> bool {
         self.is_view && self.op.family() == Family::View
     }
@@ -219,7 +219,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
         .collect()
 }
 
-/// The record of a line, behind the records `before`.
+/// Returns the record of a line. `before` has the records of all earlier lines.
 fn record(
     line: usize,
     read: Line,

@@ -1,8 +1,8 @@
-//! The same graph with other sizes: what several captures of one program tell of the sizes of its batch.
+//! The same graph with other sizes: the batch sizes in several captures of one program.
 //!
-//! A record may have, beside its own sizes, those of the same tensor in other graphs of the program. A factor has a size in
-//! each: one that differs counts something of the batch, whatever it is called, and one that is the same where the number
-//! of tokens is not counts nothing of it.
+//! A record may have the sizes of the same tensor in other graphs of the program, in addition to its own sizes. A
+//! factor then has one size per graph. A factor that differs counts part of the batch, whatever its name. A factor that
+//! stays constant while the number of tokens changes does not count any part of it.
 
 use std::collections::BTreeMap;
 

@@ -28,20 +28,20 @@ pub struct Build {
     pub tensor_split: TensorSplit,
     /// Its defaults.
     pub defaults: Defaults,
-    /// Options that it has no longer.
+    /// Options that the release has removed.
     #[serde(default)]
     pub removed_options: Vec<RemovedOption>,
     /// Types of KV caches with attention kernels in default builds, per back end.
     pub cache_kernels: Vec<CacheKernels>,
-    /// Memory facts of the release; `None` if nobody has measured or read them.
+    /// Memory facts of the release. `None` if they are neither measured nor read from the source.
     #[serde(default)]
     pub memory: Option<MemoryFacts>,
-    /// Sums over devices in 16 bits, where it has them.
+    /// The 16-bit reductions over devices. `None` if the release has no such reductions.
     #[serde(default)]
     pub short_sums: Option<ShortSums>,
 }
 
-/// A split mode that a release has no longer.
+/// A split mode that the release has dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DroppedMode {
@@ -55,7 +55,7 @@ pub struct DroppedMode {
     pub basis: Basis,
 }
 
-/// An option that a release has no longer: the program stops at it.
+/// An option that the release has removed. The program stops if it is given.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemovedOption {
@@ -80,10 +80,10 @@ pub struct TensorSplit {
     /// Architectures that it refuses by name.
     #[serde(default)]
     pub refused: Vec<String>,
-    /// The architectures that it splits, where it has a list of them; others are split by layers.
+    /// The architectures that the mode splits; others are split by layers. `None` if the release has no such list.
     #[serde(default)]
     pub listed: Option<Vec<String>>,
-    /// The conditions under which it fails, in the order in which they end a run.
+    /// The conditions that make a run fail, in the order in which a run meets them.
     #[serde(default)]
     pub failures: Vec<Failure>,
 }
@@ -94,7 +94,7 @@ pub struct TensorSplit {
 pub struct Failure {
     /// The condition.
     pub when: Condition,
-    /// The architectures for which it holds. An empty list means all architectures.
+    /// The architectures that the failure applies to. An empty list means all architectures.
     #[serde(default)]
     pub archs: Vec<String>,
     /// The end of the run.
@@ -104,13 +104,13 @@ pub struct Failure {
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// Whether it holds for the back end of the evidence alone; else the failing code is that of the split, which all back ends
-    /// share.
+    /// True if the failure applies only to the back end of the evidence. Otherwise the failing code belongs to the
+    /// split, which all back ends share.
     #[serde(default)]
     pub only_there: bool,
 }
 
-/// Settings that the engine takes where a command does not say them.
+/// The defaults for settings that a command omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
@@ -130,9 +130,9 @@ pub struct Defaults {
 pub struct ShortSums {
     /// The back end.
     pub backend: Backend,
-    /// The number of devices for which it holds.
+    /// The number of devices that it applies to.
     pub devices: usize,
-    /// Elements from which on it holds.
+    /// The least number of elements that it applies to.
     pub elements: u64,
     /// The environment variable that switches it off.
     pub off: String,
@@ -151,12 +151,12 @@ impl Build {
         self.split_modes.iter().any(|m| m == mode)
     }
 
-    /// The split mode that it has no longer.
+    /// Returns the entry for a split mode that the release has dropped.
     pub fn dropped_mode(&self, mode: &str) -> Option<&DroppedMode> {
         self.dropped_modes.iter().find(|d| d.mode == mode)
     }
 
-    /// The kernels of a back end; `None` where they are not known.
+    /// Returns the kernels of a back end, or `None` if they are unknown.
     pub fn cache_kernels(&self, backend: Backend) -> Option<&CacheKernels> {
         self.cache_kernels.iter().find(|c| c.backend == backend)
     }

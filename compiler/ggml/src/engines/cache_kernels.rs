@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis};
 
-/// The cache types for which a back end has attention kernels.
+/// The cache types that the attention kernels of a back end support.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheKernels {
@@ -17,8 +17,8 @@ pub struct CacheKernels {
     /// Types that do not mix with others.
     #[serde(default)]
     pub unmixed: Vec<String>,
-    /// Types for which K and V of the same type are read as they are, where all other pairs are converted to f16 first; `None`
-    /// where all are read as they are.
+    /// The types that kernels read directly if K and V have the same type. All other pairs are first converted to f16.
+    /// `None` if kernels read all pairs directly.
     #[serde(default)]
     pub direct: Option<Vec<String>>,
     /// The build option that adds other pairs.
@@ -35,7 +35,7 @@ pub enum CacheKernel {
     Direct,
     /// The cache is converted to f16 before each use.
     Converted,
-    /// There is none: the CPU computes attention.
+    /// No kernel exists: the CPU computes attention.
     Missing,
 }
 

@@ -13,7 +13,7 @@ use tpc_ir::Code;
 pub struct SplitUse<'a> {
     /// The devices.
     pub devices: Devices<'a>,
-    /// The back end of each device, where it is known.
+    /// The back end of each device, or `None` if it is unknown.
     pub backends: &'a [Option<Backend>],
     /// Whether KV caches are on the host.
     pub caches_on_host: bool,
@@ -27,7 +27,7 @@ pub struct SplitUse<'a> {
 pub enum Condition {
     /// Any split.
     AnySplit,
-    /// At least so many devices.
+    /// At least this number of devices.
     Devices(usize),
     /// A row that is split is a single quantisation block.
     RowsOfOneBlock,
@@ -59,13 +59,13 @@ pub enum Condition {
     CachesOnHostFewQueries,
     /// Caches on the host, with keys that are not rotated, on several devices.
     CachesOnHostUnrotated,
-    /// Projections of attention on the host, or what follows their heads.
+    /// Attention projections on the host, or tensors that follow their heads.
     AttentionOnHost,
     /// Output matrices of attention on the host.
     AttentionOutputOnHost,
     /// A part of a feed-forward layer on the host.
     FeedForwardTorn,
-    /// The bias behind a split sum on the host, and the sum's matrix on the devices.
+    /// A bias on the host, with its split matrix on the devices.
     OutputBiasOnHost,
     /// Experts on the host.
     ExpertsOnHost,
@@ -100,7 +100,7 @@ impl Condition {
         }
     }
 
-    /// Returns why a model fails on a placement, in words; `None` where the condition does not hold.
+    /// Returns the reason why a model fails on a placement, or `None` if the condition does not apply.
     pub fn holds(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let n = of.devices.count;
         let several = n > 1;

@@ -15,7 +15,7 @@ pub struct FeedForward {
     pub biases: Vec<String>,
 }
 
-/// The parts of a name behind `ffn_`, with and without `_exps`.
+/// Parses a name that starts with `ffn_`, with or without `_exps`.
 fn part(stem: &str) -> Option<(&str, bool, bool)> {
     let rest = stem.strip_prefix("ffn_")?;
     let (rest, is_bias) = match rest.strip_suffix(".weight") {
@@ -30,7 +30,7 @@ fn part(stem: &str) -> Option<(&str, bool, bool)> {
 }
 
 impl FeedForward {
-    /// The feed-forward layers of a file, in the order in which they first appear.
+    /// Returns the feed-forward layers of a file, in order of first appearance.
     pub fn of(header: &Header) -> Vec<FeedForward> {
         let mut found: Vec<((u32, bool), FeedForward)> = Vec::new();
         for t in header.tensors() {

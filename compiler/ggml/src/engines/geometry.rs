@@ -18,17 +18,17 @@ pub struct Geometry {
     pub has_short_convolutions: bool,
     /// The matrices whose rows are split, so that each device has a part of every sum.
     pub contracted: Vec<ContractedMatrix>,
-    /// The tensors by which attention and linear attention are split; norms and output matrices are not among them.
+    /// The tensors that determine the split of attention and linear attention, without norms and output matrices.
     pub projections: Vec<String>,
     /// Its feed-forward layers.
     pub feed_forward: Vec<FeedForward>,
-    /// The biases behind matrices whose rows are split, each with its matrix.
+    /// The biases of matrices whose rows are split, each with its matrix.
     pub output_biases: Vec<(String, String)>,
     /// Norms of queries and keys, and output matrices, by layer: they follow the heads.
     pub follow_heads: Vec<(u32, String)>,
     /// The norms of queries and keys with a row per head.
     pub head_rows: Vec<HeadRows>,
-    /// Whether embeddings of tokens are read from the output matrix, since the file has no other.
+    /// True if token embeddings are read from the output matrix, because the file has no embedding matrix.
     pub reads_output: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct HeadRows {
     pub layer: u32,
     /// Its rows.
     pub rows: u64,
-    /// Whether it is that of keys.
+    /// True if the norm belongs to the keys.
     pub of_keys: bool,
 }
 
@@ -110,7 +110,7 @@ const CONTRACTED: [&str; 4] = [
     "ffn_down_exps.weight",
 ];
 
-/// The tensors of a layer by which its attention is split.
+/// The tensors that determine the split of a layer's attention.
 const PROJECTIONS: [&str; 19] = [
     "attn_q.weight",
     "attn_k.weight",
@@ -182,7 +182,7 @@ impl<'h> Facts<'h> {
         self.header.metadata().get_u64(&key).ok().flatten()
     }
 
-    /// The tensors of blocks with this name behind `blk.N.`, with their layers.
+    /// Returns the tensors named `blk.N.` plus `suffix`, with their layers.
     fn of_blocks(&self, suffix: &str) -> impl Iterator<Item = (u32, &'h TensorInfo)> {
         let tensors = self.header.tensors().iter();
         tensors.filter_map(move |t| {
@@ -280,7 +280,7 @@ impl<'h> Facts<'h> {
         layers.collect()
     }
 
-    /// The layers of attention by the names of tensors, where there is no graph.
+    /// Returns the attention layers by the names of tensors, for a model without a graph.
     fn attention_of_keys(&self) -> Vec<Attention> {
         let embd = self.count("embedding_length").unwrap_or(0);
         let heads = self.count("attention.head_count").unwrap_or(0);

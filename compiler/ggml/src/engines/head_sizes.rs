@@ -1,4 +1,4 @@
-//! The sizes of each layer's heads, by which the engine divides tensors.
+//! The head sizes of each layer. They determine how the engine divides tensors.
 
 use std::collections::BTreeMap;
 

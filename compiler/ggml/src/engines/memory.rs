@@ -14,13 +14,13 @@ pub struct MemoryFacts {
     pub device_alignment: u64,
     /// The alignment of tensors on the host, in bytes.
     pub host_alignment: u64,
-    /// Rows of a batch from which on a device computes products with weights of the host.
+    /// The least number of batch rows at which a device computes products with host weights.
     pub offload_rows: u64,
     /// Copies of the inputs of each device in a pipeline.
     pub pipeline_copies: usize,
     /// Tokens drafted at once if the command does not say it.
     pub drafted_tokens: u64,
-    /// The smallest step by which a tensor split cuts rows of feed-forward matrices, in elements.
+    /// The granule, in elements, of the tensor split of feed-forward matrices.
     pub split_step: u64,
     /// Architectures whose batches hold tokens alone. Others have room for tokens and embeddings in one batch.
     pub tokens_alone: Vec<String>,
@@ -36,7 +36,7 @@ pub struct MemoryFacts {
 pub struct BackendMemory {
     /// The back end.
     pub backend: Backend,
-    /// Copies run beside computation, so that layers on several devices form a pipeline.
+    /// True if copies overlap computation. Layers on several devices then form a pipeline.
     pub pipelines: bool,
     /// Large batches compute on a device although the weights are on the host.
     pub offloads: bool,
@@ -45,7 +45,7 @@ pub struct BackendMemory {
 }
 
 impl MemoryFacts {
-    /// The rules of devices of these back ends: those of the one that all share, or plain ones.
+    /// Returns the rules of the back end that all devices share, or the default rules.
     pub fn of(&self, backends: &[Option<Backend>]) -> BackendMemory {
         let known = backends.first().copied().flatten();
         let shared = known.filter(|b| backends.iter().all(|x| *x == Some(*b)));

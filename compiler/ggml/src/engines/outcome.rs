@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The engine refuses with a message.
     Refuses,
-    /// The engine splits by layers instead, and says so.
+    /// The engine reports that it splits by layers instead.
     SplitsByLayers,
     /// The process ends while it loads the model.
     AbortsLoading,
@@ -18,7 +18,7 @@ pub enum Outcome {
     AbortsAtPrompt,
     /// The process ends when it computes the first single token; prompts pass.
     AbortsAtToken,
-    /// The result is wrong, and no message says so.
+    /// The result is wrong, without a message.
     SilentlyWrong,
 }
 

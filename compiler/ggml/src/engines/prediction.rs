@@ -25,7 +25,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The engine's behaviour, as words behind its name: the end of the run and the cause.
+    /// Returns a description of the engine's behaviour, as a predicate for its name: the end of the run and the cause.
     pub fn does(&self) -> String {
         match self.outcome {
             Outcome::Refuses | Outcome::SplitsByLayers => self.why.clone(),
@@ -136,7 +136,8 @@ impl Build {
         out
     }
 
-    /// Whether an architecture's tensors are split at all; `false` where the engine has a list without it.
+    /// Returns true if the engine splits an architecture's tensors. An engine without a list of architectures splits
+    /// all of them.
     pub fn splits(&self, arch: &str) -> bool {
         let listed = self.tensor_split.listed.as_ref();
         listed.is_none_or(|list| list.iter().any(|a| a == arch))

@@ -4,7 +4,7 @@
 
 use super::geometry::{Attention, LinearAttention};
 
-/// The elements in multiples of which tensors are split, as all releases have it.
+/// The granule of the tensor split in elements, the same in all releases.
 const SPLIT_STEP: u64 = 128;
 
 /// The devices among which tensors are split.
@@ -17,7 +17,7 @@ pub struct Devices<'a> {
 }
 
 impl Devices<'_> {
-    /// The devices with these proportions; equal ones are none.
+    /// Returns devices with these proportions. Equal proportions are stored as an empty slice.
     pub fn with_proportions(proportions: &[f64]) -> Devices<'_> {
         let equal = proportions.windows(2).all(|w| w[0] == w[1]);
         Devices {
@@ -59,8 +59,9 @@ impl Devices<'_> {
         parts
     }
 
-    /// The rows of queries that stay together: those of the `group` query elements of a key head, with so many rows per
-    /// element, in whole blocks. Blocks are joined up to `step` elements as long as that leaves a part for every device.
+    /// Returns the number of query rows that stay on one device: the `group` query elements of a key head, times `rows`
+    /// per element. The result is a multiple of whole blocks. Blocks are joined up to `step` elements as long as every
+    /// device gets a part.
     pub fn query_granule(&self, group: u64, rows: u64, block: u64, step: u64) -> u64 {
         let mut unit = block.max(1);
         while unit < step && unit.saturating_mul(self.count as u64) < group {

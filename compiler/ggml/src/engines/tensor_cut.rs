@@ -53,7 +53,7 @@ impl TensorCut<'_> {
         Some(self.parts(&segments, turn))
     }
 
-    /// The parts of a cache whose rows have so many elements, of keys or of values.
+    /// Returns the parts of a key or value cache with `row` elements per row.
     pub fn cache(&self, layer: u32, is_value: bool, row: u64) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let step = self.kv_step(layer, &sizes, is_value);
@@ -102,7 +102,7 @@ impl TensorCut<'_> {
         let unit = if by_head { 1 } else { head };
         let len = dims[axis];
         let part = keys.saturating_mul(unit);
-        // Values are cut in runs of the keys' length, so that each lies with its key.
+        // Values are cut into runs as long as the keys, so that each value is on the device of its key.
         let in_turns = self.arch != "qwen3next" && part > 0 && len.is_multiple_of(part);
         let step = step / head * unit;
         let segments = match in_turns {
@@ -124,7 +124,7 @@ impl TensorCut<'_> {
         Some((axis, segments))
     }
 
-    /// The rows of queries that stay together, of which one query element has `rows`.
+    /// Returns the number of query rows that stay on one device, at `rows` rows per query element.
     fn q_step(&self, layer: u32, sizes: &LayerHeads, rows: u64) -> u64 {
         let group = sizes.group.saturating_mul(sizes.head_size[0]);
         let [block, _] = self.heads.rows(layer, &ATTENTION);

@@ -24,15 +24,15 @@ const PROJECTOR_OFFLOAD: &[&str] = &["--mmproj-offload", "--no-mmproj-offload"];
 pub struct DraftFile {
     /// The file.
     pub file: String,
-    /// The type of its K cache, where the line says it.
+    /// The type of its K cache. `None` if the line does not set it.
     pub cache_type_k: Option<String>,
-    /// The type of its V cache, where the line says it.
+    /// The type of its V cache. `None` if the line does not set it.
     pub cache_type_v: Option<String>,
-    /// Its layers on the devices; `None` for all, or what llama.cpp chooses.
+    /// The number of its layers on devices. `None` means all layers, or llama.cpp's choice.
     pub gpu_layers: Option<u64>,
-    /// Its context size, where the line says it: builds that have no such option take the model's.
+    /// Its context size. `None` if the line does not set it: builds without the option use the model's context size.
     pub ctx_size: Option<u64>,
-    /// The positions of its devices, where the line lists them; none for the host.
+    /// The positions of its devices, empty for the host. `None` if the line does not list them.
     pub devices: Option<Vec<usize>>,
 }
 
@@ -43,7 +43,7 @@ pub struct ProjectorFile {
     pub file: String,
     /// True if it stays on the host.
     pub on_host: bool,
-    /// The position of its device, where the line names it.
+    /// The position of its device. `None` if the line does not name one.
     pub device: Option<usize>,
 }
 
@@ -54,13 +54,13 @@ fn is_file(given: &ParsedOption) -> bool {
 }
 
 impl CommandLine {
-    /// The last value of the options with these names, which have no setting of their own.
+    /// Returns the last option of the line with one of these names.
     fn last_of(&self, names: &[&str]) -> Option<&ParsedOption> {
         let is = |o: &&ParsedOption| names.contains(&o.spelling.replace('_', "-").as_str());
         self.options.iter().rev().find(is)
     }
 
-    /// The kinds of drafting: those of all `--spec-type`, without `none`.
+    /// Returns the kinds of drafting from every `--spec-type`, without `none`.
     pub fn draft_kinds(&self) -> impl Iterator<Item = &str> {
         let all = self.all(Setting::Speculation);
         all.flat_map(|o| o.value.split(',').map(str::trim))
@@ -131,7 +131,7 @@ impl CommandLine {
         files.filter(|(file, _)| !file.is_empty()).collect()
     }
 
-    /// The position of the device of this name among those of the line.
+    /// Returns the position of the device `name` in the line's list of devices.
     fn device(&self, name: &str) -> Option<usize> {
         match buffer(name.trim())? {
             Buffer::Host => None,

@@ -19,7 +19,7 @@ pub struct CommandLine {
     pub kind: Program,
     /// Who made it.
     pub maker: Maker,
-    /// The options: those of the environment, then those of the line in order.
+    /// The options in order: environment variables first, then the command line.
     pub options: Vec<ParsedOption>,
     /// Words that are not options of the program.
     pub unknown: Vec<String>,
@@ -61,10 +61,10 @@ fn maker(program: &str) -> Maker {
 }
 
 impl CommandLine {
-    /// Parses the words of a line: any number of `NAME=VALUE`, the program, its options.
+    /// Parses the words of a command line: any number of `NAME=VALUE` assignments, the program, and its options.
     ///
     /// # Errors
-    /// TPC0400 when there is no program, when it is not one of llama.cpp's, or when an option lacks its argument.
+    /// Returns TPC0400 if the program is missing or is not one of llama.cpp's, or if an option lacks its argument.
     pub fn parse(words: &[String]) -> Result<CommandLine, Diagnostic> {
         let mut words = words.iter().peekable();
         words.next_if(|w| *w == "env");
@@ -111,7 +111,7 @@ impl CommandLine {
         Ok(out)
     }
 
-    /// A word, with those behind it that belong to it.
+    /// Parses one word of the line and the arguments that follow it.
     fn word(&mut self, word: &str, words: &mut Words<'_>) -> Result<(), Diagnostic> {
         // Programs read `--ctx_size`, too.
         let name = match word.strip_prefix("--") {
@@ -140,8 +140,8 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Adds an option: with the value that is meant where the program does not take the one that is given, and not at all where
-    /// nothing is.
+    /// Adds an option. If the program rejects its value, records the fault and adds the option with [`Fault::meant`]
+    /// instead. Without such a value the option is dropped.
     fn add(&mut self, given: ParsedOption, missing: Option<Fault>) {
         let Some(fault) = missing.or_else(|| fault(&given, self.kind, self.maker)) else {
             self.options.push(given);
@@ -186,7 +186,7 @@ impl CommandLine {
     }
 }
 
-/// The number of devices that a list of visible ones has; `None` for none.
+/// Returns the number of devices in a list such as `CUDA_VISIBLE_DEVICES`, or `None` if the list is empty.
 fn devices_in(list: &str) -> Option<usize> {
     let names = list.split(',').map(str::trim);
     // A negative one ends the list.
@@ -242,7 +242,8 @@ fn speculation(spec: &OptionSpec, value: &str) -> String {
     kinds.join(",")
 }
 
-/// The argument of an option, taken from the words behind it, and what is wrong where it is not there.
+/// Takes the argument of an option from the following words. Returns a fault if llama.cpp needs a value and the line
+/// has a bare option.
 fn argument(
     spec: &OptionSpec,
     spelling: &str,

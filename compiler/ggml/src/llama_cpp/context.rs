@@ -1,4 +1,4 @@
-//! The cells of the KV cache that a command line asks for, and what llama.cpp chooses by itself.
+//! The KV-cache cells that a command line asks for, and the settings that llama.cpp chooses by itself.
 
 use super::command::{CommandLine, is_off};
 use super::option_spec::Setting;
@@ -9,7 +9,7 @@ use super::programs::{Maker, Program};
 pub struct Context {
     /// The context size, of all sequences together; `None` for the model's.
     pub ctx_size: Option<u64>,
-    /// Sequences; `None` where nothing says.
+    /// The number of sequences. `None` if the command does not determine it.
     pub sequences: Option<u64>,
 }
 

@@ -3,10 +3,10 @@
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// The number of devices to plan for where nothing says it.
+/// The number of devices to plan for if the command line does not determine it.
 const ASSUMED: usize = 2;
 
-/// The fewest devices that the machine of a line has beside its servers.
+/// The assumed number of local devices of a machine that also uses RPC servers.
 const LOCAL: usize = 1;
 
 /// The number of devices of a line.
@@ -16,7 +16,8 @@ pub struct DeviceCount {
     pub count: usize,
     /// Whether the number is an assumption.
     pub assumed: bool,
-    /// The option that names the last of them, where the assumption rests on it: `-mg 3`.
+    /// The option, such as `-mg 3`, that names the highest device number. `None` if the count does not come from such
+    /// an option.
     pub named_by: Option<String>,
 }
 
@@ -34,7 +35,7 @@ impl CommandLine {
         Some(list.filter(|(_, d)| is_remote(d)).map(|(i, _)| i).collect())
     }
 
-    /// The servers whose devices the line uses: those of `--rpc`, of which a list of devices may leave out some.
+    /// Returns the `--rpc` servers that the line uses. A list of devices may omit some servers.
     pub fn servers(&self) -> Option<Vec<String>> {
         let all = self.value(Setting::Rpc)?.split(',').map(str::trim);
         let all = all.filter(|s| !s.is_empty());
@@ -57,14 +58,15 @@ fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<
     (n > 0 && text != "none").then_some(n)
 }
 
-/// The number of devices that a line lists, or leaves visible beside its servers.
+/// Returns the number of devices that a line lists, or the number of visible devices plus the `--rpc` servers.
 fn listed_devices(line: &CommandLine) -> Option<usize> {
     let servers = || line.servers().map_or(0, |s| s.len());
     let visible = || line.visible.map(|n| n + servers());
     entries(line, Setting::Devices, &[',']).or_else(visible)
 }
 
-/// The number of devices to plan a line for: those that it states, or else as many as it names.
+/// Returns the number of devices to plan a line for. Without a list of devices, an option such as `-mg 3` can raise the
+/// number.
 pub fn device_count(line: &CommandLine) -> DeviceCount {
     let stated = stated_devices(line);
     let servers = line.servers().map(|s| s.len() + LOCAL);
@@ -84,7 +86,7 @@ pub fn device_count(line: &CommandLine) -> DeviceCount {
     }
 }
 
-/// How many devices there are at least by the numbers in a line, and the option that says so.
+/// Returns the least number of devices that the device numbers in a line imply, and the option that implies it.
 fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
     let main = line.last(Setting::MainGpu).and_then(|given| {
         let n: usize = given.value.parse().ok()?;
@@ -120,7 +122,7 @@ const STEMS: [&str; 13] = [
     "rpc", "dev",
 ];
 
-/// The buffer type of this name, such as `CPU`, `CUDA1` or `Vulkan_Host`; `None` where no build has one like it.
+/// Returns the buffer type of a name such as `CPU`, `CUDA1` or `Vulkan_Host`, or `None` for an unknown name.
 pub fn buffer(name: &str) -> Option<Buffer> {
     let lower = name.trim().to_ascii_lowercase();
     if lower.starts_with("cpu") || lower.ends_with("_host") || lower == "host" {
@@ -131,7 +133,7 @@ pub fn buffer(name: &str) -> Option<Buffer> {
     let number = &bare[stem.len()..];
     match stem {
         "metal" | "mtl" => Some(Buffer::Device(0)),
-        // The first of them has no number in some builds.
+        // Some builds omit the number of the first device.
         _ if STEMS.contains(&stem) && number.is_empty() => Some(Buffer::Device(0)),
         _ if STEMS.contains(&stem) => number.parse().ok().map(Buffer::Device),
         _ => None,

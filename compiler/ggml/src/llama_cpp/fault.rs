@@ -10,16 +10,16 @@ use super::programs::{Maker, Program};
 pub struct Fault {
     /// The option, as it is spelt.
     pub spelling: String,
-    /// The fault, as what the program does.
+    /// A description of the program's behaviour.
     pub what: String,
     /// The values that it takes.
     pub takes: String,
-    /// The value that a reader takes it for; `None` where the rest of the line is read without the option.
+    /// The value that the user probably means. If it is `None`, the rest of the line is parsed without the option.
     pub meant: Option<String>,
 }
 
 impl Fault {
-    /// A value with which the program stops.
+    /// Returns the fault of a value that stops the program.
     pub fn stops(spelling: &str, value: &str, takes: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
@@ -100,7 +100,7 @@ fn is_ranges(word: &str) -> bool {
     })
 }
 
-/// A value in which the program looks for a number, with what stands where one is missing.
+/// A value that the program parses as a number.
 struct Numeral<'g> {
     given: &'g ParsedOption,
     program: Program,
@@ -137,7 +137,8 @@ impl Numeral<'_> {
     }
 }
 
-/// A value, or in a benchmark a list of them, each of which is one that the program has.
+/// Checks a value with `is`; in a benchmark, checks every entry of its comma-separated list. Returns a fault for the
+/// first wrong entry.
 fn check_each(
     given: &ParsedOption,
     program: Program,

@@ -1,7 +1,7 @@
-//! Options and groups of options that llama.cpp's reader and tpc's own reader share: their spellings and arguments.
+//! Options and groups of options that llama.cpp's parser and tpc's own parser share: their spellings and arguments.
 //!
-//! `options`, `ik_options` and `programs` put them into the tables of programs; tpc's command line says what each means
-//! there.
+//! `options`, `ik_options` and `programs` put them into the tables of programs. tpc's command line documents their
+//! meaning.
 
 use super::option_spec::{Arity, OptionSpec, Setting, option};
 
@@ -260,7 +260,7 @@ pub const ROPE_SCALING: OptionSpec = option(
     &["--rope-scaling"],
 );
 
-/// The factor by which the rotation is scaled.
+/// The scaling factor of the rotation.
 pub const ROPE_SCALE: OptionSpec = option(
     S::RopeFactor,
     One,

@@ -38,7 +38,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
         One,
         "",
         &[
-            // The graph, and what devices hold of it.
+            // Options for the graph and for the data on each device.
             "--attn-max-batch",
             "-gap",
             "--graph-attn-precision",
@@ -166,7 +166,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
     IK_CACHE_ROTATION,
 ];
 
-/// The options of its `llama-bench`, where a switch takes 0 or 1.
+/// The options of ik_llama.cpp's `llama-bench`. Its switches take 0 or 1.
 pub(super) const IK_BENCH: &[OptionSpec] = &[
     option(S::Fit, One, "", &["--fit"]),
     option(

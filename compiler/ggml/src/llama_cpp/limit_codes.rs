@@ -1,5 +1,5 @@
-//! The codes of what llama.cpp's tensor split does not serve. The lints of command lines report them; plans name them where
-//! they say why a command of llama.cpp is not offered.
+//! Codes for the limits of llama.cpp's tensor split. The lints of command lines report them. Plans name them as the
+//! reason for omitting a llama.cpp command.
 
 use tpc_ir::Code;
 
@@ -140,7 +140,7 @@ pub const MIXED_BACKENDS: Code = Code::error(
 .example("`-dev CUDA0,ROCm0 -sm tensor`.")
 .cure("`-sm layer`, or Vulkan for all cards: `-dev Vulkan0,Vulkan1` (for a plan, `--backend Vulkan`).");
 
-/// A split mode that a release has no longer.
+/// A split mode that the release has dropped.
 pub const DROPPED_MODE: Code = Code::error(
     "TPC0925",
     "a split mode that this release of llama.cpp has no longer",
@@ -170,7 +170,7 @@ pub const FEED_FORWARD_TORN: Code = Code::error(
 .example("`-sm tensor -ot 'ffn_(up|gate)_exps=CPU'`.")
 .cure("the whole layer on the host (`-ot 'ffn_.*_exps=CPU'`), or `ffn_down` alone; or the `tpc` command in the help.");
 
-/// The bias behind a split sum on the host.
+/// A bias on the host that belongs to a matrix split among devices.
 pub const OUTPUT_BIAS_ON_HOST: Code = Code::error(
     "TPC0935",
     "the bias behind a split sum on the host under llama.cpp's tensor split",

@@ -23,9 +23,9 @@ pub struct TensorSplitUse {
 /// Why an engine's tensor split does not serve a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// The code that `tpc explain` knows, where there is one.
+    /// The code for `tpc explain`, if the limit has one.
     pub code: Option<&'static Code>,
-    /// The reason, as what the engine does.
+    /// A description of the engine's behaviour.
     pub why: String,
 }
 
@@ -36,7 +36,7 @@ impl Limit {
     }
 }
 
-/// Why llama.cpp's `-sm tensor` does not serve models of an architecture; `None` where nothing is known against it.
+/// Returns the reason why llama.cpp's `-sm tensor` does not serve an architecture, or `None` if no limit is known.
 pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
     if REFUSED.contains(&arch) {
         return Limit::new(
@@ -110,7 +110,7 @@ const GRAPH: [&str; 15] = [
     "ernie4_5-moe",
 ];
 
-/// Why ik_llama.cpp's `-sm graph` does not serve models of an architecture; `None` where it does.
+/// Returns the reason why ik_llama.cpp's `-sm graph` does not serve an architecture, or `None` if it does.
 pub fn graph_split_limit(arch: &str) -> Option<Limit> {
     (!GRAPH.contains(&arch)).then(|| Limit {
         code: None,

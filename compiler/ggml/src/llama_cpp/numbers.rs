@@ -11,7 +11,8 @@ pub(super) enum Number {
     Real,
 }
 
-/// The kind of number that an option takes; `None` for one whose value is no number, or that bears on a plan.
+/// Returns the kind of number that an option takes. `None` if its value is not a number or if the option affects a
+/// plan.
 pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     let name = match spelling.strip_prefix("--") {
         Some(rest) => format!("--{}", rest.replace('_', "-")),

@@ -17,7 +17,7 @@ pub enum Setting {
     Parallel,
     /// Fused attention: on, off or auto.
     FlashAttention,
-    /// The kind of split: none, layer, row or tensor.
+    /// The split mode: `none`, `layer`, `row` or `tensor`.
     SplitMode,
     /// Proportions of the devices.
     TensorSplit,
@@ -57,9 +57,9 @@ pub enum Setting {
     Adapter,
     /// Metadata that are changed while loading.
     OverrideKv,
-    /// The kind of scaling of the rotation: none, linear or yarn.
+    /// The rotation scaling method: `none`, `linear` or `yarn`.
     RopeScaling,
-    /// The factor by which the rotation is scaled.
+    /// The scaling factor of the rotation.
     RopeFactor,
     /// The inverse of that factor.
     RopeFrequency,
@@ -86,9 +86,9 @@ pub enum Setting {
 /// The arguments of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// None: the option switches its setting on.
+    /// No argument: the option switches its setting on.
     Switch,
-    /// None: the option switches its setting off (`--no-…`).
+    /// No argument: the option switches its setting off (`--no-…`).
     NegatedSwitch,
     /// One.
     One,

@@ -6,7 +6,7 @@ use super::memory_words::memory_words;
 use super::option_spec::Setting;
 use super::programs::Maker;
 
-/// A command of tpc that asks for what a command line of llama.cpp asks for.
+/// A tpc command equivalent to a command line of llama.cpp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpcCommand {
     /// The model's file.
@@ -24,7 +24,7 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The place of tpc for a buffer type of llama.cpp: the host for those of the CPU, the second device for `Vulkan1`.
+/// Returns tpc's name for a buffer type of llama.cpp: `CPU` for host buffers, `dev1` for `Vulkan1`.
 fn place(line: &CommandLine, name: &str) -> String {
     match buffer(name) {
         Some(Buffer::Host) => "CPU".to_owned(),
@@ -45,8 +45,8 @@ fn overrides(line: &CommandLine, text: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// The tokens that are computed at once, where the line says it: a physical batch is no larger than the logical one, and as
-/// large where it is 0.
+/// Returns the physical batch size in tokens: at most the logical batch size, and equal to it if the option is 0.
+/// `None` means the default.
 fn physical_batch(line: &CommandLine) -> Option<u64> {
     let (logical, physical) = (line.count(Setting::Batch), line.count(Setting::Ubatch));
     let most = logical.filter(|&n| n > 0).unwrap_or(BATCH);
@@ -57,7 +57,7 @@ fn physical_batch(line: &CommandLine) -> Option<u64> {
     }
 }
 
-/// The logical and the physical batch where nobody says them.
+/// The default logical batch size in tokens.
 const BATCH: u64 = 2048;
 const UBATCH: u64 = 512;
 
@@ -85,7 +85,7 @@ impl TpcCommand {
         let mut put = |words: &[&str]| options.extend(words.iter().map(|&w| w.to_owned()));
         // llama.cpp's default is a split by layers.
         let mode = match line.value(Setting::SplitMode).unwrap_or("layer") {
-            // tpc has no split by rows; one by layers is what remains of the line.
+            // tpc has no row split, so it uses the layer split.
             "row" => "layer",
             mode => mode,
         };
@@ -116,7 +116,8 @@ impl TpcCommand {
         if line.is_off(Setting::FlashAttention) {
             put(&["-fa", "off"]);
         }
-        // A draft with a file of its own is loaded beside the model, whose own blocks then draft nothing.
+        // A draft model with its own file is loaded in addition to the model. The model's own draft blocks are then
+        // unused.
         if line.drafts_by_own_blocks() {
             put(&["--spec-type", "draft-mtp"]);
         }
@@ -137,7 +138,7 @@ impl TpcCommand {
         Some(TpcCommand { model, options })
     }
 
-    /// The same for tpc's own engine, which has none of the other's limits.
+    /// Returns the equivalent command for tpc's own engine, without the options that only the other engine needs.
     #[must_use]
     pub fn for_tpc(&self) -> TpcCommand {
         let of_engine = self.options.iter().position(|o| o == "--engine");

@@ -1,4 +1,4 @@
-//! Faults: what ggml refuses or computes wrongly, each kind with its code.
+//! Faults: graphs that ggml refuses or computes wrongly. Each kind of fault has its code.
 
 use super::codes;
 use tpc_ir::Code;
@@ -44,11 +44,11 @@ pub enum FaultKind {
     Slopes,
     /// Mirrored keys and values for split queries.
     MirroredKeys,
-    /// Elements of a device in another order than those of the whole.
+    /// Elements on a device in another order than in the whole tensor.
     Order,
 }
 
-/// The consequence of a fault, or of none, from the best to the worst.
+/// The consequence of the faults of a graph, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The graph runs, with the right result.

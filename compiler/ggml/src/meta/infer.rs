@@ -57,11 +57,11 @@ pub struct Setup {
     pub devices: usize,
     /// The proportions of the devices (`-ts`); empty for equal ones.
     pub proportions: Vec<f64>,
-    /// The architecture, where it is known.
+    /// The architecture, or `None` if it is unknown.
     pub architecture: Option<String>,
-    /// Type of cached keys (`-ctk`), where it is not that of the capture.
+    /// Type of cached keys (`-ctk`). `None` keeps the type of the capture.
     pub cache_type_k: Option<DType>,
-    /// Type of cached values (`-ctv`), where it is not that of the capture.
+    /// Type of cached values (`-ctv`). `None` keeps the type of the capture.
     pub cache_type_v: Option<DType>,
     /// Whether the caches of keys and values are on the host (`-nkvo`).
     pub caches_on_host: bool,
@@ -100,7 +100,7 @@ pub struct Fault {
 pub struct Inference {
     /// The state of every record up to the one that is refused.
     pub states: Vec<SplitState>,
-    /// The state of every leaf, also of those behind the refused record.
+    /// The state of every leaf, including leaves after the refused record.
     pub leaves: BTreeMap<usize, SplitState>,
     /// Per record, whether the host computes it.
     pub on_host: Vec<bool>,
@@ -181,7 +181,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     }
     for (i, t) in records.iter().enumerate() {
         let host = out.on_host[i];
-        // The host holds whole tensors; those of the devices are gathered when it reads them.
+        // The host holds whole tensors. It gathers the parts of the devices when it reads them.
         let state = if host {
             Ok(SplitState::Mirrored)
         } else if let Some(state) = out.leaves.get(&i) {

@@ -48,7 +48,7 @@ fn name(t: &Record) -> Name {
     TensorName::parse(&t.name).into()
 }
 
-/// The line and the op of a record; a record of a repaired graph may have no line.
+/// Returns the line and the op of a record. A record that a repair added does not have a line.
 fn place(t: &Record) -> Message {
     match t.line {
         0 => message!("{}: ", t.op.to_string()),

@@ -54,7 +54,7 @@ fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let stride = from.nb[s.axis].max(1);
     let above = from.nb.get(s.axis + 1).copied();
     let start = t.offset / stride % from.ne[s.axis].max(1);
-    // The outermost axis of the view that steps along the split one: so many periods of so many indices.
+    // The outermost view axis that steps along the split axis: `n` periods of `period` indices.
     let along = (0..4).filter(|&axis| {
         let (n, nb) = (t.ne[axis], t.nb[axis]);
         n > 1 && nb >= stride && above.is_none_or(|above| nb < above)

@@ -5,7 +5,7 @@ use std::fmt;
 /// Most segments of a split axis.
 pub const MAX_SEGMENTS: usize = 16;
 
-/// The form in which the devices hold a tensor.
+/// The distribution of a tensor over the devices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SplitState {
     /// Every device holds the whole tensor.
@@ -40,7 +40,7 @@ impl Segment {
         self.sizes.iter().sum::<u64>() * self.repeat
     }
 
-    /// Whether it has no elements.
+    /// Returns true if the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -70,7 +70,7 @@ impl Split {
         self.segments.iter().map(Segment::len).sum()
     }
 
-    /// Whether the axis has no elements.
+    /// Returns true if the axis has length 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -83,7 +83,7 @@ impl Split {
             .collect()
     }
 
-    /// Every length times `to / from`; `None` where that is not an integer.
+    /// Returns the split with every length times `to / from`, or `None` if a result is not an integer.
     pub fn scaled(&self, to: u64, from: u64) -> Option<Split> {
         let scale = |&n: &u64| {
             let n = n.checked_mul(to)?;
@@ -112,7 +112,7 @@ impl Split {
             .filter(|s| s.len() == len)
     }
 
-    /// The indices at which segments begin, and the end of the last.
+    /// Returns the indices at which segments begin, and the end of the last segment.
     pub fn bounds(&self) -> Vec<u64> {
         let mut at = 0;
         let mut out = vec![0];

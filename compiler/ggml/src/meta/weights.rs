@@ -58,13 +58,13 @@ enum Unit {
     Fused,
     /// A key head of the recurrence.
     Recurrent,
-    /// Indices that the matrix of this name contracts: multiples of its blocks, of 128 where that divides the axis.
+    /// Indices that this matrix contracts, in multiples of its block length, or of 128 if that divides the axis.
     Inner(&'static str),
     /// A row of the vocabulary.
     Vocabulary,
 }
 
-/// A pattern: the name behind `blk.N.`, the axis of the split, and its unit.
+/// A pattern: the part of the name after `blk.N.`, the axis of the split, and its unit.
 struct Pattern(&'static str, usize, Unit);
 
 /// The patterns of the weights of a layer.
@@ -265,7 +265,8 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// The split of a layer whose heads are not known: by blocks, of 128 where that divides the axis.
+    /// Splits a tensor of a layer with unknown heads, in multiples of 128 elements if that divides the axis, else in
+    /// blocks.
     fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();

@@ -1,6 +1,6 @@
 //! The parameters of ops: ggml's `op_params` words, decoded.
 //!
-//! A word is 32 bits, an integer or the bits of an f32. The positions are those of the constructors in `ggml.c`.
+//! A word is 32 bits, an integer or the bits of an f32. The word positions follow the constructors in `ggml.c`.
 
 use tpc_ir::RANK;
 
@@ -447,7 +447,7 @@ pub struct Pad {
     pub before: [u64; RANK],
     /// Elements after the last.
     pub after: [u64; RANK],
-    /// The elements are those of the other end, not zeros.
+    /// True if the added elements wrap around from the other end. Otherwise they are zeros.
     pub circular: bool,
 }
 
@@ -469,7 +469,7 @@ impl Decode for Pad {
 /// The parameters of `ROLL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roll {
-    /// Indices by which each axis is turned.
+    /// The number of indices by which each axis is rotated.
     pub shifts: [i32; RANK],
 }
 
@@ -561,7 +561,7 @@ impl Decode for Recurrence {
 pub struct HcPre {
     /// The factor on the sum.
     pub scale: f32,
-    /// Whether each element has a weight of its own, the sigmoid of what is given.
+    /// True if each element has its own weight, the sigmoid of the input.
     pub gated: bool,
 }
 

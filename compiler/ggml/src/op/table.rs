@@ -69,7 +69,7 @@ macro_rules! ops {
     }};
     ($($variant:ident $(($params:ty))? = $name:literal, $family:ident, $sources:literal, $rule:ident,
         $lowering:ident $(($detail:expr))?;)*) => {
-        /// The identity of an op: what it is, without its parameters.
+        /// The identity of an op, without its parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum OpKind {
             $(#[doc = concat!("`", $name, "`.")] $variant,)*
@@ -107,7 +107,8 @@ macro_rules! ops {
             Unknown(String),
         }
 
-        /// An op with a counterpart in the IR. Variants of other ops have no values, so a match needs no arms for them.
+        /// An op with a counterpart in the IR. Variants of other ops are uninhabited, so a match needs no arms for
+        /// them.
         #[derive(Clone, Copy, Debug)]
         pub enum LoweredOp<'a> {
             $(#[doc = concat!("`", $name, "`.")] $variant(ops!(@field 'a $lowering $($params)?)),)*
@@ -299,7 +300,7 @@ impl fmt::Display for OpKind {
 }
 
 impl GgmlOp {
-    /// The op; [`GgmlOp::Malformed`] where one of its words is not 0 and ggml's op has no such word.
+    /// Returns the op. If a word that ggml's op does not have is not 0, returns [`GgmlOp::Malformed`] instead.
     fn without_unknown(self, words: &[i32]) -> GgmlOp {
         let unknown =
             |&(i, &word): &(usize, &i32)| word != 0 && self.word_use(i) == WordUse::Unknown;

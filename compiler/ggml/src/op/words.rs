@@ -1,14 +1,14 @@
-//! The use of the words of `op_params`: every word of a record is decoded, kept as it is, known to have no effect, or
-//! makes the record one that its op cannot be.
+//! The use of the words of `op_params`. Every word of a record is decoded, kept unchanged, known to be without effect,
+//! or makes the record invalid.
 
 /// The use of a word of `op_params`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordUse {
     /// It is decoded into the op's parameters, or kept with an op without a rule.
     Read,
-    /// It has no effect on what the op computes, for this reason.
+    /// The word does not affect the op's result, for this reason.
     Ignored(&'static str),
-    /// ggml's op has no such word: a record in which it is not 0 says something unknown.
+    /// ggml's op does not have this word. A record in which it is not 0 has an unknown meaning.
     Unknown,
 }
 

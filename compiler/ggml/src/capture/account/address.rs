@@ -1,4 +1,4 @@
-//! Elements of memory: where ggml's strides find them, and where the IR's values have them.
+//! Elements of memory: their addresses by ggml's strides, and their indices in the IR's values.
 
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{DType, Graph, Op, RANK, Value};
@@ -27,8 +27,8 @@ fn unflat(ne: Index, mut at: u64) -> Option<Index> {
     (at == 0).then_some(out)
 }
 
-/// The number, in the memory of its owner, of the element that a tensor has at an index; `None` where it is inside of a
-/// block or an element.
+/// Returns the position of a tensor's element within the memory of its owner. `idx` is the index in the tensor. Returns
+/// `None` if the address is inside a block or an element.
 pub(super) fn element(layout: &Layout, dtype: DType, idx: Index) -> Option<u64> {
     let (len, bytes) = (dtype.block_len(), dtype.block_bytes());
     let steps = [idx[0] / len, idx[1], idx[2], idx[3]];
@@ -40,7 +40,8 @@ pub(super) fn element(layout: &Layout, dtype: DType, idx: Index) -> Option<u64> 
         .then(|| at / bytes * len + idx[0] % len)
 }
 
-/// The index at which a tensor whose elements do not overlap has the element of this number; `None` where it has not.
+/// Returns the index of the element at position `element` of the memory, or `None` if the tensor does not contain it.
+/// The elements of the tensor must not overlap.
 pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<Index> {
     let (len, bytes) = (dtype.block_len(), dtype.block_bytes());
     let mut left = (element / len * bytes).checked_sub(layout.offset)?;

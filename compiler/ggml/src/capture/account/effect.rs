@@ -1,4 +1,4 @@
-//! The fields of a record that have no effect on what is computed.
+//! The fields of a record that have no effect on the computation.
 
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};

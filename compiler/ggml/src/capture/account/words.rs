@@ -1,4 +1,4 @@
-//! Parameters: every word of a record is somewhere in what the record became.
+//! Parameters: a check that every word of a record is represented in the graph.
 
 use std::collections::BTreeSet;
 
@@ -73,10 +73,10 @@ fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
         // The bound of a range, which has as many elements as the result.
         (OpKind::Arange, 1) => true,
-        // A factor of one is none; gates are a sigmoid.
+        // A factor of one has no effect, and the IR has gates as a separate sigmoid.
         (OpKind::Dsv4HcPre, 0) => word == 1.0_f32.to_bits().cast_signed(),
         (OpKind::Dsv4HcPre, 1) => true,
-        // One group is no group; parts without elements are not concatenated.
+        // A single group has no effect, and parts without elements are not concatenated.
         (OpKind::GroupNorm, 0) => word == 1,
         (OpKind::Concat, 0) => {
             let parts = t.src.iter().flatten().map(|&s| &records[s]);

@@ -1,5 +1,5 @@
-//! Captures of real models of which one field is changed: the graph changes too, or the capture is refused, or the field
-//! is on the list of those without effect. None is silently the same.
+//! Captures of real models with one changed field. Either the graph changes too, or the capture is refused, or the
+//! field is on the list of fields without effect. No change is silently lost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::super::{Packed, codes, lower, read, without_effect};
 use crate::op::OpKind;
 use tpc_ir::{Graph, Op, Output};
 
-/// The captures of the repository, and those beside it.
+/// Returns the captures in the repository and in the shared folder next to it.
 fn captures() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["../../tests/data/graphs", "../../../shared/graphs"];
@@ -50,7 +50,7 @@ struct Base {
     graph: String,
 }
 
-/// The graph of a capture, as text; `None` where it is refused.
+/// Returns the graph of a capture, with its text and records.
 fn graph(text: &str) -> Result<(String, Graph, Vec<Record>), super::super::CaptureError> {
     let records = record::parse(text)?;
     let m = lower(&records, "mutant", Packed::Apart)?.memory;

@@ -1,4 +1,4 @@
-//! The facts of a class of equal terms: sizes, element type, and the forms in which ggml would hold it.
+//! The facts of a class of equal terms: sizes, element type, and the forms that ggml could give it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::meta::silent;
 use crate::meta::states::SplitState;
 use crate::op::{Family, GgmlOp, Permute};
 
-/// A form in which the devices hold a tensor: state and strides.
+/// A distribution of a tensor over the devices, with its strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
     pub(super) state: SplitState,
@@ -28,7 +28,7 @@ const MAX_FORMS: usize = 12;
 pub(super) struct Facts {
     pub(super) ne: Sizes4,
     pub(super) dtype: DType,
-    /// The forms in which the rules accept some term of the class.
+    /// The forms that the rules accept for at least one term of the class.
     pub(super) forms: BTreeSet<Form>,
 }
 

@@ -35,8 +35,8 @@ struct Emitter<'a> {
     wanted: BTreeSet<ClassForm>,
 }
 
-/// The graph with the window's records replaced by the chosen terms of its roots; `None` where no order puts every read
-/// before the write that overwrites it.
+/// Replaces the window's records in the graph by the chosen terms of its roots. Returns `None` if no order puts every
+/// read before the write that overwrites it.
 pub(super) fn splice(
     old: &[Record],
     window: &Window,
@@ -189,7 +189,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// The sources of an old record, behind the views by which it read them.
+    /// Returns the sources of an old record, as seen through the views that the old record read.
     fn by_views(
         &mut self,
         origin: Option<usize>,
@@ -202,8 +202,8 @@ impl Emitter<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// The old record `i`, where it is a view of views of the new record `at` and ggml accepts all of them, so that lines
-    /// stay that need not change; else `at`.
+    /// Keeps the old record `i` if it is a chain of views of the new record `at` and ggml accepts all of them. This
+    /// leaves more lines of the capture unchanged. Otherwise returns `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
@@ -286,7 +286,8 @@ impl Emitter<'_> {
         all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
     }
 
-    /// The name of a term: that of its old record, or else of an old record with the same op on the same first source.
+    /// Returns the name of a term: the name of its old record, or else of an old record with the same op and first
+    /// source.
     fn name(&self, node: &Node, number: Option<usize>) -> String {
         let same = || {
             let op = &node.compute()?.op;

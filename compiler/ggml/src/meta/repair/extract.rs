@@ -28,7 +28,7 @@ pub(super) struct Choices(BTreeMap<ClassForm, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
-/// The price of a changed line of the capture: more than that of the views that it could spare.
+/// The price of a changed line of the capture. It exceeds the price of the views that the change could save.
 const CHANGE: u64 = 8;
 
 /// The price of a term by itself. Views are cheapest; a partial sum costs its reduction.

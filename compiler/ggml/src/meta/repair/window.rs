@@ -202,7 +202,7 @@ fn compute(t: &Record) -> Compute {
     }
 }
 
-/// The op of a record of which no equation holds.
+/// Returns the op of a record as an unknown op, so that equations do not apply to it.
 fn unknown(t: &Record) -> Compute {
     Compute {
         op: GgmlOp::Unknown(t.op.name().to_owned()),

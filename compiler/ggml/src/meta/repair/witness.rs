@@ -13,7 +13,8 @@ use super::window::Window;
 use crate::capture::Record;
 use crate::meta::infer::{Setup, infer};
 
-/// A capture that computes every term of every class. Results are called `CLASS.N`, and those of one class must be equal.
+/// Returns a capture that computes every term of every class. Results are called `CLASS.N`. The results of one class
+/// must be equal.
 pub fn witness(
     records: &[Record],
     setup: &Setup,
@@ -92,7 +93,7 @@ fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     }
 }
 
-/// The classes, each behind those that its simplest term depends on.
+/// Returns the classes in dependency order: each follows the classes that its simplest term uses.
 fn depth_first(terms: &Terms, simplest: &BTreeMap<Id, Node>) -> Vec<Id> {
     let mut out: Vec<Id> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();

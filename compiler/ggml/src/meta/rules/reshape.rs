@@ -76,7 +76,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
 
 fn view(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
-    // Views of a partial sum, such as those of single experts, are added before they are reduced.
+    // A view of a partial sum, such as that of a single expert, stays a partial sum: it is added before it is reduced.
     let SplitState::Split(s) = a.state else {
         return Ok(a.state.clone());
     };

@@ -67,7 +67,7 @@ impl Equation {
     }
 }
 
-/// Every equation, in the order in which they are applied.
+/// All equations, in order of application.
 pub const EQUATIONS: &[&Equation] = &[
     &reshape::TWICE,
     &reshape::BY_PARTS,
