@@ -121,7 +121,7 @@ fn of_types(types: &[TensorType]) -> String {
 }
 
 impl ArchError {
-    /// The stable code: `TPC0150` to `TPC0179`, or that of a [`GgufError`].
+    /// Returns the stable code: `TPC0150` to `TPC0179`, or the code of a [`GgufError`].
     pub fn code(&self) -> &'static Code {
         match self {
             ArchError::Metadata(e) => e.code(),

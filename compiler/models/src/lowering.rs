@@ -116,7 +116,7 @@ fn run_layers(
     Ok(x)
 }
 
-/// The last output of the high stack, given the embedding `x`. Its norm is that of the output.
+/// Returns the last output of the high stack for the embedding `x`, normalised by the output norm.
 fn stacks(
     b: &mut Builder<'_>,
     model: Context<'_>,

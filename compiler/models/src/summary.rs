@@ -38,8 +38,8 @@ pub struct Summary {
     pub window: Option<Window>,
     /// Tensors of the file that the architecture does not know, in file order.
     pub unused: Vec<String>,
-    /// Tensors of the file that the architecture knows and the graph does not use, in file order: those of draft
-    /// blocks, and older forms of others.
+    /// Tensors of the file that the architecture knows and the graph does not use, in file order: tensors of draft
+    /// blocks, and older forms of other tensors.
     pub ignored: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! ggml's tensor split: the rules of its multi-device back end (`ggml-backend-meta`), which llama.cpp uses for `-sm
-//! tensor`.
+//! ggml's tensor split: the rules of its multi-device back end (`ggml-backend-meta`), which llama.cpp uses for
+//! `-sm tensor`.
 //!
 //! That back end takes a finished graph and infers how the devices hold each tensor: split along one axis, mirrored, or
 //! as a partial sum. Weights and caches are split by their names; every other tensor by the rule of its op. If the rule

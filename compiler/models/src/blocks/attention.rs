@@ -91,7 +91,7 @@ pub(crate) fn attention(
     }
 }
 
-/// The values by heads, `[head size, heads, n_tokens]`, normalised if the description says so.
+/// Returns the values by heads, `[head size, heads, n_tokens]`, normalised if the description asks for it.
 fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
@@ -129,8 +129,8 @@ pub(super) struct AttendOptions {
     pub(super) scale: f32,
 }
 
-/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches: `[dv, heads, n_tokens]`.
-/// Without `new` the caches are those of another layer.
+/// Stores `new` keys and values, `[d, heads, n_tokens]` each, and attends to the caches. The result is
+/// `[dv, heads, n_tokens]`. If `new` is `None`, it attends to another layer's caches.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

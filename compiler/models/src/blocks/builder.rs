@@ -24,7 +24,7 @@ pub(crate) struct SourceTensor {
     dtype: DType,
 }
 
-/// The owner of an instruction: the current layer, or the model for what all layers share.
+/// The owner of an instruction: the current layer, or the model for values shared by all layers.
 #[derive(Clone, Copy)]
 enum Owner {
     Layer,
@@ -80,7 +80,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts the following instructions into a layer, or into none. Names of tensors are those of the layer's block.
+    /// Puts the following instructions into a layer, or into the model if `layer` is `None`. Tensor names then refer to
+    /// the layer's block.
     pub(crate) fn enter(&mut self, layer: Option<&LayerHParams>) {
         self.layer = layer.map(|l| l.index);
         self.names = layer.map(|l| l.block);
@@ -142,7 +143,7 @@ impl<'a> Builder<'a> {
         self.source.offers(name, form)
     }
 
-    /// Asks for a tensor without loading it; `None` if the source has none.
+    /// Requests a tensor without loading it. Returns `None` if the source does not have it.
     pub(crate) fn find(
         &mut self,
         name: &str,

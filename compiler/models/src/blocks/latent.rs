@@ -69,7 +69,7 @@ struct Queries {
     latent: Option<Value>,
     /// The part that is not rotated; `None` if all of it is.
     plain: Option<Value>,
-    /// The part that is; `None` if nothing is.
+    /// The rotated part. `None` without rotation.
     rotated: Option<Value>,
 }
 

@@ -13,7 +13,7 @@ use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Values that layers may read beside their input.
+/// Values that layers may read in addition to their input.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
     /// The embeddings per layer.

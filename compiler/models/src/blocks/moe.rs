@@ -100,7 +100,8 @@ fn selected_experts(
     b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
 }
 
-/// The outputs `y: [n_embd, n_tokens]` of the selected experts, and what the experts of their groups make of these.
+/// Returns the output `[n_embd, n_tokens]` of the selected experts. `y` is their own output; the experts of their
+/// groups read `y` and add to it.
 fn with_groups(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -39,7 +39,7 @@ const SHARED: NetworkTensors = NetworkTensors {
     out: "ffn_shexp",
 };
 
-/// The optional tensors of a network beside its matrices.
+/// The optional tensors of a network, in addition to its matrices.
 #[derive(Clone, Copy)]
 struct OptionalTensors {
     bias: Presence,

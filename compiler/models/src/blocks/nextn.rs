@@ -1,7 +1,8 @@
 //! Draft blocks (multi-token prediction, "nextn").
 //!
-//! Draft block `k` predicts the token `k + 1` after each token of the batch. It reads the token `k` after it, which is
-//! known by then, and the hidden state of the model (for the first block) or of the draft block before it:
+//! Draft block `k` predicts the token `k + 1` positions after each token of the batch. It reads the token `k` positions
+//! after it, which is known by then, and a hidden state. The first block reads the hidden state of the model, each
+//! later block that of the block before it:
 //!
 //! ```text
 //! x = eh_proj · [enorm(embedding of the token); hnorm(hidden state)]
@@ -9,8 +10,8 @@
 //! logits = head · norm(x)
 //! ```
 //!
-//! Embedding, last norm and head are the model's unless the block has its own. The positions and cache cells are those
-//! of the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
+//! Embedding, last norm and head are the model's unless the block has its own. Positions and cache cells are the same
+//! as for the batch's tokens. Attention sees distances only, so the shift by `k` has no effect.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Concat, GetRows, InputKind};

@@ -1,4 +1,4 @@
-//! Embeddings of n-grams: rows of a table that hashes of a token and those before it select. They are gated by the
+//! Embeddings of n-grams. A hash of a token and the tokens before it selects rows of a table. These are gated by the
 //! residual streams of one layer, pass a convolution along time, and are added to the streams.
 
 use tpc_ir::op::{Arange, Clamp, GetRows, InputKind, NgramRows, Sum, UnaryKind};
@@ -38,7 +38,7 @@ fn embeddings(
     hp: &NgramHParams,
 ) -> Result<Value, ArchError> {
     let rows = GetRows { window: None };
-    // Ids of tokens plus 1: 0 stands for none.
+    // Token ids plus 1; 0 marks a missing token.
     let numbers = Arange {
         start: 1.0,
         step: 1.0,
@@ -110,7 +110,7 @@ fn gated_values(
     b.mul(value, gate, "ple_gated")
 }
 
-/// The convolution along time of the norm of each stream, with taps that lie apart: `[n_embd, streams, n_tokens]`.
+/// Returns the dilated convolution along time of the norm of each stream: `[n_embd, streams, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

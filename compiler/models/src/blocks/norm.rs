@@ -26,7 +26,8 @@ pub(crate) fn stream(
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
 }
 
-/// The normalised output `[n_embd, n]` of the last layer; `x` itself if the description has no such norm.
+/// Returns the normalised output `[n_embd, n]` of the last layer, or `x` itself if the description does not have this
+/// norm.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

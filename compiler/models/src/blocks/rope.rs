@@ -48,7 +48,7 @@ pub(super) fn rotate(
     b.push(rope.clone(), operands, name)
 }
 
-/// The heads `x: [d, heads, n_tokens]` with their last elements rotated, by what follows `x` among the operands of the op.
+/// Rotates the last elements of the heads `x: [d, heads, n_tokens]`. `by` has the op's other operands.
 pub(super) fn rotate_last(
     b: &mut Builder<'_>,
     rope: &Rope,

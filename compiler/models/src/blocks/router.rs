@@ -16,8 +16,9 @@ use crate::source::TensorRole;
 /// The lower bound of a sum of weights, 2⁻¹⁴: the smallest normal number of f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
-/// The penalty on the experts of a group, per unit that the group scores below the last selected one. Any two f32
-/// scores differ by enough that none of its experts is selected, and the largest difference leaves numbers finite.
+/// The penalty on the experts of a group, per unit that the group scores below the last selected group. For any two
+/// different f32 scores it is large enough to exclude the experts of the lower group. The largest difference still
+/// gives finite numbers.
 const EXCLUSION: f32 = 1e30;
 
 /// The number of best experts whose scores make up the score of a group.
@@ -29,7 +30,7 @@ pub(super) struct Routing {
     pub(super) ids: Value,
     /// `[1, n_used, n_tokens]`
     pub(super) weights: Value,
-    /// The scores of all experts, by which they are selected, `[n_expert, n_tokens]`.
+    /// The selection scores of all experts, `[n_expert, n_tokens]`.
     scores: Value,
     /// The weights of all experts, `[1, n_expert, n_tokens]`.
     all: Value,
@@ -104,7 +105,7 @@ fn ids_of_tokens(
     b.push(GetRows { window: None }, vec![table, tokens], "ffn_moe_ids")
 }
 
-/// The weights of the experts `ids` of each token, given those of all.
+/// Returns the routing to the experts `ids` of each token.
 fn routing(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,

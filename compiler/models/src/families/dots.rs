@@ -8,8 +8,8 @@ use crate::description::{
     RopeForm, Selection, Window, WindowedRope,
 };
 
-/// `dots1`: norms on the heads of queries and keys, dense layers first, then experts beside shared ones, by biased
-/// sigmoids if a key says so.
+/// `dots1`: norms on the heads of queries and keys. Dense layers come first, then layers with routed and shared
+/// experts. A key may select biased sigmoids.
 pub(crate) const DOTS1: Arch = Arch {
     name: "dots1",
     attention: AttentionForm {

@@ -7,7 +7,7 @@ use crate::description::{
 };
 use tpc_ir::op::RopeMode;
 
-/// `minicpm`: as Granite, with multipliers of its own where no key holds them.
+/// `minicpm`: as Granite, with its own defaults for multipliers without a key.
 pub(crate) const MINICPM: Arch = Arch {
     name: "minicpm",
     embedding: EmbeddingForm {

@@ -10,7 +10,8 @@ use crate::description::{
     SharedForm, SharedWidth,
 };
 
-/// `qwen35`: norms on the heads of queries and keys. Text has one position, but its pairs are those of images.
+/// `qwen35`: norms on the heads of queries and keys. Text has one position per token, but the rotation pairs elements
+/// as for images.
 pub(crate) const QWEN35: Arch = Arch {
     name: "qwen35",
     norms: BlockNorms::PRE_AS_POST,
@@ -36,7 +37,7 @@ pub(crate) const QWEN35: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `qwen35moe`: a shared expert behind a gate.
+/// `qwen35moe`: a gated shared expert.
 pub(crate) const QWEN35MOE: Arch = Arch {
     name: "qwen35moe",
     ffn: FfnForm {

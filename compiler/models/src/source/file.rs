@@ -46,7 +46,7 @@ impl<'a> FileTensors<'a> {
         names.filter(|&n| ignored(n)).cloned().collect()
     }
 
-    /// Ignores the tensors of these draft blocks; `None` if the file has none of them.
+    /// Ignores the tensors of these draft blocks. Returns `None` if the file does not have such tensors.
     pub(crate) fn ignore_drafts(&mut self, blocks: Range<usize>) -> Option<IgnoredDrafts> {
         let tensors = self.header.tensors().iter();
         let ignored = |t: &&TensorInfo| block_index(&t.name).is_some_and(|il| blocks.contains(&il));

@@ -7,7 +7,7 @@ pub(crate) enum Form {
     Unusual,
 }
 
-/// The form in which to expect weights that files hold in one of several.
+/// The expected form of weights that files may hold in several forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightForms {
     /// The architecture's usual one.

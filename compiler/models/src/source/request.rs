@@ -26,15 +26,15 @@ pub enum TensorRole {
     Scale,
     /// The taps of a convolution along time, a row per channel.
     Taps,
-    /// Minus the rate at which a recurrent state decays, per head.
+    /// The negative decay rate of a recurrent state, per head.
     Decay,
     /// A bias: about 0.
     Bias,
-    /// Factors by which rotary frequencies are divided: 1 or more.
+    /// Divisors of rotary frequencies: 1 or more.
     RopeFactors,
     /// Attention sinks, a logit per head.
     Sinks,
-    /// Numbers below so many, as 32-bit integers.
+    /// Numbers below `below`, as 32-bit integers.
     Ids {
         /// How many there are.
         below: u32,

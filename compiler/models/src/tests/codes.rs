@@ -84,7 +84,7 @@ fn every_error() -> Vec<ArchError> {
     ]
 }
 
-/// Those of architectures without what they need.
+/// Errors of architectures that lack a requirement.
 fn lacking() -> Vec<ArchError> {
     vec![ArchError::HeadsSelect {
         arch: "minimax-m3",

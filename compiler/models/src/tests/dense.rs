@@ -234,7 +234,7 @@ fn mistral_scales_queries_beyond_its_context() {
     );
 }
 
-/// A small Gemma 4 of 8 layers, of which the fourth and eighth see everything.
+/// A small Gemma 4 of 8 layers. The fourth and the eighth have full attention.
 fn gemma4() -> Vec<(String, MetaValue)> {
     let mut pairs = metadata("gemma4");
     set(&mut pairs, "gemma4.block_count", 8u32);
@@ -251,7 +251,7 @@ fn gemma_4_has_smaller_heads_in_windowed_layers() {
     assert_eq!(states[0], "cache_k_l0 f16[16, 2, n_ctx_swa]");
     assert_eq!(states[7], "cache_v_l3 f16[32, 2, n_ctx]");
     assert!(attentions(&graph).iter().all(|a| a.scale == 1.0));
-    // Without values of their own, layers take keys; the smallest model has none.
+    // Layers without a value projection use keys as values; the smallest model does not have value projections.
     assert!(graph.values().all(|(_, v)| !v.name.contains("attn_v")));
     let mut pairs = gemma4();
     set(&mut pairs, "gemma4.attention.value_length", 64u32);

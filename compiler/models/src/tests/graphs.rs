@@ -10,7 +10,7 @@ use tpc_ir::{Bindings, Dim, Graph, Symbol};
 
 use super::*;
 
-/// Instructions by what they compute: an op with its parameters and the number of elements of its result.
+/// Instructions by their computation: an op with its parameters and the number of elements of its result.
 type Work = BTreeMap<String, usize>;
 
 /// A parameter; captures leave out those that are all 0.
@@ -27,7 +27,7 @@ struct Norms {
 }
 
 impl Norms {
-    /// Whether a node does what an earlier one did.
+    /// Returns true if a node repeats the computation of an earlier one.
     fn is_known(&mut self, op: &str, node: &Json) -> bool {
         if op != "RMS_NORM" && op != "MUL" {
             return false;

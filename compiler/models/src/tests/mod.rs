@@ -32,7 +32,7 @@ const OPTIONS: LowerOptions = LowerOptions {
     drafting: Drafting::None,
 };
 
-/// A folder of test material beside the checkout, if it exists.
+/// Returns a folder of shared test material next to the checkout, if it exists.
 fn shared(folder: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let path = path.join(folder);

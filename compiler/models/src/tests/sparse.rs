@@ -97,7 +97,7 @@ fn indexers_of_blocks_score_the_last_token_of_each() {
             assert_eq!(parts(&graph, part), [4], "{arch}: {part:?}");
         }
     }
-    // Without tokens behind the last block, the blocks alone are seen.
+    // Without the tail after the last block, only the blocks are visible.
     let hidden = with(
         "glm5-next",
         &[("attention.indexer.kpool_select_tail", false.into())],
@@ -141,7 +141,7 @@ fn layers_attend_to_their_window_and_to_rows_of_blocks() {
     let cells = |mask: Value| graph.value(mask).ty.dims[0].to_string();
     assert_eq!(cells(window), "n_kv_swa");
     assert_eq!([cells(indexed), cells(plain)], ["n_kv + n_kv_swa"; 2]);
-    // The indexer selects blocks in one layer alone, and only its blocks take in those before.
+    // Only one layer has an indexer, and only its blocks overlap the block before.
     assert_eq!(count(&graph, "top_mask"), 1);
     assert_eq!(parts(&graph, BlockPart::Follows), [4]);
     assert_eq!(parts(&graph, BlockPart::Seen), [4, 128]);

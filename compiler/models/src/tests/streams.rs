@@ -22,7 +22,7 @@ fn residual_streams_attend_to_those_that_layers_kept() {
     let mixtures = |graph: &Graph| count(graph, "soft_max");
     let plain = with("kimi-k3", &[]);
     let one = with("kimi-k3", &[("attn_res.block_size", 1u32.into())]);
-    // Before either sublayer, but for the first, and before the output.
+    // Before each sublayer except the first, and before the output.
     assert_eq!(mixtures(&one), mixtures(&plain) + 4);
     let adds = |graph: &Graph| count(graph, "add");
     assert!(adds(&one) > adds(&plain));

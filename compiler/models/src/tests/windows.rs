@@ -5,7 +5,7 @@ use tpc_ir::{Graph, Window};
 
 use super::*;
 
-/// The layers of which an op is true.
+/// Returns the layers with an op that satisfies `is`.
 fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     let mut out: Vec<u32> = graph
         .insts()
@@ -235,7 +235,7 @@ fn windowed_layers_may_have_a_rotation_of_their_own() {
     assert_eq!(bases("laguna", &own), [full, (1, 500.0, 1.0, 16)]);
     assert_eq!(bases("afmoe", &own), [full, (1, 500.0, 0.5, 32)][..]);
     assert_eq!(bases("gemma2", &own), [full, (1, 500.0, 0.5, 32)][..]);
-    // What is rotated in the first layer is rotated in all.
+    // All layers rotate the same elements as the first layer.
     let windows = MetaValue::from(vec![1u32, 0]);
     let first = [
         own.to_vec(),

@@ -1,4 +1,4 @@
-//! Attention to rows that are keys and values at once: those of the tokens of the window, and those of blocks of tokens.
+//! Attention to rows that are both keys and values: one row per token of the window, and one per block of tokens.
 
 mod pool;
 mod rows;
@@ -55,7 +55,7 @@ pub(crate) fn compressed_attention(
     output(b, cx, hp, y)
 }
 
-/// The rotation of a layer: by the positions of tokens, to those of the first tokens of blocks, and back.
+/// The rotations of a layer: by the positions of tokens, by the positions of the first tokens of blocks, and back.
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
@@ -64,7 +64,7 @@ struct Rotations {
 }
 
 impl Rotations {
-    /// The sizes of a layer with blocks of so many tokens, if it has some.
+    /// Returns the rotations of a layer. `tokens` is the block length, or `None` in a layer without blocks.
     fn new(
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,

@@ -1,4 +1,5 @@
-//! Rows of blocks: every token gets that of the block that would end with it, and the masks show those that do.
+//! Rows of blocks: every token gets the row of a block that ends with it. The masks show only the rows at actual block
+//! ends.
 
 use tpc_ir::op::{BlockPart, Concat, GetRows};
 use tpc_ir::{Dim, Value};

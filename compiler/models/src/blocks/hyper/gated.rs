@@ -76,7 +76,7 @@ pub(super) fn merge_streams(
     weighted_sum(b, cx, x, weights)
 }
 
-/// The bounds of weights of what is read.
+/// Returns the bounds of the weights for reading the streams.
 fn inputs(hp: &HyperHParams) -> Scale {
     Scale {
         scale: 1.0,

@@ -14,7 +14,7 @@ use crate::description::{HyperForm, StreamsEnd};
 use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 
-/// The input of a sublayer, and the weights by which its output joins the streams.
+/// The input of a sublayer, and the weights that add its output to the streams.
 pub(super) struct Joint {
     /// `[n_embd, n_tokens]`
     pub(super) input: Value,

@@ -15,7 +15,7 @@ use crate::hparams::IndexerHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The scores of all cells, `[n_kv, n_tokens]`; `None` without what the queries are projected from.
+/// Returns the scores of all cells, `[n_kv, n_tokens]`, or `None` if the queries have no input.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -172,7 +172,7 @@ fn rotate(
         return Ok(x);
     };
     let mode = match full.mode.sections() {
-        // Its pairs are those of the model where tokens have several positions.
+        // If tokens have several positions, the indexer pairs elements as the model does.
         Some(_) => full.mode,
         None => hp.form.mode,
     };
@@ -187,7 +187,8 @@ fn rotate(
     }
 }
 
-/// Asks for the tensors of an indexer that selects everything: files have them, and nothing reads them.
+/// Requests the tensors of an indexer that selects all cells. Files have these tensors, but the graph does not read
+/// them.
 pub(super) fn find_tensors(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -47,8 +47,8 @@ pub(in crate::blocks) struct Window {
     earlier: u64,
 }
 
-/// The steps of `x: [channels, n_tokens]` behind so many earlier ones, which a state keeps. Before a sequence there are
-/// zeros.
+/// Returns the steps of `x: [channels, n_tokens]` after `earlier` earlier steps, which a state keeps. Steps before the
+/// start of a sequence are zeros.
 pub(in crate::blocks) fn window(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -79,8 +79,7 @@ pub(in crate::blocks) fn window(
     })
 }
 
-/// The step that lies `from` behind the first of a [`window`], for each token of the batch:
-/// `[n_seq_tokens, channels, n_seqs]`.
+/// Returns the step at offset `from` in a [`window`], for each token of the batch: `[n_seq_tokens, channels, n_seqs]`.
 pub(in crate::blocks) fn step(
     b: &mut Builder<'_>,
     steps: &Window,

@@ -15,7 +15,7 @@ pub(super) struct ScanSizes {
     /// Elements of a head.
     pub(super) head_dim: u64,
     pub(super) heads: u64,
-    /// Groups of heads that share what they take in and how they are read.
+    /// Groups of heads with a common input and output projection (`B` and `C`).
     pub(super) groups: u64,
 }
 
