@@ -26,13 +26,13 @@ pub struct EmbeddingForm {
 /// Factor on the token embedding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EmbeddingScale {
-    /// None.
+    /// No factor.
     One,
     /// `√embedding_length`
     RootOfWidth,
     /// `embedding_scale`, if present and not 0.
     Key,
-    /// `embedding_scale`, or without that key this number; 0 means none.
+    /// `embedding_scale`, or this number if the key is missing. 0 means no factor.
     KeyOr(f32),
     /// This number.
     Fixed(f32),

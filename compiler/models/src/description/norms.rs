@@ -28,7 +28,7 @@ impl NormForm {
     };
 }
 
-/// The norms of a layer, each by the name of its tensor within the layer (`attn_norm`); `None` where there is none.
+/// The norms of a layer, each by the name of its tensor within the layer (`attn_norm`). `None` means no norm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNorms {
     /// On the input of the token mixer, or of the only sublayer.
@@ -52,7 +52,7 @@ pub struct BlockNorms {
 }
 
 impl BlockNorms {
-    /// None.
+    /// No norms.
     pub const NONE: BlockNorms = BlockNorms {
         pre_attention: None,
         pre_ffn: None,
@@ -101,13 +101,13 @@ impl BlockNorms {
 /// Factor on the output of a sublayer, before it joins the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResidualScale {
-    /// None.
+    /// No factor.
     One,
     /// `residual_scale`, if present and not 0.
     Key,
     /// This number divided by the root of `block_count`.
     OverRootOfDepth(f32),
-    /// `residual_scale`, or without that key this number divided by the root of `block_count`; 0 means none.
+    /// `residual_scale`, or without that key this number divided by the root of `block_count`. 0 means no factor.
     KeyOrOverRootOfDepth(f32),
 }
 
@@ -116,13 +116,13 @@ pub enum ResidualScale {
 pub enum Residual {
     /// The feed-forward sublayer reads the sum of the layer's input and attention's output.
     Sequential,
-    /// As [`Self::Sequential`], but what the output of a sublayer is added to is its normalised input. The factor on
-    /// sublayers is on that input instead.
+    /// As [`Self::Sequential`], but the output of a sublayer is added to its normalised input. The factor on sublayers
+    /// applies to that input instead.
     FromNorms,
     /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the output of the mixer. A
-    /// sublayer, and the output, read a mixture of what was kept and of the stream, weighted by a softmax of the scores
-    /// that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. [`Self::Sequential`] without that
-    /// key.
+    /// sublayer, and the output, read a mixture of the kept streams and the current one. The weights are a softmax of
+    /// the scores that `attn_res_score`, `ffn_res_score` and `output_res_score` give their norms. Without the key it is
+    /// [`Self::Sequential`].
     AttentionResiduals,
     /// `hyper_connection.count` residual streams side by side, which begin as the embedding.
     Hyper(HyperForm),

@@ -85,7 +85,7 @@ pub(super) fn logit_scale(
     }
 }
 
-/// ALiBi's bias, 0 for none.
+/// Returns ALiBi's bias, or 0 without ALiBi.
 pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32, ArchError> {
     const KEY: &str = "attention.max_alibi_bias";
     let default = match form {

@@ -74,7 +74,7 @@ pub(crate) enum LayerFfn {
 pub(crate) struct ExpertWidths {
     /// The width of one expert.
     pub(crate) each: FfnWidth,
-    /// The width of the dense network beside them.
+    /// The width of the dense network in parallel with the experts.
     pub(crate) dense: Option<FfnWidth>,
     /// The width of the shared expert.
     pub(crate) shared: Option<Size>,
@@ -293,7 +293,7 @@ pub(crate) struct Limits {
     pub(crate) dense: Option<f32>,
 }
 
-/// Smaller bounds stand for none.
+/// Smaller bounds count as no bound.
 const LEAST_LIMIT: f32 = 1e-6;
 
 /// The bounds of every layer's activations.

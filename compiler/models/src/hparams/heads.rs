@@ -49,8 +49,8 @@ pub(super) fn counts(
     Ok([n_head, n_head_kv])
 }
 
-/// The sizes of heads in layers with full attention and with a window. Where all layers have the same, they are those of the
-/// first layer, which reaches `first`.
+/// Returns the sizes of heads in layers with full attention and in layers with a window. If the form has one size for
+/// all layers, both are the sizes of the first layer. `first` is the reach of the first layer.
 pub(super) fn elements(
     keys: &Keys<'_>,
     form: HeadSizes,
@@ -153,7 +153,7 @@ pub(super) fn rope_uses(
     })
 }
 
-/// For each layer the layer whose caches it reads, if it has none of its own.
+/// Returns, for each layer without its own caches, the layer whose caches it reads.
 pub(super) fn cache_owners(
     keys: &Keys<'_>,
     used: KeyUse,

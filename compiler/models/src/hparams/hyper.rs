@@ -12,7 +12,7 @@ pub(crate) struct HyperHParams {
     pub(crate) streams: Size,
     /// Elements of all streams together.
     pub(crate) width: Size,
-    /// Gates of a sublayer: two per stream, and as many as the matrix has that mixes them.
+    /// The number of gates of a sublayer: two per stream, plus the elements of the mixing matrix.
     pub(crate) gates: Size,
     /// The rank of gates per element.
     pub(crate) rank: Size,

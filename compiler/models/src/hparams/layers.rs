@@ -31,11 +31,11 @@ pub(crate) struct LayerHParams {
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
-    /// The layer whose caches this one reads, if it has none of its own.
+    /// The layer whose caches this one reads. `None` if it has its own caches.
     pub(crate) kv_from: Option<u32>,
     /// Elements of all heads' queries together.
     pub(crate) q_width: Size,
-    /// Rows of the projection to queries, which may hold a gate beside them.
+    /// Rows of the projection to queries, which may also hold a gate.
     pub(crate) q_projected: Size,
     /// Elements of all heads' keys together.
     pub(crate) k_width: Size,
@@ -85,7 +85,7 @@ impl LayerTable {
             n_embd,
         } = model;
         let [n_head, n_head_kv] = heads::counts(&keys, arch, n_layer)?;
-        // Layers without attention may have no heads.
+        // Layers without attention may have 0 heads.
         let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
         let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
         let mixers = mixers::mixers(&keys, arch, [&n_head, &n_head_kv], &ffn)?;
@@ -153,7 +153,7 @@ impl LayerTable {
         let [n_head, n_head_kv] = if attends {
             self.check_heads(&model.keys, il)?
         } else {
-            // Heads mean nothing in a layer without attention.
+            // A layer without attention does not use heads.
             [0, 0]
         };
         let widths = Widths::new(model.arch, n_head, n_head_kv, heads)?;

@@ -19,7 +19,7 @@ pub(crate) enum Loops {
     Stacks(Stacks),
 }
 
-/// Two stacks of layers, of which the low one comes first in the file.
+/// Two stacks of layers. The low stack comes first in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stacks {
     /// The layers of a stack.

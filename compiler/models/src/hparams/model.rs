@@ -39,7 +39,7 @@ pub(crate) struct HParams {
     pub(crate) recurrent: Option<RecurrentHParams>,
     pub(crate) residual: ResidualHParams,
     pub(crate) logits: LogitHParams,
-    /// The layers that logits depend on, in the order in which they run.
+    /// The layers that logits depend on, in the order of execution.
     pub(crate) layers: Vec<LayerHParams>,
     /// How often they run.
     pub(crate) loops: Loops,
@@ -77,7 +77,7 @@ pub(crate) struct PositionHParams {
     pub(crate) rope: Option<[Rope; 2]>,
 }
 
-/// Attention, beside the sizes of heads, which differ between layers.
+/// Attention, except the sizes of heads, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttentionHParams {
     /// The sizes of multi-head latent attention in layers with full attention and with a window.
@@ -88,9 +88,9 @@ pub(crate) struct AttentionHParams {
     pub(crate) indexer: Option<IndexerHParams>,
     /// The window of the layers that have one.
     pub(crate) window: Option<Window>,
-    /// ALiBi's bias, 0 for none.
+    /// ALiBi's bias, or 0 without ALiBi.
     pub(crate) max_alibi_bias: f32,
-    /// The bound of the logits, 0 for none.
+    /// The bound of the logits, or 0 without a bound.
     pub(crate) softcap: f32,
     /// A factor on the queries of layers that have one.
     pub(crate) temperature: Option<Temperature>,
@@ -100,7 +100,7 @@ pub(crate) struct AttentionHParams {
     pub(crate) value_scale: Option<f32>,
 }
 
-/// The feed-forward sublayers, beside their widths, which differ between layers.
+/// The feed-forward sublayers, except their widths, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FfnHParams {
     pub(crate) experts: Option<ExpertHParams>,
@@ -256,7 +256,7 @@ impl AttentionHParams {
     }
 }
 
-/// The layers in the order in which they run.
+/// Returns the layers in the order of execution.
 fn in_loops(
     table: &LayerTable,
     model: Model<'_>,
@@ -415,7 +415,7 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     })
 }
 
-/// The size of the vocabulary: that of the token list, else the key, else the rows of the embedding.
+/// Returns the size of the vocabulary: the length of the token list, else the key, else the rows of the embedding.
 fn vocabulary(
     keys: &Keys<'_>,
     metadata: &Metadata,

@@ -29,8 +29,9 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// The rotations of layers with full attention and with a window, whose heads have `dk` elements. Where both have the same number
-/// of rotated elements, it is that of the first layer, which reaches `first`.
+/// Reads the rotations of layers with full attention and of layers with a window, whose heads have `dk` elements. If
+/// both have the same number of rotated elements, it is that of the first layer. `first` is the reach of the first
+/// layer.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,
@@ -180,7 +181,7 @@ fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
     dimensions_or(keys, key, dk, dk)
 }
 
-/// The same, with this number if the key gives none.
+/// Returns the number of rotated elements as [`dimensions`], with `default` if the key is missing.
 fn dimensions_or(keys: &Keys<'_>, key: &str, dk: u64, default: u64) -> Result<u64, ArchError> {
     let n = keys.count(key)?.unwrap_or(default);
     if n % 2 == 0 && n <= dk {
