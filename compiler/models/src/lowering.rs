@@ -16,7 +16,7 @@ use super::stretch::RopeScaling;
 use super::summary::{LoweredModel, Summary};
 use tpc_gguf::Header;
 
-/// The graph of the model that a header describes.
+/// Builds the graph of the model that a header describes.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
     Ok(LoweredModel { graph, summary })
 }
 
-/// The graph of a model with these hyper-parameters and the tensors of `source`.
+/// Builds the graph of a model with these hyper-parameters and the tensors of `source`.
 pub(super) fn assemble(
     arch: &Arch,
     hparams: &HParams,
@@ -100,7 +100,7 @@ pub(super) fn assemble(
     Ok(b.finish())
 }
 
-/// The output of layers for the input `x: [n_embd, n_tokens]`.
+/// Returns the output of layers for the input `x: [n_embd, n_tokens]`.
 fn run_layers(
     b: &mut Builder<'_>,
     model: Context<'_>,
@@ -171,8 +171,8 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
     Ok(())
 }
 
-/// The number of tokens in a batch. Recurrent layers and blocks of tokens read a batch sequence by sequence, so there it is a
-/// product.
+/// Returns the number of tokens in a batch. Recurrent layers and blocks of tokens read a batch sequence by sequence, so
+/// the number is then a product.
 fn batch_tokens(arch: &Arch) -> Dim {
     if arch.recurrent.is_none() && arch.attention.compressed.is_none() {
         return Symbol::NTokens.into();

@@ -15,7 +15,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// A size that is known to be small.
+    /// Returns a size that is known to be small.
     pub(crate) const fn new(n: u64, from: &'static str) -> Size {
         Size { n, from }
     }

@@ -12,7 +12,7 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// The positions that it reaches.
+    /// Returns the number of positions that the context reaches.
     pub fn reach(self) -> u64 {
         (self.original as f64 * self.factor.max(1.0)).round() as u64
     }
@@ -32,7 +32,7 @@ pub struct RopeScaling {
 }
 
 impl RopeScaling {
-    /// The statement of a file.
+    /// Reads the scaling that a file states.
     pub fn of_file(header: &Header) -> RopeScaling {
         let metadata = header.metadata();
         let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -65,7 +65,7 @@ impl RopeScaling {
         }
     }
 
-    /// Whether the model sets no RoPE scaling.
+    /// Returns true if the model sets no RoPE scaling.
     pub fn is_empty(&self) -> bool {
         *self == RopeScaling::default()
     }

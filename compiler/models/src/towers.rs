@@ -41,7 +41,7 @@ pub enum Tower {
 }
 
 impl Tower {
-    /// The encoder that a tensor belongs to, by its name; `None` for other tensors.
+    /// Returns the encoder that a tensor belongs to, by its name, or `None` for other tensors.
     pub fn of(name: &str) -> Option<Tower> {
         let name = name.strip_prefix("model.").unwrap_or(name);
         let (first, _) = name.split_once('.')?;

@@ -22,12 +22,12 @@ impl From<TypeError> for OpaqueReason {
     }
 }
 
-/// A form that the IR does not have.
+/// Returns the reason for a form that the IR does not have.
 pub(super) fn form(what: &str) -> OpaqueReason {
     OpaqueReason::Form(what.to_owned())
 }
 
-/// The operands, when there are `N`.
+/// Returns the operands if there are exactly `N`.
 pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
     let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
@@ -71,7 +71,7 @@ pub(super) fn push_packed(
     Ok(m.declare(op, operands, types, &t.name))
 }
 
-/// The value, when it has the sizes that the capture says; rounded where ggml keeps the result in fewer bits.
+/// Returns the value if it has the sizes in the capture. The value is rounded if ggml keeps the result in fewer bits.
 pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     let same = found.dims == dims(t.ne());

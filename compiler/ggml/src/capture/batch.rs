@@ -123,7 +123,7 @@ impl Form {
     }
 }
 
-/// Whether an op shows all elements of its operand in their order.
+/// Returns true if an op keeps all elements of its operand in their order.
 fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
     match op {
         Op::Reshape(_) => true,

@@ -12,7 +12,7 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op;
 
-/// A gated activation of two operands, or of one that holds both halves.
+/// Returns a gated activation of two operands, or of one that holds both halves.
 pub(super) fn gate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -106,7 +106,7 @@ fn set_columns(
     Ok(vec![written])
 }
 
-/// The rotation as the IR has it.
+/// Returns the rotation as the IR has it.
 fn rotation(p: &op::Rope) -> Result<Rope, OpaqueReason> {
     let sections = p.sections;
     let mode = match p.mode {
@@ -138,7 +138,7 @@ pub(super) fn rope(
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
-/// The inverse rotation: by the negative of every angle.
+/// Appends the inverse rotation: by the negative of every angle.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -205,7 +205,7 @@ fn rotate(
     push(m, t, Concat { axis: 0 }.into(), vec![head, tail])
 }
 
-/// A mask without the rows of padding.
+/// Returns a mask without the rows of padding.
 fn without_padding(
     m: &mut Memory<'_>,
     t: &Record,
@@ -240,7 +240,7 @@ fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Valu
     Ok(m.push(all, vec![row], &t.name)?)
 }
 
-/// Whether a source is left out.
+/// Returns true if a source is left out.
 fn lacks(t: &Record, source: usize) -> bool {
     t.src.get(source).is_none_or(Option::is_none)
 }

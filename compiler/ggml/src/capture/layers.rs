@@ -11,7 +11,7 @@ use tpc_ir::{Graph, InstData, Op, RANK, Value};
 
 use super::rebuild::{Changes, rebuild};
 
-/// The graph with the layers of its instructions, and their number.
+/// Returns the graph with the layers of its instructions, and their number.
 pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
     let (layers, n) = layers(graph);
     let dims = |v: Value| -> [tpc_ir::Dim; RANK] { graph.value(v).ty.dims.clone() };
@@ -59,7 +59,7 @@ impl Flow<'_> {
         flow
     }
 
-    /// The instructions of the stream, cut wherever a single value of it is alive.
+    /// Returns the instructions of the stream, cut wherever a single value of it is alive.
     fn sections(&self) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
         let mut section = Vec::new();
@@ -79,7 +79,7 @@ impl Flow<'_> {
         out
     }
 
-    /// Whether an instruction of the section reads a state.
+    /// Returns true if an instruction of the section reads a state.
     fn mixes(&self, section: &[usize]) -> bool {
         let reads_state = |&i: &usize| {
             let mut operands = self.insts[i].operands.iter();
@@ -88,7 +88,7 @@ impl Flow<'_> {
         section.iter().any(reads_state)
     }
 
-    /// Whether a later instruction reads the result of the section.
+    /// Returns true if a later instruction reads the result of the section.
     fn goes_on(&self, section: &[usize]) -> bool {
         section.last().is_some_and(|&i| {
             let mut results = self.insts[i].results.iter();
@@ -97,7 +97,7 @@ impl Flow<'_> {
     }
 }
 
-/// The layer of every instruction, and the number of layers.
+/// Returns the layer of every instruction, and the number of layers.
 fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     let flow = Flow::new(graph);
     let sections = flow.sections();

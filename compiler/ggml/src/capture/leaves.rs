@@ -28,7 +28,7 @@ pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
 }
 
 impl Leaves {
-    /// The leaves among `tensors`.
+    /// Returns the leaves among `tensors`.
     pub(super) fn from_records(tensors: &[Record]) -> Leaves {
         let mut written = BTreeSet::new();
         let mut masks = BTreeSet::new();
@@ -122,7 +122,7 @@ impl Leaves {
         self.defined.insert(tensor, v);
     }
 
-    /// The leaves in the graph.
+    /// Returns the leaves in the graph.
     pub(super) fn list(&self, m: &Memory<'_>) -> Vec<Leaf> {
         let defined = self
             .defined
@@ -137,7 +137,7 @@ impl Leaves {
         defined.map(leaf).collect()
     }
 
-    /// The states in the graph, in order.
+    /// Returns the states in the graph, in order.
     pub(super) fn states(&self, m: &Memory<'_>) -> Vec<(usize, Value)> {
         let states = self
             .defined

@@ -57,7 +57,7 @@ fn custom<'t>(
     OpLowering::Custom(Box::new(build))
 }
 
-/// The lowering of a record's op.
+/// Returns the lowering of a record's op.
 ///
 /// # Errors
 /// [`OpaqueReason`] when the op is unknown, or its parameters make no sense or are not in the IR.
@@ -191,7 +191,7 @@ fn opaque_reason(op: &GgmlOp) -> OpaqueReason {
     }
 }
 
-/// A recurrence that keeps the state of one token.
+/// Lowers a recurrence that keeps the state of one token.
 fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, OpaqueReason> {
     match p.n_states {
         0 | 1 => Ok(OpLowering::Packed(op)),

@@ -49,12 +49,12 @@ pub(super) struct Memory<'t> {
     line: usize,
 }
 
-/// The sizes as constants.
+/// Returns the sizes as constants.
 pub(super) fn dims(ne: [u64; RANK]) -> [Dim; RANK] {
     ne.map(Dim::constant)
 }
 
-/// The type of a tensor of the capture.
+/// Returns the type of a tensor of the capture.
 pub(super) fn type_of(t: &Record) -> TensorType {
     TensorType {
         dtype: t.dtype,
@@ -174,7 +174,7 @@ impl<'t> Memory<'t> {
         self.declare(op, operands, vec![type_of(t)], &t.name)[0]
     }
 
-    /// The sizes of a value, all of them constants.
+    /// Returns the sizes of a value, all of them constants.
     fn sizes(&self, v: Value) -> [u64; RANK] {
         let dims = &self.graph.value(v).ty.dims;
         std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
@@ -216,17 +216,17 @@ impl<'t> Memory<'t> {
         self.shapes[owner] = ne;
     }
 
-    /// The sizes of an owner's value.
+    /// Returns the sizes of an owner's value.
     pub(super) fn shape(&self, owner: usize) -> [u64; RANK] {
         self.shapes[owner]
     }
 
-    /// Whether an owner of memory has a value.
+    /// Returns true if an owner of memory has a value.
     pub(super) fn is_defined(&self, tensor: usize) -> bool {
         !matches!(self.contents[tensor], Content::Empty)
     }
 
-    /// The values of a tensor: one, or the results that ggml packs into it.
+    /// Returns the values of a tensor: one, or the results that ggml packs into it.
     pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
         match &self.contents[tensor] {
             Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
@@ -234,7 +234,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// The content of an owner, as one value of its sizes.
+    /// Returns the content of an owner, as one value of its sizes.
     pub(super) fn whole(&mut self, owner: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[owner];
         match self.contents[owner].clone() {
@@ -262,7 +262,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// The current value of a tensor, which has elements.
+    /// Returns the current value of a tensor, which has elements.
     pub(super) fn read(&mut self, tensor: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -309,7 +309,7 @@ impl<'t> Memory<'t> {
         Ok(self.opaque("view", &[(0, v)], t))
     }
 
-    /// The digits that a layout selects of a value.
+    /// Returns the digits that a layout selects of a value.
     fn selection(&self, v: Value, t: &Record, layout: &Layout) -> Option<Selection> {
         let ne = self.sizes(v);
         let (len, bytes) = (t.dtype.block_len(), t.dtype.block_bytes());
@@ -354,7 +354,7 @@ impl<'t> Memory<'t> {
         self.push(slice, vec![v], name)
     }
 
-    /// The value reshaped to an axis per digit, and the digit of each axis.
+    /// Returns the value reshaped to an axis per digit, and the digit of each axis.
     fn by_digits(
         &mut self,
         v: Value,

@@ -175,7 +175,7 @@ struct LoweredRecords<'t> {
     results: Vec<usize>,
 }
 
-/// The graph with the sizes of the capture, without symbols and layers.
+/// Lowers the records to a graph with the sizes of the capture, without symbols and layers.
 fn lower<'t>(
     tensors: &'t [Record],
     name: &str,

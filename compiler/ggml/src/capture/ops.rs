@@ -67,7 +67,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// The reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
+/// Returns the reason why a record that copies to another tensor does not do so: its memory is not that tensor's.
 fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;

@@ -16,7 +16,7 @@ pub(super) struct Changes<'a> {
     pub(super) inputs: &'a BTreeSet<Value>,
 }
 
-/// The same graph with `changes`. Values keep their numbers.
+/// Returns the same graph with `changes`. Values keep their numbers.
 pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     let mut out = Graph::new(from.name.clone());
     for (inst, data) in from.insts() {
@@ -41,7 +41,7 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// The op of an instruction, with other sizes or kind.
+/// Returns the op of an instruction, with other sizes or kind.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {

@@ -41,7 +41,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word of a capture.
+    /// Returns the word of a capture.
     pub const fn word(self) -> &'static str {
         match self {
             Role::State => "state",
@@ -81,11 +81,11 @@ pub struct Record {
     pub src: Vec<Option<usize>>,
     /// The tensor that owns the memory: another one for a view, else itself.
     pub root: usize,
-    /// Whether another tensor owns the memory.
+    /// True if another tensor owns the memory.
     pub is_view: bool,
-    /// Whether the caller fills it.
+    /// True if the caller fills it.
     pub is_input: bool,
-    /// Whether the caller reads it.
+    /// True if the caller reads it.
     pub is_output: bool,
     /// The role of a leaf. `None` if the ops that use it determine the role.
     pub role: Option<Role>,
@@ -109,7 +109,7 @@ impl Record {
         self.layout.ne.contains(&0)
     }
 
-    /// Whether the op is this one.
+    /// Returns true if the op is this one.
     pub fn is(&self, kind: OpKind) -> bool {
         self.op.is(kind)
     }
@@ -124,7 +124,7 @@ impl Record {
         self.is_view && self.op.family() == Family::View
     }
 
-    /// Whether it changes the memory of the tensor that it is a view of.
+    /// Returns true if it changes the memory of the tensor that it is a view of.
     pub fn writes(&self) -> bool {
         self.is_view && !self.is_pure_view() && !self.is_leaf()
     }
@@ -138,7 +138,7 @@ const MAX_NAME: usize = 200;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
 
-/// The strides of a packed tensor of these sizes, in bytes.
+/// Returns the strides of a packed tensor of these sizes, in bytes.
 pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
     let mut nb = [dtype.block_bytes(); RANK];
     nb[1] = ne[0] / dtype.block_len() * dtype.block_bytes();
@@ -189,7 +189,7 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     Ok(out)
 }
 
-/// The lines of a capture with their numbers, without those that are blank.
+/// Returns the lines of a capture that are not blank, with their numbers.
 fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
     let numbered = text.lines().enumerate();
     let filled = numbered.filter(|(_, text)| !text.trim().is_empty());
@@ -291,7 +291,7 @@ fn record(
     })
 }
 
-/// The sizes of a line: not negative, of whole blocks, and not larger than any memory.
+/// Returns the sizes of a line. They must not be negative, must be whole blocks, and must fit in memory.
 fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureError> {
     let wrong = |what| CaptureError::Sizes {
         line,

@@ -26,7 +26,7 @@ pub(super) struct Samples {
 pub(super) type Sizes = Vec<u64>;
 
 impl Samples {
-    /// The sizes that records state for the values made of them.
+    /// Returns the sizes that records state for the values made of them.
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {
@@ -60,7 +60,8 @@ impl Samples {
         [own].into_iter().chain(others).collect()
     }
 
-    /// The sizes of factors: of those that are an axis, and of those that all other factors of an axis leave over.
+    /// Returns the sizes of factors. A factor is an axis itself, or the part of an axis that its other factors leave
+    /// over.
     pub(super) fn factors(&self, graph: &Graph, factors: &Factors) -> BTreeMap<Var, Sizes> {
         let mut known: BTreeMap<Var, Sizes> = BTreeMap::new();
         // Each round may find a factor of an axis that an earlier one found the others of.

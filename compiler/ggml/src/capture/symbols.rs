@@ -130,7 +130,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
     ))
 }
 
-/// The graph with these symbols among its sizes, and with these weights as inputs.
+/// Returns the graph with these symbols among its sizes, and with these weights as inputs.
 fn with_symbols(
     graph: &Graph,
     factors: &Factors,
@@ -153,7 +153,7 @@ fn with_symbols(
     rebuild(graph, &changes)
 }
 
-/// The number that each symbol stands for.
+/// Returns the number that each symbol stands for.
 fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     let mut batch: Vec<(Symbol, u64)> = symbols
         .iter()
@@ -165,7 +165,7 @@ fn batch(factors: &Factors, symbols: &Symbols) -> Vec<(Symbol, u64)> {
     batch
 }
 
-/// The sizes of every symbol in all graphs.
+/// Returns the sizes of every symbol in all graphs.
 fn of_symbols(symbols: &Symbols, known: &BTreeMap<Var, Sizes>) -> BTreeMap<Symbol, Sizes> {
     let own = symbols.iter().filter(|(_, s)| s.times == 1);
     own.filter_map(|(v, s)| Some((s.symbol, known.get(v)?.clone())))
@@ -353,12 +353,12 @@ fn factor(factors: &Factors, v: Value, axis: usize) -> Var {
     factors.space.find(factors.axes[v.index()][axis])
 }
 
-/// Whether sizes differ between graphs.
+/// Returns true if sizes differ between graphs.
 fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }
 
-/// The factors of the batch: those that ops show, and in the light of other graphs.
+/// Finds the factors of the batch that ops show, and adjusts them to the other graphs.
 fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbols {
     let mut evidence = Evidence::collect(graph, factors);
     let differs = |v: &Var| known.get(v).is_some_and(varies);
@@ -398,7 +398,7 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
     out
 }
 
-/// The factors of the batch that ops show.
+/// Returns the factors of the batch that ops show.
 fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbols {
     let mut out = Symbols::new();
     let mut add = |v: Var, symbol: Symbol, times: u64| {
@@ -448,8 +448,8 @@ fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> 
     out
 }
 
-/// The factors of cells. Of two kinds of caches the shorter has the window; a mask of a whole cache has all cells of its
-/// context, another one the cells in use.
+/// Returns the factors of cells. Of two kinds of caches the shorter has the window. A mask of a whole cache has all
+/// cells of its context; any other mask has the cells in use.
 fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     let Evidence {
         mut masks,

@@ -86,7 +86,8 @@ fn names(c: &CapturedGraph) -> Vec<&'static str> {
     c.graph.insts().map(|(_, d)| d.op.name()).collect()
 }
 
-/// A state of 4 rows of 6 elements. An input replaces the row `at`, and then the whole state is read back.
+/// Returns a capture with a state of 4 rows of 6 elements. An input replaces the row `at`, and then the whole state is
+/// read back.
 fn written_row(at: u64) -> Writer {
     let mut w = Writer::default();
     let state = w.leaf("f32", [6, 4, 1, 1]);
@@ -216,7 +217,8 @@ fn overlapping_views_are_opaque_and_noted() {
     assert_eq!(c.notes[0].code, "TPC0192");
 }
 
-/// The attention of `n` tokens in four heads, with that scale, to a cache of 64 cells; inputs are written by `input`.
+/// Returns a capture with attention of `n` tokens in four heads to a cache of 64 cells. `scale` is its scale, and
+/// `input` writes the inputs.
 fn masked_attention(n: u64, scale: f32, input: fn(&mut Writer, &str, [u64; 4]) -> usize) -> Writer {
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
@@ -391,7 +393,7 @@ fn no_text_makes_it_panic() {
     }
 }
 
-/// The opaque ops of a capture.
+/// Returns the opaque ops of a capture.
 fn opaque_ops(text: &str) -> Vec<Op> {
     let captured = read(text, "opaque").expect("it reads");
     let ops = captured.graph.insts().map(|(_, i)| i.op.clone());
@@ -434,7 +436,7 @@ fn views_without_a_rule_keep_their_offsets() {
     assert_ne!(ops[0], ops[1], "overlapping views at other offsets");
 }
 
-/// A reference that cannot be read, in words.
+/// Returns the message for a reference that cannot be read.
 fn wrong(src: &str) -> String {
     let leaf = r#"{"id":0,"name":"a","op":"NONE","type":"f32","ne":[4,1,1,1],"nb":[4,16,16,16],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#;
     let op = |id: i64, op: &str, src: &str| {

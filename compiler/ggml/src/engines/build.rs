@@ -73,7 +73,7 @@ pub struct TensorSplit {
     pub mode: String,
     /// Most devices; `None` for no limit that is known.
     pub max_devices: Option<usize>,
-    /// Whether it needs flash attention.
+    /// True if it needs flash attention.
     pub needs_flash_attention: bool,
     /// Whether all devices have to be of one back end.
     pub one_backend: Option<Basis>,
@@ -120,7 +120,7 @@ pub struct Defaults {
     pub ubatch: u64,
     /// Sequences that a server serves at once.
     pub slots: u64,
-    /// Whether slots share one cache of the whole context.
+    /// True if slots share one cache of the whole context.
     pub shared_cache: bool,
 }
 
@@ -141,12 +141,12 @@ pub struct ShortSums {
 }
 
 impl Build {
-    /// Its name with its version: `llama.cpp 0.8.0`.
+    /// Returns its name with its version: `llama.cpp 0.8.0`.
     pub fn name(&self) -> String {
         format!("{} {}", self.engine.name(), self.version)
     }
 
-    /// Whether it takes this split mode.
+    /// Returns true if it takes this split mode.
     pub fn has_mode(&self, mode: &str) -> bool {
         self.split_modes.iter().any(|m| m == mode)
     }

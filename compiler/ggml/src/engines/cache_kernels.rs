@@ -12,7 +12,7 @@ pub struct CacheKernels {
     pub backend: Backend,
     /// The types.
     pub types: Vec<String>,
-    /// Whether K and V may be of two of these types.
+    /// True if K and V may be of two of these types.
     pub mixed: bool,
     /// Types that do not mix with others.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub enum CacheKernel {
 }
 
 impl CacheKernels {
-    /// The kernel for these types of K and V.
+    /// Returns the kernel for these types of K and V.
     pub fn kernel(&self, k: &str, v: &str) -> CacheKernel {
         let has = |list: &[String], name: &str| list.iter().any(|t| t == name);
         let alone = |name: &str| !self.mixed || has(&self.unmixed, name);

@@ -15,7 +15,7 @@ pub struct SplitUse<'a> {
     pub devices: Devices<'a>,
     /// The back end of each device, or `None` if it is unknown.
     pub backends: &'a [Option<Backend>],
-    /// Whether KV caches are on the host.
+    /// True if KV caches are on the host.
     pub caches_on_host: bool,
     /// Whether a tensor of this name is on the host.
     pub on_host: &'a dyn Fn(&str) -> bool,
@@ -72,7 +72,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The code of its finding.
+    /// Returns the code of its finding.
     pub const fn code(self) -> &'static Code {
         match self {
             Condition::AnySplit
@@ -207,8 +207,8 @@ impl Condition {
     }
 }
 
-/// Whether the heads that a tensor of a layer follows are on several devices. A gate that is multiplied in gathers them before
-/// the output matrix.
+/// Returns true if the heads that a tensor of a layer follows are on several devices. A gate that is multiplied in
+/// gathers them before the output matrix.
 fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> bool {
     if name.ends_with("ssm_out.weight") {
         let linear = model.linear.iter().find(|l| l.layer == layer);
@@ -222,7 +222,7 @@ fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> 
     attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
-/// Whether the heads of a layer are on several devices, however the rounding turns.
+/// Returns true if the heads of a layer are on several devices, however the rounding turns.
 fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     (0..of.devices.count).any(|turn| {
         let heads = of.devices.heads(a, turn);
@@ -230,7 +230,7 @@ fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     })
 }
 
-/// The least heads of a device that has any.
+/// Returns the least number of heads on a device that has heads.
 fn least_heads(a: &Attention, of: &SplitUse<'_>) -> Option<u64> {
     let turns = (0..of.devices.count).flat_map(|turn| of.devices.heads(a, turn));
     turns.filter(|&h| h > 0).min()

@@ -14,7 +14,7 @@ pub struct Geometry {
     pub attention: Vec<Attention>,
     /// Its layers of linear attention, or of another recurrence with a state per head.
     pub linear: Vec<LinearAttention>,
-    /// Whether other layers keep states of convolutions (LFM 2).
+    /// True if other layers keep states of convolutions (LFM 2).
     pub has_short_convolutions: bool,
     /// The matrices whose rows are split, so that each device has a part of every sum.
     pub contracted: Vec<ContractedMatrix>,
@@ -58,19 +58,19 @@ pub struct Attention {
     pub key: u64,
     /// Elements of a value.
     pub value: u64,
-    /// Whether keys or values are normalised head by head, by one row for all heads.
+    /// True if keys or values are normalised head by head, by one row for all heads.
     pub normed: bool,
-    /// Whether keys are rotated by their positions.
+    /// True if keys are rotated by their positions.
     pub rotated: bool,
-    /// Whether queries, keys and values are one product.
+    /// True if queries, keys and values are one product.
     pub fused: bool,
-    /// Whether queries come with a gate of their size.
+    /// True if queries come with a gate of their size.
     pub gated: bool,
-    /// Whether keys and values are kept in a cache.
+    /// True if keys and values are kept in a cache.
     pub cached: bool,
-    /// Whether heads have ALiBi slopes.
+    /// True if heads have ALiBi slopes.
     pub slopes: bool,
-    /// Whether it has a sliding window.
+    /// True if it has a sliding window.
     pub windowed: bool,
     /// Elements of a block of its output matrix.
     pub block: u64,
@@ -137,8 +137,8 @@ const PROJECTIONS: [&str; 19] = [
 const STEPS: usize = 64;
 
 impl Geometry {
-    /// The geometry that a header and the model's graph tell. Without a graph, the heads and norms come from the header's keys
-    /// and names.
+    /// Reads the geometry from a header and the model's graph. Without a graph, the heads and norms come from the
+    /// header's keys and names.
     pub fn new(header: &Header, graph: Option<&Graph>) -> Geometry {
         let facts = Facts { header };
         let attention = match graph {
@@ -160,7 +160,7 @@ impl Geometry {
         }
     }
 
-    /// Whether any layer keeps a cache.
+    /// Returns true if any layer keeps a cache.
     pub fn has_caches(&self) -> bool {
         self.attention.iter().any(|a| a.cached)
     }
@@ -312,7 +312,7 @@ impl<'h> Facts<'h> {
         self.of_blocks("attn_output.weight").map(of).collect()
     }
 
-    /// The layers of attention of a graph.
+    /// Returns the layers of attention of a graph.
     fn attention_of(&self, graph: &Graph) -> Vec<Attention> {
         let all = graph.insts().filter_map(|(_, inst)| {
             let Op::FlashAttn(op) = &inst.op else {
@@ -349,7 +349,7 @@ impl<'h> Facts<'h> {
         all.collect()
     }
 
-    /// Whether the projection of queries has twice their width.
+    /// Returns true if the projection of queries has twice their width.
     fn is_gated(&self, layer: u32, width: u64) -> bool {
         let mut q = self.of_blocks("attn_q.weight");
         q.any(|(l, t)| l == layer && t.ne[1] == 2 * width)
@@ -368,7 +368,7 @@ struct ProjectionPath {
 }
 
 impl ProjectionPath {
-    /// Whether the projection is one that is split by its name; others are whole on every device.
+    /// Returns true if the projection is split by its name. Other projections are whole on every device.
     fn is_split(&self, graph: &Graph) -> bool {
         let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
             return false;

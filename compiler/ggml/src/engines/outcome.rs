@@ -23,7 +23,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The words for it, after the engine's name.
+    /// Returns a phrase for the outcome, to follow the engine's name.
     pub const fn words(self) -> &'static str {
         match self {
             Outcome::Refuses => "refuses to load the model",
@@ -36,7 +36,7 @@ impl Outcome {
         }
     }
 
-    /// The word that a table of runs has for it.
+    /// Returns the outcome's word in a table of runs.
     pub const fn class(self) -> &'static str {
         match self {
             Outcome::Refuses => "refused",

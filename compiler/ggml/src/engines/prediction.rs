@@ -20,7 +20,7 @@ pub struct Prediction {
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// Whether it holds for the back end of the evidence alone.
+    /// True if it holds for the back end of the evidence alone.
     pub only_there: bool,
 }
 
@@ -33,7 +33,7 @@ impl Prediction {
         }
     }
 
-    /// The finding's message: the engine, its end, the cause and the evidence.
+    /// Returns the finding's message: the engine, its end, the cause and the evidence.
     pub fn message(&self, build: &Build) -> String {
         format!(
             "{} {} ({}{})",
@@ -48,7 +48,7 @@ impl Prediction {
     }
 }
 
-/// Two different back ends of the devices; servers of RPC count as any.
+/// Returns two different back ends of the devices, if there are two. RPC servers and unknown back ends are ignored.
 fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
     let mut known = backends.iter().flatten().filter(|b| **b != Backend::Rpc);
     let first = known.next()?;
@@ -57,8 +57,8 @@ fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
 }
 
 impl Build {
-    /// The reasons why a run that splits a model's tensors fails, the one that ends it first. The list is empty if
-    /// the run is right.
+    /// Returns the reasons why a run that splits a model's tensors fails. The first one ends the run. The list is empty
+    /// if the run is right.
     pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Prediction> {
         let split = &self.tensor_split;
         let read = || Basis::Read {

@@ -70,7 +70,7 @@ impl Devices<'_> {
         lcm(rows.saturating_mul(group), unit)
     }
 
-    /// The query heads of a layer of attention on each device.
+    /// Returns the query heads of a layer of attention on each device.
     pub fn heads(&self, layer: &Attention, rotation: usize) -> Vec<u64> {
         let group = layer.heads / layer.kv_heads.max(1) * layer.key;
         let twice = if layer.gated { 2 } else { 1 };
@@ -80,7 +80,7 @@ impl Devices<'_> {
         columns.into_iter().map(|c| c / head).collect()
     }
 
-    /// The groups of keys, and the heads of values, of a layer of linear attention on each device, where each is rounded by
+    /// Returns the key groups and the value heads of a layer of linear attention on each device. Each is rounded by
     /// itself.
     pub fn linear(&self, layer: &LinearAttention, rotation: usize) -> [Vec<u64>; 2] {
         let granule = state_granule(layer.block, layer.size, SPLIT_STEP);
@@ -93,12 +93,12 @@ impl Devices<'_> {
     }
 }
 
-/// The elements of a recurrence that stay together: whole heads, in whole blocks, in multiples of `step`.
+/// Returns the elements of a recurrence that stay together: whole heads, in whole blocks, in multiples of `step`.
 pub(super) fn state_granule(block: u64, head: u64, step: u64) -> u64 {
     lcm(lcm(block.max(1), step), head.max(1))
 }
 
-/// The least common multiple; 0 where either is 0.
+/// Returns the least common multiple, or 0 if either number is 0.
 pub fn lcm(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {

@@ -32,7 +32,7 @@ const RECURRENT: [&str; 1] = ["ssm_out.weight"];
 const FEED_FORWARD: [&str; 2] = ["ffn_down.weight", "ffn_down_exps.weight"];
 
 impl TensorCut<'_> {
-    /// The parts of a weight with these sizes, which sum up to 1; `None` for one that every device has whole.
+    /// Returns the parts of a weight with these sizes, which sum to 1, or `None` if every device has the whole weight.
     pub fn weight(&self, name: &str, dims: [u64; 4]) -> Option<Vec<f64>> {
         if name == "output.weight" {
             return Some(self.parts(&[whole(dims[1], 1)], self.layers as usize));
@@ -60,7 +60,7 @@ impl TensorCut<'_> {
         self.parts(&[whole(row, step)], self.heads.turn(layer))
     }
 
-    /// The parts of a recurrent state.
+    /// Returns the parts of a recurrent state.
     pub fn state(&self, layer: u32) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let Some(head) = sizes.recurrent.filter(|&head| head > 1) else {
@@ -224,7 +224,7 @@ impl TensorCut<'_> {
         Some((axis, vec![segment]))
     }
 
-    /// The part of each device in all of these segments.
+    /// Returns the part of each device in all of these segments.
     fn parts(&self, segments: &[Segment], turn: usize) -> Vec<f64> {
         let mut held = vec![0_u64; self.devices.count];
         let mut all = 0_u64;

@@ -47,7 +47,7 @@ pub struct ProjectorFile {
     pub device: Option<usize>,
 }
 
-/// A file that an option names: `-md` names one, and `-hfd` a repository.
+/// Returns true if an option such as `-md` names a file. `-hfd` and `-mmu` name remote files.
 fn is_file(given: &ParsedOption) -> bool {
     let remote = ["-hfd", "-mmu"];
     !given.spec.names.iter().any(|n| remote.contains(n))
@@ -72,14 +72,14 @@ impl CommandLine {
         self.last(Setting::Draft).is_none() && self.draft_kinds().any(|k| k == "draft-mtp")
     }
 
-    /// The options whose files are somewhere else: `-hfd`, `-mmu`.
+    /// Returns the options that name remote files: `-hfd`, `-mmu`.
     pub fn remote_files(&self) -> impl Iterator<Item = &ParsedOption> {
         let both = [Setting::Draft, Setting::Projector];
         let all = both.into_iter().filter_map(|s| self.last(s));
         all.filter(|o| !is_file(o))
     }
 
-    /// The draft with a file of its own.
+    /// Returns the draft with a file of its own.
     pub fn draft_file(&self) -> Option<DraftFile> {
         let file = self.last(Setting::Draft).filter(|o| is_file(o))?;
         let value = |names| self.last_of(names).map(|o| o.value.clone());
@@ -99,7 +99,7 @@ impl CommandLine {
         })
     }
 
-    /// The encoder of images or sound.
+    /// Returns the encoder of images or sound.
     pub fn projector_file(&self) -> Option<ProjectorFile> {
         let file = self.last(Setting::Projector).filter(|o| is_file(o))?;
         let device = self.last_of(PROJECTOR_DEVICE).map(|o| o.value.as_str());
@@ -112,7 +112,7 @@ impl CommandLine {
         })
     }
 
-    /// The files of adapters, with whether each is a control vector. `FILE:SCALE` names a file.
+    /// Returns the adapter files of the line. The flag is true for a control vector. `FILE:SCALE` names a file.
     pub fn adapter_files(&self) -> Vec<(String, bool)> {
         let all = self.all(Setting::Adapter);
         let files = all.flat_map(|o| {

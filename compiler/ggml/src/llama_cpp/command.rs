@@ -40,7 +40,7 @@ const VISIBLE: [&str; 4] = [
     "GGML_VK_VISIBLE_DEVICES",
 ];
 
-/// Whether a value switches its setting off.
+/// Returns true if a value switches its setting off.
 pub(super) fn is_off(value: &str) -> bool {
     matches!(value, "0" | "off" | "false" | "disabled")
 }
@@ -153,34 +153,34 @@ impl CommandLine {
             .extend(value.map(|value| ParsedOption { value, ..given }));
     }
 
-    /// Every option that changes the setting; the last one takes effect.
+    /// Returns every option that changes the setting; the last one takes effect.
     pub fn all(&self, setting: Setting) -> impl DoubleEndedIterator<Item = &ParsedOption> {
         self.options
             .iter()
             .filter(move |o| o.spec.setting == setting)
     }
 
-    /// The option that takes effect: the last of the line, or else of the environment.
+    /// Returns the option that takes effect: the last of the line, or else of the environment.
     pub fn last(&self, setting: Setting) -> Option<&ParsedOption> {
         self.all(setting).next_back()
     }
 
-    /// The value of a setting.
+    /// Returns the value of a setting.
     pub fn value(&self, setting: Setting) -> Option<&str> {
         self.last(setting).map(|o| o.value.as_str())
     }
 
-    /// The value of a setting as a count.
+    /// Returns the value of a setting as a count.
     pub fn count(&self, setting: Setting) -> Option<u64> {
         u64::try_from(read_number(self.value(setting)?)?).ok()
     }
 
-    /// Whether a setting is switched off.
+    /// Returns true if a setting is switched off.
     pub fn is_off(&self, setting: Setting) -> bool {
         self.value(setting).is_some_and(is_off)
     }
 
-    /// Whether tensors are split among the devices (`-sm tensor`).
+    /// Returns true if tensors are split among the devices (`-sm tensor`).
     pub fn splits_tensors(&self) -> bool {
         self.value(Setting::SplitMode) == Some("tensor")
     }
@@ -196,14 +196,14 @@ fn devices_in(list: &str) -> Option<usize> {
     (n > 0).then_some(n)
 }
 
-/// The name and the value of `NAME=VALUE`.
+/// Returns the name and the value of `NAME=VALUE`.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     (!name.is_empty() && name.chars().all(upper)).then_some((name, value))
 }
 
-/// The option that an environment variable stands for.
+/// Returns the option that an environment variable sets.
 fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let spec = OPTIONS
         .iter()
@@ -223,8 +223,8 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     })
 }
 
-/// The kinds of drafting that an option of `ik_llama.cpp` names, without their parameters (`mtp:n_max=3,p_min=0.5`). Blocks of
-/// the model's own file have llama.cpp's name.
+/// Returns the kinds of drafting that an option of `ik_llama.cpp` names, without their parameters
+/// (`mtp:n_max=3,p_min=0.5`). Blocks of the model's own file have llama.cpp's name.
 fn speculation(spec: &OptionSpec, value: &str) -> String {
     let mtp = "draft-mtp";
     if spec.arity == Arity::Switch {

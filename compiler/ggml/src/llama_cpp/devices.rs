@@ -14,21 +14,21 @@ const LOCAL: usize = 1;
 pub struct DeviceCount {
     /// Devices.
     pub count: usize,
-    /// Whether the number is an assumption.
+    /// True if the number is an assumption.
     pub assumed: bool,
     /// The option, such as `-mg 3`, that names the highest device number. `None` if the count does not come from such
     /// an option.
     pub named_by: Option<String>,
 }
 
-/// The number of devices that a line states: by a list of devices, by those that are visible together with its servers, or by
-/// proportions.
+/// Returns the number of devices that a line states. It comes from a list of devices, from visible devices plus
+/// servers, or from proportions.
 pub fn stated_devices(line: &CommandLine) -> Option<usize> {
     listed_devices(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
 }
 
 impl CommandLine {
-    /// The positions of servers' devices in the list of devices; `None` without a list.
+    /// Returns the positions of servers' devices in the list of devices, or `None` without a list.
     pub fn servers_at(&self) -> Option<Vec<usize>> {
         let list = self.value(Setting::Devices)?.split(',').enumerate();
         let is_remote = |d: &str| d.trim().to_ascii_uppercase().starts_with("RPC");
@@ -48,7 +48,7 @@ impl CommandLine {
     }
 }
 
-/// The number of entries of a list.
+/// Returns the number of entries of a list.
 fn entries(line: &CommandLine, setting: Setting, separators: &[char]) -> Option<usize> {
     let text = line.value(setting)?;
     let n = text
@@ -140,7 +140,7 @@ pub fn buffer(name: &str) -> Option<Buffer> {
     }
 }
 
-/// The position of a buffer's device among those that a line uses: `-dev` lists them in its order.
+/// Returns the position of a buffer's device among the line's devices. `-dev` lists them in order.
 pub fn position(line: &CommandLine, name: &str, number: usize) -> Option<usize> {
     match line.value(Setting::Devices) {
         None => Some(number),

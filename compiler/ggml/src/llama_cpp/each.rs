@@ -64,7 +64,7 @@ fn range(part: &str) -> Vec<String> {
     out
 }
 
-/// The values of an option of a benchmark.
+/// Returns the values of an option of a benchmark.
 fn values(given: &ParsedOption) -> Vec<String> {
     let parts = given.value.split(',');
     match given.spec.setting {
@@ -80,7 +80,7 @@ fn values(given: &ParsedOption) -> Vec<String> {
     }
 }
 
-/// An option with one value of its list, as other programs have it.
+/// Returns an option with one value of its list, as other programs have it.
 fn with(given: &ParsedOption, value: &str) -> ParsedOption {
     let switch = OPTIONS
         .iter()

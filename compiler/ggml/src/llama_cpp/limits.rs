@@ -10,13 +10,13 @@ use tpc_ir::Code;
 pub struct TensorSplitUse {
     /// Devices.
     pub devices: usize,
-    /// Whether KV caches are on the host.
+    /// True if KV caches are on the host.
     pub caches_on_host: bool,
-    /// Whether experts are on the host.
+    /// True if experts are on the host.
     pub experts_on_host: bool,
-    /// Whether weights of attention are on the host.
+    /// True if weights of attention are on the host.
     pub attention_on_host: bool,
-    /// Whether the model's attention has ALiBi slopes.
+    /// True if the model's attention has ALiBi slopes.
     pub slopes: bool,
 }
 

@@ -35,7 +35,7 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// The project's name.
+    /// Returns the project's name.
     pub const fn name(self) -> &'static str {
         match self {
             Maker::LlamaCpp => "llama.cpp",
@@ -87,12 +87,13 @@ impl Program {
         })
     }
 
-    /// The program whose name is like this one.
+    /// Returns the program with the most similar name.
     pub(super) fn nearest(name: &str) -> Option<&'static str> {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
-    /// The options that the program may have. A maker's own come first: some take other arguments than llama.cpp's.
+    /// Returns the options that the program may have. A maker's own come first: some take other arguments than
+    /// llama.cpp's.
     pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[], IK_BENCH),

@@ -15,7 +15,7 @@ pub struct TpcCommand {
     pub options: Vec<String>,
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -36,7 +36,7 @@ fn place(line: &CommandLine, name: &str) -> String {
     }
 }
 
-/// A list of overrides `PATTERN=BUFFER` with tpc's places.
+/// Returns a list of overrides `PATTERN=BUFFER` with tpc's places.
 fn overrides(line: &CommandLine, text: &str) -> String {
     let parts = text.split(',').map(|part| match part.rsplit_once('=') {
         Some((pattern, buffer)) => format!("{pattern}={}", place(line, buffer)),
@@ -70,7 +70,7 @@ const SAME: [(Setting, &str); 5] = [
     (Setting::CacheV, "-ctv"),
 ];
 
-/// The overrides that put the feed-forward weights of the first `n` layers on the host.
+/// Returns the overrides that put the feed-forward weights of the first `n` layers on the host.
 pub fn ffn_on_host(n: u64) -> String {
     let layers: Vec<String> = (0..n.min(1024)).map(|l| l.to_string()).collect();
     let layers = layers.join("|");
@@ -149,7 +149,7 @@ impl TpcCommand {
         }
     }
 
-    /// The command that plans it on the machine that these options say, quoted for a shell.
+    /// Returns the command that plans the model on the machine given by the options `machine`, quoted for a shell.
     pub fn shell(&self, machine: &[String]) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quote(&self.model)];
         words.extend(machine.iter().map(|o| quote(o)));

@@ -86,7 +86,7 @@ impl FaultKind {
         FaultKind::Order,
     ];
 
-    /// The consequence.
+    /// Returns the consequence.
     pub const fn verdict(self) -> Verdict {
         match self {
             FaultKind::Architecture | FaultKind::Devices | FaultKind::NoFlash => Verdict::Refused,
@@ -108,7 +108,7 @@ impl FaultKind {
         }
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn code(self) -> &'static Code {
         match self {
             FaultKind::Architecture => &codes::ARCHITECTURE,

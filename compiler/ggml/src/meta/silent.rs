@@ -5,7 +5,7 @@ use super::rules::Call;
 use super::states::Split;
 use crate::op::{Family, GgmlOp, OpKind};
 
-/// The silent faults of a call that the rules accept.
+/// Returns the silent faults of a call that the rules accept.
 pub(super) fn faults(t: &Call<'_>) -> Vec<(FaultKind, String)> {
     let state = |k: usize| t.seen(k).split();
     let mut out = Vec::new();
@@ -44,7 +44,7 @@ fn is_rotation(op: &GgmlOp) -> bool {
     op.is(OpKind::Rope) || op.is(OpKind::RopeBack)
 }
 
-/// A view of a part of the split axis that does not begin and end at segments.
+/// Returns the fault of a view that takes a part of the split axis but does not begin and end at segments.
 fn cut(t: &Call<'_>, s: &Split) -> Option<(FaultKind, String)> {
     let from = t.src.first().copied().flatten()?;
     let elements = |ne: [u64; 4]| ne.iter().product::<u64>();

@@ -29,7 +29,7 @@ impl Words<'_> {
         f32::from_bits(self.int(index).cast_unsigned())
     }
 
-    /// A word that is not negative.
+    /// Returns a word that is not negative.
     fn size(self, index: usize) -> Result<u64, ParamError> {
         u64::try_from(self.int(index)).map_err(|_| self.wrong(index, "0 or more"))
     }
@@ -174,7 +174,7 @@ impl Decode for GroupNorm {
 /// The parameters of gated activations. The first word is the kind of `GLU`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Glu {
-    /// Whether the second half of a single operand is the gate, not the first.
+    /// True if the second half of a single operand is the gate, not the first.
     pub swapped: bool,
     /// The factor in the sigmoid of `SWIGLU_OAI`.
     pub alpha: f32,
@@ -233,7 +233,7 @@ pub struct Permute {
 }
 
 impl Permute {
-    /// The words that say this.
+    /// Returns the words that encode these parameters.
     pub fn words(self) -> Vec<i32> {
         self.axes.map(|a| a as i32).to_vec()
     }

@@ -36,7 +36,7 @@ impl ParamWords {
         ParamWords { first: &[], rest }
     }
 
-    /// The use of the word at this position.
+    /// Returns the use of the word at this position.
     pub fn at(self, index: usize) -> WordUse {
         self.first.get(index).copied().unwrap_or(self.rest)
     }
@@ -75,7 +75,7 @@ pub(super) const ROPE: ParamWords = ParamWords::list(&[
 /// The words of a rotation by sections, which other kinds of rotation do not read.
 pub(super) const ROPE_SECTIONS: std::ops::RangeInclusive<usize> = 11..=14;
 
-/// The first `n` words and no others.
+/// Returns the use of words for an op that reads only the first `n`.
 pub(super) const fn read(n: usize) -> ParamWords {
     const MOST: &[WordUse] = &[Read; 16];
     ParamWords::list(MOST.split_at(n).0)

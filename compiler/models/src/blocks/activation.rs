@@ -15,7 +15,7 @@ pub(super) enum GateUp {
     Fused(Value),
 }
 
-/// The activation of gate and up, bounded if the layer has a bound.
+/// Applies the activation to gate and up, with the layer's bound if it has one.
 pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

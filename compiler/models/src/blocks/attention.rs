@@ -27,7 +27,7 @@ struct Qkv {
     kv: Option<[Value; 2]>,
 }
 
-/// The output of attention: `[n_embd, n_tokens]`.
+/// Returns the output of attention: `[n_embd, n_tokens]`.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -205,7 +205,7 @@ pub(super) fn attend(
     b.push(flash, operands, "kqv")
 }
 
-/// The queries, and the factor on the output if `attn_q` projects to one too.
+/// Returns the queries, and the factor on the output if `attn_q` also projects to one.
 fn out_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -227,7 +227,7 @@ fn out_gate(
     Ok((q, Some(gate)))
 }
 
-/// The heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
+/// Returns the heads `y: [dv, heads, n_tokens]`, times the gate that `attn_gate` projects `x` to, if the layer has one.
 pub(super) fn apply_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -260,7 +260,7 @@ pub(super) fn apply_gate(
     b.mul(y, gate, "attn_gated")
 }
 
-/// A projection, bounded if the model has a bound.
+/// Bounds a projection if the model has a bound.
 fn clamp(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     match cx.model.hparams.attention.qkv_clamp {
         Some(max) => b.push(Clamp { min: -max, max }, vec![x], "qkv_clamped"),

@@ -32,7 +32,7 @@ enum Owner {
 }
 
 impl Owner {
-    /// The owner of a tensor.
+    /// Returns the owner of a tensor.
     fn new(tensor: &str) -> Owner {
         match TensorName::parse(tensor).block() {
             Some(_) => Owner::Layer,
@@ -61,7 +61,7 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// An empty graph for batches of this many tokens.
+    /// Returns an empty graph for batches of this many tokens.
     pub(crate) fn new(name: &str, tokens: Dim, source: &'a mut dyn TensorSource) -> Builder<'a> {
         Builder {
             graph: Graph::new(name),
@@ -101,18 +101,18 @@ impl<'a> Builder<'a> {
         self.graph.outputs.push(output);
     }
 
-    /// The graph, with its named outputs and the updated states.
+    /// Returns the graph, with its named outputs and the updated states.
     pub(crate) fn finish(mut self) -> Graph {
         self.graph.outputs.append(&mut self.states);
         self.graph
     }
 
-    /// The number of tokens in the batch.
+    /// Returns the number of tokens in the batch.
     pub(crate) fn n_tokens(&self) -> Dim {
         self.tokens.clone()
     }
 
-    /// The name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
+    /// Returns the name of a tensor: `blk.3.attn_q.weight` within layer 3, `output.weight` outside layers.
     pub(crate) fn tensor_name(&self, tensor: &str, part: &str) -> String {
         match self.names {
             Some(il) => format!("blk.{il}.{tensor}.{part}"),
@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The name of a tensor without `weight` or `bias`: `blk.3.ssm_a`.
+    /// Returns the name of a tensor without `weight` or `bias`: `blk.3.ssm_a`.
     pub(crate) fn bare_name(&self, tensor: &str) -> String {
         match self.names {
             Some(il) => format!("blk.{il}.{tensor}"),
@@ -133,12 +133,12 @@ impl<'a> Builder<'a> {
         self.source.ignore(name);
     }
 
-    /// The columns of the matrix of that name, if the source knows.
+    /// Returns the columns of the matrix of that name, if the source knows them.
     pub(crate) fn columns(&self, name: &str) -> Option<u64> {
         self.source.columns(name)
     }
 
-    /// Whether to ask for the tensor of that name, which belongs to the given form.
+    /// Returns true if blocks should request the tensor of that name, which belongs to the given form.
     pub(crate) fn offers(&self, name: &str, form: Form) -> bool {
         self.source.offers(name, form)
     }
@@ -177,7 +177,7 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// The value of a tensor, loaded at its first use.
+    /// Returns the value of a tensor, loaded at its first use.
     pub(crate) fn load(&mut self, tensor: &SourceTensor) -> Value {
         if let Some(&value) = self.weights.get(&tensor.name) {
             return value;
@@ -192,7 +192,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The value of an optional tensor.
+    /// Returns the value of an optional tensor.
     pub(crate) fn optional(
         &mut self,
         name: &str,
@@ -204,7 +204,7 @@ impl<'a> Builder<'a> {
         Ok(found.map(|found| self.load(&found)))
     }
 
-    /// The value of a required tensor.
+    /// Returns the value of a required tensor.
     pub(crate) fn require(
         &mut self,
         name: &str,
@@ -217,7 +217,7 @@ impl<'a> Builder<'a> {
         Ok(self.load(&found))
     }
 
-    /// An input of the graph, the same value at every use.
+    /// Returns an input of the graph, the same value at every use.
     pub(crate) fn input(&mut self, kind: InputKind) -> Value {
         if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
             return value;
@@ -267,7 +267,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The Walsh–Hadamard matrix of order `n`, the same value at every use.
+    /// Returns the Walsh–Hadamard matrix of order `n`, the same value at every use.
     pub(crate) fn hadamard(&mut self, n: u64) -> Value {
         if let Some(&value) = self.hadamards.get(&n) {
             return value;
@@ -279,7 +279,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// The sizes of a value.
+    /// Returns the sizes of a value.
     pub(crate) fn dims(&self, value: Value) -> &[Dim; RANK] {
         &self.graph.value(value).ty.dims
     }
@@ -289,7 +289,7 @@ impl<'a> Builder<'a> {
         self.caches.insert(layer, caches);
     }
 
-    /// The cached keys and values of the earlier layer that `layer` shares them with.
+    /// Returns the cached keys and values of the earlier layer that `layer` shares them with.
     pub(crate) fn caches_of(&self, layer: &LayerHParams) -> [Value; 2] {
         let caches = layer.kv_from.and_then(|from| self.caches.get(&from));
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
@@ -300,7 +300,7 @@ impl<'a> Builder<'a> {
         self.selection = Some(mask);
     }
 
-    /// The mask of the cells that the last indexer selected.
+    /// Returns the mask of the cells that the last indexer selected.
     pub(crate) fn selection(&self) -> Option<Value> {
         self.selection
     }
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
         self.kept.push(kept);
     }
 
-    /// The residual streams that were kept.
+    /// Returns the kept residual streams.
     pub(crate) fn kept_streams(&self) -> &[KeptStream] {
         &self.kept
     }

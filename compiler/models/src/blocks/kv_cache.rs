@@ -94,7 +94,7 @@ pub(super) fn store(
     b.swap_heads(used, tensor)
 }
 
-/// The elements of a head.
+/// Returns the elements of a head.
 pub(super) fn head_size(d: &Dim) -> u64 {
     d.as_const()
         .expect("invariant: the size of heads is constant")

@@ -20,7 +20,7 @@ use crate::hparams::{HeadElements, LatentHParams};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// The output of attention: `[n_embd, n_tokens]`.
+/// Returns the output of attention: `[n_embd, n_tokens]`.
 pub(crate) fn latent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -220,7 +220,7 @@ fn join_parts(
     }
 }
 
-/// The error for keys that are rotated throughout.
+/// Returns the error for keys that are rotated throughout.
 fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
     ArchError::Contradiction {
         key: format!("{}.rope.dimension_count", cx.model.arch.name),

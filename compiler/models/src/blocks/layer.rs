@@ -22,7 +22,7 @@ pub(crate) struct LayerInputs {
     pub(crate) first: Option<Value>,
 }
 
-/// The output `[n_embd, n_tokens]` of a layer for the input `x` alike.
+/// Returns the output `[n_embd, n_tokens]` of a layer for the input `x` of the same shape.
 pub(crate) fn layer(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn layer(
     }
 }
 
-/// The output of a layer plus the scaled input of the first, if the layer has the factor.
+/// Returns the output of a layer plus the scaled input of the first, if the layer has the factor.
 fn skip(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -74,7 +74,7 @@ fn skip(
     b.add(x, skip, "l_out_skip")
 }
 
-/// The number that a layer has for its output.
+/// Returns the factor `layer_output_scale`, if the layer has one.
 fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>, ArchError> {
     let scale = b.tensor_name("layer_output_scale", "weight");
     let one = Size::new(1, "one number");
@@ -88,7 +88,7 @@ struct SublayerPair<'a> {
     ffn: &'a LayerFfn,
 }
 
-/// A layer with one sublayer.
+/// Appends a layer with one sublayer.
 fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
     let norm = match (cx.model.arch.sublayers, &cx.layer.ffn) {
@@ -106,7 +106,7 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     b.add(y, x, "l_out")
 }
 
-/// The feed-forward sublayer reads the sum of the layer's input and the mixer's output.
+/// Appends a layer whose feed-forward sublayer reads the sum of the layer's input and the mixer's output.
 fn sequential(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -171,7 +171,7 @@ fn side_by_side(
     hyper::write(b, &cx.model, hp, &joint, [x, y])
 }
 
-/// The output of each sublayer is added to its normalised input.
+/// Appends a layer that adds the output of each sublayer to its normalised input.
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -220,7 +220,7 @@ fn parallel(
     b.add(x, attn, "l_out")
 }
 
-/// The output of the token mixer.
+/// Returns the output of the token mixer.
 fn mix(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -243,7 +243,7 @@ fn mix(
     }
 }
 
-/// The output of attention, by heads, with a latent vector, or to rows of tokens and blocks.
+/// Returns the output of attention: by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     if let Some(hp) = &cx.model.hparams.attention.compressed {
         return compressed::compressed_attention(b, cx, hp, x);
@@ -282,7 +282,7 @@ fn normalise_output(
     }
 }
 
-/// The tensor of the norm on the output of the feed-forward sublayer.
+/// Returns the tensor of the norm on the output of the feed-forward sublayer.
 fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     let norms = &cx.model.arch.norms;
     let other = norms.post_ffn_or.filter(|other| {
@@ -307,7 +307,7 @@ fn has_norm(
     })
 }
 
-/// The output of a sublayer as it is added to the residual stream.
+/// Scales the output of a sublayer before it is added to the residual stream.
 fn scale_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

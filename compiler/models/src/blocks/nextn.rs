@@ -33,7 +33,8 @@ pub(crate) struct Draft {
     pub(crate) logits: Value,
 }
 
-/// The hidden state that the first draft block reads, given the output `x: [n_embd, n_tokens]` of the last layer.
+/// Returns the hidden state that the first draft block reads, given the output `x: [n_embd, n_tokens]` of the last
+/// layer.
 pub(crate) fn first_hidden(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -46,7 +47,7 @@ pub(crate) fn first_hidden(
     }
 }
 
-/// The input of draft block number `draft`, counted from 1, given a hidden state: `[n_embd, n_tokens]`.
+/// Returns the input of draft block number `draft`, counted from 1, given a hidden state: `[n_embd, n_tokens]`.
 pub(crate) fn input(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -77,7 +78,7 @@ pub(crate) fn input(
     )
 }
 
-/// The output of a draft block, given the output `x: [n_embd, n_tokens]` of its layer.
+/// Returns the output of a draft block, given the output `x: [n_embd, n_tokens]` of its layer.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -13,7 +13,7 @@ use crate::hparams::{HyperHParams, NgramHParams};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The streams `x: [n_embd, streams, n_tokens]`, with the embeddings of n-grams in the layer that reads them.
+/// Adds the embeddings of n-grams to the streams `x: [n_embd, streams, n_tokens]`, in the layer that reads them.
 pub(super) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -31,7 +31,7 @@ pub(super) fn add(
     b.add(x, y, "l_inp_ple")
 }
 
-/// The rows of the n-grams that each token ends, `[width, n_tokens]`.
+/// Returns the rows of the n-grams that each token ends, `[width, n_tokens]`.
 fn embeddings(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -25,7 +25,7 @@ pub(super) struct Heads<'a> {
     pub(super) name: &'a str,
 }
 
-/// The heads `[head size, heads, n_tokens]`, normalised and rotated.
+/// Returns the heads `[head size, heads, n_tokens]`, normalised and rotated.
 pub(super) fn heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -124,7 +124,7 @@ fn per_head(
     }
 }
 
-/// The error for a file with one of two norms.
+/// Returns the error for a file with one of two norms.
 fn missing_partner(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
     ArchError::MissingPartner {
         present: b.tensor_name(present, "weight"),

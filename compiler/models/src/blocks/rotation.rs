@@ -20,14 +20,14 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// The rotation of keys of `head` elements in a cache of this type, and of queries: by blocks of the largest power
-    /// of two that divides the head.
+    /// Returns the rotation of queries and of keys of `head` elements in a cache of this type. Its blocks have the
+    /// largest power of two that divides the head.
     pub(super) fn for_keys(cache: DType, head: u64) -> Option<Rotation> {
         let largest = 1_u64.checked_shl(head.trailing_zeros())?;
         Rotation::new(cache, head, largest)
     }
 
-    /// The rotation of values of `head` elements in a cache of this type, and of the output of attention.
+    /// Returns the rotation of values of `head` elements in a cache of this type, and of the output of attention.
     pub(super) fn for_values(cache: DType, head: u64) -> Option<Rotation> {
         Rotation::new(cache, head, MIN_BLOCK)
     }
@@ -37,7 +37,7 @@ impl Rotation {
         rotated.then_some(Rotation { block })
     }
 
-    /// The rotation of `x: [head, heads, n_tokens]`, which is also its inverse, as values named `name`.
+    /// Returns the rotation of `x: [head, heads, n_tokens]`, which is also its inverse, as values named `name`.
     ///
     /// The blocks of a head become an axis of their own, in front of the axis of heads, so that a split of the heads
     /// stays on one axis.

@@ -36,7 +36,7 @@ pub(super) struct Routing {
     all: Value,
 }
 
-/// The number of experts, with its key.
+/// Returns the number of experts, with its key.
 pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
     Size {
         n: hp.count,
@@ -88,7 +88,7 @@ pub(super) fn route(
     routing(b, hp, ids, scores, probs)
 }
 
-/// The experts that each token of the vocabulary has, `[n_used, n_tokens]`.
+/// Returns the fixed experts of each token of the batch, `[n_used, n_tokens]`.
 fn ids_of_tokens(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -125,7 +125,7 @@ fn routing(
     })
 }
 
-/// The experts of the groups of each token's best experts.
+/// Returns the experts of the groups of each token's best experts.
 pub(super) fn route_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,
@@ -152,7 +152,7 @@ pub(super) fn route_groups(
     })
 }
 
-/// The number of every expert's group, `[1, n_expert]`.
+/// Returns the number of every expert's group, `[1, n_expert]`.
 fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
     const NAME: &str = "ffn_moe_group_numbers";
     let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
@@ -171,7 +171,7 @@ fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, Ar
     b.reshape(repeated, [one, (groups.size * k).into()], NAME)
 }
 
-/// The final weights `[1, n_used, n_tokens]` of the selected experts.
+/// Returns the final weights `[1, n_used, n_tokens]` of the selected experts.
 fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Value, ArchError> {
     let mut weights = selected;
     if hp.gating == Gating::SoftmaxOfSelected {
@@ -197,8 +197,8 @@ fn weigh(b: &mut Builder<'_>, hp: &ExpertHParams, selected: Value) -> Result<Val
     Ok(weights)
 }
 
-/// The scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected. Groups that
-/// tie with the last selected one stay in.
+/// Returns the scores `[n_expert, n_tokens]`, lowered outside the best groups so that no expert there is selected.
+/// Groups that tie with the last selected one stay in.
 fn mask_groups(
     b: &mut Builder<'_>,
     hp: &ExpertHParams,

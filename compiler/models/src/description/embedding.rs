@@ -11,7 +11,7 @@ pub struct EmbeddingForm {
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the token embedding.
     pub norm: Presence,
-    /// Whether the token embedding is normalised without a weight.
+    /// True if the token embedding is normalised without a weight.
     pub plain_norm: bool,
     /// Whether every layer has embeddings of its own, of `embedding_length_per_layer_input` elements: `per_layer_*`,
     /// and in layers `inp_gate`, `proj` and `post_norm`.

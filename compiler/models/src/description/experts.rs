@@ -16,7 +16,7 @@ pub enum Experts {
 }
 
 impl Experts {
-    /// The form of the experts, if some model has them.
+    /// Returns the form of the experts, if some model has them.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
             Experts::None | Experts::Unsupported => None,
@@ -220,7 +220,7 @@ pub struct SharedForm {
 }
 
 impl SharedForm {
-    /// A shared expert without a gate.
+    /// Returns a shared expert without a gate.
     pub const fn plain(width: SharedWidth) -> SharedForm {
         SharedForm {
             width,

@@ -198,7 +198,7 @@ pub const ARCHS: &[&Arch] = &[
     &xverse::XVERSE,
 ];
 
-/// The architecture of that name.
+/// Returns the architecture of that name.
 ///
 /// # Errors
 ///

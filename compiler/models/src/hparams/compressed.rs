@@ -82,7 +82,7 @@ impl CompressedHParams {
         )
     }
 
-    /// The tokens of a block in that layer, if it has blocks.
+    /// Returns the tokens of a block in that layer, if it has blocks.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         let tokens = self.blocks.get(layer as usize).copied();
         tokens.filter(|&n| n > 0)

@@ -21,7 +21,7 @@ pub(crate) struct ExpertHParams {
     pub(crate) gating: Gating,
     /// The number of leading layers that route by token: each token of the vocabulary has fixed experts.
     pub(crate) by_token: u64,
-    /// Whether the weights of a token are divided by their sum.
+    /// True if the weights of a token are divided by their sum.
     pub(crate) normalised: bool,
     /// Factor on the weights.
     pub(crate) scale: Option<f32>,

@@ -9,7 +9,7 @@ use crate::description::{
 };
 use crate::error::ArchError;
 
-/// The number that a key holds; `None` for 0.
+/// Returns the number that a key holds, or `None` for 0.
 pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     let given = match used {
         KeyUse::Ignored => return Ok(None),
@@ -19,7 +19,7 @@ pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<
     Ok(given.filter(|&x| x != 0.0))
 }
 
-/// The bound above 0 that a key holds.
+/// Returns the bound above 0 that a key holds.
 pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     match used {
         KeyUse::Ignored => Ok(None),

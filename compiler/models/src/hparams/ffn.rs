@@ -80,7 +80,7 @@ pub(crate) struct ExpertWidths {
     pub(crate) shared: Option<Size>,
 }
 
-/// The mixture of experts, if the model has one, and the feed-forward sublayer of every layer that has one.
+/// Reads the mixture of experts, if the model has one, and the feed-forward sublayer of every layer that has one.
 pub(super) fn read(
     keys: &Keys<'_>,
     arch: &Arch,
@@ -160,7 +160,7 @@ fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> 
     keys.require_count_per_layer(DENSE, n_layer)
 }
 
-/// The widths of dense layers.
+/// Returns the widths of dense layers.
 fn dense_widths(keys: &Keys<'_>, arch: &Arch, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     Ok(match arch.ffn.width {
         DenseWidth::Given => given_widths(keys, n_layer)?,
@@ -180,7 +180,7 @@ const fn key_of(form: DenseWidth) -> WidthKey {
     }
 }
 
-/// The form of the experts, if the file has some.
+/// Returns the form of the experts, if the file has experts.
 fn expert_form<'a>(
     keys: &Keys<'_>,
     experts: &'a Experts,
@@ -296,7 +296,7 @@ pub(crate) struct Limits {
 /// Smaller bounds count as no bound.
 const LEAST_LIMIT: f32 = 1e-6;
 
-/// The bounds of every layer's activations.
+/// Returns the bounds of every layer's activations.
 pub(super) fn limits(
     keys: &Keys<'_>,
     form: SwigluLimits,

@@ -82,7 +82,7 @@ pub(super) fn elements(
     })
 }
 
-/// The elements of a head when the heads share the width equally.
+/// Returns the elements of a head when the heads share the width equally.
 fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
     match n_embd.checked_div(n_head) {
         // A layer without heads has its own error.
@@ -97,7 +97,7 @@ fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchErr
     }
 }
 
-/// The layers that rotate.
+/// Returns the layers that rotate.
 pub(super) fn rope_uses(
     keys: &Keys<'_>,
     arch: &Arch,

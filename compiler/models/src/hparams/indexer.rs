@@ -91,7 +91,7 @@ impl IndexerHParams {
         self.blocks.get(layer as usize).copied()
     }
 
-    /// Whether that layer has an indexer of its own.
+    /// Returns true if that layer has an indexer of its own.
     pub(crate) fn is_in(&self, layer: u32) -> bool {
         self.own.get(layer as usize).copied().unwrap_or(false)
     }
@@ -129,7 +129,7 @@ fn indexer_layers(
     Ok(own)
 }
 
-/// The tokens of a block, per layer.
+/// Returns the tokens of a block, per layer.
 fn blocks(keys: &Keys<'_>, selects: Selection, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     const RATIOS: &str = "attention.compress_ratios";
     const POOL: &str = "attention.indexer.kpool";

@@ -90,7 +90,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// All sizes.
+    /// Returns all sizes.
     fn sizes(
         self,
         keys: &Keys<'_>,

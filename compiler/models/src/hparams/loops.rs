@@ -12,7 +12,7 @@ pub(crate) enum Loops {
     Counted {
         /// At least 1.
         count: usize,
-        /// Whether the norm of the output stands between.
+        /// True if the output norm is applied between the runs.
         normed: bool,
     },
     /// As [`LoopForm::Stacks`].
@@ -45,7 +45,7 @@ impl Loops {
         }
     }
 
-    /// The runs of layers, given their number in the file's count.
+    /// Returns the number of runs of layers. `n_layer` is the number in the file.
     pub(super) const fn runs(self, n_layer: usize) -> usize {
         match self {
             Loops::Counted { count, .. } => n_layer * count,
@@ -53,7 +53,7 @@ impl Loops {
         }
     }
 
-    /// The block whose weights a run of a layer has.
+    /// Returns the block whose weights a run of a layer uses.
     pub(super) const fn block(self, run: usize, n_layer: usize) -> usize {
         match self {
             Loops::Counted { .. } => run % n_layer,

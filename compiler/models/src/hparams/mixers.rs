@@ -56,7 +56,7 @@ const fn recurrent_if(recurrent: bool) -> Mixer {
     }
 }
 
-/// All layers that `attention.recurrent_layers` lists, or else all but the last of every period.
+/// Returns all layers that `attention.recurrent_layers` lists, or else all but the last of every period.
 fn listed_mixers(keys: &Keys<'_>, period: u32, n_layer: usize) -> Result<Vec<Mixer>, ArchError> {
     Ok(match keys.pattern("attention.recurrent_layers", n_layer)? {
         Some(Pattern::Layers(layers)) => layers.into_iter().map(recurrent_if).collect(),

@@ -277,7 +277,7 @@ const fn embd(n: u64) -> Size {
     Size::new(n, "embedding_length")
 }
 
-/// The number of layers and draft blocks.
+/// Returns the number of layers and draft blocks.
 fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     const KEY: &str = "block_count";
     let n = keys.require_count(KEY)?;
@@ -287,7 +287,7 @@ fn block_count(keys: &Keys<'_>) -> Result<usize, ArchError> {
     Ok(usize::try_from(n).expect("invariant: at most MAX_LAYERS"))
 }
 
-/// The statistic of norms.
+/// Returns the statistic of norms.
 fn norm(keys: &Keys<'_>, form: &NormForm) -> Result<NormKind, ArchError> {
     let rms = match form.rms {
         KeyUse::Ignored => None,
@@ -307,7 +307,7 @@ fn epsilon(keys: &Keys<'_>, norm: NormKind) -> Result<f32, ArchError> {
     })
 }
 
-/// The widths of embeddings per layer: of one layer's and of all layers' together.
+/// Returns the widths of embeddings per layer: of one layer's and of all layers' together.
 fn per_layer(
     keys: &Keys<'_>,
     used: KeyUse,
@@ -388,7 +388,7 @@ fn indexer(
     IndexerHParams::read(keys, form, n_layer, n_ctx_train, rotated).map(Some)
 }
 
-/// The bounds of SiTU on the gate and on up.
+/// Returns the bounds of SiTU on the gate and on up.
 fn situ(keys: &Keys<'_>, activation: &Activation) -> Result<Option<(f32, Option<f32>)>, ArchError> {
     match activation {
         Activation::Situ => Ok(Some((

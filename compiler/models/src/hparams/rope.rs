@@ -109,7 +109,7 @@ pub(super) fn read(
     Ok(Some([full, windowed]))
 }
 
-/// The rotation of all `dk` elements that no key changes.
+/// Returns the rotation of all `dk` elements that no key changes.
 fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
         n_ctx_orig,
@@ -118,12 +118,12 @@ fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     }
 }
 
-/// The base that a file gives.
+/// Returns the base that a file gives.
 fn given_base(keys: &Keys<'_>) -> Result<f32, ArchError> {
     Ok(keys.positive("rope.freq_base")?.unwrap_or(10_000.0))
 }
 
-/// The base of the frequencies for heads of `dk` elements.
+/// Returns the base of the frequencies for heads of `dk` elements.
 fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     const ALPHA: &str = "rope.scaling.alpha";
     if form == RopeBase::OfBlocks {
@@ -144,7 +144,7 @@ fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     Err(keys.out_of_range(ALPHA, alpha, "a factor that leaves the base finite"))
 }
 
-/// The pairing: the description's, or by sections if it reads them and the key gives some.
+/// Returns the pairing: the description's, or by sections if it reads them and the key gives some.
 fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
     const KEY: &str = "rope.dimension_sections";
     Ok(match form.sections {
@@ -176,7 +176,7 @@ fn scaling_type(keys: &Keys<'_>) -> Result<ScalingType, ArchError> {
     }
 }
 
-/// The number of elements of a head that are rotated: an even number, at most `dk`.
+/// Returns the number of elements of a head that are rotated: an even number, at most `dk`.
 fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
     dimensions_or(keys, key, dk, dk)
 }
@@ -224,7 +224,7 @@ impl Scaling {
         })
     }
 
-    /// The factor on the rotated elements.
+    /// Returns the factor on the rotated elements.
     ///
     /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by that. It is
     /// `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else `m(1)`.
@@ -283,7 +283,7 @@ fn log_multiplier(keys: &Keys<'_>) -> Result<Option<f32>, ArchError> {
     Ok(multiplier.filter(|&x| x != 0.0))
 }
 
-/// The square root of YaRN's factor on the logits.
+/// Returns the square root of YaRN's factor on the logits.
 pub(super) fn logit_factor(
     keys: &Keys<'_>,
     form: &RopeForm,

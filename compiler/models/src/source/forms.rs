@@ -20,7 +20,7 @@ pub enum WeightForms {
 }
 
 impl WeightForms {
-    /// Whether to expect the tensor of that name, which belongs to the given form.
+    /// Returns true if the tensor of that name is expected. The tensor belongs to the given form.
     pub(super) fn has(self, name: &str, form: Form) -> bool {
         let is = |suffix: &str| name.ends_with(suffix);
         let fused = is(".attn_qkv.weight") || is(".ffn_gate_up_exps.weight");

@@ -27,7 +27,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The tensors that it gave, in the order of the requests.
+    /// Returns the tensors that it gave, in the order of the requests.
     pub(crate) fn into_tensors(self) -> Vec<ExpectedTensor> {
         self.tensors
     }

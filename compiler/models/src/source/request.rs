@@ -42,12 +42,12 @@ pub enum TensorRole {
 }
 
 impl TensorRole {
-    /// Whether a file holds such a tensor as integers.
+    /// Returns true if a file holds such a tensor as integers.
     pub(super) const fn is_integer(self) -> bool {
         matches!(self, TensorRole::Ids { .. })
     }
 
-    /// Whether a file may hold such a tensor quantised.
+    /// Returns true if a file may hold such a tensor quantised.
     pub(super) const fn may_be_quantised(self) -> bool {
         match self {
             TensorRole::Embedding
@@ -89,16 +89,16 @@ pub(crate) struct Request<'a> {
 
 /// Answers requests for tensors.
 pub(crate) trait TensorSource {
-    /// The element type of the tensor, or `None` if an optional one is missing.
+    /// Returns the element type of the tensor, or `None` if an optional one is missing.
     ///
     /// # Errors
     /// A required tensor is missing, or the tensor has another shape or cannot be used.
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
 
-    /// Whether to ask for the tensor of that name, which belongs to the given form.
+    /// Returns true if blocks should request the tensor of that name, which belongs to the given form.
     fn offers(&self, name: &str, form: Form) -> bool;
 
-    /// The columns of the matrix of that name, if the source has it and knows.
+    /// Returns the columns of the matrix of that name, if the source has it and knows them.
     fn columns(&self, name: &str) -> Option<u64>;
 
     /// Notes that the lowering knows the tensor of that name and does not use it.

@@ -5,7 +5,7 @@ use tpc_ir::op::TypeError;
 use super::*;
 use crate::{ArchError, CODES};
 
-/// One error of every kind of this module.
+/// Returns one error of every kind of this module.
 fn every_error() -> Vec<ArchError> {
     let (key, found, expected) = ("k".to_owned(), "f".to_owned(), "e".to_owned());
     let name = "t".to_owned();

@@ -288,7 +288,7 @@ fn experts_that_llama_cpp_does_not_run_are_refused() {
     assert_eq!(code(&pairs), "none");
 }
 
-/// The operand that the first op with this tensor multiplies, by name.
+/// Returns the operand that the first op with this tensor multiplies, by name.
 fn reads(graph: &Graph, tensor: &str) -> String {
     let op = graph.insts().find_map(|(_, i)| {
         let weight = i.operands.first().map(|&w| &graph.value(w).name);

@@ -4,7 +4,7 @@ use super::*;
 use tpc_ir::op::{BlockPart, InputKind, Op, TopMask};
 use tpc_ir::{Graph, Value};
 
-/// The smallest model of an architecture, with changed keys.
+/// Returns the smallest model of an architecture, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     for (key, value) in changes {
@@ -17,7 +17,7 @@ fn count(graph: &Graph, name: &str) -> usize {
     graph.insts().filter(|(_, i)| i.op.name() == name).count()
 }
 
-/// The tokens of the blocks that inputs say this of.
+/// Returns the block lengths of the inputs of kind `part`.
 fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
     let tokens = |op: &Op| match op {
         Op::Input(input) => match input.kind {
@@ -29,7 +29,7 @@ fn parts(graph: &Graph, part: BlockPart) -> Vec<u32> {
     graph.insts().filter_map(|(_, i)| tokens(&i.op)).collect()
 }
 
-/// The masks of all attentions, in order.
+/// Returns the masks of all attentions, in order.
 fn masks(graph: &Graph) -> Vec<Value> {
     let attentions = graph.insts().filter(|(_, i)| i.op.name() == "flash_attn");
     attentions.map(|(_, i)| i.operands[3]).collect()

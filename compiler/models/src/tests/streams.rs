@@ -4,7 +4,7 @@ use super::*;
 use tpc_ir::Graph;
 use tpc_ir::op::Op;
 
-/// The smallest model of an architecture, with changed keys.
+/// Returns the smallest model of an architecture, with changed keys.
 fn with(arch: &str, changes: &[(&str, MetaValue)]) -> Graph {
     let mut pairs = metadata(arch);
     for (key, value) in changes {

@@ -16,7 +16,7 @@ fn layers(graph: &Graph, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     out
 }
 
-/// The layers whose caches have a window.
+/// Returns the layers whose caches have a window.
 fn windowed(graph: &Graph) -> Vec<u32> {
     let states = graph.insts().filter_map(|(_, i)| match &i.op {
         Op::State(_) => Some((i.layer.unwrap(), i.results[0])),
@@ -163,7 +163,7 @@ fn a_list_gives_layers_of_granite_a_window() {
     assert_eq!(graph.insts().filter(|(_, i)| with_sinks(i)).count(), 2);
 }
 
-/// The layers with a window and those that rotate, of a model of eight layers.
+/// Returns the layers with a window and those that rotate, of a model of eight layers.
 fn of_eight(arch: &str, more: &[(&str, MetaValue)]) -> [Vec<u32>; 2] {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.block_count"), 8u32);

@@ -8,7 +8,7 @@ use crate::capture::record::Layout;
 /// An index per axis.
 pub(super) type Index = [u64; RANK];
 
-/// The element's number in the order of memory.
+/// Returns the element's number in the order of memory.
 pub(super) fn flat(ne: Index, idx: Index) -> u64 {
     let mut out = 0;
     for axis in (0..RANK).rev() {
@@ -17,7 +17,7 @@ pub(super) fn flat(ne: Index, idx: Index) -> u64 {
     out
 }
 
-/// The index of the element of this number.
+/// Returns the index of the element with this number.
 fn unflat(ne: Index, mut at: u64) -> Option<Index> {
     let mut out = [0; RANK];
     for (i, &n) in out.iter_mut().zip(&ne) {
@@ -57,8 +57,8 @@ pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<In
     (left == 0).then_some(out)
 }
 
-/// The element of one of the values `stops` that a value has at this place in its order; `None` where something computes
-/// it.
+/// Returns the element of one of the values `stops` that a value has at this place in its order, or `None` if an op
+/// computes it.
 pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Option<(Value, u64)> {
     let sizes = |v: Value| -> Index {
         let dims = &graph.value(v).ty.dims;

@@ -129,7 +129,7 @@ impl Account<'_> {
         self.sizes(v).iter().product()
     }
 
-    /// The value of an owner of memory has its element type, and as many elements.
+    /// Checks that the value of an owner of memory has its element type and its number of elements.
     fn check_type(&self, v: Value, t: &Record) -> Result<(), LostPart> {
         if self.graph.value(v).ty.dtype != t.dtype {
             return Err(format!("the element type, {}", t.dtype));
@@ -145,14 +145,14 @@ impl Account<'_> {
         }
     }
 
-    /// The value and the index in it of an element of an owner's memory.
+    /// Returns the value and the index in it of an element of an owner's memory.
     fn content(&self, root: usize, element: u64) -> Option<(Value, u64)> {
         let content = self.contents.get(&root)?;
         let (at, v) = content.iter().rev().find(|(at, _)| *at <= element)?;
         Some((*v, element - at))
     }
 
-    /// The value of a source has the elements that the source's strides and offset say.
+    /// Checks that the value of a source has the elements that the source's strides and offset address.
     fn source(&self, source: usize, v: Value) -> Result<(), LostPart> {
         let s = &self.records[source];
         if self.graph.value(v).ty.dtype != s.dtype {
@@ -197,7 +197,7 @@ impl Account<'_> {
         Ok(())
     }
 
-    /// Whether a value is the whole content of an owner's memory.
+    /// Returns true if a value is the whole content of an owner's memory.
     fn is_content(&self, v: Value, root: usize, stops: &[Value]) -> bool {
         let ne = self.sizes(v);
         let same = |idx| {
@@ -270,7 +270,7 @@ impl Account<'_> {
         }
     }
 
-    /// All that the results of a record are computed from, back to its sources.
+    /// Returns all instructions that compute a record's results, back to its sources.
     fn reachable(&self, t: &Record, trace: &Trace) -> ReachableParts {
         let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
         let mut stack = match &trace.made {
@@ -298,7 +298,7 @@ impl Account<'_> {
         out
     }
 
-    /// Every source is used.
+    /// Checks that every source is used.
     fn sources(&self, t: &Record, trace: &Trace, reached: &ReachableParts) -> Result<(), LostPart> {
         for (position, source) in t.src.iter().enumerate() {
             let Some(source) = source else { continue };

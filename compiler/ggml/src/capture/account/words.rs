@@ -55,8 +55,8 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// Whether the word becomes something else than a number: the kind of the op, the order of its operands, the place of its
-/// elements in memory, a length that the sizes repeat.
+/// Returns true if the graph does not represent the word as a number. Examples are the kind of an op, the order of its
+/// operands, places in memory, and lengths that sizes repeat.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;

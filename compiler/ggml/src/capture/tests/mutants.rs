@@ -168,7 +168,8 @@ fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     out
 }
 
-/// Whether the change of a source is to another record that has the same elements of the same memory, or a copy of it.
+/// Returns true if a changed source is another record with the same elements of the same memory, or with a copy of
+/// them.
 fn same_elements(base: &Base, i: usize, changed: &Json, k: usize) -> bool {
     let ids: BTreeMap<i64, usize> = (0..)
         .zip(&base.lines)

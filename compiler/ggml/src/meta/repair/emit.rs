@@ -137,7 +137,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// The new record of a class and form, appended if it is not there.
+    /// Returns the new record of a class and form. Appends it if it is missing.
     fn emit(&mut self, held: &ClassForm) -> Option<usize> {
         if let Some(&at) = self.made.get(held) {
             return Some(at);
@@ -234,7 +234,7 @@ impl Emitter<'_> {
         at
     }
 
-    /// The views from the new record `at` to the old record `i`, when they end in the same form.
+    /// Returns the views from the new record `at` to the old record `i`, if they end in the same form.
     fn chain(&self, i: usize, held: &ClassForm, at: usize) -> Option<Vec<usize>> {
         let mut chain = Vec::new();
         let mut top = i;
@@ -275,7 +275,7 @@ impl Emitter<'_> {
         (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
 
-    /// An old record with the value and the strides of a term, which no new record has yet.
+    /// Returns an old record with the value and the strides of a term, which no new record has yet.
     fn equal(&self, held: &ClassForm) -> Option<usize> {
         let is_equal = |i: usize, id: Id| {
             self.window.terms.find(id) == held.0
@@ -311,7 +311,7 @@ struct Shape {
     dtype: DType,
 }
 
-/// The record of a term, of sources among `made`. The memory of a write is set by the caller.
+/// Returns the record of a term with sources among `made`. The caller sets the memory of a write.
 fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
     let computed = |op: &GgmlOp, words: Vec<i32>, src: Vec<Option<usize>>| Record {
         line: 0,
@@ -408,7 +408,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The record itself when it owns packed memory and needs no name, else a copy.
+    /// Returns the record itself if it owns packed memory and needs no name, else a copy.
     pub(super) fn ensure_packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {

@@ -106,7 +106,7 @@ pub fn repair(
     out
 }
 
-/// The refused record and its fault.
+/// Returns the refused record and its fault.
 fn refused_record(inference: &Inference) -> Option<(usize, Fault)> {
     let fault = inference.refused()?;
     Some((fault.record?, fault.clone()))

@@ -86,7 +86,7 @@ pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: L
     }
 }
 
-/// The classes in the order of their ids, each with its terms sorted.
+/// Returns the classes in the order of their ids, each with its terms sorted.
 pub(super) fn in_order(terms: &Terms) -> Vec<(Id, Vec<&Node>)> {
     let mut out: Vec<(Id, Vec<&Node>)> = terms
         .classes()

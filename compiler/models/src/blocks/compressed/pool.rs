@@ -37,7 +37,7 @@ pub(super) fn pool(
     Ok(x)
 }
 
-/// The sum of two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
+/// Sums two parts. The weight of the first is multiplied by `share` if there is one, and its score left out.
 pub(super) fn merge(
     b: &mut Builder<'_>,
     first: ScoredValues,

@@ -32,7 +32,7 @@ pub(super) fn scores(
     score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// The heads of queries, rotated: `[dim, heads, n_tokens]`.
+/// Returns the heads of queries, rotated: `[dim, heads, n_tokens]`.
 pub(super) fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -62,7 +62,7 @@ pub(super) fn queries(
     rotate(b, cx, hp, [q, positions], NAME).map(Some)
 }
 
-/// The projection to keys, `[dim, n_tokens]`.
+/// Returns the projection to keys, `[dim, n_tokens]`.
 pub(super) fn projected_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -77,7 +77,7 @@ pub(super) fn projected_keys(
     b.project(tensor, x, sizes, "indexer_k")
 }
 
-/// The normalised keys, `[dim, n_tokens]`.
+/// Returns the normalised keys, `[dim, n_tokens]`.
 pub(super) fn normed_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -103,7 +103,7 @@ pub(super) fn normed_keys(
     }
 }
 
-/// The rotated keys, `[dim, 1, n_tokens]`.
+/// Returns the rotated keys, `[dim, 1, n_tokens]`.
 pub(super) fn key_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -150,7 +150,7 @@ pub(super) fn score_cells(
     b.push(LightningIndexer, vec![q, k, weights], "indexer_score")
 }
 
-/// The positions of the batch's tokens, as the rotation reads them.
+/// Returns the positions of the batch's tokens, as the rotation reads them.
 fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     let rope = cx.model.hparams.positions.rope.as_ref();
     let sections = rope.and_then(|[full, _]| full.mode.sections());

@@ -112,7 +112,7 @@ pub(super) fn mask_of_rows(
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 
-/// The mask of the `k` best cells of those that `seen` shows.
+/// Returns the mask of the `k` best cells of those that `seen` shows.
 fn best(
     b: &mut Builder<'_>,
     k: u64,
@@ -125,7 +125,7 @@ fn best(
     b.add(selected, seen, name)
 }
 
-/// The mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
+/// Returns the mask of the cells of the best blocks, given the scores of the cells with the last tokens of blocks.
 fn of_blocks(
     b: &mut Builder<'_>,
     hp: &IndexerHParams,

@@ -12,7 +12,7 @@ use crate::hparams::{ConvHParams, TapsShape};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The convolution of `x: [channels, n_tokens]`, of the same shape.
+/// Returns the convolution of `x: [channels, n_tokens]`, of the same shape.
 pub(super) fn apply(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -93,7 +93,7 @@ pub(in crate::blocks) fn step(
     b.slice(steps.all, 0, from, n_t, name)
 }
 
-/// The elements of a [`step`], however they are arranged, as one.
+/// Returns the elements of a [`step`] in any arrangement as a step.
 pub(in crate::blocks) fn as_step(
     b: &mut Builder<'_>,
     x: Value,
@@ -104,7 +104,7 @@ pub(in crate::blocks) fn as_step(
     b.reshape(x, [n_t, channels.into(), n_s], name)
 }
 
-/// The inputs of a [`step`]: `[channels, n_tokens]`.
+/// Returns the inputs of a [`step`]: `[channels, n_tokens]`.
 pub(in crate::blocks) fn flat(
     b: &mut Builder<'_>,
     x: Value,

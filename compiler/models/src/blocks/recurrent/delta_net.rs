@@ -30,7 +30,7 @@ struct Gates {
     correction: Value,
 }
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn delta_net(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

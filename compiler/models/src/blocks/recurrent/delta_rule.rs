@@ -52,7 +52,7 @@ pub(super) fn unit_heads(
     b.scale(x, 1.0 / dim.sqrt(), name)
 }
 
-/// The outputs of the memories: `[value_dim, heads, n_tokens]`.
+/// Returns the outputs of the recurrent memories: `[value_dim, heads, n_tokens]`.
 pub(super) fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

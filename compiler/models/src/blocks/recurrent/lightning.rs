@@ -17,7 +17,7 @@ const UNIT_STEP: f32 = 0.541_324_85;
 /// The constant part of the share, which keeps the last layer's rates above 0.
 const LEAST_SHARE: f64 = 1e-5;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn lightning(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

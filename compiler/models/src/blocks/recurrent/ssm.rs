@@ -14,7 +14,7 @@ use crate::hparams::SsmHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The output of the mixer: `[n_embd, n_tokens]`.
+/// Returns the output of the mixer: `[n_embd, n_tokens]`.
 pub(super) fn ssm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -23,7 +23,7 @@ pub(crate) struct Mamba1HParams {
     pub(crate) projected: Size,
     /// Rows of the projection to steps and to the scan's `B` and `C`.
     pub(crate) selected: Size,
-    /// Whether these three are normalised.
+    /// True if these three are normalised.
     pub(crate) normed: bool,
 }
 

@@ -47,7 +47,7 @@ pub(super) const VIEW: Equation = Equation {
     rewrite: view,
 };
 
-/// The classes that the class is a reshape of, with their sizes.
+/// Returns the classes whose reshape is this class, with their sizes.
 fn reshape_sources<'t>(
     terms: &'t Terms,
     id: egg::Id,
