@@ -28,7 +28,7 @@ pub fn expected_tensors(
     expected_tensors_in(metadata, options, WeightForms::Usual, keep)
 }
 
-/// [`expected_tensors`] with weights in the given form.
+/// Lists tensors as [`expected_tensors`], with weights in the given form.
 ///
 /// Most weights have one form only, which is listed whatever `forms` is.
 ///

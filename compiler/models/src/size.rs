@@ -20,7 +20,7 @@ impl Size {
         Size { n, from }
     }
 
-    /// `n`, which is a count or a sum of a few sizes.
+    /// Returns the size `n`, a count or a sum of a few sizes.
     ///
     /// # Errors
     /// [`ArchError::Overflow`]
@@ -28,7 +28,7 @@ impl Size {
         Size::product(1, n, from)
     }
 
-    /// `a · b`.
+    /// Returns the size `a · b`.
     ///
     /// # Errors
     /// [`ArchError::Overflow`]

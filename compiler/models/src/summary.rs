@@ -44,7 +44,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Number of layers and draft blocks in the graph.
+    /// Returns the number of layers and draft blocks in the graph.
     pub const fn n_block(&self) -> u64 {
         self.n_layer.saturating_add(self.n_draft)
     }

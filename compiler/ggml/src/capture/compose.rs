@@ -145,7 +145,7 @@ pub(super) fn group_norm(
     fits(m, t, x)
 }
 
-/// `out[i, j] = Σ_k a[i, k] · b[j, k]`: the product of the transposed operands.
+/// Appends the product of the transposed operands: `out[i, j] = Σ_k a[i, k] · b[j, k]`.
 pub(super) fn out_prod(
     m: &mut Memory<'_>,
     t: &Record,

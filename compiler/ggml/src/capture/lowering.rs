@@ -212,7 +212,7 @@ fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     }))
 }
 
-/// Row `i` sees the first `i + n_past + 1` columns.
+/// Returns a causal triangle: row `i` sees the first `i + n_past + 1` columns.
 fn causal(p: &op::DiagMask, fill: f32) -> Tri {
     Tri {
         keep: Side::LowerDiag,

@@ -62,7 +62,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
     }
 }
 
-/// Digits, at most one per axis where possible: neighbours that are taken whole are merged.
+/// Merges neighbouring digits that are taken whole, to at most one digit per axis if possible.
 fn merge_digits(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
@@ -180,7 +180,7 @@ impl<'t> Memory<'t> {
         std::array::from_fn(|i| dims[i].as_const().unwrap_or(0))
     }
 
-    /// The same elements under other sizes.
+    /// Reshapes a value: the same elements under other sizes.
     pub(super) fn reshape(
         &mut self,
         v: Value,
@@ -449,7 +449,7 @@ impl<'t> Memory<'t> {
         self.reshape(updated, ne, &t.name).map(Some)
     }
 
-    /// `old` with the box that the digits from `axis` on select replaced by `new`.
+    /// Returns `old` with a box replaced by `new`. The digits from `axis` on select the box.
     fn replace(
         &mut self,
         old: Value,

@@ -133,7 +133,7 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
     })
 }
 
-/// LoweredRecords records as a graph with layers, verified; the records are not there yet.
+/// Finishes lowered records as a verified graph with layers. The result's list of records is still empty.
 fn finish(
     lowered: LoweredRecords<'_>,
     batch: Vec<(Symbol, u64)>,

@@ -94,12 +94,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// Sizes.
+    /// Returns the sizes.
     pub const fn ne(&self) -> [u64; RANK] {
         self.layout.ne
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn elements(&self) -> u64 {
         self.layout.ne.iter().product()
     }

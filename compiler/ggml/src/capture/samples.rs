@@ -48,7 +48,7 @@ impl Samples {
         }
     }
 
-    /// The sizes of a value along an axis.
+    /// Returns the sizes of a value along an axis.
     fn sizes_along(
         &self,
         graph: &Graph,

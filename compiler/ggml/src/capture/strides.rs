@@ -56,8 +56,9 @@ impl Selection {
     }
 }
 
-/// The digits that the view `strides` takes of a packed tensor of sizes `ne`, whose elements come in blocks of
-/// `block_len` elements and `block_bytes` bytes; `None` when it is not a box. Neither has a size of 0.
+/// Returns the digits that the view `strides` takes of a packed tensor of sizes `ne`, or `None` if the view is not a
+/// box. Elements come in blocks of `block_len` elements and `block_bytes` bytes. Neither the view nor the tensor has a
+/// size of 0.
 pub(super) fn select(
     ne: [u64; RANK],
     block_len: u64,

@@ -75,7 +75,7 @@ pub struct TensorSplit {
     pub max_devices: Option<usize>,
     /// True if it needs flash attention.
     pub needs_flash_attention: bool,
-    /// Whether all devices have to be of one back end.
+    /// Evidence that all devices must share one back end. `None` if they may differ.
     pub one_backend: Option<Basis>,
     /// Architectures that it refuses by name.
     #[serde(default)]

@@ -17,7 +17,7 @@ pub struct SplitUse<'a> {
     pub backends: &'a [Option<Backend>],
     /// True if KV caches are on the host.
     pub caches_on_host: bool,
-    /// Whether a tensor of this name is on the host.
+    /// A function that returns true if a tensor of this name is on the host.
     pub on_host: &'a dyn Fn(&str) -> bool,
 }
 

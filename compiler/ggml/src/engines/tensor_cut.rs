@@ -76,7 +76,7 @@ impl TensorCut<'_> {
         state_granule(block, head, self.facts.split_step)
     }
 
-    /// The cut of a tensor of a recurrent layer's mixer.
+    /// Returns the split axis and the segments of a tensor of a recurrent layer's mixer.
     fn recurrent(
         &self,
         layer: u32,
@@ -141,7 +141,7 @@ impl TensorCut<'_> {
         }
     }
 
-    /// The cut of a tensor of attention.
+    /// Returns the split axis and the segments of a tensor of attention.
     fn attention(
         &self,
         layer: u32,
@@ -194,7 +194,7 @@ impl TensorCut<'_> {
         Some((axis, vec![whole(len, step)]))
     }
 
-    /// The cut of a tensor of a feed-forward network.
+    /// Returns the split axis and the segments of a tensor of a feed-forward network.
     fn feed_forward(
         &self,
         layer: u32,

@@ -67,7 +67,7 @@ impl CommandLine {
             .filter(|kind| !kind.is_empty() && *kind != "none")
     }
 
-    /// True if the blocks of the model's own file draft tokens: a draft with a file of its own takes their place.
+    /// Returns true if the draft blocks in the model's own file draft tokens. A draft with its own file replaces them.
     pub fn drafts_by_own_blocks(&self) -> bool {
         self.last(Setting::Draft).is_none() && self.draft_kinds().any(|k| k == "draft-mtp")
     }

@@ -49,7 +49,7 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
-/// Who made the program at this path.
+/// Returns the maker of the program at this path.
 fn maker(program: &str) -> Maker {
     match program
         .split(['/', '\\'])

@@ -20,7 +20,7 @@ pub struct TensorSplitUse {
     pub slopes: bool,
 }
 
-/// Why an engine's tensor split does not serve a model.
+/// The reason why an engine's tensor split does not serve a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// The code for `tpc explain`, if the limit has one.

@@ -41,11 +41,11 @@ pub enum Setting {
     CacheK,
     /// Element type of the V cache.
     CacheV,
-    /// Whether the KV cache is on the devices.
+    /// KV caches on the devices: on or off.
     KvOffload,
-    /// Whether caches of layers with a window have all cells.
+    /// All cells in caches of layers with a window: on or off.
     FullWindow,
-    /// Whether settings that are not given are fitted to the memory.
+    /// Fitting of missing settings to the memory: on or off.
     Fit,
     /// A model that drafts tokens.
     Draft,
@@ -77,7 +77,7 @@ pub enum Setting {
     Depth,
     /// Memory that a benchmark leaves free; with it settings are fitted.
     FitTarget,
-    /// Whether the KV cache is on the host: 1 or 0.
+    /// KV caches on the host: 1 or 0.
     NoKvOffload,
     /// A setting that does not affect the plan.
     Other,

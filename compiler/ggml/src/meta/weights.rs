@@ -15,7 +15,7 @@ use crate::capture::Record;
 pub(super) struct Proportions(Vec<f64>);
 
 impl Proportions {
-    /// Equal parts, or those given (`-ts`).
+    /// Returns equal parts, or the given proportions (`-ts`).
     pub(super) fn new(devices: usize, given: &[f64]) -> Proportions {
         let share = |i: usize| {
             given

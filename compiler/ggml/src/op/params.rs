@@ -279,7 +279,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// As in ggml, any word but 10 is the default.
+    /// Returns the precision of a word. As in ggml, any word but 10 is the default.
     const fn of_word(word: i32) -> Precision {
         match word {
             10 => Precision::F32,

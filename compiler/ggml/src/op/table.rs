@@ -282,7 +282,7 @@ ops! {
 }
 
 impl OpKind {
-    /// ggml's name.
+    /// Returns ggml's name.
     pub const fn name(self) -> &'static str {
         self.facts().name
     }

@@ -24,7 +24,7 @@ pub struct ParamWords {
 }
 
 impl ParamWords {
-    /// These words and no others.
+    /// Returns the use of these words and no others.
     const fn list(first: &'static [WordUse]) -> ParamWords {
         ParamWords {
             first,

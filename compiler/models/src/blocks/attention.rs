@@ -102,7 +102,7 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Queries, times the factor that grows with their position if the layer has one.
+/// Multiplies queries by the factor that grows with their position, if the layer has one.
 pub(super) fn apply_temperature(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -119,7 +119,7 @@ pub(super) fn apply_temperature(
     b.mul(q, temperature, "Qcur_tempered")
 }
 
-/// How heads attend.
+/// Options of attention by heads.
 #[derive(Clone, Copy)]
 pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
@@ -311,7 +311,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     Ok(Qkv { q, kv })
 }
 
-/// Whether a layer projects values. If not, keys are the values, so both must have one size.
+/// Returns true if a layer projects values. If not, keys are the values, so both must have one size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {

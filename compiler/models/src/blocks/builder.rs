@@ -395,18 +395,18 @@ impl<'a> Builder<'a> {
         Ok(values)
     }
 
-    /// `w · x`
+    /// Appends `w · x`.
     pub(crate) fn mul_mat(&mut self, w: Value, x: Value, name: &str) -> Result<Value, ArchError> {
         self.push(MulMat, vec![w, x], name)
     }
 
-    /// `a + b`
+    /// Appends `a + b`.
     pub(crate) fn add(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
         let kind = BinaryKind::Add;
         self.push(Binary { kind }, vec![a, b], name)
     }
 
-    /// `a · b`, element by element.
+    /// Appends `a · b`, element by element.
     pub(crate) fn mul(&mut self, a: Value, b: Value, name: &str) -> Result<Value, ArchError> {
         let kind = BinaryKind::Mul;
         self.push(Binary { kind }, vec![a, b], name)
@@ -425,12 +425,12 @@ impl<'a> Builder<'a> {
         Ok(x)
     }
 
-    /// `x · scale`
+    /// Appends `x · scale`.
     pub(crate) fn scale(&mut self, x: Value, scale: f32, name: &str) -> Result<Value, ArchError> {
         self.push(Scale { scale, bias: 0.0 }, vec![x], name)
     }
 
-    /// The same elements under other sizes.
+    /// Reshapes a value: the same elements under other sizes.
     pub(crate) fn reshape<const K: usize>(
         &mut self,
         x: Value,
@@ -447,7 +447,7 @@ impl<'a> Builder<'a> {
         self.push(Permute { axes }, vec![x], name)
     }
 
-    /// `len` indices of an axis.
+    /// Takes `len` indices of an axis.
     pub(crate) fn slice(
         &mut self,
         x: Value,
@@ -460,7 +460,7 @@ impl<'a> Builder<'a> {
         self.push(Slice { axis, start, len }, vec![x], name)
     }
 
-    /// `w · x`, where `w` is the matrix `[rows, columns]` of that tensor.
+    /// Appends `w · x` for the matrix `w` of that tensor, `[rows, columns]`.
     pub(crate) fn project(
         &mut self,
         tensor: &str,
@@ -472,7 +472,7 @@ impl<'a> Builder<'a> {
         self.linear(tensor, x, sizes, absent, role, name)
     }
 
-    /// `w · x + bias`, where `w` is the matrix `[rows, columns]` of that tensor.
+    /// Appends `w · x + bias` for the matrix `w` of that tensor, `[rows, columns]`.
     pub(crate) fn linear(
         &mut self,
         tensor: &str,
@@ -488,7 +488,7 @@ impl<'a> Builder<'a> {
         self.add_bias(tensor, y, columns, bias, name)
     }
 
-    /// `y + bias`, if the tensor has one.
+    /// Appends `y + bias`, if the tensor has a bias.
     pub(crate) fn add_bias(
         &mut self,
         tensor: &str,

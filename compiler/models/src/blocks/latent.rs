@@ -162,7 +162,7 @@ fn shared_kv(
     Ok(SharedKv { latent, rotated })
 }
 
-/// Attention to the latent vectors: `[dv, heads, n_tokens]`.
+/// Returns attention to the latent vectors: `[dv, heads, n_tokens]`.
 fn absorbed_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -207,7 +207,7 @@ fn absorbed_heads(
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 
-/// Both parts of queries or keys, as far as there are two.
+/// Joins both parts of queries or keys, if there are two.
 fn join_parts(
     b: &mut Builder<'_>,
     plain: Value,
@@ -230,7 +230,7 @@ fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
     }
 }
 
-/// Attention to keys and values per head: `[dv, heads, n_tokens]`.
+/// Returns attention to keys and values per head: `[dv, heads, n_tokens]`.
 fn expanded_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -190,7 +190,7 @@ fn from_norms(
     b.add(y, kept, "l_out")
 }
 
-/// Both sublayers read the layer's input, and both outputs are added to it.
+/// Appends a layer whose sublayers both read the layer's input. Both outputs are added to it.
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -254,7 +254,7 @@ fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// `x`, normalised by the weight of that tensor if the description has a norm here.
+/// Normalises `x` by the weight of that tensor, if the description has a norm here.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -268,7 +268,7 @@ fn normalise(
     }
 }
 
-/// As [`normalise`], for the output of a sublayer.
+/// Normalises the output of a sublayer as [`normalise`] does.
 fn normalise_output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -295,7 +295,7 @@ fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
     other.or(norms.post_ffn)
 }
 
-/// Whether the layer has the norm of that tensor.
+/// Returns true if the layer has the norm of that tensor.
 fn has_norm(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

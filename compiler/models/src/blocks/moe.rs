@@ -240,7 +240,7 @@ impl Experts<'_> {
         activation::activate(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
     }
 
-    /// The product of each selected expert's matrix and its row of `x`, plus its bias.
+    /// Appends the product of each selected expert's matrix and its row of `x`, plus its bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,

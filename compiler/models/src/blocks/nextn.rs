@@ -102,7 +102,7 @@ pub(crate) fn output(
     Ok(Draft { hidden, logits })
 }
 
-/// `x`, normalised by the block's own norm or else by the model's last.
+/// Normalises `x` by the block's own norm, or else by the model's last norm.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

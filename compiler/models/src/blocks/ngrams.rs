@@ -75,7 +75,7 @@ fn embeddings(
     b.reshape(found, [hp.width.n.into(), b.n_tokens()], "ple_embd")
 }
 
-/// The values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
+/// Returns the values of embeddings, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
 fn gated_values(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -40,7 +40,7 @@ pub(crate) fn output(
     }
 }
 
-/// As [`stream`] without a bias, with an epsilon of its own.
+/// Normalises as [`stream`] without a bias, with an epsilon of its own.
 pub(crate) fn with_eps(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -102,7 +102,7 @@ pub(crate) fn without_weight(
     b.push(norm, vec![x], name)
 }
 
-/// Whether the source has the weight of a norm.
+/// Returns true if the source has the weight of a norm.
 pub(crate) fn exists(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

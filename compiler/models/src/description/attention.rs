@@ -17,20 +17,20 @@ pub struct AttentionForm {
     pub qkv: QkvForm,
     /// Biases of the projections to queries, keys and values.
     pub qkv_bias: Presence,
-    /// Whether `attention.clamp_kqv` bounds the elements of queries, keys and values.
+    /// Use of `attention.clamp_kqv`, the bound on the elements of queries, keys and values.
     pub clamp: KeyUse,
     /// The source of values.
     pub value_source: ValueSource,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
-    /// Whether the last `attention.shared_kv_layers` layers read another layer's caches. Each reads the caches of the
-    /// last earlier layer of its kind, with or without a window.
+    /// Use of `attention.shared_kv_layers`: this number of last layers read another layer's caches. Each reads the
+    /// caches of the last earlier layer of its kind, with or without a window.
     pub shared_kv: KeyUse,
     /// Factor on queries that grows with the position.
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
-    /// Whether `attention.value_scale` multiplies the output.
+    /// Use of `attention.value_scale`, a factor on the output.
     pub value_scale: KeyUse,
     /// The size of heads in each layer.
     pub head_sizes: HeadSizes,
@@ -46,7 +46,7 @@ pub struct AttentionForm {
     pub scale: ScaleRule,
     /// The place of that factor.
     pub scale_on: ScaleOn,
-    /// Whether `attn_logit_softcapping` bounds the logits.
+    /// Use of `attn_logit_softcapping`, the bound of the logits.
     pub softcap: KeyUse,
     /// The layers with a window.
     pub window: Window,

@@ -2,16 +2,16 @@
 
 use super::presence::{KeyUse, Presence};
 
-/// Whether an architecture has experts.
+/// The experts of an architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Experts {
-    /// No model has.
+    /// No model has experts.
     None,
     /// Models with experts exist and are not described: a file with `expert_count` is refused.
     Unsupported,
-    /// Files with `expert_count` have.
+    /// Files with `expert_count` have experts.
     IfCounted(ExpertForm),
-    /// Every file has.
+    /// Every file has experts.
     Always(ExpertForm),
 }
 
@@ -37,8 +37,8 @@ pub struct ExpertForm {
     pub width: ExpertWidth,
     /// The function from the router's logits to weights.
     pub gating: Gating,
-    /// Whether `expert_gating_func` overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the selected,
-    /// 4 for the root of a softplus.
+    /// Use of `expert_gating_func`, which overrides it: 1 for a softmax, 2 for a sigmoid, 3 for a softmax of the
+    /// selected, 4 for the root of a softplus.
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
@@ -46,12 +46,12 @@ pub struct ExpertForm {
     pub selection_bias: Presence,
     /// Its tensor.
     pub selection_tensor: &'static str,
-    /// Whether each token of the vocabulary has experts of its own in the first `hash_layer_count` layers:
+    /// Use of `hash_layer_count`. In this number of first layers each token of the vocabulary has fixed experts:
     /// `ffn_gate_tid2eid`, without a bias for the selection.
     pub by_token: KeyUse,
     /// The weights of a token's experts.
     pub weights: ExpertWeights,
-    /// Whether `expert_weights_scale` multiplies the weights.
+    /// Use of `expert_weights_scale`, a factor on the weights.
     pub weights_scale: KeyUse,
     /// The side of the experts that is multiplied by their weights.
     pub weighted: WeightedSide,
@@ -61,13 +61,13 @@ pub struct ExpertForm {
     pub router_input: RouterInput,
     /// Biases of the experts.
     pub bias: Presence,
-    /// Whether the selected experts read and write a latent vector of `expert_latent_length` elements, if that key is
-    /// present and not 0: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
+    /// Use of `expert_latent_length`. If it is present and not 0, the selected experts read and write a latent vector
+    /// of this length: `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
     pub latent: KeyUse,
-    /// Whether each group of `experts_per_group` experts has a further expert: `ffn_gate_chexps`, `ffn_up_chexps`,
-    /// `ffn_down_chexps`. Each selected expert selects the further expert of its group. The further experts read the
-    /// combined output of the selected experts and add `expert_group_scale` times their own output. Further expert `g`
-    /// takes the routing weight of expert `g`.
+    /// Use of `experts_per_group`: each group of this many experts has a further expert, `ffn_gate_chexps`,
+    /// `ffn_up_chexps`, `ffn_down_chexps`. Each selected expert selects the further expert of its group. The further
+    /// experts read the combined output of the selected experts and add `expert_group_scale` times their own output.
+    /// Further expert `g` takes the routing weight of expert `g`.
     pub groups: KeyUse,
     /// A dense network in parallel with the experts, whose output is added to theirs.
     pub dense: Option<DenseBeside>,
@@ -139,7 +139,7 @@ pub enum RouterInput {
 /// A dense network in parallel with the experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DenseBeside {
-    /// Whether there is one, which `ffn_up` shows.
+    /// Presence of the network, as shown by `ffn_up`.
     pub presence: Presence,
     /// Factor on the sum of both.
     pub scale: f32,

@@ -18,7 +18,7 @@ pub struct FfnForm {
     pub act_scales: Presence,
     /// Biases of dense layers.
     pub bias: Presence,
-    /// Whether models have experts.
+    /// The experts of the models.
     pub experts: Experts,
 }
 

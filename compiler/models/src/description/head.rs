@@ -13,7 +13,7 @@ pub struct HeadForm {
     pub bias: Presence,
     /// The effect of `logit_scale`, if present and not 0.
     pub logit_scale: LogitScale,
-    /// Whether `final_logit_softcapping` bounds the logits.
+    /// Use of `final_logit_softcapping`, the bound of the logits.
     pub softcap: KeyUse,
 }
 

@@ -1,6 +1,6 @@
 //! Residual streams side by side (hyper-connections).
 
-/// How sublayers read `hyper_connection.count` residual streams side by side, and how their outputs join these.
+/// The connection of sublayers and `hyper_connection.count` parallel residual streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HyperForm {
     /// A sublayer reads the sum of the streams, weighted by gates, and its output is added to each times another gate:

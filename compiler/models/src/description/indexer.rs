@@ -8,7 +8,7 @@ use super::presence::Presence;
 /// sum over heads of dot products, cut off below 0. A token attends to the tokens with the best scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IndexerForm {
-    /// Whether every file has an indexer, or only files with `attention.indexer.top_k`.
+    /// `Required` if every file has an indexer, else only files with `attention.indexer.top_k` have one.
     pub presence: Presence,
     /// Its projections.
     pub tensors: IndexerTensors,

@@ -1,6 +1,6 @@
 //! Layers that run several times.
 
-/// How often layers run.
+/// The number of runs of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopForm {
     /// Once.

@@ -10,7 +10,7 @@ use super::presence::{KeyUse, Presence};
 pub struct NormForm {
     /// The statistic. It also decides which key holds epsilon.
     pub kind: NormKind,
-    /// Whether `attention.layer_norm_rms_epsilon` makes them RMS norms.
+    /// Use of `attention.layer_norm_rms_epsilon`, which makes them RMS norms.
     pub rms: KeyUse,
     /// A learned weight.
     pub weight: Presence,
@@ -111,7 +111,7 @@ pub enum ResidualScale {
     KeyOrOverRootOfDepth(f32),
 }
 
-/// How the two sublayers of a layer join the residual stream.
+/// The connection of a layer's two sublayers and the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// The feed-forward sublayer reads the sum of the layer's input and attention's output.

@@ -9,7 +9,7 @@ use super::models::Models;
 pub struct RopeForm {
     /// The elements that form a pair.
     pub mode: RopeMode,
-    /// Whether tokens have several positions.
+    /// The condition under which tokens have several positions.
     pub sections: Sections,
     /// The base of the frequencies.
     pub base: RopeBase,
@@ -36,7 +36,7 @@ pub enum YarnFactor {
     None,
 }
 
-/// Whether tokens have several positions: in time, height and width.
+/// The condition under which tokens have several positions: in time, height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// Never; `rope.dimension_sections` is ignored.

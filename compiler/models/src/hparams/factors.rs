@@ -27,7 +27,7 @@ pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f
     }
 }
 
-/// Factor on the token embedding.
+/// Reads the factor on the token embedding.
 pub(super) fn embedding_scale(
     keys: &Keys<'_>,
     form: EmbeddingScale,
@@ -42,7 +42,7 @@ pub(super) fn embedding_scale(
     }
 }
 
-/// Factor on the output of a sublayer.
+/// Reads the factor on the output of a sublayer.
 pub(super) fn residual_scale(
     keys: &Keys<'_>,
     form: ResidualScale,
@@ -60,7 +60,7 @@ pub(super) fn residual_scale(
     }
 }
 
-/// Factor on the logits.
+/// Reads the factor on the logits.
 pub(super) fn logit_scale(
     keys: &Keys<'_>,
     form: LogitScale,
@@ -97,7 +97,7 @@ pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32,
     Ok(keys.positive(KEY)?.unwrap_or(default))
 }
 
-/// Factor on queries that grows with the position.
+/// Reads the factor on queries that grows with the position.
 pub(super) fn temperature(
     keys: &Keys<'_>,
     form: TemperatureForm,
@@ -126,7 +126,8 @@ pub(super) fn temperature(
     }))
 }
 
-/// Factor on the dot products of heads of `dk` elements, where `share` elements of the width fall to each head.
+/// Reads the factor on the dot products of heads of `dk` elements. `share` is the number of elements of the width per
+/// head.
 pub(super) fn attention_scale(
     keys: &Keys<'_>,
     form: &AttentionForm,

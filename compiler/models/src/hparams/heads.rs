@@ -14,7 +14,7 @@ pub(crate) struct HeadElements {
     pub(crate) dv: u64,
 }
 
-/// Whether a layer rotates its queries and keys.
+/// The use of rotation in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RopeUse {
     Unrotated,
@@ -31,7 +31,7 @@ impl RopeUse {
     }
 }
 
-/// Query heads and KV heads of every layer.
+/// Reads the numbers of query heads and KV heads of every layer.
 pub(super) fn counts(
     keys: &Keys<'_>,
     arch: &Arch,

@@ -25,7 +25,7 @@ pub(crate) struct IndexerHParams {
     pub(crate) dense_up_to: Option<u64>,
     /// The epsilon of the norm of keys. `None` uses the epsilon of other norms.
     pub(crate) eps: Option<f32>,
-    /// Whether a layer has an indexer of its own.
+    /// Per layer, true if it has an indexer of its own.
     own: Vec<bool>,
 }
 

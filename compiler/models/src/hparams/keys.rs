@@ -55,7 +55,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether the key is present and 0.
+    /// Returns true if the key is present and 0.
     pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }
@@ -219,7 +219,7 @@ impl<'a> Keys<'a> {
         Err(self.out_of_range(key, x, "a small number, not below 0"))
     }
 
-    /// Text, if the key is present.
+    /// Returns a text, if the key is present.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, ArchError> {
         Ok(self.metadata.get_str(&self.name(key))?)
     }

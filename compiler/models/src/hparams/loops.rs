@@ -5,7 +5,7 @@ use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;
 use crate::error::ArchError;
 
-/// How often layers run. Their weights are the same each time, their caches are not.
+/// The number of runs of the layers. Their weights are the same each time, their caches differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loops {
     /// All of them, one loop after another.

@@ -16,7 +16,8 @@ pub(crate) enum Mixer {
     Matrix,
 }
 
-/// The token mixer of every layer, given its heads, KV heads and feed-forward sublayer; `None` for layers without one.
+/// Returns the token mixer of every layer, given its heads, KV heads and feed-forward sublayer. `None` means a layer
+/// without a mixer.
 pub(super) fn mixers(
     keys: &Keys<'_>,
     arch: &Arch,

@@ -41,7 +41,7 @@ pub(crate) struct HParams {
     pub(crate) logits: LogitHParams,
     /// The layers that logits depend on, in the order of execution.
     pub(crate) layers: Vec<LayerHParams>,
-    /// How often they run.
+    /// The number of runs of the layers.
     pub(crate) loops: Loops,
     /// The draft blocks to lower, which follow the layers.
     pub(crate) drafts: Vec<LayerHParams>,
@@ -124,7 +124,7 @@ pub(crate) struct LogitHParams {
     pub(crate) softcap: Option<f32>,
 }
 
-/// How sublayers join the residual stream, as far as metadata can say.
+/// The connection of sublayers and residual stream, with the values that metadata give.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Join {
     Sequential,
@@ -225,7 +225,7 @@ impl HParams {
         })
     }
 
-    /// `embedding_length`, with its key.
+    /// Returns `embedding_length`, with its key.
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
     }

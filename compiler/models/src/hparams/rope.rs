@@ -10,7 +10,7 @@ use crate::description::{
 use crate::error::ArchError;
 use tpc_diag::suggest::shorten;
 
-/// How frequencies are scaled beyond the trained context.
+/// The method that scales frequencies beyond the trained context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScalingType {
     None,
@@ -266,7 +266,7 @@ impl Scaling {
         Err(keys.out_of_range(KEY, stated, "a factor that leaves numbers finite"))
     }
 
-    /// LongRoPE's factor: `√(1 + ln(s) / ln(n_ctx_orig))`, where `s` is the ratio of the contexts.
+    /// Returns LongRoPE's factor: `√(1 + ln(s) / ln(n_ctx_orig))` for a ratio `s` of the contexts.
     fn long_rope_factor(&self) -> f32 {
         let s = self.n_ctx_train as f32 / self.n_ctx_orig as f32;
         let grows = self.kind == ScalingType::LongRope && s > 1.0 && self.n_ctx_orig > 1;

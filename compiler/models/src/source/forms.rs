@@ -1,6 +1,6 @@
-//! ExpertWeights that files hold in one of several forms, such as queries, keys and values fused or separate.
+//! Weights that files hold in one of several forms, such as queries, keys and values fused or separate.
 
-/// Whether most files of the architecture have this form of the several that are read.
+/// The form of a weight, for weights that files hold in several forms: the usual form of the architecture or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Usual,

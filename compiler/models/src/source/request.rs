@@ -36,7 +36,7 @@ pub enum TensorRole {
     Sinks,
     /// Numbers below `below`, as 32-bit integers.
     Ids {
-        /// How many there are.
+        /// The number of ids.
         below: u32,
     },
 }
@@ -76,7 +76,7 @@ pub struct ExpectedTensor {
     pub ne: [u64; 4],
     /// Its use.
     pub role: TensorRole,
-    /// Whether the model needs it.
+    /// The presence of the tensor in models.
     pub presence: Presence,
 }
 

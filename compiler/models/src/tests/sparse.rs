@@ -121,7 +121,7 @@ fn heads_that_select_by_themselves_see_short_contexts_only() {
     assert!(error.help().contains("--ctx-size 504"), "{}", error.help());
 }
 
-/// DeepSeek 4 with blocks of these tokens per layer.
+/// Returns DeepSeek 4 with blocks of these tokens per layer.
 fn with_blocks(ratios: &[u32]) -> Graph {
     let layers = u32::try_from(ratios.len()).unwrap();
     let changes = [

@@ -57,8 +57,8 @@ pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<In
     (left == 0).then_some(out)
 }
 
-/// Returns the element of one of the values `stops` that a value has at this place in its order, or `None` if an op
-/// computes it.
+/// Returns the element of one of the values `stops` at this position of a value. Returns `None` if an op computes the
+/// element.
 pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Option<(Value, u64)> {
     let sizes = |v: Value| -> Index {
         let dims = &graph.value(v).ty.dims;

@@ -44,7 +44,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The words that an attribute may stand for.
+/// Collects the words that an attribute may stand for.
 fn collect(attr: &Attr, out: &mut Vec<i32>) {
     match attr {
         Attr::Dim(d) => out.extend(d.as_const().and_then(|n| i32::try_from(n).ok())),

@@ -57,7 +57,7 @@ fn every_change_of_an_attribute_is_noticed() {
     assert!(tried >= 15, "{tried} changes");
 }
 
-/// Other values of the attributes of a line.
+/// Returns other values for the attributes of a line.
 fn changes(line: &str) -> Vec<(String, String)> {
     let Some((_, attrs)) = line.split_once('{') else {
         return Vec::new();

@@ -96,7 +96,7 @@ fn uses(records: &[Record], graph: &Graph, i: usize) -> Use {
     }
 }
 
-/// Other values of every field of a line.
+/// Returns other values for every field of a line.
 fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     let line = &base.lines[i];
     let mut out = Vec::new();

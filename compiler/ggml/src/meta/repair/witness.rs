@@ -61,7 +61,7 @@ fn record_of(
     maker.term(terms, id, &node.op, &src)
 }
 
-/// Per class, the term of least depth.
+/// Returns the term of least depth per class.
 fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     let mut depth: BTreeMap<Id, usize> = BTreeMap::new();
     let mut out = BTreeMap::new();

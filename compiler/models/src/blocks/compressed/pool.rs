@@ -64,7 +64,7 @@ pub(super) fn merge(
     Ok(ScoredValues { values, scores })
 }
 
-/// `len` steps from `start` on.
+/// Takes `len` steps from `start` on.
 pub(super) fn part(
     b: &mut Builder<'_>,
     x: ScoredValues,

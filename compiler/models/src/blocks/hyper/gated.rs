@@ -100,7 +100,7 @@ fn gates(
     b.mul_mat(matrix, flat, "hc_mixes")
 }
 
-/// A weight per stream, `[1, streams, n_tokens]`: the bounded gates.
+/// Returns a weight per stream, `[1, streams, n_tokens]`: the bounded gates.
 fn weights(
     b: &mut Builder<'_>,
     hp: &HyperHParams,

@@ -48,7 +48,7 @@ pub(super) fn read(
     }
 }
 
-/// The streams `x`, mixed if they are, plus the output `y: [n_embd, n_tokens]` of a sublayer.
+/// Adds the output `y: [n_embd, n_tokens]` of a sublayer to the streams `x`. Mixes the streams first if the form does.
 pub(super) fn write(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -105,7 +105,7 @@ fn mean(
     b.push(Scale { scale, bias: 0.0 }, vec![x], "hc_mean")
 }
 
-/// `x: [n_embd, n_tokens]`, once per stream.
+/// Repeats `x: [n_embd, n_tokens]` once per stream.
 pub(super) fn repeat_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -160,7 +160,7 @@ fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     })
 }
 
-/// The heads of queries or keys, rotated as the indexer pairs elements.
+/// Rotates the heads of queries or keys, with the indexer's pairs of elements.
 fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -164,7 +164,7 @@ fn key_heads(
     b.reshape(x, [d, hp.value_heads.n.into(), n_t, n_s], name)
 }
 
-/// The output of the delta rule: `[value_dim, value_heads, n_tokens]`.
+/// Returns the output of the delta rule: `[value_dim, value_heads, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -47,7 +47,7 @@ pub(super) fn lightning(
     b.project("attn_output", y, [hp.width, embd], "attn_out")
 }
 
-/// The outputs of the memories: `[width, n_tokens]`.
+/// Returns the outputs of the recurrent memories: `[width, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

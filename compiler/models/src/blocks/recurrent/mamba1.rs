@@ -77,7 +77,7 @@ fn input_and_gate(
     }
 }
 
-/// `x`, normalised if the model has such norms.
+/// Normalises `x` if the model has these norms.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -95,7 +95,7 @@ fn normalise(
     }
 }
 
-/// The output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the output of the scan plus the scaled input: `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -61,7 +61,7 @@ pub struct Equation {
 }
 
 impl Equation {
-    /// The terms that are equal to a term.
+    /// Appends the terms that equal a term to `out`.
     pub(super) fn rewrite(&self, terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
         (self.rewrite)(terms, node, out);
     }
