@@ -33,7 +33,7 @@ pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], O
     values.try_into().map_err(|_| other())
 }
 
-/// Appends an op with one result, of the sizes that the capture says.
+/// Appends an op with one result, of the sizes in the capture.
 pub(super) fn push(
     m: &mut Memory<'_>,
     t: &Record,

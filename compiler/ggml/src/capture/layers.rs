@@ -120,7 +120,7 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
 }
 
 /// Puts weights, states and values computed only from states into the layer that uses them, if only one layer does. A
-/// table shared by all layers does not get a layer, so all layers stay alike.
+/// table shared by all layers does not get a layer, so all layers stay the same.
 fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {

@@ -33,7 +33,8 @@ pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
-    /// The sizes of each owner's value: its own, or others of as many elements that show its structure better.
+    /// The sizes of each owner's value: its own sizes, or other sizes of the same elements that show its structure
+    /// better.
     shapes: Vec<[u64; RANK]>,
     /// The number of values that each owner has had.
     versions: Vec<u32>,
@@ -394,8 +395,8 @@ impl<'t> Memory<'t> {
         Ok(RecordResult::Written { old, new, after })
     }
 
-    /// Returns the view of a value through a layout, with the sizes and the element type of `t`, or `None` if the view
-    /// is not a box.
+    /// Returns the view of a value through a layout, or `None` if the view is not a box. The view has the sizes and the
+    /// element type of `t`.
     pub(super) fn look(
         &mut self,
         v: Value,

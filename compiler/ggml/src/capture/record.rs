@@ -28,7 +28,7 @@ struct Line {
     also: Vec<[u64; RANK]>,
 }
 
-/// The role of a leaf, where whoever captured the graph knew it.
+/// The role of a leaf, if the program that captured the graph knew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -316,7 +316,7 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
 
 /// The id that stands for no record.
 const NOBODY: i64 = -1;
-/// The id that stands for the record itself, where its own is not written.
+/// The id of the record itself, used if its own id is not written.
 const ITSELF: i64 = -2;
 
 /// The tensor that an id stands for.

@@ -78,7 +78,7 @@ impl Samples {
                 break;
             }
         }
-        // Axes of several factors that no other axis tells apart are known as a whole.
+        // If the factors of an axis appear on no other axis, only their product is known.
         for value in &self.values {
             for axis in 0..RANK {
                 let var = factors.space.find(factors.axes[value.0.index()][axis]);

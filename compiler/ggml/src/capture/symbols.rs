@@ -266,7 +266,7 @@ struct Positions {
 struct Outputs {
     /// The factor of the rows that there are.
     rows: Var,
-    /// The factor of those that are selected.
+    /// The factor of the selected rows.
     selected: Var,
 }
 

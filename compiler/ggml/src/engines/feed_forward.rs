@@ -11,7 +11,7 @@ pub struct FeedForward {
     pub gate: Option<String>,
     /// The matrices that narrow.
     pub down: Option<String>,
-    /// The biases of those that widen.
+    /// The biases of the matrices that widen.
     pub biases: Vec<String>,
 }
 

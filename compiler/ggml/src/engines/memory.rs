@@ -18,7 +18,7 @@ pub struct MemoryFacts {
     pub offload_rows: u64,
     /// Copies of the inputs of each device in a pipeline.
     pub pipeline_copies: usize,
-    /// Tokens drafted at once if the command does not say it.
+    /// Tokens drafted at once if the command omits the number.
     pub drafted_tokens: u64,
     /// The granule, in elements, of the tensor split of feed-forward matrices.
     pub split_step: u64,

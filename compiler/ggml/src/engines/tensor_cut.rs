@@ -1,5 +1,5 @@
-//! The parts of each tensor that the devices of a tensor split hold: cut by the names of tensors, in steps of whole heads and
-//! blocks, rounded down one device after another, beginning with another device in each layer.
+//! The parts of each tensor that the devices of a tensor split hold. Tensors are cut by their names, in steps of whole
+//! heads and blocks. The parts are rounded down one device after another, beginning with another device in each layer.
 
 use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;

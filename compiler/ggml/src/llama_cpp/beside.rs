@@ -5,7 +5,7 @@ use super::devices::{Buffer, buffer, position};
 use super::option_spec::Setting;
 use super::parsed_option::ParsedOption;
 
-/// Options of drafts and encoders, which no table of settings tells apart.
+/// Options of drafts and encoders, which share one setting.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];
 const CACHE_V: &[&str] = &["-ctvd", "--cache-type-v-draft", "--spec-draft-type-v"];
 const LAYERS: &[&str] = &[

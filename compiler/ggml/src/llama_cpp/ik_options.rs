@@ -1,7 +1,7 @@
 //! The options of `ik_llama.cpp` that llama.cpp does not have, or that take other arguments there.
 //!
-//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and what its programs of 2025 and 2026 parse. Where releases differ, an option
-//! that any of them has is known.
+//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and the option parsers of its programs of 2025 and 2026. If releases
+//! differ, an option of any of them is known.
 
 use super::groups::{
     IK_CACHE_ROTATION, IK_EXPERT_REDUCTION, IK_GRAPH, IK_GRAPH_SWITCHES, IK_MAX_GPU, IK_MERGING,

@@ -90,7 +90,7 @@ pub const ROWS_OF_ONE_BLOCK: Code = Code::error(
 .cure("a type with smaller blocks for these tensors (q8_0, q4_0), or `-sm layer` with llama.cpp, or the `tpc` command in \
        the help.");
 
-/// Linear attention whose key and value heads are not shared alike.
+/// Linear attention whose key heads and value heads llama.cpp divides differently among the devices.
 pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
     "TPC0923",
     "linear attention whose heads llama.cpp does not share alike",

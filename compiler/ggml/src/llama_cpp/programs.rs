@@ -12,7 +12,7 @@ use tpc_diag::suggest;
 use Arity::{One, Switch};
 use Setting as S;
 
-/// A kind of program. Programs of one kind treat their options alike.
+/// A kind of program. Programs of one kind treat their options the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// `llama-server`, `llama-cli` and others. Their default context size is the model's.

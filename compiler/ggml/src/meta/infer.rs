@@ -84,7 +84,7 @@ impl Setup {
     }
 }
 
-/// A place where ggml refuses the graph, aborts, or computes a wrong result.
+/// A point of the graph at which ggml refuses it, aborts, or computes a wrong result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind, which has the code.

@@ -178,7 +178,8 @@ pub(super) fn attend_to_new(
     }
 }
 
-/// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v` alike: `[dv, heads, n_tokens]`.
+/// Attends with `q: [dk, heads, n_tokens]` to `k: [dk, n_kv, n_head_kv]` and `v: [dv, n_kv, n_head_kv]`. The result is
+/// `[dv, heads, n_tokens]`.
 pub(super) fn attend(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,9 +1,9 @@
-//! Multi-head latent attention: the keys and values of all heads are computed from one short vector per token, the
-//! latent vector, and a rotated part of the keys that all heads share.
+//! Multi-head latent attention. The keys and values of all heads are computed from one short vector per token, the
+//! latent vector. All heads share a rotated part of the keys.
 //!
 //! If the file holds the projections from the latent vector as a matrix per head (`attn_k_b`, `attn_v_b`), queries are
-//! multiplied by the former: every head then attends to the same cached row, whose first part is the value. If it holds
-//! one projection (`attn_kv_b`), keys and values are computed and cached as in any other attention.
+//! multiplied by `attn_k_b`. Every head then attends to the same cached row, whose first part is the value. If the file
+//! holds one projection (`attn_kv_b`), keys and values are computed and cached as in any other attention.
 
 use tpc_ir::op::{Concat, Repeat};
 use tpc_ir::{DType, Dim, TensorType, Value};

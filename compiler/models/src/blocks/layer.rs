@@ -127,7 +127,7 @@ fn sequential(
     b.add(y, x, "l_out")
 }
 
-/// Sublayers read mixtures of the residual stream and of those that layers kept.
+/// Appends a layer whose sublayers read mixtures of the residual stream and the kept streams.
 fn attention_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

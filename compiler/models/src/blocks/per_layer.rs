@@ -1,5 +1,5 @@
-//! Embeddings per layer: looked up by token, mixed with a projection of the token embedding, and added to the residual
-//! stream through a gate at the end of each layer.
+//! Embeddings per layer. They are looked up by token and mixed with a projection of the token embedding. A gate at the
+//! end of each layer adds them to the residual stream.
 
 use tpc_ir::op::{GetRows, InputKind, UnaryKind};
 use tpc_ir::{Dim, Value};

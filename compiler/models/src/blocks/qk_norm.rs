@@ -13,7 +13,7 @@ use crate::size::Size;
 /// Tensor that normalises queries.
 pub(super) const QUERIES: &str = "attn_q_norm";
 
-/// Queries or keys, which are treated alike.
+/// Queries or keys. Both are treated the same way.
 pub(super) struct Heads<'a> {
     /// Tensor that normalises them.
     pub(super) norm: &'a str,

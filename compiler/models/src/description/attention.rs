@@ -100,7 +100,7 @@ pub enum GateWidth {
     Elements,
     /// One per head.
     Heads,
-    /// As the tensor says; usually one per head.
+    /// One per head or one per element, by the size of the tensor; usually one per head.
     HeadsOrElements,
 }
 
@@ -264,7 +264,7 @@ pub enum Window {
 pub enum WindowKind {
     /// The last `attention.sliding_window` tokens.
     Sliding,
-    /// The last this many tokens. The key says only whether there is a window.
+    /// The last this many tokens. The key only decides if there is a window.
     SlidingBy(u64),
     /// The chunk, of this many tokens, that holds the token. A key of 0 means no window; other values of the key are
     /// ignored.

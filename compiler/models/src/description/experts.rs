@@ -76,8 +76,8 @@ pub struct ExpertForm {
 }
 
 impl ExpertForm {
-    /// The usual choices: experts in every layer, weighted by a softmax over all, divided by the sum of those
-    /// selected.
+    /// The usual choices: experts in every layer, weighted by a softmax over all experts. The weights are divided by
+    /// the sum of the selected ones.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
         width: ExpertWidth::GivenOrDense,
@@ -99,7 +99,7 @@ impl ExpertForm {
         shared: None,
     };
 
-    /// The widths of Mixtral: the experts are as wide as a dense network would be, whatever `expert_feed_forward_length` says.
+    /// The widths of Mixtral: experts have the width of a dense network. `expert_feed_forward_length` is ignored.
     pub const MIXTRAL: ExpertForm = ExpertForm {
         width: ExpertWidth::AsDense,
         ..ExpertForm::CLASSIC

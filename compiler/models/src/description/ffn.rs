@@ -54,8 +54,9 @@ pub enum Activation {
     Gated(Glu),
     /// `ffn_up`: the rows of the gate, then the rows of up. A file with `ffn_gate` is read as [`Self::Gated`].
     GatedFused(Glu),
-    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers: `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`,
-    /// where `activation.situ_beta` is `β` and `activation.situ_linear_beta` `γ`; up is as it is if that is not above 0.
+    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers:
+    /// `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`. `β` is `activation.situ_beta`, `γ` is
+    /// `activation.situ_linear_beta`. Up is not bounded if `γ` is not above 0.
     Situ,
     /// `ffn_up` alone. The functions apply one after another.
     Plain(&'static [UnaryKind]),

@@ -30,8 +30,8 @@ pub enum IndexerTensors {
     /// `indexer.attn_q_b` projects the latent vector of queries, `indexer.attn_k` the layer's input, with a layer norm of
     /// keys, and `indexer.proj` gives each head a weight.
     OfLatent,
-    /// `indexer.q_proj` and `indexer.k_proj` project the layer's input, with an RMS norm of each head. The heads weigh
-    /// alike.
+    /// `indexer.q_proj` and `indexer.k_proj` project the layer's input, with an RMS norm of each head. All heads have
+    /// the same weight.
     OfInput,
 }
 
@@ -81,8 +81,8 @@ pub enum IndexerPart {
 pub enum IndexerLayers {
     /// All.
     All,
-    /// The layers that `attention.indexer.types` lists. Without a list all, or in models with a context of at least this many
-    /// tokens the first two and then the first of every four.
+    /// The layers that `attention.indexer.types` lists. Without a list, all layers. In models with a context of at
+    /// least this many tokens, it is then the first two and the first of every four after these.
     ListedOrByContext(u64),
     /// The layers that `attention.indexer.types` lists.
     Listed,

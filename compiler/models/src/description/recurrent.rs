@@ -105,7 +105,7 @@ pub struct KdaForm {
     pub decay_shape: DecayShape,
     /// The projection to the gate of the output, as that to decays.
     pub gate_tensors: &'static [&'static str],
-    /// Added under the root where queries and keys get unit length, if it is not what norms add.
+    /// The epsilon under the root that gives queries and keys unit length. `None` uses the epsilon of norms.
     pub unit_eps: Option<f32>,
 }
 

@@ -30,7 +30,7 @@ pub struct RopeForm {
 pub enum YarnFactor {
     /// The rotated elements: `m(1)`, or `m(1) / m(x)` if `rope.scaling.yarn_log_multiplier` is `x`.
     OnElements,
-    /// The logits of attention: `m(x)²`, where `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
+    /// The logits of attention: `m(x)²`. `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
     OnLogits,
     /// No factor: the rotated elements keep their length, and the keys are ignored.
     None,
@@ -52,7 +52,7 @@ pub enum Sections {
 pub enum RopeBase {
     /// `rope.freq_base`
     Given,
-    /// 10,000 without scaling, and all elements rotate, whatever the keys say.
+    /// 10,000 without scaling, and all elements rotate. The keys are ignored.
     Fixed,
     /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that key
     /// is present and above 0.

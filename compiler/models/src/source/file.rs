@@ -13,7 +13,7 @@ use crate::size::Size;
 use crate::summary::IgnoredDrafts;
 use tpc_gguf::{Header, TensorInfo, TensorName};
 
-/// The tensors of a file, with notes of those used and ignored.
+/// The tensors of a file, with notes of used and ignored tensors.
 pub(crate) struct FileTensors<'a> {
     header: &'a Header,
     arch: &'static str,

@@ -57,7 +57,7 @@ fn layers_without_an_indexer_share_what_the_last_one_selected() {
     assert_eq!(shared[0], shared[1]);
     let own = masks(&listed(vec![1, 1]));
     assert!(own[0] != own[1]);
-    // Without a list the context says.
+    // Without a list the context decides.
     assert_eq!(count(&with("glm-dsa", &[]), "top_mask"), 2);
     let long = [
         ("context_length", (1u32 << 20).into()),

@@ -1,4 +1,4 @@
-//! Windows that are chunks or lists of layers, and what goes with them.
+//! Tests of windows that are chunks or lists of layers, and of the settings that depend on them.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Window};

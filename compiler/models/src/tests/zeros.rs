@@ -133,12 +133,12 @@ const NOT_IN_LIST: &[&str] = &[
     // 0 means that all layers are without windows, or that all layers have one.
     "attention.sliding_window",
     "attention.sliding_window_pattern",
-    // 0 says that no layer is recurrent, or rotates.
+    // 0 means that all layers are without recurrence, or without rotation.
     "attention.recurrent_layers",
     "attention.rope_pattern",
     // 0 means that a layer shares another layer's indexer selection.
     "attention.indexer.types",
-    // 0 is a number as any other; numbers below 0 say that it is not set.
+    // 0 is an ordinary number; numbers below 0 mean that it is not set.
     "rope.scaling.yarn_ext_factor",
     // Required, and refused when 0.
     "attention.kv_lora_rank",

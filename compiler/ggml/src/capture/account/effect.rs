@@ -26,9 +26,9 @@ pub enum Field {
     View,
     /// `view_offs`
     Offset,
-    /// The bit of `flags` that says that the caller fills the tensor.
+    /// The bit of `flags` that marks a tensor filled by the caller.
     InputFlag,
-    /// The bit of `flags` that says that the caller reads the tensor.
+    /// The bit of `flags` that marks a tensor read by the caller.
     OutputFlag,
     /// Any other bit of `flags`.
     OtherFlag,

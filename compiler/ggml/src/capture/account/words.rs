@@ -71,7 +71,7 @@ fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
         (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,
         // Places in memory.
         (OpKind::Acc | OpKind::Set | OpKind::Roll, _) => true,
-        // The bound of a range, which has as many elements as the result.
+        // The bound of a range, whose length is that of the result.
         (OpKind::Arange, 1) => true,
         // A factor of one has no effect, and the IR has gates as a separate sigmoid.
         (OpKind::Dsv4HcPre, 0) => word == 1.0_f32.to_bits().cast_signed(),

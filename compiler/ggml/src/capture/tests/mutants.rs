@@ -201,7 +201,7 @@ fn no_change_of_a_field_is_lost_silently() {
     let (mut tried, mut same, mut refused) = (0, BTreeMap::<&str, u64>::new(), 0);
     let mut lost = Vec::new();
     let all = captures();
-    // About as many records of few captures as of many.
+    // The number of tested records is about the same for few and for many captures.
     let step = if full { 1 } else { all.len() * 3 / 2 };
     for (n, (name, text)) in all.iter().enumerate() {
         let base = Base::new(text);

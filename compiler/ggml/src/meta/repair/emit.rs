@@ -173,7 +173,7 @@ impl Emitter<'_> {
                     t.root = self.out.place[old.root]?;
                 }
                 if let Some(i) = origin {
-                    // A view keeps its op: several ops can say the same.
+                    // A view keeps its op, because several ops can express the same view.
                     t.op.clone_from(&self.old[i].op);
                     t.words.clone_from(&self.old[i].words);
                     t.is_output = self.old[i].is_output;

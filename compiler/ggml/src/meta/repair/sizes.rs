@@ -1,5 +1,5 @@
-//! Sizes that fit: whether a record is what its op makes of its sources. A capture may say anything; the equations hold
-//! for ops of ggml.
+//! Checks that the sizes of a record fit its op and its sources. A capture may have any sizes; the equations only hold
+//! for valid ops of ggml.
 
 use tpc_ir::RANK;
 

@@ -111,7 +111,7 @@ fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
 /// Returns the state of the result of a call.
 ///
 /// # Errors
-/// [`Rejection`] where ggml would abort.
+/// Returns a [`Rejection`] if ggml would abort.
 pub(super) fn apply(call: &Call<'_>) -> InferredState {
     let Some(rule) = rule(call.op) else {
         return reject(FaultKind::Unknown, "ggml has no rule for this op");

@@ -112,7 +112,7 @@ pub(super) fn mask_of_rows(
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 
-/// Returns the mask of the `k` best cells of those that `seen` shows.
+/// Returns the mask of the `k` best cells among the cells that `seen` shows.
 fn best(
     b: &mut Builder<'_>,
     k: u64,

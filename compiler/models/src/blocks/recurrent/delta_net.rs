@@ -139,8 +139,8 @@ fn gates(
     })
 }
 
-/// Heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`, with as many
-/// heads as values have if consecutive value heads share a key head.
+/// Returns heads of unit length from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`. If
+/// consecutive value heads share a key head, `heads` is the number of value heads.
 fn key_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
