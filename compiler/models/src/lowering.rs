@@ -20,7 +20,7 @@ use tpc_gguf::Header;
 ///
 /// # Errors
 ///
-/// The architecture is unknown, or the metadata and tensors do not make a model of it.
+/// Returns an error if the architecture is unknown, or if the metadata and tensors do not make a model of it.
 pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, ArchError> {
     let metadata = header.metadata();
     let arch = find(metadata.require_str("general.architecture")?)?;

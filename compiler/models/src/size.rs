@@ -23,7 +23,7 @@ impl Size {
     /// Returns the size `n`, a count or a sum of a few sizes.
     ///
     /// # Errors
-    /// [`ArchError::Overflow`]
+    /// Returns [`ArchError::Overflow`] if the size does not fit.
     pub(crate) fn try_new(n: u64, from: &'static str) -> Result<Size, ArchError> {
         Size::product(1, n, from)
     }
@@ -31,7 +31,7 @@ impl Size {
     /// Returns the size `a · b`.
     ///
     /// # Errors
-    /// [`ArchError::Overflow`]
+    /// Returns [`ArchError::Overflow`] if the size does not fit.
     pub(crate) fn product(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
         match a.checked_mul(b) {
             Some(n) if n <= MAX_SIZE => Ok(Size { n, from }),

@@ -226,7 +226,7 @@ pub(super) fn pool_2d(p: &op::Pool2d) -> Pool2d {
     }
 }
 
-/// Zeros before and after along each axis.
+/// Pads each axis with zeros before and after.
 pub(super) fn pad(
     m: &mut Memory<'_>,
     t: &Record,

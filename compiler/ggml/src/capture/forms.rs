@@ -53,7 +53,7 @@ pub(super) fn gate(
     push(m, t, op.into(), values.to_vec())
 }
 
-/// Rows written by index, along axis 1 in ggml. Their destination gets a new value.
+/// Writes rows by index, along axis 1 in ggml. Their destination gets a new value.
 pub(super) fn set_rows(
     m: &mut Memory<'_>,
     t: &Record,

@@ -60,7 +60,7 @@ fn custom<'t>(
 /// Returns the lowering of a record's op.
 ///
 /// # Errors
-/// [`OpaqueReason`] when the op is unknown, or its parameters make no sense or are not in the IR.
+/// Returns an [`OpaqueReason`] if the op is unknown, or if its parameters are invalid or not in the IR.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
     Ok(match op {

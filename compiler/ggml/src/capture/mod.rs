@@ -86,7 +86,7 @@ pub struct Leaf {
 /// Reads a capture as a graph of this name.
 ///
 /// # Errors
-/// When a line is not a record, or the records do not fit together; the error has the line.
+/// Returns an error with the line number if a line is not a record, or if the records do not fit together.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }

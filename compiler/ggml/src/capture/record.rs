@@ -151,7 +151,7 @@ pub fn packed(dtype: DType, ne: [u64; RANK]) -> [u64; RANK] {
 /// Parses a capture: one JSON object per line.
 ///
 /// # Errors
-/// When a line is not a record; the error has the line.
+/// Returns an error with the line number if a line is not a record.
 pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     let mut out: Vec<Record> = Vec::new();
     let mut ids: BTreeMap<i64, usize> = BTreeMap::new();
@@ -411,7 +411,7 @@ fn references(
     Ok(References { src, root })
 }
 
-/// Fails when a source is left out that every record of the op has.
+/// Returns an error if a record lacks a source that every record of the op has.
 fn enough_sources(
     line: usize,
     name: &str,
@@ -435,7 +435,8 @@ fn enough_sources(
     })
 }
 
-/// Words of 32 bits, which a capture may write as signed or unsigned numbers; `None` for a number with more bits.
+/// Returns words of 32 bits, or `None` if a number has more bits. A capture may write them as signed or unsigned
+/// numbers.
 fn words(params: &[i64]) -> Option<Vec<i32>> {
     let word = |&p: &i64| match u32::try_from(p) {
         Ok(word) => Some(word.cast_signed()),
@@ -444,7 +445,7 @@ fn words(params: &[i64]) -> Option<Vec<i32>> {
     params.iter().map(word).collect()
 }
 
-/// Fails when a view reaches beyond the tensor that owns the memory.
+/// Returns an error if a view reaches beyond the tensor that owns the memory.
 fn check_bounds(
     line: usize,
     name: &str,

@@ -122,7 +122,7 @@ impl Samples {
     }
 }
 
-/// Learns the sizes of the one factor of an axis whose sizes are not known yet.
+/// Derives the sizes of a factor from an axis whose other factors have known sizes.
 fn learn(factors: &Factors, known: &mut BTreeMap<Var, Sizes>, var: Var, mut all: Sizes) {
     let mut leaves = Vec::new();
     factors.space.leaves(var, &mut leaves);

@@ -487,7 +487,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     out
 }
 
-/// Weights with an axis whose size depends on the batch: they are inputs that the capture does not mark.
+/// Returns the weights with an axis whose size depends on the batch. These are inputs that the capture does not mark.
 fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
     let of_batch = |var: Var| {

@@ -175,7 +175,7 @@ impl Condition {
         }
     }
 
-    /// Conditions on layers whose cache is on the host and whose heads are on several devices.
+    /// Checks the conditions on layers with a cache on the host and heads on several devices.
     fn check_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let fused = model.attention.iter().any(|a| a.cached && a.fused);
         let shared = |a: &&Attention| a.cached && is_shared(a, of);

@@ -195,7 +195,7 @@ impl<'h> Facts<'h> {
         self.of_blocks(suffix).next().is_some()
     }
 
-    /// Elements of a block of a layer's matrix.
+    /// Returns the block length of a layer's matrix, in elements.
     fn block(&self, layer: u32, suffixes: &[&str]) -> u64 {
         let of = |suffix: &&str| {
             let mut all = self.of_blocks(suffix);

@@ -24,7 +24,7 @@ pub(super) struct LayerHeads {
 }
 
 impl LayerHeads {
-    /// Layers of one kind are rounded in turns.
+    /// Returns the kind of the layer. Layers of one kind take turns in the rounding.
     const fn kind(&self) -> (bool, bool) {
         (self.recurrent.is_some(), self.has_window)
     }

@@ -26,7 +26,7 @@ impl Devices<'_> {
         }
     }
 
-    /// The parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
+    /// Returns the parts of `len` in units of `granule`, with the rounding rotated by `rotation` devices.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -78,7 +78,8 @@ pub fn ffn_on_host(n: u64) -> String {
 }
 
 impl TpcCommand {
-    /// Translates a line, for the file `model` if one is given; `None` when neither names one.
+    /// Translates a line for the file `model`, or for the line's own model if it is `None`. Returns `None` if neither
+    /// names a model.
     pub fn from_line(line: &CommandLine, model: Option<String>) -> Option<TpcCommand> {
         let model = model.or_else(|| line.value(Setting::Model).map(str::to_owned))?;
         let mut options: Vec<String> = Vec::new();

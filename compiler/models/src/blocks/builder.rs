@@ -441,7 +441,7 @@ impl<'a> Builder<'a> {
         self.push(Reshape { dims }, vec![x], name)
     }
 
-    /// Axes 1 and 2 exchanged.
+    /// Exchanges axes 1 and 2.
     pub(crate) fn swap_heads(&mut self, x: Value, name: &str) -> Result<Value, ArchError> {
         let axes = [0, 2, 1, 3];
         self.push(Permute { axes }, vec![x], name)

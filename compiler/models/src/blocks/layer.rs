@@ -150,7 +150,7 @@ fn attention_residual(
     b.add(x, y, "l_out")
 }
 
-/// Sublayers read sums of residual streams side by side, `x: [n_embd, streams, n_tokens]`.
+/// Appends a layer whose sublayers read sums of parallel residual streams, `x: [n_embd, streams, n_tokens]`.
 fn side_by_side(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

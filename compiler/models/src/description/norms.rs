@@ -45,7 +45,7 @@ pub struct BlockNorms {
     pub post_ffn: Option<&'static str>,
     /// Epsilon of the norms on outputs, if it is not the model's.
     pub post_eps: Option<f32>,
-    /// The tensor of that norm in files without the first.
+    /// The tensor of the norm on the output of the feed-forward sublayer in files without [`Self::post_ffn`].
     pub post_ffn_or: Option<&'static str>,
     /// The norms whose tensors usually lack the part `weight` of their names. Either name is read.
     pub bare: &'static [&'static str],

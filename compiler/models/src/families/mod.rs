@@ -202,7 +202,7 @@ pub const ARCHS: &[&Arch] = &[
 ///
 /// # Errors
 ///
-/// [`ArchError::Unsupported`], with the nearest name that is supported.
+/// Returns [`ArchError::Unsupported`] for an unknown name, with the nearest supported name.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
     ARCHS
         .iter()

@@ -153,7 +153,7 @@ pub(super) fn rope_uses(
     })
 }
 
-/// Returns, for each layer without its own caches, the layer whose caches it reads.
+/// Returns the layer whose caches each layer reads, if it does not have its own caches.
 pub(super) fn cache_owners(
     keys: &Keys<'_>,
     used: KeyUse,

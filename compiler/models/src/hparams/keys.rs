@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
         Size::try_new(n, key)
     }
 
-    /// Fails unless `n`, the value of `key`, divides `of`, the value of `of_key`.
+    /// Returns an error unless `n`, the value of `key`, divides `of`, the value of `of_key`.
     pub(super) fn require_divisor(
         &self,
         key: &str,

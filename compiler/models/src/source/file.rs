@@ -70,8 +70,10 @@ impl<'a> FileTensors<'a> {
             .is_some_and(|matrix| self.header.tensor(&format!("{matrix}.0.weight")).is_some())
     }
 
+    /// Checks the shape of a tensor.
+    ///
     /// # Errors
-    /// [`ArchError::WrongShape`]
+    /// Returns [`ArchError::WrongShape`] if it differs from `expected`.
     fn check_shape(
         &self,
         found: &TensorInfo,

@@ -92,7 +92,7 @@ pub(crate) trait TensorSource {
     /// Returns the element type of the tensor, or `None` if an optional one is missing.
     ///
     /// # Errors
-    /// A required tensor is missing, or the tensor has another shape or cannot be used.
+    /// Returns an error if a required tensor is missing, or if the tensor has another shape or cannot be used.
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
 
     /// Returns true if blocks should request the tensor of that name, which belongs to the given form.

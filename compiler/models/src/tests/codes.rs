@@ -84,7 +84,7 @@ fn every_error() -> Vec<ArchError> {
     ]
 }
 
-/// Errors of architectures that lack a requirement.
+/// Returns errors of architectures that lack a requirement.
 fn lacking() -> Vec<ArchError> {
     vec![ArchError::HeadsSelect {
         arch: "minimax-m3",

@@ -7,7 +7,7 @@ use crate::description::Presence;
 use crate::{ExpectedTensor, WeightForms, expected_tensors, expected_tensors_in};
 use tpc_gguf::Metadata;
 
-/// Names and shapes of the tensors of these metadata.
+/// Returns names and shapes of the tensors of these metadata.
 pub(super) fn tensors(
     pairs: &[(String, MetaValue)],
     keep: impl Fn(&ExpectedTensor) -> bool,

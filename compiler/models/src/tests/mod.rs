@@ -64,7 +64,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Options for a golden: its own context if its positions are learned.
+/// Returns the options for a golden: its own context if its positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {

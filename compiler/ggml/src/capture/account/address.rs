@@ -118,8 +118,8 @@ pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Optio
     Some((v, at))
 }
 
-/// Indices that tell maps from indices to memory apart: the ends of every axis, a step along each, and some between. Of a
-/// few elements all.
+/// Returns sample indices that distinguish different maps from indices to memory. They are the ends of every axis, a
+/// step along each, and some between. A small tensor has all its indices sampled.
 pub(super) fn samples(ne: Index) -> impl Iterator<Item = Index> {
     let elements: u64 = ne.iter().product();
     let mut out: Vec<Index> = Vec::new();

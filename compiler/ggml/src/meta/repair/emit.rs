@@ -372,7 +372,7 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Starts with the leaves.
+    /// Returns a maker without records.
     pub(super) fn new(old: &[Record]) -> Maker<'_> {
         Maker {
             old,

@@ -98,7 +98,7 @@ impl Choices {
     }
 }
 
-/// Records the choices of a term that are cheaper than those known; whether there are any.
+/// Records the choices of a term that are cheaper than the known ones. Returns true if it recorded any.
 fn improve(
     terms: &Terms,
     originals: &BTreeMap<Node, usize>,

@@ -112,7 +112,7 @@ fn refused_record(inference: &Inference) -> Option<(usize, Fault)> {
     Some((fault.record?, fault.clone()))
 }
 
-/// Searches for an equivalent of the records around one that ggml accepts.
+/// Searches for an equivalent of the records around a refused one that ggml accepts.
 fn search_window(
     records: &[Record],
     inference: &Inference,

@@ -52,7 +52,7 @@ pub(super) fn kda(
     b.project("attn_output", y, [hp.width, embd], "kda_out")
 }
 
-/// Queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
+/// Returns queries and keys of unit length by heads, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values,
 /// `[width, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
