@@ -316,8 +316,8 @@ pub(super) fn hc_pre(
     fits(m, t, sum)
 }
 
-/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]` (destinations along axis 0; without it, each
-/// stream goes on by itself), and adds `x: [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
+/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]`, with destinations along axis 0. Without
+/// `comb` each stream stays separate. Adds `x: [n, tokens]` to each stream, weighed by `post: [hc, tokens]`.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,

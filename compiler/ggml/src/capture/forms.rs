@@ -28,7 +28,7 @@ pub(super) fn gate(
         op.limit = p.limit;
     }
     let half = t.ne()[0];
-    // Of rows of an odd length ggml drops the last element.
+    // ggml drops the last element of rows of an odd length.
     let is_odd = |v: Value| m.graph.value(v).ty.dims[0] != Dim::constant(2 * half);
     if let &[both] = values
         && (p.swapped || is_odd(both))

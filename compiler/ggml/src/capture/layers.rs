@@ -26,7 +26,7 @@ pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
 /// The data flow of a graph, by value.
 struct Flow<'g> {
     insts: Vec<&'g InstData>,
-    /// Values of the stream: those that depend on weights. Others can be computed at any time.
+    /// Values of the stream, which depend on weights. Other values can be computed at any time.
     stream: Vec<bool>,
     /// Values that depend on states alone.
     stateful: Vec<bool>,

@@ -64,7 +64,7 @@ impl Samples {
     /// over.
     pub(super) fn factors(&self, graph: &Graph, factors: &Factors) -> BTreeMap<Var, Sizes> {
         let mut known: BTreeMap<Var, Sizes> = BTreeMap::new();
-        // Each round may find a factor of an axis that an earlier one found the others of.
+        // A round may find a factor of an axis after an earlier round found the axis's other factors.
         for _ in 0..4 {
             let before = known.len();
             for value in &self.values {

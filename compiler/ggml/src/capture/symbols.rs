@@ -270,7 +270,7 @@ struct Outputs {
     selected: Var,
 }
 
-/// Factors that count something of the batch, by the ops that show it; a factor stands in a list once per op.
+/// Factors that count part of the batch, by the ops that show it. A list has a factor once per op.
 #[derive(Default)]
 struct Evidence {
     tokens: Vec<Var>,

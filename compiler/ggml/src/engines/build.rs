@@ -1,4 +1,4 @@
-//! One release of an engine: the facts that statements about it rest on, read from a file of its own.
+//! One release of an engine: the facts behind tpc's statements about it, read from the release's own file.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Build {
     pub engine: Maker,
     /// The version that `--engine llama.cpp@VERSION` names.
     pub version: String,
-    /// The month of the release, or of the state that was read.
+    /// The month of the release, or of the source revision that the facts come from.
     pub date: String,
     /// The source that the facts come from.
     pub source: String,
@@ -21,7 +21,7 @@ pub struct Build {
     pub rpc_protocol: Option<(u8, u8, u8)>,
     /// The split modes that it takes.
     pub split_modes: Vec<String>,
-    /// Split modes that it takes no longer, or that do not load a model.
+    /// Split modes that the release has dropped, or with which it does not load a model.
     #[serde(default)]
     pub dropped_modes: Vec<DroppedMode>,
     /// The split of tensors.

@@ -31,7 +31,7 @@ pub enum Condition {
     Devices(usize),
     /// A row that is split is a single quantisation block.
     RowsOfOneBlock,
-    /// A norm with a row per head is split head by head, and the heads in larger units.
+    /// A norm with a row per head is split in smaller units than the heads.
     UnevenHeadRows,
     /// Embeddings of tokens are read from the output matrix, which is split.
     EmbeddingsOfOutput,
@@ -43,7 +43,7 @@ pub enum Condition {
     FewKvHeads,
     /// ALiBi with heads on several devices.
     Slopes,
-    /// The heads of linear attention's keys and values on a device do not belong together.
+    /// A device has key heads and value heads of linear attention that do not belong together.
     UnevenLinearHeads,
     /// Caches on the host.
     CachesOnHost,

@@ -2,16 +2,16 @@
 
 use tpc_gguf::{Header, TensorName};
 
-/// The names of a layer's feed-forward matrices: of the dense ones, or of the experts'.
+/// The names of the feed-forward matrices of a layer, for the dense network or for the experts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedForward {
-    /// The matrices that widen, fused with the gate's or not.
+    /// The up projection, fused with the gate or separate.
     pub up: Option<String>,
     /// The gate's.
     pub gate: Option<String>,
     /// The matrices that narrow.
     pub down: Option<String>,
-    /// The biases of the matrices that widen.
+    /// The biases of the up projection and the gate.
     pub biases: Vec<String>,
 }
 

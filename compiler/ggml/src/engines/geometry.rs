@@ -1,5 +1,5 @@
-//! The geometry of a model, as far as an engine's split of tensors depends on it: the heads of each layer, the ops on the way
-//! to its caches, and the rows that are contracted along the split.
+//! The geometry of a model that determines an engine's split of tensors. It has the heads of each layer, the ops on the
+//! way to its caches, and the rows that are contracted along the split.
 
 use super::FeedForward;
 use tpc_gguf::{Header, TensorInfo, TensorName};
@@ -133,7 +133,7 @@ const PROJECTIONS: [&str; 19] = [
     "ssm_a",
 ];
 
-/// Ops that a walk from attention to its projections passes, by the first operand.
+/// The maximum number of ops between attention and its projections, along the first operand.
 const STEPS: usize = 64;
 
 impl Geometry {
@@ -356,7 +356,7 @@ impl<'h> Facts<'h> {
     }
 }
 
-/// The way from an operand of attention back to its projection.
+/// The path from an operand of attention back to its projection.
 #[derive(Clone, Debug, Default)]
 struct ProjectionPath {
     /// The width of a norm without a part per head.

@@ -1,4 +1,4 @@
-//! The numbers of a release that its memory depends on.
+//! The numbers that determine a release's memory use.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::{Backend, Basis};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryFacts {
-    /// Cells of a cache are counted in steps of this many.
+    /// The number of cache cells is a multiple of this number.
     pub cell_step: u64,
     /// The alignment of tensors on devices, in bytes.
     pub device_alignment: u64,
@@ -38,9 +38,9 @@ pub struct BackendMemory {
     pub backend: Backend,
     /// True if copies overlap computation. Layers on several devices then form a pipeline.
     pub pipelines: bool,
-    /// Large batches compute on a device although the weights are on the host.
+    /// True if large batches compute on a device although the weights are on the host.
     pub offloads: bool,
-    /// Attention to a quantised cache reads a copy of it in f16.
+    /// True if attention reads a quantised cache through a copy in f16.
     pub copies_caches: bool,
 }
 

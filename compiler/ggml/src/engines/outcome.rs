@@ -1,4 +1,4 @@
-//! The end of a run that an engine does not finish rightly.
+//! The outcomes of runs that an engine does not finish correctly.
 
 use serde::{Deserialize, Serialize};
 

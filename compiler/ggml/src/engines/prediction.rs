@@ -120,7 +120,7 @@ impl Build {
             let Some(why) = f.when.holds(model, of) else {
                 continue;
             };
-            // Several conditions of one code are cases of one cause: the first is the one that ends the run.
+            // Conditions with the same code have one cause. The first of them ends the run.
             if out.iter().any(|p| *p.code == *f.when.code()) {
                 continue;
             }

@@ -5,7 +5,7 @@ use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;
 use super::shares::{Devices, lcm, state_granule};
 
-/// A run of elements along the split axis that is cut by itself, as often as it is repeated.
+/// A run of elements along the split axis that is cut by itself, and the number of its repetitions.
 struct Segment {
     len: u64,
     times: u64,

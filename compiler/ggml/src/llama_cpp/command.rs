@@ -25,7 +25,7 @@ pub struct CommandLine {
     pub unknown: Vec<String>,
     /// Values that the program does not take.
     pub faults: Vec<Fault>,
-    /// The number of devices that `CUDA_VISIBLE_DEVICES` and its like leave.
+    /// The number of devices that `CUDA_VISIBLE_DEVICES` or a similar variable leaves visible.
     pub visible: Option<usize>,
 }
 

@@ -102,7 +102,7 @@ fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
             _ => None,
         })
     });
-    // More than any machine has are a slip of the finger.
+    // A number above 64 is probably a typing error.
     let all = main.into_iter().chain(overrides).filter(|(n, _)| *n <= 64);
     all.max_by_key(|(n, _)| *n)
 }

@@ -1,4 +1,4 @@
-//! Values that a program of llama.cpp does not take: with them it does not start, or runs with another value.
+//! Values that a program of llama.cpp rejects: it does not start, or runs with another value.
 
 use super::numbers::{Number, number_of};
 use super::option_spec::{Arity, Setting};

@@ -140,7 +140,7 @@ pub const DRAFT_CPU_MOE: OptionSpec = option(
 pub const DRAFT_MAX: OptionSpec =
     option(S::Other, One, "", &["--draft", "--draft-n", "--draft-max"]);
 
-/// The fewest tokens that are drafted, and the certainty that they need.
+/// The fewest drafted tokens, and the certainty that they need.
 pub const DRAFT_THRESHOLDS: OptionSpec = option(
     S::Other,
     One,

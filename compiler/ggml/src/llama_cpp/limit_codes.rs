@@ -110,7 +110,7 @@ pub const FEW_KV_HEADS: Code = Code::error(
 .example("a model with 2 KV heads on 3 devices, with `--engine llama.cpp@0.5.0`.")
 .cure("fewer devices, a newer llama.cpp, or the `tpc` command in the help.");
 
-/// Norms with a row per head that are not shared as the heads are.
+/// Norms with a row per head that are split differently from the heads.
 pub const UNEVEN_HEAD_ROWS: Code = Code::error(
     "TPC0927",
     "norms per head that llama.cpp does not share as the heads",

@@ -1,11 +1,11 @@
-//! Models that llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or as it was measured.
+//! Models that llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or by measurement.
 
 use super::limit_codes;
 use super::measurement::{Observation, measurement};
 use crate::meta::{MAX_DEVICES, REFUSED};
 use tpc_ir::Code;
 
-/// The demands of a placement on an engine that splits tensors.
+/// The properties of a placement that matter to an engine's tensor split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorSplitUse {
     /// Devices.
@@ -90,8 +90,8 @@ pub fn tensor_split_limit(arch: &str, of: TensorSplitUse) -> Option<Limit> {
         .find_map(|why| Limit::new(&limit_codes::MEASURED_FAILURE, why))
 }
 
-/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`: those that its loader listed at the end of 2025, and
-/// those that its pull requests 1388 (March 2026) and 1835 (May 2026) added.
+/// The architectures whose tensors ik_llama.cpp splits with `-sm graph`. The list is that of its loader at the end of
+/// 2025, plus the additions of its pull requests 1388 (March 2026) and 1835 (May 2026).
 const GRAPH: [&str; 15] = [
     "llama",
     "qwen3",

@@ -1,4 +1,4 @@
-//! The options of a line that change the memory of llama.cpp, and which tpc has for that engine alone.
+//! The options of a line that change llama.cpp's memory. tpc has them only for that engine.
 
 use super::command::CommandLine;
 use super::option_spec::Setting;

@@ -1,4 +1,4 @@
-//! Options without influence on a plan whose values are numbers: with another value the program stops.
+//! Options with numbers as values that do not affect a plan. The program stops at any other value.
 
 use super::programs::Program;
 

@@ -16,7 +16,7 @@ pub struct ParamError {
     pub expected: &'static str,
 }
 
-/// The words of a record; those that it leaves out are 0.
+/// The words of a record. Missing words are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a>(pub(super) &'a [i32]);
 

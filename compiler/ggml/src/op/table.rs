@@ -1,4 +1,4 @@
-//! Every op of ggml 0.22, in the order of `ggml.h`, so that the two lists can be laid side by side.
+//! Every op of ggml 0.22, in the order of `ggml.h`, so that the two lists can be compared.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -41,7 +41,7 @@ pub struct Arch {
     pub embedding_skip: Presence,
     /// The number of runs of the layers.
     pub loops: LoopForm,
-    /// Tensors of a layer that images use in place of others.
+    /// Tensors of a layer that images use instead of others.
     pub of_images: &'static [&'static str],
     /// The sublayers of a layer.
     pub sublayers: Sublayers,

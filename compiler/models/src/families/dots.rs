@@ -23,8 +23,8 @@ pub(crate) const DOTS1: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `dots3note`: gated latent attention, in some layers with a window and sizes of its own, in the others to the cells that
-/// an indexer selects.
+/// `dots3note`: gated latent attention. Some layers have a window and their own sizes; the others attend to the cells
+/// that an indexer selects.
 pub(crate) const DOTS3NOTE: Arch = Arch {
     name: "dots3note",
     attention: AttentionForm {

@@ -69,8 +69,8 @@ pub(crate) const QWEN3NEXT: Arch = Arch {
     ..QWEN35MOE
 };
 
-/// `qwen4exp`: residual streams side by side, with embeddings of n-grams in one layer; attention to the blocks of tokens
-/// that an indexer selects.
+/// `qwen4exp`: parallel residual streams, with embeddings of n-grams in one layer, and attention to the blocks of
+/// tokens that an indexer selects.
 pub(crate) const QWEN4EXP: Arch = Arch {
     name: "qwen4exp",
     embedding: EmbeddingForm {

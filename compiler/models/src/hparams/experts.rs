@@ -1,4 +1,4 @@
-//! Mixtures of experts: how many experts there are, and how tokens choose theirs.
+//! Mixtures of experts: the number of experts, and the rules by which tokens select them.
 
 use super::ffn_width::FfnWidth;
 use super::heads;

@@ -1,4 +1,4 @@
-//! The feed-forward sublayer of each layer: dense or with experts, and how wide.
+//! The feed-forward sublayer of each layer: dense or with experts, and its width.
 
 use super::experts::ExpertHParams;
 use super::ffn_width::FfnWidth;
@@ -44,7 +44,7 @@ const EXPERT_WIDTH: WidthKey = WidthKey {
     once: EXPERT,
     twice: "2 × expert_feed_forward_length",
 };
-/// The width of experts in files without a key for it, which hold the width of the experts of a token together.
+/// The default width of experts in files whose `feed_forward_length` is the width of all experts of a token together.
 const EXPERT_WIDTH_OF_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
@@ -224,7 +224,7 @@ fn layer_kinds(
         ExpertLayers::WithRouter => return Ok(vec![LayerKind::ByRouter; n_layer]),
     };
     let kind = |il: u64| {
-        // No number is a multiple of 0 but 0 itself.
+        // 0 is the only multiple of 0.
         if il >= leading.unwrap_or(0) && (il + 1).is_multiple_of(step) {
             LayerKind::Experts
         } else {

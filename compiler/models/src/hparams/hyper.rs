@@ -24,7 +24,7 @@ pub(crate) struct HyperHParams {
     pub(crate) iterations: u64,
 }
 
-/// The most streams, and the most times that their matrix is normalised: far more than models have.
+/// The maximum number of streams, and of normalisations of their matrix: far above that of real models.
 const MOST: u64 = 1024;
 
 impl HyperHParams {

@@ -1,4 +1,4 @@
-//! How often layers run.
+//! The number of runs of the layers.
 
 use super::keys::Keys;
 use super::limits::MAX_LAYERS;

@@ -22,7 +22,7 @@ pub(super) struct Compute {
     pub(super) ne: Sizes4,
     /// Element type of the result.
     pub(super) dtype: DType,
-    /// Per source of ggml whether it is there; the children are those that are.
+    /// Per source of ggml, true if it is present. Only present sources are children.
     pub(super) present: Vec<bool>,
 }
 

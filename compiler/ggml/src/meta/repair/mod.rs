@@ -57,7 +57,7 @@ pub struct RepairedGraph {
     pub failed: Option<Search>,
 }
 
-/// Reaches of the windows that are tried one after another: records before and after the refused one.
+/// The sizes of the windows to try in turn: records before and after the refused one.
 const REACHES: [usize; 4] = [6, 12, 24, 48];
 
 /// Repairs a graph by these equations, one refused op after another.

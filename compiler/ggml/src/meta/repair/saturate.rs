@@ -1,5 +1,5 @@
-//! Saturation: the equations are applied until no term is new, or to a limit. Limits are counts, never times, so that
-//! the result is the same everywhere.
+//! Saturation: the equations are applied until they add no terms, or up to a limit. Limits are counts, never times, so
+//! the result is the same on every machine.
 
 use std::collections::BTreeMap;
 

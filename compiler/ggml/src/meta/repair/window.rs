@@ -136,7 +136,7 @@ impl Window {
         let x = children.first().copied();
         let id = self.add(op.clone(), children);
         if let (Op::Cont(ne), Some(x)) = (op, x) {
-            // A copy equals its source, or that under other sizes.
+            // A copy equals its source, or its source under other sizes.
             let same = match self.terms[x].data.ne == ne {
                 true => x,
                 false => self.add(Op::Reshape(ne), vec![x]),

@@ -81,7 +81,7 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     for a in nodes(terms, node.children[0]) {
         let Some(f) = a.compute() else { continue };
-        // Which child is taken apart; the others are the same.
+        // The child that is split; the other children stay the same.
         let i = usize::from(f.op.is(OpKind::MulMat));
         let apart = match f.op.kind() {
             Some(op) if op.family() == Family::Elementwise => true,
